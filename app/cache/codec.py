@@ -1,0 +1,164 @@
+"""Snapshot to the bytes that the store holds, and back; the bytes are not trusted (spec A28).
+
+The form is a mark with the version, then one zlib stream: the facts as a line of JSON, and the body as it is.
+"""
+
+import json
+import zlib
+from typing import Any, NoReturn, assert_never
+
+from app.cache.freshness import LONGEST_LIFETIME, Failing, Snapshot
+from app.robots.access import (
+    BODY_LIMIT,
+    Access,
+    Blocked,
+    Cause,
+    Successful,
+    Unavailable,
+    Unreachable,
+    Validators,
+)
+
+FACTS_LIMIT = 1024 * 1024
+"""Octets of the line of facts that are read back; header fields are bounded far below by the fetch."""
+
+ENCODED_LIMIT = (BODY_LIMIT + FACTS_LIMIT) * 1001 // 1000 + 64
+"""Octets of the longest encoding that is read back; zlib adds less than a thousandth to what it cannot compress."""
+
+_MARK = b"R\x01"
+_END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999: a later one has no date to show
+_FIELDS = {"access", "fetched_at", "final_url", "etag", "last_modified", "lifetime", "failing"}
+
+
+class _NotOurs(ValueError):
+    pass
+
+
+def encode(snapshot: Snapshot) -> bytes:
+    """The snapshot as bytes that `decode` reads."""
+    facts = {
+        "access": _write_access(snapshot.access),
+        "fetched_at": snapshot.fetched_at,
+        "final_url": snapshot.final_url,
+        "etag": snapshot.validators.etag,
+        "last_modified": snapshot.validators.last_modified,
+        "lifetime": snapshot.lifetime,
+        "failing": None if snapshot.failing is None else _write_failing(snapshot.failing),
+    }
+    body = snapshot.access.body if isinstance(snapshot.access, Successful) else b""
+    # The quickest level: the event loop waits meanwhile, and a robots.txt repeats itself enough for any level.
+    return _MARK + zlib.compress(json.dumps(facts, separators=(",", ":")).encode() + b"\n" + body, level=1)
+
+
+def decode(data: bytes) -> Snapshot | None:
+    """The snapshot that `encode` wrote, or None for anything else: damaged, foreign, of another version, too large."""
+    try:
+        return _read(data)
+    except (ValueError, RecursionError, zlib.error):
+        return None
+
+
+def _write_access(access: Access) -> list[Any]:
+    match access:
+        case Successful(status, _, truncated, content_type):
+            return ["successful", status, truncated, content_type]
+        case Unavailable(status, cause):
+            return ["unavailable", status, cause]
+        case Unreachable():
+            return ["unreachable"]
+        case Blocked(address):
+            return ["blocked", address]
+        case unknown:
+            assert_never(unknown)
+
+
+def _write_failing(failing: Failing) -> list[Any]:
+    failure = failing.failure
+    return [
+        failing.since,
+        failing.last_at,
+        failing.attempts,
+        failure.cause,
+        failure.status,
+        failure.retry_after,
+    ]
+
+
+def _read(data: bytes) -> Snapshot:
+    facts, body = _unpack(data)
+    if not isinstance(facts, dict) or facts.keys() != _FIELDS:
+        raise _NotOurs
+    failing = None if facts["failing"] is None else _read_failing(facts["failing"])
+    access = _read_access(facts["access"], body, failing)
+    return Snapshot(
+        access,
+        _number(facts["fetched_at"], _END_OF_TIME),
+        _text(facts["final_url"]),
+        Validators(_text(facts["etag"]), _text(facts["last_modified"])),
+        None if facts["lifetime"] is None else _number(facts["lifetime"], LONGEST_LIFETIME),
+        failing,
+    )
+
+
+def _unpack(data: bytes) -> tuple[Any, bytes]:
+    if not data.startswith(_MARK) or len(data) > ENCODED_LIMIT:
+        raise _NotOurs
+    stream = zlib.decompressobj()
+    plain = stream.decompress(data[len(_MARK) :], FACTS_LIMIT + BODY_LIMIT + 1)
+    if not stream.eof or stream.unused_data:
+        raise _NotOurs
+    facts, newline, body = plain.partition(b"\n")
+    if not newline or len(facts) > FACTS_LIMIT or len(body) > BODY_LIMIT:
+        raise _NotOurs
+    return json.loads(facts, parse_constant=_refuse), body
+
+
+def _read_access(written: Any, body: bytes, failing: Failing | None) -> Access:
+    match written:
+        case ["successful", status, bool(truncated), content_type]:
+            return Successful(_natural(status, 100, 999), body, truncated, _text(content_type))
+        case ["unreachable"] if failing is not None and not body:
+            return failing.failure
+        case ["unavailable", status, cause] if failing is None and not body:
+            return Unavailable(_natural(status, 100, 999), None if cause is None else Cause(cause))
+        case ["blocked", str(address)] if failing is None and not body:
+            return Blocked(address)
+        case _:
+            raise _NotOurs
+
+
+def _read_failing(written: Any) -> Failing:
+    if not isinstance(written, list) or len(written) != 6:
+        raise _NotOurs
+    since, last_at, attempts, cause, status, retry_after = written
+    failure = Unreachable(
+        Cause(cause),
+        None if status is None else _natural(status, 100, 999),
+        None if retry_after is None else _natural(retry_after, 0),
+    )
+    return Failing(_number(since, _END_OF_TIME), _number(last_at, _END_OF_TIME), _natural(attempts, 1), failure)
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise _NotOurs
+    value.encode()  # refuses a lone surrogate, which no answer could show
+    return value
+
+
+def _natural(value: Any, low: int, high: int | None = None) -> int:
+    if type(value) is int and low <= value and (high is None or value <= high):
+        return value
+    raise _NotOurs
+
+
+def _number(value: Any, high: float) -> float:
+    if type(value) in (int, float) and 0 <= value <= high:
+        return float(value)
+    raise _NotOurs
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise _NotOurs(constant)

@@ -1,0 +1,42 @@
+"""A cache in this process that is bounded in bytes, and gives up what was not asked for the longest."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class ByteLRU(Generic[K, V]):
+    """Values with the sizes their keeper says they have, at most `limit` in sum; every operation is O(1) amortised."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used = 0
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """The value, which now is the one last asked for, or None."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        self._entries.move_to_end(key)
+        return entry[0]
+
+    def put(self, key: K, value: V, size: int) -> None:
+        """Keep `value` in place of what `key` had; one larger than the bound is not kept, and pushes nobody out."""
+        self.drop(key)
+        if size > self._limit:
+            return
+        self._entries[key] = (value, size)
+        self._used += size
+        while self._used > self._limit:
+            _, (_, freed) = self._entries.popitem(last=False)
+            self._used -= freed
+
+    def drop(self, key: K) -> None:
+        """Forget `key`, known or not."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._used -= entry[1]

@@ -1,0 +1,332 @@
+"""From a name to a connection: resolved once, every address judged, the connection made to a judged one (spec A32).
+
+The check sits below HTTP and TLS on purpose. Rewriting the URL to an address, or checking the name before somebody
+else resolves it again, leaves a gap: a name that answers with a public address first and 127.0.0.1 a moment later
+(DNS rebinding). Here the name is resolved once per connection, and the socket goes to an address out of that answer;
+TLS above still asks for, and verifies, the name in the URL.
+"""
+# ruff: noqa: ASYNC109 - the `timeout` parameters are httpcore's interface
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from itertools import chain, zip_longest
+from typing import Any, TypeAlias, TypeVar
+
+import httpcore
+
+from app.fetch.guard import Address, AddressGuard, unmapped
+from app.robots.access import BODY_LIMIT
+
+Resolver: TypeAlias = Callable[[str], Awaitable[Sequence[Address]]]
+"""Every address of a host name, best first; OSError when the name has none or nobody answered."""
+
+T = TypeVar("T")
+
+Lookup: TypeAlias = Callable[[str], Iterable[str]]
+"""The same, blocking: addresses as text, a zone as `%zone`."""
+
+ADDRESSES_READ = 16
+"""How many addresses of one name are looked at."""
+
+ADDRESSES_TRIED = 3
+"""How many of them a connection is tried to."""
+
+CONNECTIONS_PER_ADDRESS = 4
+"""How many connections to one address may be open at once, whatever names lead there."""
+
+HEAD_OCTETS = 128 * 1024
+"""How much may come before the final response's head is complete, interim responses (1xx) included."""
+
+BODY_OCTETS = 4 * BODY_LIMIT
+"""How much more may come for the body: the file itself, and what chunking lays around it."""
+
+READ_OCTETS = 16 * 1024
+"""How much is handed up at once, and so how long HTTP's parser holds the event loop at a stretch."""
+
+
+class AddressRefused(Exception):
+    """The guard admits none of the host's addresses; `address` is the first of them."""
+
+    def __init__(self, host: str, address: Address) -> None:
+        super().__init__(f"{host!r} leads to {address}, and to no address that may be fetched from")
+        self.address = address
+
+
+class NameNotResolved(Exception):
+    """The host name has no address, or no name server answered."""
+
+
+class TlsFailed(Exception):
+    """The connection was made, and TLS on it failed: no trust, another name, out of date, no TLS at all."""
+
+
+class TooMuchSent(Exception):
+    """The server sent more octets than any robots.txt needs."""
+
+
+class ReadingStopped(Exception):
+    """The reader above has what it wants, and has said so by `GuardedStream.stop`."""
+
+
+def look_up(name: str) -> list[str]:
+    """The system's own resolver, hosts file included; it blocks, and raises OSError."""
+    found = socket.getaddrinfo(name.encode("ascii"), None, type=socket.SOCK_STREAM)
+    return [_as_text(sockaddr) for *_, sockaddr in found]
+
+
+def _as_text(sockaddr: tuple[Any, ...]) -> str:
+    # An IPv6 socket address is (address, port, flow, zone), and the zone is not in the text.
+    zoned = len(sockaddr) == 4 and sockaddr[3]
+    return f"{sockaddr[0]}%{sockaddr[3]}" if zoned else str(sockaddr[0])
+
+
+class SystemResolver:
+    """A Resolver that asks the system, in `threads` threads of its own: no other work waits behind slow names."""
+
+    def __init__(self, threads: int = 64, lookup: Lookup = look_up) -> None:
+        self._lookup = lookup
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolver")
+        self._free = asyncio.Semaphore(threads)
+
+    async def __call__(self, name: str) -> Sequence[Address]:
+        # A lookup cannot be interrupted: a caller whose time is up leaves its thread behind, busy for as long as a
+        # dead name server keeps it. So a place is given back by the thread's end and not by the caller's, and who
+        # finds no free place waits here, where giving up leaves nothing behind in the executor's queue.
+        await self._free.acquire()
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._lookup, name)
+        running.add_done_callback(lambda _: self._free.release())
+        found = await asyncio.shield(running)
+        return [ip_address(text) for text in dict.fromkeys(found)][:ADDRESSES_READ]
+
+    def close(self) -> None:
+        """Take no more names; lookups under way end by themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def client_tls() -> ssl.SSLContext:
+    """TLS 1.2 or later, the system's trust, certificate and name verified."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+@contextmanager
+def _telling_tls_apart() -> Iterator[None]:
+    try:
+        yield
+    except ssl.SSLError as error:
+        raise TlsFailed(str(error)) from error
+    except httpcore.ConnectError as error:
+        if isinstance(error.__cause__, ssl.SSLError):
+            raise TlsFailed(str(error)) from error
+        raise
+
+
+class GuardedStream(httpcore.AsyncNetworkStream):
+    """One connection: what comes through it is counted, and closing it gives its place at the address back."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream, give_back: Callable[[], None]) -> None:
+        self._stream = stream
+        self._give_back: Callable[[], None] | None = give_back
+        self._received = 0
+        self._allowance = HEAD_OCTETS
+        self._stopped = False
+
+    def allow(self, octets: int) -> None:
+        """Let so much more come."""
+        self._allowance += octets
+
+    def stop(self) -> None:
+        """Let the next read raise ReadingStopped: httpcore's generators end from below, and none is left half run."""
+        self._stopped = True
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._stopped:
+            raise ReadingStopped
+        # A TLS stream answers out of its buffer without suspending. This lets the deadline, and everybody else, in.
+        await asyncio.sleep(0)
+        with _telling_tls_apart():
+            data = await self._stream.read(min(max_bytes, READ_OCTETS), timeout)
+        if not data and self._received == 0:
+            raise httpcore.ReadError("the server closed the connection without a single octet of a response")
+        self._received += len(data)
+        if self._received > self._allowance:
+            raise TooMuchSent(f"the server sent {self._received} octets; {self._allowance} are enough")
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        with _telling_tls_apart():
+            await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        give_back, self._give_back = self._give_back, None
+        try:
+            await self._stream.aclose()
+        finally:
+            if give_back is not None:
+                give_back()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        # httpcore forgets the plain stream once this is called: whatever ends the handshake, a deadline's
+        # cancellation too, nobody else is left to close the socket.
+        try:
+            with _telling_tls_apart():
+                self._stream = await self._stream.start_tls(ssl_context, server_hostname, timeout)
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+@dataclass(slots=True)
+class _Place:
+    free: asyncio.Semaphore
+    users: int = 0
+
+
+class _Places:
+    """At most `each` connections to one address; an address that nobody uses or waits for takes no memory."""
+
+    def __init__(self, each: int) -> None:
+        self._each = each
+        self._places: dict[Address, _Place] = {}
+
+    async def take(self, address: Address) -> Callable[[], None]:
+        """Wait for a place; the answer, called once, gives it back."""
+        place = self._places.setdefault(address, _Place(asyncio.Semaphore(self._each)))
+        place.users += 1
+        try:
+            await place.free.acquire()
+        except BaseException:
+            self._leave(address, place)
+            raise
+
+        def give_back() -> None:
+            place.free.release()
+            self._leave(address, place)
+
+        return give_back
+
+    def _leave(self, address: Address, place: _Place) -> None:
+        place.users -= 1
+        if place.users == 0:
+            del self._places[address]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+class GuardedBackend(httpcore.AsyncNetworkBackend):
+    """httpcore's way to the network, through the guard; `sockets` makes the connections to addresses it admitted."""
+
+    def __init__(
+        self, guard: AddressGuard, resolver: Resolver, sockets: httpcore.AsyncNetworkBackend | None = None
+    ) -> None:
+        self._guard = guard
+        self._resolver = resolver
+        self._sockets = httpcore.AnyIOBackend() if sockets is None else sockets
+        self._places = _Places(CONNECTIONS_PER_ADDRESS)
+
+    @property
+    def addresses_in_use(self) -> int:
+        """How many addresses have a connection, or somebody who waits for one."""
+        return len(self._places)
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to an admitted address of `host` within `timeout` seconds, the resolver's time included.
+
+        Raises NameNotResolved, AddressRefused, httpcore.ConnectError, httpcore.ConnectTimeout.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        addresses = self._admitted(host, await _in_time(self._resolve(host), deadline, f"no address of {host!r}"))
+        failure: Exception = httpcore.ConnectError(f"{host!r} has no address that a connection was tried to")
+        for left in range(len(addresses), 0, -1):
+            address = addresses[-left]
+            until = deadline
+            if deadline is not None and left > 1:
+                # An address that swallows packets must not eat the time of those after it: every try but the last
+                # has an equal share of what is left, and one more share is kept for the exchange itself.
+                until = loop.time() + (deadline - loop.time()) / (left + 1)
+            try:
+                return await _in_time(
+                    self._open(address, port, local_address, socket_options), until, f"no connection to {address}"
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ARG002
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002
+    ) -> httpcore.AsyncNetworkStream:
+        """Refused, always: no URL leads to a file of this machine."""
+        raise httpcore.ConnectError(f"{path!r} is a socket of this machine, which no robots.txt is fetched from")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def _resolve(self, host: str) -> Sequence[Address]:
+        try:
+            return [ip_address(host)]
+        except ValueError:
+            pass
+        try:
+            found = await self._resolver(host)
+        except OSError as error:
+            raise NameNotResolved(f"{host!r} has no address: {error}") from error
+        if not found:
+            raise NameNotResolved(f"{host!r} has no address")
+        return found
+
+    def _admitted(self, host: str, found: Sequence[Address]) -> Sequence[Address]:
+        admitted = [unmapped(address) for address in found if self._guard.admits(address)]
+        if not admitted:
+            raise AddressRefused(host, found[0])
+        return _families_in_turn(admitted)[:ADDRESSES_TRIED]
+
+    async def _open(
+        self, address: Address, port: int, local_address: str | None, options: Iterable[httpcore.SOCKET_OPTION] | None
+    ) -> GuardedStream:
+        give_back = await self._places.take(address)
+        try:
+            stream = await self._sockets.connect_tcp(str(address), port, None, local_address, options)
+        except BaseException:
+            give_back()
+            raise
+        return GuardedStream(stream, give_back)
+
+
+async def _in_time(step: Awaitable[T], until: float | None, missed: str) -> T:
+    try:
+        async with asyncio.timeout_at(until):
+            return await step
+    except TimeoutError:
+        raise httpcore.ConnectTimeout(f"{missed} in time") from None
+
+
+def _families_in_turn(addresses: Sequence[Address]) -> list[Address]:
+    """The same addresses, IPv6 and IPv4 by turns from the first one's family on, so that few tries meet both."""
+    ours = [address for address in addresses if address.version == addresses[0].version]
+    others = [address for address in addresses if address.version != addresses[0].version]
+    return [address for address in chain.from_iterable(zip_longest(ours, others)) if address is not None]

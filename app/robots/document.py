@@ -1,0 +1,161 @@
+"""Directives to groups: whose rules they are (RFC 9309 2.1, 2.2.1, spec B8 to B15, K3, K4)."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from app.robots.access import BODY_LIMIT
+from app.robots.syntax import Directive, Key, Scan, readable, scan
+
+RULE_KEYS = frozenset({Key.ALLOW, Key.DISALLOW})
+MEMBER_KEYS = frozenset(
+    {
+        Key.CRAWL_DELAY,
+        Key.REQUEST_RATE,
+        Key.VISIT_TIME,
+        Key.ROBOT_VERSION,
+        Key.CONTENT_SIGNAL,
+        Key.CONTENT_USAGE,
+        Key.NOINDEX,
+        Key.COMMENT,
+    }
+)
+"""What belongs to a group beside its rules; Sitemap, Host and Clean-param belong to the file (spec B14, G11)."""
+
+_VERSION_2 = re.compile(r"2(\.0(\.[0-9]{1,9})?)?")
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """How lines make groups, where the dialects differ (spec B5, B6, B9, E5, F12).
+
+    `tolerant` accepts misspelt keys and missing colons; `members_end_run` lets a Crawl-delay or its like end a run of
+    user-agent lines as a rule does; `blank_ends_record` lets an empty line end the group.
+    """
+
+    tolerant: bool = True
+    members_end_run: bool = False
+    blank_ends_record: bool = False
+
+
+Member: TypeAlias = tuple[int, Key, str, int]
+"""A Directive and how many of the group's agents were listed above it: those it speaks for (spec G11)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """User-agent lines and what they share: `line` is the first one's, `agents` their values, trimmed octets.
+
+    `rules` are its Allow and Disallow lines, the empty ones too; `version_2`: Robot-version 2.0 stands in its place.
+    """
+
+    line: int
+    agents: tuple[str, ...]
+    rules: tuple[Directive, ...]
+    members: tuple[Member, ...]
+    version_2: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """A file as one grammar reads it: its groups in file order, and the member lines that no group owns."""
+
+    groups: tuple[Group, ...]
+    orphans: tuple[Directive, ...]
+
+
+class Document:
+    """One file: its lines read once, its groups once per grammar, and only when somebody asks. Any bytes are one."""
+
+    def __init__(self, body: bytes, *, truncated: bool = False) -> None:
+        self.body = body
+        self.scan = scan(body, truncated=truncated)
+        self._groups: dict[Grammar, Groups] = {}
+
+    def groups(self, grammar: Grammar) -> Groups:
+        """The file's groups by `grammar`."""
+        groups = self._groups.get(grammar)
+        if groups is None:
+            groups = self._groups[grammar] = read_groups(self.scan, grammar)
+        return groups
+
+    @cached_property
+    def sitemaps(self) -> tuple[str, ...]:
+        """Sitemap values that are absolute URLs, in file order, each once (spec B14)."""
+        values = (readable(value) for _, key, value in self.scan.directives if key is Key.SITEMAP)
+        return tuple(dict.fromkeys(value for value in values if _ABSOLUTE.fullmatch(value)))
+
+    @cached_property
+    def is_utf8(self) -> bool:
+        """Whether the body is UTF-8."""
+        try:
+            self.body.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    @property
+    def is_html(self) -> bool:
+        """Whether the body is markup that holds no directive: somebody's page instead of a file (spec Q9)."""
+        markup = self.body[:BODY_LIMIT].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+        return markup and all(key is Key.BLANK for _, key, _ in self.scan.directives)
+
+
+class _Open:
+    """A group that is still being read."""
+
+    __slots__ = ("agents", "line", "members", "rules", "version_2")
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.agents: list[str] = []
+        self.rules: list[Directive] = []
+        self.members: list[Member] = []
+        self.version_2 = False
+
+    def close(self) -> Group:
+        return Group(self.line, tuple(self.agents), tuple(self.rules), tuple(self.members), self.version_2)
+
+
+def read_groups(lines: Scan, grammar: Grammar) -> Groups:
+    """Put the directives of `lines` into groups as `grammar` says (spec K3)."""
+    groups: list[_Open] = []
+    orphans: list[Directive] = []
+    group: _Open | None = None
+    closed = True  # whether the next user-agent line opens a new group
+    for directive in _accepted(lines, grammar):
+        line, key, value = directive
+        if key in RULE_KEYS:
+            if group is None:
+                orphans.append(directive)
+            else:
+                group.rules.append(directive)
+                closed = True
+        elif key is Key.USER_AGENT:
+            if closed or group is None:
+                group = _Open(line)
+                groups.append(group)
+                closed = False
+            group.agents.append(value)
+        elif key is Key.BLANK:
+            if grammar.blank_ends_record:
+                group, closed = None, True
+        elif key in MEMBER_KEYS:
+            if group is None:
+                orphans.append(directive)
+                continue
+            if key is Key.ROBOT_VERSION and not group.rules and not group.members:
+                group.version_2 = _VERSION_2.fullmatch(value) is not None
+            group.members.append((line, key, value, len(group.agents)))
+            closed = closed or grammar.members_end_run
+    return Groups(tuple(group.close() for group in groups), tuple(orphans))
+
+
+def _accepted(lines: Scan, grammar: Grammar) -> Iterable[Directive]:
+    if grammar.tolerant or not lines.oddities:
+        return lines.directives
+    oddities: Mapping[int, object] = lines.oddities
+    return (directive for directive in lines.directives if directive[0] not in oddities)

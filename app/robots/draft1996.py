@@ -1,0 +1,24 @@
+"""The draft of 1996: records parted by blank lines, the first that fits, the first rule that fits (spec E)."""
+
+from collections.abc import Sequence
+
+from app.robots.dialect import Dialect
+from app.robots.document import Grammar, Group
+from app.robots.matcher import Entry, PrefixIndex, Ruleset
+from app.robots.paths import draft_pattern, draft_subject
+from app.robots.selection import FirstRecord
+
+
+def compile_rules(groups: Sequence[Group]) -> Ruleset:
+    """The record's rules in file order; an empty one is none, and `*` and `$` are characters (spec E6, E7)."""
+    entries = [Entry(rule, draft_pattern(rule[2])) for group in groups for rule in group.rules if rule[2]]
+    return Ruleset(entries, draft_subject, PrefixIndex)
+
+
+DRAFT1996 = Dialect(
+    name="draft1996",
+    grammar=Grammar(tolerant=False, blank_ends_record=True),
+    select=FirstRecord,
+    compile=compile_rules,
+    forbidden_closes=True,
+)

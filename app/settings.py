@@ -1,0 +1,77 @@
+"""The environment, read once and checked: main builds every part from it, and nothing else reads it."""
+
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app import __version__
+
+Network = IPv4Network | IPv6Network
+
+
+class BadSetting(ValueError):
+    """A variable that cannot be read; the text names it, its value and what was expected."""
+
+
+class Settings(BaseSettings):
+    """One frozen set of settings; the field in lower case is the variable in upper case. README lists them."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65535)
+    workers: int = Field(1, ge=1, le=256)
+    redis_url: str | None = None
+    data_dir: Path | None = None
+    allow_addresses: Annotated[tuple[Network, ...], NoDecode] = ()
+    allow_ports: Annotated[frozenset[int] | Literal["*"], NoDecode] = frozenset()
+    user_agent: str = Field(f"RobotsDecisions/{__version__}", pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")
+    fetch_timeout: float = Field(10.0, gt=0, le=120)
+    memory_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024)
+    forbidden: Literal["allow", "deny"] = "allow"
+
+    @field_validator("allow_addresses", mode="before")
+    @classmethod
+    def _networks(cls, value: object) -> object:
+        return tuple(_network(part) for part in _parts(value)) if isinstance(value, str) else value
+
+    @field_validator("allow_ports", mode="before")
+    @classmethod
+    def _ports(cls, value: object) -> object:
+        if not isinstance(value, str) or value.strip() == "*":
+            return "*" if isinstance(value, str) else value
+        return frozenset(_port(part) for part in _parts(value))
+
+    @classmethod
+    def read(cls) -> "Settings":
+        """Settings from the environment; BadSetting names the variable that cannot be read."""
+        try:
+            return cls()
+        except ValidationError as error:
+            raise BadSetting(" ".join(map(_sentence, error.errors()))) from None
+
+
+def _sentence(problem: ErrorDetails) -> str:
+    name = str(problem["loc"][0]).upper()
+    return f"{name}={problem['input']!s} cannot be read: {str(problem['msg']).removeprefix('Value error, ')}."
+
+
+def _parts(value: str) -> list[str]:
+    return [part for part in value.replace(",", " ").split() if part]
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no address range like 10.0.0.0/8 or fd00::/8 ({error})") from None
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not text.isascii() or not 1 <= int(text[:6]) <= 65535:
+        raise ValueError(f"{text!r} is no port: a number from 1 to 65535, or '*' alone for any")
+    return int(text)

@@ -1,0 +1,59 @@
+"""The application with the clock, the names and the certificates that a test chooses."""
+
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from ipaddress import ip_network
+from typing import Any
+
+import httpx
+
+from app.main import create
+from app.settings import Settings
+from tests.origins import Names
+
+START = datetime(2026, 11, 21, 18, 30, tzinfo=UTC).timestamp()
+
+
+class Service:
+    """A client of a running application, and the clock it goes by, in Unix seconds."""
+
+    def __init__(self, client: httpx.AsyncClient, names: Names) -> None:
+        self.client = client
+        self.names = names
+        self.now = START
+
+    async def allowed(self, url: str, agent: str = "ExampleBot", **parameters: object) -> dict[str, Any]:
+        """The JSON of a decision that could be made."""
+        query = {"url": url, "agent": agent, **{name: str(value) for name, value in parameters.items()}}
+        response = await self.client.get("/v1/allowed", params=query)
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+
+@asynccontextmanager
+async def running(
+    store_url: str,
+    names: Mapping[str, Sequence[str]] | None = None,
+    tls: ssl.SSLContext | None = None,
+    **settings: Any,
+) -> AsyncIterator[Service]:
+    """The application on that store; it may ask loopback, and knows no names but those given."""
+    values: dict[str, Any] = {
+        "redis_url": store_url,
+        "allow_addresses": (ip_network("127.0.0.0/8"),),
+        "allow_ports": "*",
+        "fetch_timeout": 5.0,
+        **settings,
+    }
+    resolver = Names(names or {})
+    app = create(Settings(**values), clock=lambda: service.now, resolver=resolver, ssl_context=tls)
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://service") as client,
+    ):
+        service = Service(client, resolver)
+        yield service

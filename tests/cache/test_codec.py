@@ -1,0 +1,154 @@
+"""What the store holds is not trusted: our own snapshots come back whole, and anything else is nothing."""
+
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.cache.codec import ENCODED_LIMIT, decode, encode
+from app.cache.freshness import LONGEST_LIFETIME, Failing, Snapshot
+from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable, Validators
+
+instants = st.floats(0, 253_402_300_799)
+texts = st.none() | st.text(max_size=50)
+statuses = st.integers(100, 999)
+failures = st.builds(Unreachable, st.sampled_from(Cause), st.none() | statuses, st.none() | st.integers(0, 10**20))
+runs = st.builds(Failing, instants, instants, st.integers(1, 10**9), failures)
+files = st.builds(Successful, statuses, st.binary(max_size=200), st.booleans(), texts)
+answers: st.SearchStrategy[Access] = st.one_of(
+    files,
+    st.builds(Unavailable, statuses, st.none() | st.sampled_from(Cause)),
+    st.builds(Blocked, st.ip_addresses().map(str)),
+)
+rest = (instants, texts, st.builds(Validators, texts, texts), st.none() | st.floats(0, LONGEST_LIFETIME))
+snapshots = st.one_of(
+    st.builds(Snapshot, answers, *rest),
+    st.builds(Snapshot, files, *rest, runs),
+    st.tuples(runs, *rest).map(lambda parts: Snapshot(parts[0].failure, *parts[1:], parts[0])),
+)
+
+COPY = Snapshot(Successful(200, b"User-agent: *\n"), 5.0, None, Validators('"1"'), 60.0)
+FACTS: dict[str, Any] = {
+    "access": ["successful", 200, False, None],
+    "fetched_at": 5.0,
+    "final_url": None,
+    "etag": '"1"',
+    "last_modified": None,
+    "lifetime": 60.0,
+    "failing": None,
+}
+
+
+def pack(facts: Any, body: bytes = b"User-agent: *\n", mark: bytes = b"R\x01") -> bytes:
+    line = facts if isinstance(facts, bytes) else json.dumps(facts).encode()
+    return mark + zlib.compress(line + b"\n" + body)
+
+
+@given(snapshots)
+def test_what_is_encoded_is_decoded(snapshot: Snapshot) -> None:
+    assert decode(encode(snapshot)) == snapshot
+
+
+@given(st.binary(max_size=300))
+def test_arbitrary_bytes_are_nothing(data: bytes) -> None:
+    assert decode(data) is None
+    assert decode(b"R\x01" + data) is None
+
+
+@given(snapshots, st.data())
+def test_damage_is_nothing(snapshot: Snapshot, data: st.DataObject) -> None:
+    encoded = bytearray(encode(snapshot))
+    at = data.draw(st.integers(0, len(encoded) - 1))
+    assert decode(bytes(encoded[:at])) is None
+    encoded[at] ^= data.draw(st.integers(1, 255))
+    # A bit in the head of the stream may say nothing that matters to its content; then the content is what it was.
+    assert decode(bytes(encoded)) in (None, snapshot)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=7) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=9,
+)
+
+
+@given(st.sampled_from(sorted(FACTS)), json_values)
+def test_facts_of_another_shape_never_raise(name: str, value: Any) -> None:
+    decoded = decode(pack({**FACTS, name: value}))
+    assert decoded is None or decode(encode(decoded)) == decoded
+
+
+def test_the_facts_of_these_tests_are_ours() -> None:
+    assert decode(pack(FACTS)) == COPY
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {**FACTS, "more": 1},
+        {name: value for name, value in FACTS.items() if name != "etag"},
+        {**FACTS, "fetched_at": True},
+        {**FACTS, "fetched_at": "5"},
+        {**FACTS, "fetched_at": -1.0},
+        {**FACTS, "fetched_at": 1e15},
+        {**FACTS, "fetched_at": None},
+        {**FACTS, "fetched_at": float("nan")},
+        {**FACTS, "lifetime": float("inf")},
+        {**FACTS, "lifetime": -1},
+        {**FACTS, "etag": 1},
+        {**FACTS, "etag": "\udcff"},
+        {**FACTS, "access": ["successful", 20, False, None]},
+        {**FACTS, "access": ["successful", True, False, None]},
+        {**FACTS, "access": ["successful", 200, 0, None]},
+        {**FACTS, "access": ["unavailable", 404, None]},  # a body, with no file to have one
+        {**FACTS, "access": ["unreachable"]},
+        {**FACTS, "access": []},
+        {**FACTS, "failing": [1.0, 2.0, 0, "dns", None, None]},
+        {**FACTS, "failing": [1.0, 2.0, 1, "boredom", None, None]},
+        {**FACTS, "failing": [1.0, 2.0, 1, "dns", None, -5]},
+        {**FACTS, "failing": [1.0, 2.0, 1, [], None, None]},
+        {**FACTS, "failing": [1.0]},
+        [],
+        b'{"fetched_at": 1' + b"0" * 9000 + b"}",
+        json.dumps({**FACTS, "fetched_at": 0}).replace('"fetched_at": 0', '"fetched_at": 1e999').encode(),
+        b"[" * 200_000,
+        b"\xff",
+    ],
+)
+def test_facts_that_we_would_not_write_are_nothing(facts: Any) -> None:
+    assert decode(pack(facts)) is None
+
+
+@pytest.mark.parametrize("access", [["unavailable", 404, None], ["blocked", "10.0.0.1"], ["unreachable"]])
+def test_failures_stand_beside_a_copy_or_for_themselves(access: list[Any]) -> None:
+    failing = None if access == ["unreachable"] else [1.0, 2.0, 1, "dns", None, None]
+    assert decode(pack({**FACTS, "access": access, "failing": failing}, b"")) is None
+
+
+@pytest.mark.parametrize("mark", [b"R\x00", b"R\x02", b"", b"r\x01"])
+def test_another_version_is_nothing(mark: bytes) -> None:
+    assert decode(pack(FACTS, mark=mark)) is None
+
+
+def test_what_follows_the_stream_makes_it_nothing() -> None:
+    assert decode(encode(COPY) + b"x") is None
+
+
+def test_a_body_of_the_limit_comes_back_and_a_larger_one_is_nothing() -> None:
+    whole = Snapshot(Successful(200, bytes(range(256)) * (BODY_LIMIT // 256), truncated=True), 1.0)
+    assert decode(encode(whole)) == whole
+    assert decode(pack(FACTS, b"x" * BODY_LIMIT)) is not None
+    assert decode(pack(FACTS, b"x" * (BODY_LIMIT + 1))) is None
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    assert decode(pack(FACTS, bytes(50_000_000))) is None
+    assert decode(b"R\x01" + bytes(ENCODED_LIMIT)) is None
+
+
+def test_a_body_is_kept_small() -> None:
+    body = b"Disallow: /private/\n" * 1000
+    assert len(encode(Snapshot(Successful(200, body), 1.0))) < len(body) / 10

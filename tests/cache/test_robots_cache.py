@@ -1,0 +1,573 @@
+"""What is known of an origin: from memory, from a real Valkey, or fetched once for all who ask."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import pytest
+from redis.asyncio import Redis
+
+from app.cache.codec import encode
+from app.cache.freshness import DAY, KEEP, Recheck, Snapshot, State
+from app.cache.robots_cache import RobotsCache, Source, StoreDown
+from app.cache.store import REST, RedisStore, connect
+from app.origin import Origin
+from app.robots.access import (
+    Access,
+    Busy,
+    Cause,
+    Fetched,
+    Lifetime,
+    NotModified,
+    Successful,
+    Unavailable,
+    Unreachable,
+    Validators,
+)
+
+SITE = Origin("https", "www.example.com", 443)
+KEY = "robots:{https://www.example.com:443}"
+FILE = Successful(200, b"User-agent: *\nDisallow: /a\n")
+NEWER = Successful(200, b"User-agent: *\nDisallow: /b\n")
+DOWN = Unreachable(Cause.SERVER_ERROR, 503)
+TAGGED = Validators('"1"')
+HOURLY = Lifetime(cache_control="max-age=3600")
+DEFAULT = Recheck()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_790_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Origins:
+    """The web, as far as a cache sees it: what each fetch finds, once it is let go, and what was asked for."""
+
+    answer: Fetched | Exception = field(default_factory=lambda: Fetched(FILE, None, TAGGED, HOURLY))
+    calls: list[tuple[Origin, Validators]] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.let_go.set()
+
+    def finds(self, access: Access | NotModified) -> None:
+        self.answer = Fetched(access, None, TAGGED, HOURLY)
+
+    async def fetch(self, origin: Origin, validators: Validators) -> Fetched:
+        self.calls.append((origin, validators))
+        self.asked.set()
+        await self.let_go.wait()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Switchable:
+    """A store that can be switched off, and on again."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+        self.on = True
+        self.gets = 0
+
+    async def get(self, origin: Origin) -> Snapshot | None:
+        self.gets += 1
+        self._check()
+        return await self._store.get(origin)
+
+    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> None:
+        self._check()
+        await self._store.put(origin, snapshot, keep_seconds)
+
+    def _check(self) -> None:
+        if not self.on:
+            raise StoreDown("it is switched off")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def web() -> Origins:
+    return Origins()
+
+
+@pytest.fixture
+def store(store_client: Redis) -> Switchable:
+    return Switchable(RedisStore(store_client, monotonic=lambda: 0.0, timeout=20.0))
+
+
+NewCache = Callable[[], RobotsCache]
+
+
+@pytest.fixture
+async def new_cache(store: Switchable, web: Origins, clock: Clock) -> AsyncIterator[NewCache]:
+    """Another process's cache: memory of its own, the store shared."""
+    caches: list[RobotsCache] = []
+
+    def new() -> RobotsCache:
+        caches.append(RobotsCache(store, web.fetch, clock, 1_000_000))
+        return caches[-1]
+
+    yield new
+    for cache in caches:
+        await cache.aclose()
+
+
+@pytest.fixture
+def cache(new_cache: NewCache) -> RobotsCache:
+    return new_cache()
+
+
+# Where an answer comes from.
+
+
+async def test_what_nobody_knows_is_fetched_and_then_in_memory(cache: RobotsCache, web: Origins, clock: Clock) -> None:
+    first = await cache.held(SITE, DEFAULT)
+    assert first.snapshot == Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
+    assert first.freshness is not None
+    assert (first.source, first.freshness.state, first.freshness.age) == (Source.FETCHED, State.FRESH, 0)
+    clock.now += 29
+    second = await cache.held(SITE, DEFAULT)
+    assert second.source is Source.MEMORY
+    assert second.snapshot is first.snapshot
+    assert web.calls == [(SITE, Validators())]
+
+
+async def test_what_another_process_fetched_is_in_the_store(new_cache: NewCache, web: Origins) -> None:
+    fetched = await new_cache().held(SITE, DEFAULT)
+    found = await new_cache().held(SITE, DEFAULT)
+    assert found.source is Source.STORE
+    assert found.snapshot == fetched.snapshot
+    assert len(web.calls) == 1
+
+
+async def test_memory_is_trusted_for_a_while_and_stays_the_same_object(
+    cache: RobotsCache, store: Switchable, clock: Clock
+) -> None:
+    first = await cache.held(SITE, DEFAULT)
+    gets = store.gets
+    clock.now += 31
+    again = await cache.held(SITE, DEFAULT)
+    assert (again.source, store.gets) == (Source.STORE, gets + 1)
+    assert again.snapshot is first.snapshot
+    clock.now += 29
+    assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
+    assert store.gets == gets + 1
+
+
+async def test_what_another_process_learnt_is_taken_over(new_cache: NewCache, web: Origins, clock: Clock) -> None:
+    one, other = new_cache(), new_cache()
+    await one.held(SITE, DEFAULT)
+    web.finds(NEWER)
+    clock.now += 10
+    await other.held(SITE, DEFAULT, max_age=5)
+    clock.now += 25
+    held = await one.held(SITE, DEFAULT)
+    assert held.snapshot is not None
+    assert held.snapshot.access == NEWER
+
+
+async def test_what_was_purged_from_the_store_is_fetched_again(
+    cache: RobotsCache, store_client: Redis, web: Origins, clock: Clock
+) -> None:
+    await cache.held(SITE, DEFAULT)
+    await store_client.delete(KEY)
+    clock.now += 31
+    assert (await cache.held(SITE, DEFAULT)).source is Source.FETCHED
+    assert len(web.calls) == 2
+
+
+@pytest.mark.parametrize("value", [b"garbage", b"R\x01garbage", encode(Snapshot(FILE, 1.0))[:-1]])
+async def test_garbage_in_the_store_is_a_miss_and_is_overwritten(
+    new_cache: NewCache, store_client: Redis, web: Origins, value: bytes
+) -> None:
+    await store_client.set(KEY, value)
+    assert (await new_cache().held(SITE, DEFAULT)).source is Source.FETCHED
+    assert (await new_cache().held(SITE, DEFAULT)).source is Source.STORE
+    assert len(web.calls) == 1
+
+
+async def test_a_clock_that_is_set_back_asks_the_store_again(cache: RobotsCache, web: Origins, clock: Clock) -> None:
+    await cache.held(SITE, DEFAULT)
+    clock.now -= 5000
+    held = await cache.held(SITE, DEFAULT)
+    assert held.freshness is not None
+    assert (held.source, held.freshness.age) == (Source.STORE, 0)
+    assert len(web.calls) == 1
+
+
+# One fetch for all.
+
+
+async def test_two_hundred_callers_of_a_cold_origin_make_one_fetch(
+    cache: RobotsCache, store: Switchable, web: Origins
+) -> None:
+    web.let_go.clear()
+    callers = [asyncio.create_task(cache.held(SITE, DEFAULT)) for _ in range(200)]
+    await web.asked.wait()
+    web.let_go.set()
+    held = await asyncio.gather(*callers)
+    assert len(web.calls) == 1
+    assert store.gets == 1
+    assert {id(one.snapshot) for one in held} == {id(held[0].snapshot)}
+
+
+async def test_a_caller_who_hangs_up_does_not_end_the_fetch(cache: RobotsCache, web: Origins) -> None:
+    web.let_go.clear()
+    first, second = (asyncio.create_task(cache.held(SITE, DEFAULT)) for _ in range(2))
+    await web.asked.wait()
+    first.cancel()
+    await asyncio.wait([first])
+    web.let_go.set()
+    assert (await second).source is Source.FETCHED
+    assert len(web.calls) == 1
+
+
+class Slow:
+    """A store that says what it has, or that it is down, when it is told to."""
+
+    def __init__(self) -> None:
+        self.down = False
+        self.has: Snapshot | None = None
+        self.asked = asyncio.Event()
+        self.says_so = asyncio.Event()
+        self.says_so.set()
+        self.written = asyncio.Event()
+        self.writes = asyncio.Event()
+        self.writes.set()
+
+    async def get(self, origin: Origin) -> Snapshot | None:
+        found = self.has
+        self.asked.set()
+        await self.says_so.wait()
+        self._check()
+        return found
+
+    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> None:
+        self._check()
+        self.written.set()
+        await self.writes.wait()
+        self.has = snapshot
+
+    def _check(self) -> None:
+        if self.down:
+            raise StoreDown("it is down")
+
+
+@pytest.fixture
+async def slow(web: Origins, clock: Clock) -> AsyncIterator[tuple[Slow, RobotsCache]]:
+    store = Slow()
+    cache = RobotsCache(store, web.fetch, clock, 1_000_000)
+    yield store, cache
+    await cache.aclose()
+
+
+async def test_who_hears_from_the_store_just_before_a_fetch_ends_does_not_fetch_again(
+    slow: tuple[Slow, RobotsCache], web: Origins
+) -> None:
+    store, cache = slow
+    store.down = True
+    web.let_go.clear()
+    first = asyncio.create_task(cache.held(SITE, DEFAULT))
+    await web.asked.wait()
+    store.says_so.clear()
+    store.asked.clear()
+    second = asyncio.create_task(cache.held(SITE, DEFAULT))
+    await store.asked.wait()
+    # The second hears that nothing is known while that is so still, and comes to run when the fetch is over.
+    store.says_so.set()
+    web.let_go.set()
+    held = await asyncio.gather(first, second)
+    assert [one.source for one in held] == [Source.FETCHED, Source.MEMORY]
+    assert len(web.calls) == 1
+
+
+async def test_what_the_store_said_before_a_fetch_ended_does_not_undo_it(
+    slow: tuple[Slow, RobotsCache], web: Origins
+) -> None:
+    store, cache = slow
+    web.let_go.clear()
+    first = asyncio.create_task(cache.held(SITE, DEFAULT))
+    await web.asked.wait()
+    store.says_so.clear()
+    store.asked.clear()
+    second = asyncio.create_task(cache.held(SITE, DEFAULT))
+    await store.asked.wait()
+    web.let_go.set()
+    fetched = await first
+    store.says_so.set()
+    assert (await second).snapshot is fetched.snapshot
+    assert len(web.calls) == 1
+
+
+async def test_what_is_written_late_does_not_undo_what_was_learnt_meanwhile(
+    slow: tuple[Slow, RobotsCache], web: Origins, clock: Clock
+) -> None:
+    store, cache = slow
+    store.down = True
+    await cache.held(SITE, DEFAULT)
+    store.down = False
+    store.writes.clear()
+    web.finds(NEWER)
+    clock.now += 20
+    # The first refreshes what the store has not got yet, while the second, later, gives the store the old one.
+    web.let_go.clear()
+    web.asked.clear()
+    first = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=10))
+    await web.asked.wait()
+    clock.now += 20
+    second = asyncio.create_task(cache.held(SITE, DEFAULT))
+    await store.written.wait()
+    store.down = True
+    web.let_go.set()
+    newer = await first
+    store.writes.set()
+    await second
+    assert (await cache.held(SITE, DEFAULT)).snapshot is newer.snapshot
+
+
+# When it refreshes.
+
+
+async def test_past_its_recheck_it_is_served_and_refreshed_behind(
+    cache: RobotsCache, web: Origins, clock: Clock
+) -> None:
+    first = await cache.held(SITE, DEFAULT)
+    assert first.freshness is not None
+    web.let_go.clear()
+    web.asked.clear()
+    web.finds(NEWER)
+    clock.now = first.freshness.recheck_at + 1
+    graced = await cache.held(SITE, DEFAULT)
+    assert graced.freshness is not None
+    assert graced.freshness.state is State.GRACE
+    assert graced.snapshot is first.snapshot
+    await web.asked.wait()
+    due = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=0))
+    web.let_go.set()
+    held = await due
+    assert held.snapshot is not None
+    assert held.snapshot.access == NEWER
+    assert len(web.calls) == 2
+
+
+async def test_what_is_due_is_refreshed_first_and_conditionally(cache: RobotsCache, web: Origins, clock: Clock) -> None:
+    await cache.held(SITE, DEFAULT)
+    web.finds(NotModified())
+    clock.now += 2 * DAY
+    held = await cache.held(SITE, DEFAULT)
+    assert held.source is Source.REVALIDATED
+    assert held.snapshot == Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
+    assert web.calls[1:] == [(SITE, TAGGED)]
+
+
+async def test_only_a_copy_makes_a_fetch_conditional(cache: RobotsCache, web: Origins, clock: Clock) -> None:
+    web.finds(Unavailable(404))
+    await cache.held(SITE, DEFAULT)
+    clock.now += 2 * DAY
+    await cache.held(SITE, DEFAULT)
+    assert web.calls == [(SITE, Validators())] * 2
+
+
+async def test_an_older_copy_than_wanted_is_refreshed(cache: RobotsCache, web: Origins, clock: Clock) -> None:
+    await cache.held(SITE, DEFAULT)
+    clock.now += 20
+    assert (await cache.held(SITE, DEFAULT, max_age=20)).source is Source.MEMORY
+    assert (await cache.held(SITE, DEFAULT, max_age=19)).source is Source.FETCHED
+    assert len(web.calls) == 2
+
+
+async def test_a_failing_origin_is_not_hammered_for_a_newer_copy(
+    cache: RobotsCache, web: Origins, clock: Clock
+) -> None:
+    await cache.held(SITE, DEFAULT)
+    web.finds(DOWN)
+    clock.now += 2 * DAY
+    recheck_at = 0.0
+    for _ in range(5):
+        held = await cache.held(SITE, DEFAULT, max_age=0)
+        assert held.snapshot is not None
+        assert held.freshness is not None
+        assert held.snapshot.access == FILE
+        assert held.freshness.stale
+        assert held.source is Source.MEMORY
+        recheck_at = held.freshness.recheck_at
+    assert len(web.calls) == 2
+    clock.now = recheck_at
+    web.finds(NEWER)
+    assert (await cache.held(SITE, DEFAULT)).source is Source.FETCHED
+
+
+async def test_without_a_copy_a_failure_is_what_is_known(cache: RobotsCache, web: Origins) -> None:
+    web.finds(DOWN)
+    for source in (Source.FETCHED, Source.MEMORY):
+        held = await cache.held(SITE, DEFAULT)
+        assert held.snapshot is not None
+        assert held.snapshot.access == DOWN
+        assert held.source is source
+    assert len(web.calls) == 1
+
+
+async def test_rfc9309_a_missing_file_does_not_answer_for_an_unreachable_origin(
+    cache: RobotsCache, web: Origins, clock: Clock
+) -> None:
+    web.finds(Unavailable(404))
+    await cache.held(SITE, DEFAULT)
+    web.finds(DOWN)
+    clock.now += 2 * DAY
+    held = await cache.held(SITE, DEFAULT)
+    assert held.snapshot is not None
+    assert held.snapshot.access == DOWN
+
+
+async def test_a_copy_past_thirty_days_is_not_served_for_a_fetch_that_is_late(
+    cache: RobotsCache, store: Switchable, web: Origins, clock: Clock
+) -> None:
+    await cache.held(SITE, DEFAULT)
+    store.on = False
+    clock.now += KEEP + 1
+    assert (await cache.held(SITE, DEFAULT, wait=0)).snapshot is None
+
+
+# How long a caller waits.
+
+
+async def test_no_wait_answers_now_and_fetches_behind(cache: RobotsCache, web: Origins, clock: Clock) -> None:
+    web.let_go.clear()
+    held = await cache.held(SITE, DEFAULT, wait=0)
+    assert (held.snapshot, held.freshness, held.source) == (None, None, Source.NONE)
+    await web.asked.wait()
+    waiting = asyncio.create_task(cache.held(SITE, DEFAULT))
+    web.let_go.set()
+    assert (await waiting).snapshot == Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
+    assert len(web.calls) == 1
+
+
+async def test_a_fetch_that_is_late_leaves_what_is_known(cache: RobotsCache, web: Origins, clock: Clock) -> None:
+    first = await cache.held(SITE, DEFAULT)
+    web.let_go.clear()
+    clock.now += 2 * DAY
+    late = await cache.held(SITE, DEFAULT, wait=0.001)
+    assert late.snapshot is first.snapshot
+    assert late.freshness is not None
+    assert (late.source, late.freshness.state) == (Source.STORE, State.DUE)
+    other = Origin("https", "other.example", 443)
+    assert (await cache.held(other, DEFAULT, wait=0.001)).snapshot is None
+
+
+async def test_a_fetch_that_is_not_made_is_raised_where_there_is_no_copy(
+    cache: RobotsCache, web: Origins, clock: Clock
+) -> None:
+    web.answer = Busy(5)
+    with pytest.raises(Busy):
+        await cache.held(SITE, DEFAULT)
+    web.finds(Unavailable(404))
+    await cache.held(SITE, DEFAULT)
+    web.answer = Busy(5)
+    clock.now += 2 * DAY
+    with pytest.raises(Busy):
+        await cache.held(SITE, DEFAULT)
+
+
+async def test_a_fetch_that_is_not_made_leaves_the_copy(cache: RobotsCache, web: Origins, clock: Clock) -> None:
+    first = await cache.held(SITE, DEFAULT)
+    web.answer = Busy(5)
+    clock.now += 2 * DAY
+    held = await cache.held(SITE, DEFAULT)
+    assert held.snapshot is first.snapshot
+    assert len(web.calls) == 2
+
+
+async def test_closing_ends_a_fetch_behind(cache: RobotsCache, web: Origins) -> None:
+    web.let_go.clear()
+    await cache.held(SITE, DEFAULT, wait=0)
+    await web.asked.wait()
+    before = asyncio.all_tasks()
+    await cache.aclose()
+    assert len(asyncio.all_tasks()) == len(before) - 1
+
+
+# While the store is down.
+
+
+async def test_without_the_store_it_goes_on_from_memory_and_by_fetching(
+    cache: RobotsCache, store: Switchable, web: Origins, clock: Clock
+) -> None:
+    known = await cache.held(SITE, DEFAULT)
+    store.on = False
+    clock.now += 100
+    held = await cache.held(SITE, DEFAULT)
+    assert held.source is Source.MEMORY
+    assert held.snapshot is known.snapshot
+    other = Origin("https", "other.example", 443)
+    assert (await cache.held(other, DEFAULT)).source is Source.FETCHED
+    clock.now += 100
+    assert (await cache.held(other, DEFAULT)).source is Source.MEMORY
+    assert len(web.calls) == 2
+
+
+async def test_without_the_store_a_failure_is_remembered(
+    cache: RobotsCache, store: Switchable, web: Origins, clock: Clock
+) -> None:
+    store.on = False
+    web.finds(DOWN)
+    for _ in range(5):
+        held = await cache.held(SITE, DEFAULT, max_age=0)
+        assert held.snapshot is not None
+        assert held.snapshot.access == DOWN
+        clock.now += 40
+    assert len(web.calls) == 1
+
+
+async def test_what_was_learnt_without_the_store_is_given_to_it_later(
+    new_cache: NewCache, store: Switchable, web: Origins, clock: Clock
+) -> None:
+    one, other = new_cache(), new_cache()
+    await one.held(SITE, DEFAULT)
+    store.on = False
+    web.finds(NEWER)
+    clock.now += 50
+    learnt = await one.held(SITE, DEFAULT, max_age=10)
+    store.on = True
+    clock.now += 50
+    held = await one.held(SITE, DEFAULT)
+    assert held.snapshot is learnt.snapshot
+    found = await other.held(SITE, DEFAULT)
+    assert (found.snapshot, found.source) == (learnt.snapshot, Source.STORE)
+    assert len(web.calls) == 2
+
+
+async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
+    store_client: Redis, store_url: str, web: Origins, clock: Clock
+) -> None:
+    client = connect(store_url)
+    monotonic = Clock()
+    stopped = RedisStore(client, monotonic=monotonic, timeout=0.3)
+    cache = RobotsCache(stopped, web.fetch, clock, 1_000_000)
+    pid = int((await store_client.info("server"))["process_id"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert (await cache.held(SITE, DEFAULT)).source is Source.FETCHED
+        assert stopped.degraded
+        clock.now += 40
+        assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    monotonic.now += REST
+    clock.now += 40
+    await cache.held(SITE, DEFAULT)
+    assert not stopped.degraded
+    assert await stopped.get(SITE) is not None
+    assert len(web.calls) == 1
+    await cache.aclose()
+    await client.aclose()

@@ -1,0 +1,214 @@
+"""From a name to a connection: what is resolved, what is judged, what is connected to, and how many at once."""
+
+import asyncio
+import threading
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address, ip_network
+
+import httpcore
+import pytest
+
+from app.fetch.guard import Address, AddressGuard
+from app.fetch.network import (
+    ADDRESSES_READ,
+    CONNECTIONS_PER_ADDRESS,
+    AddressRefused,
+    GuardedBackend,
+    NameNotResolved,
+    Resolver,
+    SystemResolver,
+)
+from tests.origins import Names
+
+NAME = "www.example.com"
+
+
+class Sockets(httpcore.AsyncNetworkBackend):
+    """Connects to nothing: notes each address, refuses those in `dead`, never answers for those in `silent`."""
+
+    def __init__(self, dead: Sequence[str] = (), silent: Sequence[str] = ()) -> None:
+        self._dead = dead
+        self._silent = silent
+        self.tried: list[str] = []
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        self.tried.append(host)
+        if host in self._dead:
+            raise httpcore.ConnectError(f"{host} refused the connection")
+        if host in self._silent:
+            await asyncio.Event().wait()
+        return httpcore.AsyncMockStream([])
+
+
+async def ask(resolver: Resolver, name: str) -> Sequence[Address]:
+    return await resolver(name)
+
+
+async def never(name: str) -> Sequence[Address]:
+    await asyncio.Event().wait()
+    return []
+
+
+def backend(addresses: Sequence[str], sockets: Sockets, admitted: Sequence[str] = ()) -> GuardedBackend:
+    guard = AddressGuard([ip_network(network) for network in admitted])
+    return GuardedBackend(guard, Names({NAME: addresses}), sockets)
+
+
+async def test_a_name_is_connected_to_at_an_admitted_address_only() -> None:
+    sockets = Sockets()
+    network = backend(["10.0.0.1", "::1", "93.184.216.34", "169.254.169.254"], sockets)
+    await (await network.connect_tcp(NAME, 80)).aclose()
+    assert sockets.tried == ["93.184.216.34"]
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "::1", "169.254.169.254", "64:ff9b::a00:1"])
+async def test_a_literal_is_judged_without_being_resolved(host: str) -> None:
+    names, sockets = Names({}), Sockets()
+    with pytest.raises(AddressRefused) as refused:
+        await GuardedBackend(AddressGuard(), names, sockets).connect_tcp(host, 80)
+    assert refused.value.address == ip_address(host)
+    assert names.asked == sockets.tried == []
+
+
+async def test_a_name_with_no_admitted_address_is_refused_and_the_first_one_named() -> None:
+    sockets = Sockets()
+    with pytest.raises(AddressRefused) as refused:
+        await backend(["10.0.0.1", "127.0.0.1"], sockets).connect_tcp(NAME, 80)
+    assert str(refused.value.address) == "10.0.0.1"
+    assert sockets.tried == []
+
+
+async def test_a_mapped_address_is_connected_to_as_the_ipv4_address_it_is() -> None:
+    sockets = Sockets()
+    await (await backend(["::ffff:93.184.216.34"], sockets).connect_tcp(NAME, 80)).aclose()
+    assert sockets.tried == ["93.184.216.34"]
+
+
+async def test_three_addresses_are_tried_the_families_by_turns() -> None:
+    addresses = ["2606:4700::1", "2606:4700::2", "2606:4700::3", "93.184.216.34", "93.184.216.35"]
+    sockets = Sockets(dead=addresses)
+    with pytest.raises(httpcore.ConnectError):
+        await backend(addresses, sockets).connect_tcp(NAME, 80)
+    assert sockets.tried == ["2606:4700::1", "93.184.216.34", "2606:4700::2"]
+
+
+async def test_an_address_that_swallows_packets_leaves_time_for_the_next() -> None:
+    sockets = Sockets(silent=["2606:4700::1"])
+    network = backend(["2606:4700::1", "93.184.216.34"], sockets)
+    await (await network.connect_tcp(NAME, 80, timeout=0.3)).aclose()
+    assert sockets.tried == ["2606:4700::1", "93.184.216.34"]
+    assert network.addresses_in_use == 0
+
+
+async def test_silence_everywhere_is_a_timeout_and_leaves_no_place_taken() -> None:
+    sockets = Sockets(silent=["93.184.216.34", "93.184.216.35"])
+    network = backend(["93.184.216.34", "93.184.216.35"], sockets)
+    with pytest.raises(httpcore.ConnectTimeout):
+        await network.connect_tcp(NAME, 80, timeout=0.1)
+    assert network.addresses_in_use == 0
+
+
+async def test_a_resolver_that_never_answers_is_a_timeout() -> None:
+    with pytest.raises(httpcore.ConnectTimeout):
+        await GuardedBackend(AddressGuard(), never, Sockets()).connect_tcp(NAME, 80, timeout=0.05)
+
+
+@pytest.mark.parametrize("table", [{}, {NAME: []}])
+async def test_a_name_without_addresses_is_not_resolved(table: dict[str, list[str]]) -> None:
+    with pytest.raises(NameNotResolved):
+        await GuardedBackend(AddressGuard(), Names(table), Sockets()).connect_tcp(NAME, 80)
+
+
+async def test_four_connections_to_an_address_and_a_fifth_when_one_is_closed() -> None:
+    network = backend(["93.184.216.34"], Sockets())
+    streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
+    with pytest.raises(httpcore.ConnectTimeout):
+        await network.connect_tcp(NAME, 80, timeout=0.05)
+    await streams[0].aclose()
+    await streams[0].aclose()  # closing twice gives one place back, not two
+    streams.append(await network.connect_tcp(NAME, 80, timeout=5))
+    with pytest.raises(httpcore.ConnectTimeout):
+        await network.connect_tcp(NAME, 80, timeout=0.05)
+    assert network.addresses_in_use == 1
+    for stream in streams:
+        await stream.aclose()
+    assert network.addresses_in_use == 0
+
+
+async def test_one_full_address_does_not_hold_up_another_name() -> None:
+    names = Names({NAME: ["93.184.216.34"], "other.example": ["93.184.216.35"]})
+    network = GuardedBackend(AddressGuard(), names, Sockets())
+    streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
+    streams.append(await network.connect_tcp("other.example", 80, timeout=5))
+    for stream in streams:
+        await stream.aclose()
+
+
+async def test_a_file_of_this_machine_is_never_connected_to() -> None:
+    with pytest.raises(httpcore.ConnectError):
+        await backend([], Sockets()).connect_unix_socket("/var/run/docker.sock")
+
+
+async def test_the_system_resolver_knows_localhost() -> None:
+    resolver = SystemResolver(threads=1)
+    try:
+        assert all(address.is_loopback for address in await resolver("localhost"))
+    finally:
+        resolver.close()
+
+
+async def test_a_resolver_passes_on_a_bounded_list_of_different_addresses() -> None:
+    many = [f"93.184.{high}.{low}" for high in range(4) for low in range(250) for _ in range(2)]
+    resolver = SystemResolver(threads=1, lookup=lambda _: many)
+    try:
+        assert [str(address) for address in await resolver(NAME)] == [
+            f"93.184.0.{low}" for low in range(ADDRESSES_READ)
+        ]
+    finally:
+        resolver.close()
+
+
+async def test_a_resolver_keeps_a_zone_so_that_the_guard_can_refuse_it() -> None:
+    resolver = SystemResolver(threads=1, lookup=lambda _: ["fe80::1%2"])
+    network = GuardedBackend(AddressGuard([ip_network("fe80::/10")]), resolver, Sockets())
+    try:
+        with pytest.raises(AddressRefused):
+            await network.connect_tcp(NAME, 80)
+    finally:
+        resolver.close()
+
+
+async def test_a_lookup_that_was_given_up_holds_its_thread_and_no_queue_builds_up_behind_it() -> None:
+    loop = asyncio.get_running_loop()
+    begun, go = asyncio.Event(), threading.Event()
+    looked_up: list[str] = []
+
+    def lookup(name: str) -> list[str]:
+        looked_up.append(name)
+        loop.call_soon_threadsafe(begun.set)
+        go.wait()
+        return ["93.184.216.34"]
+
+    resolver = SystemResolver(threads=1, lookup=lookup)
+    try:
+        given_up = loop.create_task(ask(resolver, "slow.example"))
+        await begun.wait()
+        waiting = [loop.create_task(ask(resolver, f"{number}.example")) for number in range(3)]
+        await asyncio.sleep(0)
+        for task in (given_up, *waiting):
+            task.cancel()
+        await asyncio.gather(given_up, *waiting, return_exceptions=True)
+        last = loop.create_task(ask(resolver, "last.example"))
+        go.set()
+        assert [str(address) for address in await last] == ["93.184.216.34"]
+        assert looked_up == ["slow.example", "last.example"]
+    finally:
+        go.set()
+        resolver.close()

@@ -1,0 +1,220 @@
+"""Fields, Location, Retry-After and content coding, on octets alone."""
+
+import gzip
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.fetch.response import (
+    FIELD_LIMIT,
+    LONGEST_WAIT,
+    Body,
+    Headers,
+    Unreadable,
+    decoder,
+    field,
+    listed,
+    read_location,
+    read_retry_after,
+)
+from app.origin import Origin, Target
+from app.robots.access import BODY_LIMIT
+
+NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (b"0", 0),
+        (b"120", 120),
+        (b"86400", LONGEST_WAIT),
+        (b"86401", LONGEST_WAIT),
+        (b"9" * 1000, LONGEST_WAIT),
+        (b"Sun, 06 Nov 1994 08:51:37 GMT", 120),
+        (b"Sunday, 06-Nov-94 08:51:37 GMT", 120),
+        (b"Sun Nov  6 08:51:37 1994", 120),
+        (b"Fri, 31 Dec 9999 23:59:59 GMT", LONGEST_WAIT),
+        (b"Sun, 06 Nov 1994 08:49:36 GMT", None),
+        (b"-5", None),
+        (b"+5", None),
+        (b"1.5", None),
+        (b"soon", None),
+        (b"", None),
+        (b"\xb2", None),
+        (b"Sun, 99 Nov 1994 08:49:37 GMT", None),
+        (b"1 Jan 2000 10:10:10 -99999999999999999999", None),
+        (b"9" * 5000, None),
+    ],
+)
+def test_rfc9110_retry_after_is_seconds_or_a_date_and_a_day_at_most(value: bytes, seconds: int | None) -> None:
+    assert read_retry_after([(b"Retry-After", value)], NOW) == seconds
+
+
+@given(st.binary(max_size=60))
+def test_retry_after_is_never_negative_or_long_or_an_error_whatever_is_sent(value: bytes) -> None:
+    seconds = read_retry_after([(b"retry-after", value)], NOW)
+    assert seconds is None or 0 <= seconds <= LONGEST_WAIT
+
+
+BASE = Target(Origin("https", "www.example.com", 443), "/a/robots.txt?x=1")
+
+
+@pytest.mark.parametrize(
+    ("location", "url"),
+    [
+        (b"http://other.example/robots2.txt?x", "http://other.example/robots2.txt?x"),
+        (b"//other.example:8443/r", "https://other.example:8443/r"),
+        (b"/r.txt", "https://www.example.com/r.txt"),
+        (b"r.txt", "https://www.example.com/a/r.txt"),
+        (b"../../../r.txt", "https://www.example.com/r.txt"),
+        (b"?y=2", "https://www.example.com/a/robots.txt?y=2"),
+        (b"HTTPS://OTHER.example/R", "https://other.example/R"),
+        (b"http://user:secret@other.example/r", "http://other.example/r"),
+        (b"/r.txt#part", "https://www.example.com/r.txt"),
+        ("/röbots".encode(), "https://www.example.com/r%C3%B6bots"),
+        (b"/r\xf6bots", "https://www.example.com/r%F6bots"),
+        (b"/a b\x01c\x7f<>%41%", "https://www.example.com/a%20b%01c%7F%3C%3E%41%"),
+        ("http://bücher.example/".encode(), "http://xn--bcher-kva.example/"),
+        (b"\\\\evil.example/x", "https://www.example.com/a/%5C%5Cevil.example/x"),
+        (b"http://other.example/\ta", "http://other.example/%09a"),
+    ],
+)
+def test_a_location_is_resolved_and_sent_percent_encoded(location: bytes, url: str | None) -> None:
+    target = read_location(BASE, [(b"Location", location)])
+    assert (target.url if target else None) == url
+
+
+@pytest.mark.parametrize(
+    "locations",
+    [
+        [],
+        [b""],
+        [b"/one", b"/two"],
+        [b"/" + b"a" * 20_000],
+        [b"file:///etc/passwd"],
+        [b"ftp://other.example/robots.txt"],
+        [b"javascript:alert(1)"],
+        [b"data:,x"],
+        [b"http:///x"],
+        [b"http://"],
+        [b"http://[::1"],
+        [b"http://[v1.x]/"],
+        [b"http://[fe80::1%25eth0]/"],
+        [b"http://127.1/"],
+        [b"http://other.example:99999/"],
+        [b"http://a b/"],
+        [b"http://a\tb.example/"],
+        ["http://a\u2100b/".encode()],
+        [b"http:\\\\evil.example"],
+    ],
+)
+def test_spec_a9_a_location_that_is_no_web_address_leads_nowhere(locations: list[bytes]) -> None:
+    assert read_location(BASE, [(b"location", value) for value in locations]) is None
+
+
+@given(st.binary(max_size=80) | st.builds(lambda tail: b"http://" + tail, st.binary(max_size=80)))
+def test_whatever_a_location_holds_only_printing_ascii_reaches_the_request_line(location: bytes) -> None:
+    target = read_location(BASE, [(b"Location", location)])
+    if target is not None:
+        assert target.path.startswith("/")
+        assert all("!" <= character <= "~" for character in target.url)
+
+
+@pytest.mark.parametrize("value", [b"", b"a" * (FIELD_LIMIT + 1), b"a\x01b", b"a\x7f", b"\x85", b"a\r\nb"])
+def test_a_field_that_is_too_long_or_does_not_print_counts_as_absent(value: bytes) -> None:
+    assert field([(b"ETag", value)], b"etag") is None
+
+
+def test_a_field_is_found_whatever_its_case_and_a_list_is_joined() -> None:
+    headers: Headers = [(b"CACHE-control", b" max-age=5"), (b"X", b"y"), (b"Cache-Control", b"private\t")]
+    assert field(headers, b"cache-control") == "max-age=5"
+    assert listed(headers, b"cache-control") == "max-age=5, private"
+    assert listed([], b"a") is None
+
+
+def bare_deflate(content: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return compressor.compress(content) + compressor.flush()
+
+
+CODINGS: dict[bytes, Callable[[bytes], bytes]] = {
+    b"": lambda content: content,
+    b"identity": lambda content: content,
+    b"gzip": gzip.compress,
+    b"X-Gzip": gzip.compress,
+    b"gzip, identity": gzip.compress,
+    b"deflate": zlib.compress,
+    b"Deflate": bare_deflate,
+}
+
+
+def decoded(coding: bytes, pieces: list[bytes]) -> Body:
+    body = Body(decoder([(b"Content-Encoding", coding)] if coding else []))
+    for piece in pieces:
+        body.feed(piece)
+    return body
+
+
+def pieces_of(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@given(content=st.binary(max_size=300), size=st.integers(1, 40))
+def test_rfc9110_a_body_is_decoded_however_it_is_cut(coding: bytes, content: bytes, size: int) -> None:
+    body = decoded(coding, pieces_of(CODINGS[coding](content), size))
+    assert body.read() == content
+    assert not body.truncated
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("more", [-1, 0, 1, 1_000_000])
+def test_spec_a24_the_limit_counts_decoded_octets(coding: bytes, more: int) -> None:
+    content = b"a" * (BODY_LIMIT + more)
+    body = decoded(coding, pieces_of(CODINGS[coding](content), 16_384))
+    assert body.read() == content[:BODY_LIMIT]
+    assert body.truncated is (more > 0)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_rfc1952_gzip_members_are_read_one_after_another_and_padding_is_ignored(size: int) -> None:
+    data = gzip.compress(b"one ") + gzip.compress(b"") + gzip.compress(b"two")
+    assert decoded(b"gzip", pieces_of(data + b"\0" * 20, size)).read() == b"one two"
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate"])
+def test_no_octets_at_all_are_an_empty_body_in_any_coding(coding: bytes) -> None:
+    assert decoded(coding, []).read() == b""
+
+
+@pytest.mark.parametrize(
+    ("coding", "data"),
+    [
+        (b"gzip", b"User-agent: *"),
+        (b"gzip", gzip.compress(b"User-agent: *")[:-1]),
+        (b"gzip", gzip.compress(b"User-agent: *")[:-8] + b"\0" * 8),
+        (b"gzip", gzip.compress(b"one") + gzip.compress(b"two")[:12]),
+        (b"deflate", b"x"),
+        (b"deflate", zlib.compress(b"User-agent: *")[:-1]),
+        (b"deflate", b"\x78\x9cgarbage"),
+        (b"br", b""),
+        (b"gzip, gzip", gzip.compress(gzip.compress(b"x"))),
+        (b"gzip;q=1", b""),
+        (b"\xff", b""),
+    ],
+)
+def test_a_body_that_is_not_in_its_coding_is_unreadable(coding: bytes, data: bytes) -> None:
+    with pytest.raises(Unreadable):
+        decoded(coding, pieces_of(data, 5)).read()
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate"])
+@given(data=st.binary(max_size=200))
+def test_any_octets_decode_or_are_unreadable(coding: bytes, data: bytes) -> None:
+    with suppress(Unreadable):
+        decoded(coding, pieces_of(data, 16)).read()

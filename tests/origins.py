@@ -1,0 +1,223 @@
+"""Small web servers on loopback that say exactly what a test wants said: real sockets, real TLS, raw octets.
+
+async with serve(text(200, "User-agent: *\nDisallow: /")) as origin:
+    ... fetch origin.named("www.example.com") with a resolver that leads the name to origin.address ...
+assert origin.requests[0].startswith(b"GET /robots.txt ")
+"""
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TypeAlias
+
+import trustme
+
+from app.origin import Origin
+
+
+class Exchange:
+    """One request and the connection that it came on: `head` is the request as it was sent, up to its empty line."""
+
+    def __init__(
+        self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, closing: asyncio.Event
+    ) -> None:
+        self.head = head
+        self._reader = reader
+        self._writer = writer
+        self._closing = closing
+
+    @property
+    def path(self) -> str:
+        """The request target."""
+        return self.head.split(b" ", 2)[1].decode("ascii")
+
+    async def send(self, data: bytes) -> None:
+        """Send octets as they are; ConnectionError once the client has gone."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def stall(self) -> None:
+        """Say nothing until the client goes or the server is closed."""
+        gone = asyncio.ensure_future(self._reader.read())
+        closed = asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait({gone, closed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            closed.cancel()
+            await asyncio.gather(gone, closed, return_exceptions=True)
+
+    def reset(self) -> None:
+        """End the connection with a TCP reset."""
+        raw = self._writer.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._writer.transport.abort()
+
+
+Handler: TypeAlias = Callable[[Exchange], Awaitable[None]]
+Reply: TypeAlias = bytes | Handler
+"""Octets to send before the connection is closed, or anything else that can be done to a client."""
+
+
+class LoopbackOrigin:
+    """A server under way: where it is, and what it was asked."""
+
+    def __init__(self, host: str, port: int, scheme: str) -> None:
+        self.address: IPv4Address | IPv6Address = ip_address(host)
+        self.port = port
+        self.scheme = scheme
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self.open_now = 0
+        self.most_at_once = 0
+        self._changed = asyncio.Condition()
+
+    @property
+    def url(self) -> str:
+        """The origin by its address for http, as `localhost` for https."""
+        return (self.named("localhost") if self.scheme == "https" else self.named(str(self.address))).key
+
+    def named(self, host: str) -> Origin:
+        """This server as the origin of that host name or address."""
+        return Origin(self.scheme, host, self.port)
+
+    async def asked(self, times: int) -> None:
+        """Wait until so many requests have come."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self.requests) >= times)
+
+    async def left(self) -> None:
+        """Wait until no connection is open."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.open_now == 0)
+
+    async def _note(self, opened: int = 0, request: bytes | None = None) -> None:
+        async with self._changed:
+            self.connections += max(opened, 0)
+            self.open_now += opened
+            self.most_at_once = max(self.most_at_once, self.open_now)
+            if request is not None:
+                self.requests.append(request)
+            self._changed.notify_all()
+
+
+@asynccontextmanager
+async def serve(
+    *replies: Reply, tls: ssl.SSLContext | None = None, greeting: bytes = b"", host: str = "127.0.0.1"
+) -> AsyncIterator[LoopbackOrigin]:
+    """Answer the first request with the first reply, and so on; the last reply answers every request after it.
+
+    A `greeting` is sent to every connection before it has asked anything.
+    """
+    closing = asyncio.Event()
+    handlers: set[asyncio.Task[None]] = set()
+
+    async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        handlers.add(task)
+        try:
+            await origin._note(opened=1)
+            writer.write(greeting)
+            head = await reader.readuntil(b"\r\n\r\n")
+            reply = replies[min(len(origin.requests), len(replies) - 1)]
+            await origin._note(request=head)
+            exchange = Exchange(head, reader, writer, closing)
+            if isinstance(reply, bytes):
+                await exchange.send(reply)
+            else:
+                await reply(exchange)
+        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            pass  # the client has gone, as clients with a deadline do
+        finally:
+            await _close(writer, at_once=closing.is_set())
+            await origin._note(opened=-1)
+            handlers.discard(task)
+
+    server = await asyncio.start_server(serve_one, host, 0, ssl=tls)
+    origin = LoopbackOrigin(host, server.sockets[0].getsockname()[1], "http" if tls is None else "https")
+    try:
+        yield origin
+    finally:
+        server.close()
+        closing.set()
+        for task in handlers:
+            task.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
+        await server.wait_closed()
+
+
+async def _close(writer: asyncio.StreamWriter, *, at_once: bool) -> None:
+    """Close, sending what is still to be sent unless it is `at_once`; the server's end cuts short what takes longer."""
+    if at_once:
+        writer.transport.abort()
+    writer.close()
+    try:
+        await writer.wait_closed()
+    except (ConnectionError, ssl.SSLError):
+        pass
+    except asyncio.CancelledError:
+        writer.transport.abort()
+
+
+def text(status: int, body: str | bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
+    """A whole response with the right Content-Length; `headers` are added, text/plain unless they say otherwise."""
+    content = body.encode() if isinstance(body, str) else body
+    fields = {"Content-Type": "text/plain", "Content-Length": str(len(content)), **(headers or {})}
+    return head(status, fields) + content
+
+
+def head(status: int, headers: Mapping[str, str] | Sequence[tuple[str, str]] = ()) -> bytes:
+    """Status line and fields, and the empty line after them; values are sent as ISO 8859-1."""
+    fields = headers.items() if isinstance(headers, Mapping) else headers
+    lines = [f"HTTP/1.1 {status} Status", *(f"{name}: {value}" for name, value in fields), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def redirect(location: str, status: int = 301) -> bytes:
+    """A response that leads elsewhere."""
+    return text(status, "", {"Location": location})
+
+
+class Names:
+    """A resolver by table that remembers what it was asked; a name that it does not hold has no address."""
+
+    def __init__(self, table: Mapping[str, Sequence[str]]) -> None:
+        self._table = {name: [ip_address(address) for address in addresses] for name, addresses in table.items()}
+        self.asked: list[str] = []
+
+    async def __call__(self, name: str) -> Sequence[IPv4Address | IPv6Address]:
+        self.asked.append(name)
+        if name not in self._table:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return self._table[name]
+
+
+class Authority:
+    """A certificate authority of the test's own."""
+
+    def __init__(self) -> None:
+        self._ca = trustme.CA()
+        self.names_asked: list[str | None] = []
+
+    def client_context(self) -> ssl.SSLContext:
+        """What trusts this authority, and no other."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._ca.configure_trust(context)
+        return context
+
+    def server_context(self, *names: str, until: datetime | None = None) -> ssl.SSLContext:
+        """A server with a certificate for those names; the names that clients ask for go to `names_asked`."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._ca.issue_cert(*names, not_after=until).configure_cert(context)
+
+        def remember(_socket: object, name: str | None, _context: object) -> None:
+            self.names_asked.append(name)
+
+        context.sni_callback = remember
+        return context

@@ -1,0 +1,12 @@
+"""The cases of tests/cases, a row a line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+CASES = Path(__file__).parent.parent / "cases"
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """The rows of tests/cases/`name`."""
+    return [json.loads(line) for line in (CASES / name).read_text(encoding="utf-8").splitlines()]

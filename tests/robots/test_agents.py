@@ -1,0 +1,107 @@
+"""Spec C: who asks, by which tokens, and which groups answer."""
+
+import pytest
+
+from app.robots.agents import BadAgent, first_of, known_agents, read_agent, read_table
+from app.robots.dialect import RobotsTxt
+from app.robots.dialects import DIALECTS
+
+
+@pytest.mark.parametrize(
+    ("text", "token"),
+    [
+        ("FooBot", "FooBot"),
+        ("googlebot", "Googlebot"),
+        ("MJ12bot", "MJ12bot"),
+        ("FooBot/2.1", "FooBot"),
+        ("FooBot/2.1 (+http://foo.example/bot)", "FooBot"),
+        ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "Googlebot"),
+        ("Googlebot-Image/1.0", "Googlebot-Image"),
+        ("Mozilla/5.0 (compatible; FooBot/1.0; +http://foo.example)", "FooBot"),
+        ("Mozilla/5.0 (X11; Linux) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/99.0 FooBot/1", "FooBot"),
+        ("Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com)", "GPTBot"),
+        ("SeznamBot/4.0 (+http://napoveda.seznam.cz/seznambot-intro/)", "SeznamBot"),
+        ("Foo Bar", "Foo"),
+        ("*", "*"),
+    ],
+)
+def test_c13_a_header_is_reduced_to_its_token(text: str, token: str) -> None:
+    assert read_agent(text).token == token
+
+
+@pytest.mark.parametrize("text", ["", "   ", "/1.0", "(compatible)", "ěščř", "\ud800", "x" * 3000])
+def test_c13_what_holds_no_token_is_named(text: str) -> None:
+    with pytest.raises(BadAgent, match="agent"):
+        read_agent(text)
+
+
+def test_q6_dialect_and_recheck_come_with_the_crawler() -> None:
+    assert read_agent("Googlebot").dialect == "google"
+    assert (read_agent("SeznamBot").dialect, read_agent("SeznamBot").recheck) == ("seznam", "seznam")
+    assert (read_agent("FooBot").dialect, read_agent("FooBot").recheck) == ("rfc9309", "rfc9309")
+
+
+def test_the_table_names_only_dialects_that_exist() -> None:
+    assert {agent.dialect for agent in known_agents().values()} <= DIALECTS.keys()
+    assert known_agents()["applebot"].chain == ("applebot", "googlebot")
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        ({"Foo Bot": {}}, "Foo Bot"),
+        ({"Foo": 1}, "Foo"),
+        ({"Foo": {"chian": ["Bar"]}}, "chian"),
+        ({"Foo": {"chain": "Bar"}}, "Bar"),
+        ({"Foo": {"chain": ["Bar Baz"]}}, "Bar Baz"),
+        ({"Foo": {"star": "no"}}, "star"),
+        ({"Foo": {"dialect": "klingon"}}, "klingon"),
+        ({"Foo": {"recheck": "never"}}, "never"),
+    ],
+)
+def test_a_table_that_cannot_be_read_names_the_crawler_and_the_field(table: dict[str, object], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        read_table(table)
+
+
+def token_found(body: bytes, agent: str, dialect: str = "rfc9309", *more: str) -> str | None:
+    asking = first_of([read_agent(name) for name in (agent, *more)])
+    selection = RobotsTxt(body).reading(DIALECTS[dialect]).select(asking)
+    return None if selection is None else selection.token
+
+
+@pytest.mark.parametrize(
+    ("lines", "agent", "dialect", "token"),
+    [
+        ("360Spider", "360Spider", "rfc9309", "360spider"),
+        ("360Spider", "360Spider", "google", None),
+        ("MJ12bot", "MJ12bot", "rfc9309", "mj12bot"),
+        ("MJ12bot", "MJ", "google", "mj"),
+        ("MJ12bot", "MJ", "rfc9309", None),
+        ("Googlebot/2.1", "Googlebot", "google", "googlebot"),
+        ("googlebot*", "Googlebot", "google", "googlebot"),
+        ("* for all", "FooBot", "google", "*"),
+        ("*bot", "FooBot", "google", None),
+        ("*", "*", "rfc9309", "*"),
+        ("", "FooBot", "rfc9309", None),
+    ],
+)
+def test_c2_a_lines_value_is_cut_to_its_token(lines: str, agent: str, dialect: str, token: str | None) -> None:
+    assert token_found(f"User-agent: {lines}\nDisallow: /".encode(), agent, dialect) == token
+
+
+def test_c7_some_are_bound_by_their_own_name_only() -> None:
+    assert token_found(b"User-agent: *\nDisallow: /", "AdsBot-Google") is None
+    assert token_found(b"User-agent: AdsBot-Google\nDisallow: /", "AdsBot-Google-Mobile") == "adsbot-google"
+
+
+def test_several_agents_are_looked_up_in_order() -> None:
+    body = b"User-agent: b\nDisallow: /1\n\nUser-agent: *\nDisallow: /2"
+    assert token_found(body, "a", "rfc9309", "b") == "b"
+    assert token_found(body, "a", "rfc9309", "c") == "*"
+    assert token_found(body, "a", "draft1996", "b") == "b"
+
+
+def test_e2_the_draft_knows_no_chains() -> None:
+    assert token_found(b"User-agent: googlebot\nDisallow: /", "Applebot", "draft1996") is None
+    assert token_found(b"User-agent: googlebot\nDisallow: /", "Applebot", "rfc9309") == "googlebot"

@@ -1,0 +1,440 @@
+"""Which rate is in force, when, and until when (spec F5-F9, F14, G2-G5, L3)."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.robots.rates import (
+    DAY,
+    NO_RATES,
+    PLAIN_RATES,
+    SEZNAM_RATES,
+    CrawlDelay,
+    InForce,
+    ProblemCode,
+    Rate,
+    RatePolicy,
+    RateSource,
+    RequestRate,
+    Span,
+    VisitTime,
+    Window,
+    clamp_warnings,
+    in_force,
+    largest_delay,
+    rate_timetable,
+    read_crawl_delay,
+    read_request_rate,
+    read_visit_time,
+    schedule,
+    visit,
+)
+from app.robots.syntax import Key, readable, scan
+
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parent.parent / "cases" / "rate-cases.jsonl").read_text("utf-8").splitlines()
+]
+POLICIES = {"rfc9309": PLAIN_RATES, "seznam": SEZNAM_RATES}
+
+MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def at(clock: str) -> datetime:
+    return MIDNIGHT.replace(hour=int(clock[:2]), minute=int(clock[3:]))
+
+
+def rates(*values: str) -> list[RequestRate]:
+    read = [read_request_rate(value, line).value for line, value in enumerate(values, 1)]
+    return [rate for rate in read if rate is not None]
+
+
+def delay(value: str, line: int = 9) -> CrawlDelay:
+    read = read_crawl_delay(value, line).value
+    assert read is not None
+    return read
+
+
+def visits(*values: str) -> list[VisitTime]:
+    read = [read_visit_time(value, line).value for line, value in enumerate(values, 1)]
+    return [time for time in read if time is not None]
+
+
+def rate_at(clock: str, *values: str, policy: RatePolicy = PLAIN_RATES) -> Rate | None:
+    return in_force(rates(*values), None, policy, at(clock)).value
+
+
+def window(text: str) -> Window | None:
+    read = read_request_rate(f"1/10s {text}", 1)
+    assert read.value is not None
+    assert (read.problem is None) is (read.value.window is not None)
+    return read.value.window
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case['clause']}-{case['id']}" for case in CASES])
+def test_spec_case(case: dict[str, Any]) -> None:
+    # Every case has one group for everybody, so its Request-rate lines are the agent's.
+    lines = scan(case["robots"].encode()).directives
+    values = [readable(value) for _, key, value in lines if key is Key.REQUEST_RATE]
+    rate = rate_at(case["at_utc"], *values, policy=POLICIES[case["dialect"]])
+    found = (None, None, None) if rate is None else (rate.documents, rate.seconds, rate.interval)
+    assert found == (case["documents"], case["seconds"], case["interval_s"])
+
+
+CONNER = ("1/10m 1300-1659", "1/20m 1700-0459", "5/1m 0500-1259")
+
+
+@pytest.mark.parametrize(
+    ("values", "policy", "intervals"),
+    [
+        (("1/10s 1800-1900",), SEZNAM_RATES, (None, None, None, 10, None)),
+        (("1/8s 2200-0600",), SEZNAM_RATES, (8, None, None, None, 8)),
+        (("1/2s", "1/8s 0800-1800"), SEZNAM_RATES, (2, 8, 8, 2, 2)),
+        (("1/8s", "1/2s 0000-0600"), SEZNAM_RATES, (2, 8, 8, 8, 8)),
+        (CONNER, PLAIN_RATES, (1200, 12, 12, 1200, 1200)),
+        (CONNER, SEZNAM_RATES, (10, 10, 10, 10, 10)),
+        (("1/60s",), SEZNAM_RATES, (10, 10, 10, 10, 10)),
+    ],
+)
+def test_l3_worked_table(values: Sequence[str], policy: RatePolicy, intervals: Sequence[float | None]) -> None:
+    found = [rate_at(clock, *values, policy=policy) for clock in ("03:00", "08:30", "12:00", "18:30", "23:30")]
+    assert [rate and rate.interval for rate in found] == list(intervals)
+
+
+@pytest.mark.parametrize(
+    ("value", "documents", "seconds"),
+    [
+        ("1/10s", 1, 10),
+        ("100/15M", 100, 900),
+        ("400 / 1h", 400, 3600),
+        ("9000/\t1D", 9000, 86400),
+        ("10/60", 10, 60),
+        ("1/10 m", 1, 600),
+        ("007/010", 7, 10),
+        ("1/" + "9" * 18 + "d", 1, (10**18 - 1) * 86400),
+    ],
+)
+def test_f5_documents_per_time(value: str, documents: int, seconds: int) -> None:
+    read = read_request_rate(value, 3)
+    assert (read.value, read.problem) == (RequestRate(documents, seconds, None, 3), None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "junk",
+        "5",
+        "0/10s",
+        "1/0",
+        "-1/10s",
+        "1/-10",
+        "1.5/10s",
+        "1/1.5s",
+        "1/1w",
+        "1/10sec",
+        "1//10s",
+        "/10s",
+        "1/",
+        "١/٢",
+        "1/10s,0800-0900",
+        "1/10s0800-0900",
+        "1/" + "9" * 19,
+        "1" * 5000 + "/1",
+        "1/1\ns",
+        "٥/10s",
+        "1/10ſ",
+    ],
+)
+def test_f9_a_malformed_rate_is_ignored_and_reported(value: str) -> None:
+    read = read_request_rate(value, 7)
+    assert read.value is None
+    assert read.problem is not None
+    assert (read.problem.code, read.problem.line) == (ProblemCode.MALFORMED, 7)
+    assert len(read.problem.message) < 300
+
+
+@pytest.mark.parametrize(
+    "text", ["2500-2600", "0860-0900", "0800-0960", "2400-0600", "0800-2401", "0800", "8-9", "junk"]
+)
+def test_f9_a_bad_window_leaves_the_rate_on_all_day_and_is_reported(text: str) -> None:
+    read = read_request_rate(f"1/10s {text}", 7)
+    assert read.value == RequestRate(1, 10, None, 7)
+    assert read.problem is not None
+    assert read.problem.code is ProblemCode.WINDOW
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0700-2100",
+        "700-2100",
+        "07:00-21:00",
+        "07.00-21.00",
+        "7:00 - 21:00",
+        "0700\t-\t2100",
+        "0700–2100",
+        "0700 – 2100",
+        "0700-2100 UTC",
+        "0700-2100 gmt",
+        "0700-2100Z",
+        "0700-2100UTC",
+    ],
+)
+def test_f8d_spellings_of_a_window(text: str) -> None:
+    assert window(text) == Window(7 * 60, 21 * 60)
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes", "shown"),
+    [
+        ("1800-1900", 60, ("18:00", "19:00")),
+        ("1300-1659", 240, ("13:00", "17:00")),
+        ("2200-0600", 480, ("22:00", "06:00")),
+        ("1700-0459", 720, ("17:00", "05:00")),
+        ("2200-0000", 120, ("22:00", "24:00")),
+        ("2200-2359", 120, ("22:00", "24:00")),
+        ("0000-2400", DAY, ("00:00", "24:00")),
+        ("0000-2359", DAY, ("00:00", "24:00")),
+        ("0800-0800", DAY, ("08:00", "08:00")),
+        ("0859-0859", DAY, ("08:59", "08:59")),
+        ("0800-0759", DAY, ("08:00", "08:00")),
+    ],
+)
+def test_f8bc_what_a_window_covers(text: str, minutes: int, shown: tuple[str, str]) -> None:
+    read = window(text)
+    assert read is not None
+    assert sum(map(read.contains, range(DAY))) == minutes
+    assert (read.start_text, read.end_text) == shown
+
+
+@pytest.mark.parametrize(("value", "seconds"), [("10", 10), ("0", 0), ("2.5", 2.5), (" 007 ", 7), ("0.1", 0.1)])
+def test_g2_crawl_delay_is_a_decimal_number(value: str, seconds: float) -> None:
+    read = read_crawl_delay(value, 4)
+    assert (read.value, read.problem) == (CrawlDelay(seconds, value.strip(), 4), None)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "1,5", "10s", "-1", "+1", ".5", "1.", "1e3", "inf", "nan", "٣", "9" * 19, "9" * 5000, "1_0", "1 0"]
+)
+def test_g2_any_other_crawl_delay_is_ignored_and_reported(value: str) -> None:
+    read = read_crawl_delay(value, 4)
+    assert read.value is None
+    assert read.problem is not None
+    assert (read.problem.code, read.problem.line) == (ProblemCode.MALFORMED, 4)
+
+
+def test_g2_the_largest_of_several_delays_counts() -> None:
+    assert largest_delay([delay("1", 1), delay("20", 2), delay("20.0", 3)]) == delay("20", 2)
+    assert largest_delay([]) is None
+
+
+def test_g2_a_delay_above_an_hour_is_marked() -> None:
+    assert [delay(text).capped for text in ("3600", "3600.1")] == [False, True]
+
+
+def test_g4_the_slower_of_delay_and_active_rate_is_in_force() -> None:
+    lines, pause = rates("1/2s 0000-0600", "1/60s 2200-0000"), delay("10")
+    found = {clock: in_force(lines, pause, PLAIN_RATES, at(clock)).value for clock in ("03:00", "12:00", "23:00")}
+    ten_seconds = Rate(10.0, 1, 10, 10.0, RateSource.CRAWL_DELAY, 9, None)
+    a_minute = Rate(60.0, 1, 60, 60.0, RateSource.REQUEST_RATE, 2, Window(22 * 60, DAY))
+    assert found == {"03:00": ten_seconds, "12:00": ten_seconds, "23:00": a_minute}
+
+
+def test_g4_of_equals_the_request_rate_is_named() -> None:
+    rate = in_force(rates("6/1m"), delay("10"), PLAIN_RATES, MIDNIGHT).value
+    assert rate == Rate(10.0, 6, 60, 10.0, RateSource.REQUEST_RATE, 1, None)
+
+
+def test_g4_a_decimal_delay_is_one_document_in_that_time() -> None:
+    assert in_force([], delay("2.5"), PLAIN_RATES, MIDNIGHT).value == Rate(
+        2.5, 1, 2.5, 2.5, RateSource.CRAWL_DELAY, 9, None
+    )
+
+
+def test_g4_a_delay_of_zero_is_a_statement() -> None:
+    assert in_force([], delay("0"), PLAIN_RATES, MIDNIGHT).value == Rate(0, 1, 0, 0, RateSource.CRAWL_DELAY, 9, None)
+
+
+def test_google_obeys_no_rate_line() -> None:
+    assert in_force(rates("1/60s"), delay("10"), NO_RATES, MIDNIGHT) == InForce(None, None)
+
+
+def test_f14_seznam_does_not_use_crawl_delay() -> None:
+    assert in_force([], delay("10"), SEZNAM_RATES, MIDNIGHT) == InForce(None, None)
+    rate = in_force(rates("1/2s"), delay("10"), SEZNAM_RATES, MIDNIGHT).value
+    assert rate is not None
+    assert rate.source is RateSource.REQUEST_RATE
+
+
+def test_q4_a_clamped_rate_says_what_was_declared() -> None:
+    rate = rate_at("18:30", "10/10m 1800-1900", policy=SEZNAM_RATES)
+    assert rate == Rate(10.0, 10, 600, 60.0, RateSource.REQUEST_RATE, 1, Window(18 * 60, 19 * 60))
+    assert rate.clamped
+
+
+def test_f7_each_clamped_line_is_reported_and_exactly_ten_seconds_is_not() -> None:
+    lines = rates("1/1m", "8640/1d", "9000/1d", "1/1h 1800-1900")
+    warnings = clamp_warnings(lines, delay("99"), SEZNAM_RATES)
+    assert [(warning.code, warning.line) for warning in warnings] == [(ProblemCode.CLAMPED, line) for line in (1, 4)]
+    assert clamp_warnings(lines, delay("99"), PLAIN_RATES) == []
+    both = RatePolicy(clamp_seconds=50.0)
+    assert [warning.line for warning in clamp_warnings(lines, delay("99"), both)] == [1, 4, 9]
+
+
+def test_f8a_of_equally_slow_lines_the_first_is_named() -> None:
+    rate = rate_at("12:00", "1/5s 0000-1300", "1/5s", "2/10s 0000-1300")
+    assert rate is not None
+    assert rate.line == 1
+
+
+def test_q5_valid_until_is_the_next_change() -> None:
+    lines = rates("1/10s 1800-1900")
+    found = {clock: in_force(lines, None, PLAIN_RATES, at(clock)) for clock in ("17:59", "18:00", "18:59", "19:00")}
+    assert {clock: now.valid_until for clock, now in found.items()} == {
+        "17:59": at("18:00"),
+        "18:00": at("19:00"),
+        "18:59": at("19:00"),
+        "19:00": at("18:00") + timedelta(days=1),
+    }
+    assert [now.value is None for now in found.values()] == [True, False, False, True]
+
+
+def test_f8b_valid_until_looks_across_midnight() -> None:
+    lines = rates("1/8s 2200-0600")
+    assert in_force(lines, None, PLAIN_RATES, at("23:30")).valid_until == at("06:00") + timedelta(days=1)
+    assert in_force(lines, None, PLAIN_RATES, at("00:30")).valid_until == at("06:00")
+
+
+def test_windows_are_utc_whatever_the_zone_of_the_instant() -> None:
+    found = in_force(rates("1/8s 2200-2300"), None, PLAIN_RATES, at("22:30").astimezone(timezone(timedelta(hours=9))))
+    assert found.value is not None
+    assert found.valid_until == at("23:00")
+
+
+@pytest.mark.parametrize("offset", [-14, 0, 14])
+def test_the_ends_of_time_have_a_rate_too(offset: int) -> None:
+    zone = timezone(timedelta(hours=offset))
+    for instant in (datetime.min.replace(tzinfo=zone), datetime.max.replace(tzinfo=zone)):
+        found = in_force(rates("1/8s 1000-1001"), None, PLAIN_RATES, instant)
+        assert found.valid_until is None or found.valid_until > instant
+
+
+def test_schedule_of_conners_day_has_no_gap() -> None:
+    evening = Rate(1200.0, 1, 1200, 1200.0, RateSource.REQUEST_RATE, 2, Window(17 * 60, 5 * 60))
+    assert schedule(rates(*CONNER), None, PLAIN_RATES) == [
+        Span("00:00", "05:00", evening),
+        Span("05:00", "13:00", Rate(12.0, 5, 60, 12.0, RateSource.REQUEST_RATE, 3, Window(5 * 60, 13 * 60))),
+        Span("13:00", "17:00", Rate(600.0, 1, 600, 600.0, RateSource.REQUEST_RATE, 1, Window(13 * 60, 17 * 60))),
+        Span("17:00", "24:00", evening),
+    ]
+
+
+def test_schedule_of_a_rate_without_windows_is_one_span() -> None:
+    assert schedule([], None, PLAIN_RATES) == [Span("00:00", "24:00", None)]
+    assert [(span.start, span.end) for span in schedule(rates("1/5s 0800-0800"), None, PLAIN_RATES)] == [
+        ("00:00", "24:00")
+    ]
+
+
+def test_g5_visit_time_is_a_union_of_windows() -> None:
+    times = visits("0600-0800", "07:30 – 0900 UTC", "2200 0100")
+    found = {clock: visit(times, at(clock)) for clock in ("05:59", "06:00", "08:59", "09:00", "23:00")}
+    assert {clock: now and (now.visit_now, now.next_open, now.valid_until) for clock, now in found.items()} == {
+        "05:59": (False, at("06:00"), at("06:00")),
+        "06:00": (True, None, at("09:00")),
+        "08:59": (True, None, at("09:00")),
+        "09:00": (False, at("22:00"), at("22:00")),
+        "23:00": (True, None, at("01:00") + timedelta(days=1)),
+    }
+
+
+def test_g5_windows_that_fill_the_day_never_close() -> None:
+    found = visit(visits("0600-1759", "1800-0600"), at("12:00"))
+    assert found is not None
+    assert (found.visit_now, found.next_open, found.valid_until) == (True, None, None)
+
+
+def test_g5_no_readable_visit_time_says_nothing() -> None:
+    assert visit(visits("always", "2500-2600"), MIDNIGHT) is None
+    problem = read_visit_time("always", 3).problem
+    assert problem is not None
+    assert (problem.code, problem.line) == (ProblemCode.WINDOW, 3)
+
+
+TEXT = st.text() | st.text(alphabet="0123456789/ -–:.smhdUTCZ\t") | st.text("0123456789", min_size=5000, max_size=5000)
+CLOCKS = st.integers(0, 23).map("{:02}".format)
+WINDOWS = st.builds(
+    "{}{}-{}{}".format, CLOCKS, st.sampled_from(["00", "01", "59"]), CLOCKS, st.sampled_from(["00", "01", "59"])
+)
+LINES = st.lists(
+    st.builds("{}/{}s {}".format, st.integers(1, 3), st.integers(1, 30), WINDOWS | st.just("")), max_size=6
+).map(lambda values: rates(*values))
+DELAYS = st.none() | st.integers(0, 20).map(lambda seconds: delay(str(seconds)))
+PICKS = st.sampled_from([PLAIN_RATES, SEZNAM_RATES, NO_RATES])
+INSTANTS = st.integers(0, DAY * 60 - 1).map(lambda second: MIDNIGHT + timedelta(seconds=second))
+
+
+def by_the_letter(lines: Sequence[RequestRate], pause: CrawlDelay | None, policy: RatePolicy, minute: int) -> Any:
+    """F8a, G4 and F7 once more, asked of each line in turn: (interval, line) or None."""
+    active = [rate for rate in lines if rate.window is not None and rate.window.contains(minute)]
+    active = active or [rate for rate in lines if rate.window is None]
+    limits = [(rate.interval, -rate.line) for rate in active] if policy.uses_request_rate else []
+    stated = [max(limits)] if limits else []
+    if pause is not None and policy.uses_crawl_delay:
+        stated.append((pause.seconds, -pause.line))
+    if not stated:
+        return None
+    interval, line = max(stated)
+    return min(interval, policy.clamp_seconds or interval), -line
+
+
+@given(TEXT, st.integers())
+def test_any_text_is_read_or_reported(text: str, line: int) -> None:
+    for read in (read_request_rate(text, line), read_crawl_delay(text, line), read_visit_time(text, line)):
+        assert read.value is not None or read.problem is not None
+
+
+@given(LINES, DELAYS, PICKS)
+def test_every_minute_has_the_rate_that_the_lines_say_and_schedule_agrees(
+    lines: list[RequestRate], pause: CrawlDelay | None, policy: RatePolicy
+) -> None:
+    table, spans = rate_timetable(lines, pause, policy), schedule(lines, pause, policy)
+    assert (spans[0].start, spans[-1].end) == ("00:00", "24:00")
+    assert all(one.end == two.start and one.rate != two.rate for one, two in pairwise(spans))
+    for minute in range(DAY):
+        clock = f"{minute // 60:02}:{minute % 60:02}"
+        rate = table.at(MIDNIGHT + timedelta(minutes=minute)).value
+        assert [span.rate for span in spans if span.start <= clock < span.end] == [rate]
+        assert (rate and (rate.interval, rate.line)) == by_the_letter(lines, pause, policy, minute)
+
+
+@given(LINES, DELAYS, PICKS, INSTANTS)
+def test_what_is_in_force_stays_so_until_valid_until_and_no_longer(
+    lines: list[RequestRate], pause: CrawlDelay | None, policy: RatePolicy, instant: datetime
+) -> None:
+    table = rate_timetable(lines, pause, policy)
+    now = table.at(instant)
+    end = now.valid_until or instant + timedelta(days=1)
+    assert instant < end <= instant + timedelta(days=1)
+    minute = instant
+    while minute < end:
+        assert table.at(minute) == now
+        minute += timedelta(minutes=1)
+    assert (table.at(end).value == now.value) is (now.valid_until is None)
+
+
+def test_a_file_full_of_windows_makes_a_timetable_of_a_day() -> None:
+    lines = [
+        RequestRate(1, 1 + line * 7919 % 5000, Window(line % DAY, line * 31 % DAY + 1), line) for line in range(20_000)
+    ]
+    starts = rate_timetable(lines, None, PLAIN_RATES).starts
+    assert starts == tuple(sorted(set(starts)))
+    assert starts[-1] < DAY

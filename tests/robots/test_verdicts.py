@@ -1,0 +1,119 @@
+"""Every row of the specification's verdict cases, verdict and rule; and what a fetch that brought no file means."""
+
+from typing import Any
+
+import pytest
+
+from app.origin import read_target
+from app.robots.access import Access, Blocked, Cause, Fetched, Lifetime, Successful, Unavailable, Unreachable
+from app.robots.agents import read_agent
+from app.robots.dialect import Decision, Reason, RobotsTxt, Verdict, judge, recognise_challenge
+from app.robots.dialects import DIALECTS
+from app.robots.syntax import line_texts
+from tests.robots.cases import rows
+
+VERDICTS = rows("verdict-cases.jsonl")
+
+
+def ask(access: Access, path: str = "/x", dialect: str = "rfc9309", agent: str = "FooBot", **options: bool) -> Verdict:
+    return judge(access, None, DIALECTS[dialect], read_agent(agent), path, **options)
+
+
+@pytest.mark.parametrize("case", VERDICTS, ids=[f"{case['id']}-{case['dialect']}" for case in VERDICTS])
+def test_spec_case(case: dict[str, Any]) -> None:
+    body = case["robots"].encode()
+    verdict = ask(Successful(200, body), read_target(case["url"]).path, case["dialect"], case["agent"])
+    rule = None
+    if verdict.rule is not None:
+        line = verdict.rule.directive[0]
+        rule = line_texts(body, [line])[line]
+    assert ((verdict.decision is Decision.ALLOW), rule) == (case["allowed"], case["rule"])
+
+
+@pytest.mark.parametrize(
+    ("access", "dialect", "decision", "reason"),
+    [
+        (Unavailable(404), "rfc9309", Decision.ALLOW, Reason.MISSING),
+        (Unavailable(410), "draft1996", Decision.ALLOW, Reason.MISSING),
+        (Unavailable(403), "rfc9309", Decision.ALLOW, Reason.MISSING),
+        (Unavailable(401), "google", Decision.ALLOW, Reason.MISSING),
+        (Unavailable(403), "draft1996", Decision.DISALLOW, Reason.FORBIDDEN),
+        (Unavailable(301, Cause.REDIRECT_LOOP), "rfc9309", Decision.ALLOW, Reason.MISSING),
+        (Unreachable(Cause.SERVER_ERROR, 503), "rfc9309", Decision.DEFER, Reason.UNREACHABLE),
+        (Unreachable(Cause.TOO_MANY_REQUESTS, 429), "google", Decision.DEFER, Reason.UNREACHABLE),
+        (Unreachable(Cause.TIMEOUT), "draft1996", Decision.DEFER, Reason.UNREACHABLE),
+        (Unreachable(Cause.CHALLENGE, 202), "rfc9309", Decision.DEFER, Reason.CHALLENGE),
+        (Blocked("10.0.0.1"), "rfc9309", Decision.DISALLOW, Reason.BLOCKED_ADDRESS),
+        (Successful(200, b""), "rfc9309", Decision.ALLOW, Reason.NO_RULES),
+        (Successful(204, b""), "rfc9309", Decision.ALLOW, Reason.NO_RULES),
+        (Successful(200, b"User-agent: Bar\nDisallow: /"), "rfc9309", Decision.ALLOW, Reason.NO_GROUP),
+        (Successful(200, b"User-agent: *\nDisallow:"), "rfc9309", Decision.ALLOW, Reason.NO_RULES),
+        (Successful(200, b"User-agent: *\nDisallow: /y"), "rfc9309", Decision.ALLOW, Reason.NO_MATCH),
+        (Successful(200, b"User-agent: *\nDisallow: /x"), "rfc9309", Decision.DISALLOW, Reason.RULE),
+    ],
+)
+def test_l4_what_a_fetch_came_to_means(access: Access, dialect: str, decision: Decision, reason: Reason) -> None:
+    verdict = ask(access, dialect=dialect)
+    assert (verdict.decision, verdict.reason) == (decision, reason)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_q3_forbidden_closes_every_dialect_where_the_operator_says_so(status: int) -> None:
+    assert ask(Unavailable(status), forbidden=True).reason is Reason.FORBIDDEN
+    assert ask(Unavailable(404), forbidden=True).reason is Reason.MISSING
+
+
+@pytest.mark.parametrize(
+    "access", [Unreachable(Cause.TIMEOUT), Unavailable(403), Successful(200, b"User-agent: *\nDisallow: /")]
+)
+def test_d8_the_file_itself_may_always_be_fetched(access: Access) -> None:
+    for dialect in DIALECTS:
+        assert ask(access, "/robots.txt", dialect).reason is Reason.IMPLICIT
+    assert ask(Successful(200, b"User-agent: *\nDisallow: /"), "/robots.txt?x").reason is Reason.RULE
+
+
+def test_a32_a_blocked_address_is_blocked_for_the_file_too() -> None:
+    assert ask(Blocked("127.0.0.1"), "/robots.txt").decision is Decision.DISALLOW
+
+
+@pytest.mark.parametrize(
+    ("access", "challenge"),
+    [
+        (Successful(202, b"<html>are you a robot?</html>", content_type="text/html"), True),
+        (Successful(203, b"\n<!doctype html>"), True),
+        (Successful(200, b"<html>are you a robot?</html>", content_type="text/html"), False),
+        (Successful(202, b"<html>", content_type="text/plain; charset=utf-8"), False),
+        (Successful(202, b"<pre>\nUser-agent: *\nDisallow: /"), False),
+        (Successful(204, b""), False),
+        (Unavailable(404), False),
+    ],
+)
+def test_q9_a_page_under_another_2xx_is_a_challenge(access: Access, challenge: bool) -> None:
+    fetched = Fetched(access, lifetime=Lifetime(cache_control="max-age=86400"))
+    recognised = recognise_challenge(fetched)
+    if challenge:
+        assert isinstance(access, Successful)
+        assert recognised == Fetched(Unreachable(Cause.CHALLENGE, access.status))
+    else:
+        assert recognised is fetched
+
+
+def test_the_group_of_a_verdict_is_the_one_that_holds_the_rule() -> None:
+    body = b"User-agent: a\nDisallow: /1\n\nUser-agent: b\nUser-agent: A\nDisallow: /2\n"
+    second = ask(Successful(200, body), "/2", agent="a")
+    assert second.group is not None
+    assert (second.group.line, second.group.agents) == (4, ("b", "A"))
+    neither = ask(Successful(200, body), "/3", agent="a")
+    assert neither.group is not None
+    assert neither.group.line == 1
+
+
+def test_a_file_is_compiled_for_no_more_tokens_than_it_has() -> None:
+    robots = RobotsTxt(b"User-agent: *\nDisallow: /x")
+    dialect = DIALECTS["rfc9309"]
+    rules = set()
+    for number in range(100):
+        selection = robots.reading(dialect).select(read_agent(f"bot{number}"))
+        assert selection is not None
+        rules.add(id(robots.reading(dialect).rules(selection)))
+    assert len(rules) == 1

@@ -1,0 +1,103 @@
+"""Spec A2, A3, A31, D6: the URL at the door."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.origin import URL_LIMIT, BadUrl, read_target
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "path"),
+    [
+        ("http://EXAMPLE.com:80/a?b#c", "http://example.com", "/a?b"),
+        ("HTTPS://example.com:443", "https://example.com", "/"),
+        ("https://example.com:80/", "https://example.com:80", "/"),
+        ("http://example.com:/x", "http://example.com", "/x"),
+        ("http://example.com?q", "http://example.com", "/?q"),
+        ("http://example.com#f", "http://example.com", "/"),
+        ("http://user:p@ss@h.example/x", "http://h.example", "/x"),
+        ("http://h.example./x", "http://h.example", "/x"),
+        ("http://h/a//b/../c/./d", "http://h", "/a//b/../c/./d"),
+        ("http://h/a\\b c\t", "http://h", "/a\\b c\t"),
+        ("http://h/?u=http://x/@y#z", "http://h", "/?u=http://x/@y"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example", "/"),
+        ("http://BÜCHER.example/", "http://xn--bcher-kva.example", "/"),
+        ("http://ＥＸＡＭＰＬＥ。com/", "http://example.com", "/"),
+        ("http://faß.de/", "http://xn--fa-hia.de", "/"),
+        ("http://a_b.example/", "http://a_b.example", "/"),
+        ("http://127.0.0.1:8001/", "http://127.0.0.1:8001", "/"),
+        ("http://[::1]:8080/", "http://[::1]:8080", "/"),
+        ("http://[2001:DB8:0:0::1]/", "http://[2001:db8::1]", "/"),
+    ],
+)
+def test_a3_one_origin_has_one_key(url: str, key: str, path: str) -> None:
+    target = read_target(url)
+    assert (target.origin.key, target.path) == (key, path)
+    assert target.origin.robots_url == f"{key}/robots.txt"
+    assert read_target(target.url) == target
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "example.com/x",
+        "//example.com/x",
+        "/x",
+        "ftp://h/",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "http:example.com",
+        "http:\\\\example.com",
+        "http://",
+        "http:///x",
+        "http://@/",
+        "http://h:0/",
+        "http://h:65536/",
+        "http://h:80x/",
+        "http://h:٣/",
+        "http://h:-1/",
+        "http://h h/",
+        "http://h\t/",
+        "http://h\\x/",
+        "http://h%2e/",
+        "http://a..b/",
+        "http://-a.b/",
+        "http://.a/",
+        "http://" + "a" * 64 + ".example/",
+        "http://" + "a." * 127 + "b/",
+        "http://" + "é" * 300 + ".example/",
+        "http://[::1/",
+        "http://[::1]x/",
+        "http://[fe80::1%25eth0]/",
+        "http://[fe80::1%eth0]/",
+        "http://[1.2.3.4]/",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://0x7f.1/",
+        "http://0177.0.0.1/",
+        "http://127.1/",
+        "http://1.2.3.256/",
+        "http://xn--/",
+        "http://\ud800/",
+        "http://h/\udfff",
+        "http://h/" + "a" * URL_LIMIT,
+        "http://h/" + "é" * (URL_LIMIT // 2),
+    ],
+)
+def test_a31_what_no_robots_txt_speaks_for_is_named(url: str) -> None:
+    with pytest.raises(BadUrl) as refused:
+        read_target(url)
+    assert len(str(refused.value)) < 700
+
+
+@given(st.text(max_size=200))
+def test_a31_any_text_is_a_target_or_is_refused(rest: str) -> None:
+    for url in (rest, "http://" + rest, "http://h/" + rest, "https://[" + rest):
+        try:
+            target = read_target(url)
+        except BadUrl:
+            continue
+        assert target.path.startswith("/")
+        assert read_target(target.url) == target

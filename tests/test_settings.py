@@ -1,0 +1,52 @@
+"""The environment is read once, and a value that cannot be read is named."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from app.settings import BadSetting, Settings
+
+
+@pytest.fixture(autouse=True)
+def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def test_without_variables_it_serves_loopback_and_asks_public_addresses_only() -> None:
+    settings = Settings.read()
+    assert (settings.host, settings.port, settings.redis_url) == ("127.0.0.1", 8080, None)
+    assert (settings.allow_addresses, settings.allow_ports, settings.forbidden) == ((), frozenset(), "allow")
+    assert settings.user_agent.startswith("RobotsDecisions/")
+
+
+def test_lists_are_parted_by_commas_or_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALLOW_ADDRESSES", "127.0.0.0/8, ::1 fd00::/8")
+    monkeypatch.setenv("ALLOW_PORTS", "81,8001")
+    settings = Settings.read()
+    assert settings.allow_addresses == tuple(map(ip_network, ("127.0.0.0/8", "::1/128", "fd00::/8")))
+    assert settings.allow_ports == frozenset({81, 8001})
+    monkeypatch.setenv("ALLOW_PORTS", "*")
+    assert Settings.read().allow_ports == "*"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "http"),
+        ("PORT", "65536"),
+        ("WORKERS", "0"),
+        ("ALLOW_ADDRESSES", "10.0.0.1/8"),
+        ("ALLOW_ADDRESSES", "localhost"),
+        ("ALLOW_PORTS", "80,*"),
+        ("ALLOW_PORTS", "99999"),
+        ("FORBIDDEN", "maybe"),
+        ("FETCH_TIMEOUT", "0"),
+        ("MEMORY_BYTES", "1"),
+        ("USER_AGENT", "a\nb"),
+    ],
+)
+def test_what_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BadSetting, match=f"{name}="):
+        Settings.read()
