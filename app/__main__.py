@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import uvicorn
 
+from app import logs, metrics
 from app.api.openapi import as_text
 from app.cache.embedded import EmbeddedServerFailed, NoEmbeddedServer, serve
 from app.main import create
@@ -33,7 +34,17 @@ def _serve() -> None:
         if settings.redis_url is None:
             # In the environment, since workers are processes that read their settings there.
             os.environ["REDIS_URL"] = stack.enter_context(serve(settings.data_dir))
-        uvicorn.run("app.main:create", factory=True, host=settings.host, port=settings.port, workers=settings.workers)
+        if settings.workers > 1:
+            stack.enter_context(metrics.shared())
+        uvicorn.run(
+            "app.main:create",
+            factory=True,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            log_config=logs.configuration(settings.log_format or ("text" if sys.stderr.isatty() else "json")),
+            access_log=False,  # the application writes those lines itself, without the query
+        )
 
 
 def _openapi() -> None:

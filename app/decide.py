@@ -3,14 +3,21 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple, assert_never
 
 from app.cache.freshness import Recheck
 from app.cache.memory import ByteLRU
+from app.cache.recheck import RFC9309, ByVisits, Model
 from app.cache.robots_cache import Held, RobotsCache
-from app.origin import Target
-from app.robots.access import Successful
+from app.cache.visits import Visits
+from app.metrics import Metrics
+from app.origin import Origin, Target
+from app.robots.access import Busy, Successful
 from app.robots.agents import Agent
 from app.robots.dialect import Decision, Dialect, Reason, RobotsTxt, Verdict, judge
+
+Models = Callable[[str, str], Model]
+"""The recheck model in force for a host, and a crawler whose own model is named so."""
 
 PENDING_SECONDS = 5
 """When to ask again about an origin whose first fetch is still under way."""
@@ -21,7 +28,7 @@ class Question:
     """Whether `agent` may fetch `target`, as `dialect` reads it, at the instant `at`.
 
     `max_age`: how old the copy may be, in seconds, None for as old as the cache thinks right. `wait`: how long a cold
-    fetch may hold the answer, in seconds.
+    fetch may hold the answer, in seconds. `explain`: the answer is to say why.
     """
 
     target: Target
@@ -30,6 +37,7 @@ class Question:
     at: datetime | None = None
     max_age: float | None = None
     wait: float = 10.0
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,13 @@ class Answer:
     retry_at: float | None
 
 
+class HeldFile(NamedTuple):
+    """What the cache holds of an origin, and the file where there is one."""
+
+    held: Held
+    robots: RobotsTxt | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Parsed:
     access: Successful
@@ -58,25 +73,55 @@ class Decider:
     """Answers questions from what the cache holds, and keeps the files it parsed, in at most `memory_bytes`."""
 
     def __init__(
-        self, cache: RobotsCache, clock: Callable[[], float], *, memory_bytes: int, recheck: Recheck, forbidden: bool
+        self,
+        cache: RobotsCache,
+        clock: Callable[[], float],
+        *,
+        memory_bytes: int,
+        models: Models,
+        visits: Visits,
+        forbidden: bool,
+        metrics: Metrics,
+        monotonic: Callable[[], float],
     ) -> None:
         self._cache = cache
         self._clock = clock
         self._parsed: ByteLRU[str, _Parsed] = ByteLRU(memory_bytes)
-        self._recheck = recheck
+        self._models = models
+        self._visits = visits
         self._forbidden = forbidden
+        self._metrics = metrics
+        self._monotonic = monotonic
+
+    @property
+    def usage(self) -> tuple[int, int]:
+        """The bytes and the number of the parsed files in memory."""
+        return self._parsed.usage
 
     async def ask(self, question: Question) -> Answer:
         """The answer; raises Busy where a fetch is needed and there is no room for one."""
-        origin = question.target.origin
-        held = await self._cache.held(origin, self._recheck, max_age=question.max_age, wait=question.wait)
+        begun = self._monotonic()
+        try:
+            answer = await self._answer(question)
+        except Busy:
+            self._metrics.refused()
+            raise
+        verdict, seconds = answer.verdict, self._monotonic() - begun
+        self._metrics.decided(
+            verdict.decision, verdict.reason, answer.held.source, question.dialect.name, seconds=seconds
+        )
+        return answer
+
+    async def _answer(self, question: Question) -> Answer:
+        held, robots = await self.hold(
+            question.target.origin, visitor=question.agent, max_age=question.max_age, wait=question.wait
+        )
         now = self._clock()
         at = question.at or datetime.fromtimestamp(now, UTC)
         if held.snapshot is None:
             verdict = Verdict(Decision.DEFER, Reason.PENDING)
             return Answer(question, verdict, held, None, now, at, now + PENDING_SECONDS)
         access = held.snapshot.access
-        robots = self._parse(origin.key, access) if isinstance(access, Successful) else None
         verdict = judge(
             access, robots, question.dialect, question.agent, question.target.path, forbidden=self._forbidden
         )
@@ -84,6 +129,31 @@ class Decider:
         if verdict.decision is Decision.DEFER:
             retry_at = held.freshness.recheck_at if held.freshness else now + PENDING_SECONDS
         return Answer(question, verdict, held, robots, now, at, retry_at)
+
+    async def hold(
+        self, origin: Origin, *, visitor: Agent | None = None, max_age: float | None = None, wait: float = 10.0
+    ) -> HeldFile:
+        """What is held of the origin's robots.txt, parsed where there is a file; raises Busy as `ask` does.
+
+        `visitor` is who asks in order to visit the origin, None for those who only look at the file.
+        """
+        recheck = await self._recheck(origin, visitor)
+        held = await self._cache.held(origin, recheck, max_age=max_age, wait=wait)
+        access = None if held.snapshot is None else held.snapshot.access
+        return HeldFile(held, self._parse(origin.key, access) if isinstance(access, Successful) else None)
+
+    async def _recheck(self, origin: Origin, visitor: Agent | None) -> Recheck:
+        model = self._models(origin.host, RFC9309 if visitor is None else visitor.recheck)
+        match model:
+            case Recheck():
+                return model
+            case ByVisits():
+                # Counted only here, where it matters: nothing is written for a fleet that rechecks as RFC 9309 has it,
+                # and what is counted are the visits of those who recheck by them.
+                visits = self._visits.per_day(origin) if visitor is None else self._visits.visit(origin)
+                return model.recheck(await visits)
+            case unknown:
+                assert_never(unknown)
 
     def _parse(self, key: str, access: Successful) -> RobotsTxt:
         parsed = self._parsed.get(key)

@@ -3,23 +3,32 @@
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 from fastapi import FastAPI
 
 from app import __version__
-from app.api import decisions, openapi, ops, problems
+from app.api import decisions, files, indexing, openapi, ops, pages, problems
+from app.api.journal import Journal
 from app.api.limits import BodyLimit
-from app.cache.freshness import Recheck
+from app.cache.engines import connect, subscriber
+from app.cache.known import StoreDown
+from app.cache.lease import MARGIN
+from app.cache.news import News
+from app.cache.recheck import DomainTable, Model, model
+from app.cache.recheck_file import RecheckFile
 from app.cache.robots_cache import RobotsCache
-from app.cache.store import RedisStore, connect
+from app.cache.store import RedisStore
+from app.cache.visit_store import RedisVisits
+from app.cache.visits import Visits
 from app.decide import Decider
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import Resolver, SystemResolver, client_tls
+from app.metrics import Metrics, State
 from app.origin import Origin
-from app.robots.access import Fetched, Validators
+from app.robots.access import Busy, Fetched, Validators
 from app.robots.dialect import recognise_challenge
 from app.settings import BadSetting, Settings
 
@@ -39,7 +48,18 @@ def create(
         client = connect(settings.redis_url)
     except ValueError as error:
         raise BadSetting(str(error)) from None
-    store = RedisStore(client, monotonic=time.monotonic)
+
+    def state() -> State:
+        return State(
+            store_degraded=store.degraded,
+            news_heard=news.up,
+            fetches_under_way=fetcher.under_way,
+            fetches_waiting=fetcher.waiting,
+            memory={"snapshots": cache.usage, "files": decider.usage},
+        )
+
+    metrics = Metrics(state)
+    store = RedisStore(client, monotonic=time.monotonic, failed=metrics.store_failed)
     system = SystemResolver()
     fetcher = Fetcher(
         user_agent=settings.user_agent,
@@ -51,24 +71,53 @@ def create(
     )
 
     async def fetch(origin: Origin, validators: Validators) -> Fetched:
-        return recognise_challenge(await fetcher.fetch(origin, validators))
+        begun = time.monotonic()
+        try:
+            fetched = recognise_challenge(await fetcher.fetch(origin, validators))
+        except Busy:
+            metrics.fetch_refused()
+            raise
+        metrics.fetched(fetched.access, time.monotonic() - begun)
+        return fetched
 
-    cache = RobotsCache(store, fetch, clock, settings.memory_bytes // 2)
+    cache = RobotsCache(store, fetch, clock, settings.memory_bytes // 2, lease=settings.fetch_timeout + MARGIN)
+    news = News(lambda: subscriber(client), store.name, cache.hear, cache.missed)
+    visits = Visits(RedisVisits(client, clock=clock, monotonic=time.monotonic), clock)
+    table = None if settings.recheck_file is None else RecheckFile(settings.recheck_file)
+
+    def models(host: str, own: str) -> Model:
+        return model(DomainTable({}) if table is None else table.table, host, own, settings.recheck_model)
+
     decider = Decider(
         cache,
         clock,
         memory_bytes=settings.memory_bytes // 2,
-        recheck=Recheck(),
+        models=models,
+        visits=visits,
         forbidden=settings.forbidden == "deny",
+        metrics=metrics,
+        monotonic=time.monotonic,
     )
 
+    async def probe() -> None:
+        with suppress(StoreDown):
+            await store.ping()
+
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        yield
-        await cache.aclose()
-        await fetcher.aclose()
-        await client.aclose()
-        system.close()
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            stack.callback(system.close)
+            for part in (client, store, fetcher, cache):
+                stack.push_async_callback(part.aclose)
+            await stack.enter_async_context(news)
+            await stack.enter_async_context(visits.written_back())
+            if table is not None:
+                await stack.enter_async_context(table.reloaded_on_sighup())
+            await stack.enter_async_context(metrics.kept_up(probe))
+            await probe()  # the store is connected to before the first caller has to wait for it
+            app.state.phase = ops.Phase.RUNNING
+            yield
+            app.state.phase = ops.Phase.STOPPING
 
     app = FastAPI(
         title="robots.txt decisions",
@@ -78,10 +127,16 @@ def create(
     )
     app.state.decider = decider
     app.state.store = store
+    app.state.metrics = metrics
+    app.state.phase = ops.Phase.STARTING
     app.state.now = lambda: datetime.fromtimestamp(clock(), UTC)
     app.include_router(decisions.router)
+    app.include_router(files.router)
+    app.include_router(indexing.router)
     app.include_router(ops.router)
+    app.include_router(pages.router)
     app.add_middleware(BodyLimit)
+    app.add_middleware(Journal, metrics=metrics, monotonic=time.monotonic, access_log=settings.access_log)
     problems.install(app)
     openapi.install(app)
     return app

@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app import __version__
+from app.cache.recheck_file import load
 
 Network = IPv4Network | IPv6Network
 
@@ -32,7 +33,11 @@ class Settings(BaseSettings):
     user_agent: str = Field(f"RobotsDecisions/{__version__}", pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")
     fetch_timeout: float = Field(10.0, gt=0, le=120)
     memory_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024)
+    recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
+    recheck_file: Path | None = None
     forbidden: Literal["allow", "deny"] = "allow"
+    log_format: Literal["json", "text"] | None = None
+    access_log: bool = True
 
     @field_validator("allow_addresses", mode="before")
     @classmethod
@@ -45,6 +50,14 @@ class Settings(BaseSettings):
         if not isinstance(value, str) or value.strip() == "*":
             return "*" if isinstance(value, str) else value
         return frozenset(_port(part) for part in _parts(value))
+
+    @field_validator("recheck_file")
+    @classmethod
+    def _readable(cls, value: Path | None) -> Path | None:
+        # Looked at here, so that a table that cannot be read stops the start, and not one worker after the other.
+        if value is not None:
+            load(value)
+        return value
 
     @classmethod
     def read(cls) -> "Settings":

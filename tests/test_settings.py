@@ -1,6 +1,7 @@
 """The environment is read once, and a value that cannot be read is named."""
 
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 
@@ -44,9 +45,25 @@ def test_lists_are_parted_by_commas_or_blanks(monkeypatch: pytest.MonkeyPatch) -
         ("FETCH_TIMEOUT", "0"),
         ("MEMORY_BYTES", "1"),
         ("USER_AGENT", "a\nb"),
+        ("RECHECK_MODEL", "weekly"),
+        ("RECHECK_FILE", "/nowhere/recheck.toml"),
     ],
 )
 def test_what_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(BadSetting, match=f"{name}="):
         Settings.read()
+
+
+def test_a_recheck_file_that_cannot_be_read_is_named_with_what_is_wrong_in_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    table = tmp_path / "recheck.toml"
+    table.write_text('"example.com" = {delay = "soon"}')
+    monkeypatch.setenv("RECHECK_FILE", str(table))
+    with pytest.raises(
+        BadSetting, match=r"RECHECK_FILE=.*recheck.toml cannot be read: .*'example.com' has delay = 'soon'"
+    ):
+        Settings.read()
+    table.write_text('"example.com" = {delay = "1d"}')
+    assert Settings.read().recheck_file == table

@@ -6,7 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.embedded import serve
-from app.cache.store import connect
+from app.cache.engines import connect
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +20,7 @@ def store_url() -> Iterator[str]:
 async def store_client(store_url: str) -> AsyncIterator[Redis]:
     """A client of the session's Valkey, flushed before the test."""
     client = connect(store_url)
+    assert isinstance(client, Redis)
     await client.flushall()
     yield client
     await client.aclose()

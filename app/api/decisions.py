@@ -9,12 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import agent_from, dialect_from, instant_from, target_from
-from app.api.wire import AnswerOut, TrialOut, answer_out, trial_out
+from app.api.shapes import AnswerOut, TrialOut
+from app.api.wire import Case, answer_out, trial_out
 from app.decide import Decider, Question
 from app.robots.dialect import RobotsTxt, judge_file
 
 TRIAL_ROWS = 10_000
 """Rows of the largest trial: URLs times agents times dialects."""
+
+EXPLAINED_ROWS = 500
+"""The same where every row is explained, for which every rule of the file is tried."""
 
 router = APIRouter(tags=["decisions"])
 
@@ -35,6 +39,7 @@ async def allowed(
     at: Annotated[str | None, Query(description="RFC 3339 instant that rates are asked for; now.")] = None,
     max_age: Annotated[float | None, Query(ge=0, le=1e9, description="Seconds: the oldest copy that will do.")] = None,
     wait: Annotated[float, Query(ge=0, le=60, description="Seconds that a cold fetch may hold the answer.")] = 10.0,
+    explain: Annotated[bool, Query(description="Tell every rule that matched, and how the group was found.")] = False,
 ) -> Response:
     """Whether `agent` may fetch `url` now, what decided, and how fast it may go."""
     who = agent_from(agent)
@@ -45,9 +50,11 @@ async def allowed(
         at=instant_from(at),
         max_age=max_age,
         wait=wait,
+        explain=explain,
     )
     decider: Decider = request.app.state.decider
-    return _json(answer_out(await decider.ask(question)))
+    answer = answer_out(await decider.ask(question))
+    return _json(answer.model_dump_json(exclude=None if explain else {"explanation"}))
 
 
 class Trial(BaseModel):
@@ -61,6 +68,7 @@ class Trial(BaseModel):
     agents: list[str] = Field(min_length=1, max_length=TRIAL_ROWS)
     dialects: list[str] = Field([], max_length=16, description="Every one of them for every row; none: by agent.")
     at: str | None = None
+    explain: bool = False
 
     def body(self) -> bytes:
         """The file's bytes."""
@@ -75,8 +83,9 @@ class Trial(BaseModel):
 
 
 @router.post("/v1/test", response_model=TrialOut, responses={**documented(413, 422)})
-async def test(request: Request, trial: Trial) -> Response:
+def test(request: Request, trial: Trial) -> Response:
     """What a pasted robots.txt says: a row per URL, agent and dialect. Nothing is fetched, and nothing is kept."""
+    # Not a coroutine: it runs in a thread, so that a file and questions made to be slow hold up nobody else's answer.
     targets = [target_from(url, f"urls[{at}]") for at, url in enumerate(trial.urls)]
     agents = [agent_from([name], f"agents[{at}]") for at, name in enumerate(trial.agents)]
     readers = [
@@ -84,18 +93,20 @@ async def test(request: Request, trial: Trial) -> Response:
         for agent in agents
         for at, name in enumerate(trial.dialects or [None])
     ]
-    if len(targets) * len(readers) > TRIAL_ROWS:
-        detail = f"{len(targets)} URLs for {len(readers)} agents and dialects make too many rows: {TRIAL_ROWS} at most"
+    most = EXPLAINED_ROWS if trial.explain else TRIAL_ROWS
+    if len(targets) * len(readers) > most:
+        detail = f"{len(targets)} URLs for {len(readers)} agents and dialects make too many rows: {most} at most."
         raise Problem(422, "too-many-rows", detail)
     robots = RobotsTxt(trial.body())
     at = instant_from(trial.at) or request.app.state.now()
     cases = [
-        (target, agent, dialect, judge_file(robots, dialect, agent, target.path))
+        Case(target, agent, dialect, judge_file(robots, dialect, agent, target.path))
         for target in targets
         for agent, dialect in readers
     ]
-    return _json(trial_out(robots, cases, at))
+    answer = trial_out(robots, cases, at, explained=trial.explain)
+    return _json(answer.model_dump_json(exclude=None if trial.explain else {"rows": {"__all__": {"explanation"}}}))
 
 
-def _json(model: BaseModel) -> Response:
-    return Response(model.model_dump_json(), media_type="application/json")
+def _json(content: str) -> Response:
+    return Response(content, media_type="application/json")

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from app.api.wire import ProblemOut
+from app.api.shapes import ProblemOut
 
 
 def install(app: FastAPI) -> None:

@@ -1,14 +1,28 @@
-"""What the platform asks: is the process alive, and can it answer."""
+"""What the platform asks: is the process alive, can it answer, and what does it count."""
 
+from contextlib import suppress
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Literal
 
-from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
 
-from app.cache.robots_cache import StoreDown
+from app.api.problems import Problem, documented
+from app.api.wire import rfc3339
+from app.cache.known import StoreDown
 from app.cache.store import RedisStore
+from app.metrics import CONTENT_TYPE, Metrics
 
 router = APIRouter(tags=["operations"])
+
+
+class Phase(StrEnum):
+    """How far the life of the application has come."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
 
 
 class Health(BaseModel):
@@ -19,7 +33,9 @@ class Readiness(BaseModel):
     """`store` is `degraded` while Redis cannot be used: answers then come from memory and from fetching."""
 
     status: Literal["ready"] = "ready"
-    store: Literal["ok", "degraded"]
+    store: Literal["ok", "degraded"] = "ok"
+    detail: str | None = Field(None, description="What is wrong; left out while nothing is.")
+    since: str | None = Field(None, description="RFC 3339 instant since when; left out while nothing is wrong.")
 
 
 @router.get("/healthz")
@@ -28,12 +44,32 @@ async def healthz() -> Health:
     return Health()
 
 
-@router.get("/readyz")
+@router.get("/readyz", response_model_exclude_none=True, responses={**documented(503)})
 async def readyz(request: Request) -> Readiness:
-    """It can answer: also without its store, for as long as that lasts."""
-    store: RedisStore = request.app.state.store
-    try:
+    """It can answer: also without its store, for as long as that lasts; not while it starts or stops."""
+    state = request.app.state
+    if state.phase is not Phase.RUNNING:
+        raise Problem(503, "not-ready", f"The service is {state.phase}.", {"Retry-After": "1"})
+    store: RedisStore = state.store
+    with suppress(StoreDown):
         await store.ping()
-    except StoreDown:
-        return Readiness(store="degraded")
-    return Readiness(store="ok")
+    trouble = store.trouble
+    if trouble is None:
+        return Readiness()
+    now: datetime = state.now()
+    return Readiness(
+        store="degraded",
+        detail=f"{trouble.what}; answers come from memory and from fetching.",
+        since=rfc3339(now - timedelta(seconds=trouble.seconds)),
+    )
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(request: Request) -> Response:
+    """What it counts, in Prometheus's text format; with several workers, the sum of all."""
+    counted: Metrics = request.app.state.metrics
+    return Response(counted.text(), media_type=CONTENT_TYPE)

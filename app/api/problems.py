@@ -1,7 +1,6 @@
 """Errors as application/problem+json (RFC 9457): one table from what went wrong to what the caller is told."""
 
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -16,8 +15,6 @@ from app.robots.access import Busy
 from app.robots.agents import BadAgent
 
 MEDIA_TYPE = "application/problem+json"
-
-_log = logging.getLogger(__name__)
 
 
 class Problem(HTTPException):
@@ -61,7 +58,6 @@ def install(app: FastAPI) -> None:
         Busy: _busy,
         RequestValidationError: _invalid,
         HTTPException: _http,
-        Exception: _unexpected,
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
@@ -99,9 +95,10 @@ async def _http(_request: Request, error: HTTPException) -> Response:
     return Problem(error.status_code, slug, str(error.detail), error.headers).response()
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
-    _log.error("unexpected error in %s %s", request.method, request.url.path, exc_info=error)
-    return Problem(500, "internal-server-error", "The service made a mistake; its log says which.").response()
+def unexpected(request_id: str) -> Problem:
+    """500, for what nobody foresaw: what it was is in the log, under that id."""
+    detail = "The service made a mistake; its log says which, under this request id."
+    return Problem(500, "internal-server-error", detail, request_id=request_id)
 
 
 def _place(location: tuple[int | str, ...]) -> str:

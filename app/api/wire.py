@@ -1,146 +1,62 @@
-"""The JSON shapes of the answers, and how an Answer becomes one. Times are RFC 3339 in UTC, delays are seconds."""
+"""How decisions become the JSON that `shapes` describes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
-from pydantic import BaseModel, Field
-
-from app.cache.robots_cache import Held, Source
-from app.decide import Answer
+from app.api.shapes import (
+    AnswerOut,
+    ExplanationOut,
+    ExtensionOut,
+    FileGroupOut,
+    FileOut,
+    GroupOut,
+    MatchOut,
+    RateOut,
+    RobotsOut,
+    RuleOut,
+    RuleText,
+    SpanOut,
+    TrialOut,
+    TrialRow,
+    UsageOut,
+    VisitOut,
+    WarningOut,
+    WindowOut,
+)
+from app.cache.robots_cache import Held
+from app.decide import Answer, HeldFile
 from app.origin import Origin, Target
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.advice import advise
 from app.robots.agents import Agent
-from app.robots.dialect import Decision, Dialect, Reason, RobotsTxt, Verdict
-from app.robots.rates import InForce, Rate, visit_at
-from app.robots.syntax import line_texts, readable
+from app.robots.dialect import Decision, Dialect, RobotsTxt, Verdict
+from app.robots.document import Document, Group
+from app.robots.explain import explain
+from app.robots.matcher import Entry
+from app.robots.rates import Rate, schedule, visit_at
+from app.robots.rfc9309 import RFC9309
+from app.robots.syntax import Directive, line_texts, readable
 from app.robots.terms import Terms
 
-
-class RuleOut(BaseModel):
-    """The rule that decided: its pattern as written, and the 1-based line of the file it stands in."""
-
-    directive: str
-    pattern: str
-    line: int
+EXPLAINED_RULES = 100
+"""So many of the rules that matched are shown; `matched` counts them all."""
 
 
-class RuleText(RuleOut):
-    text: str = Field(description="The line as written, without outer blanks and comment.")
+class Case(NamedTuple):
+    """One decision: who asked about what, and what came of it."""
 
-
-class GroupOut(BaseModel):
-    """The group that was asked: `token` is what it was found by, `agents` are its user-agent lines as written."""
-
-    token: str
-    agents: list[str]
-    line: int
-
-
-class WindowOut(BaseModel):
-    """Every UTC day from `start`, inclusive, to `end`, exclusive, as HH:MM."""
-
-    start: str
-    end: str
-
-
-class RateOut(BaseModel):
-    """How fast this agent may fetch from this origin now: one document every `interval` seconds.
-
-    `documents` per `seconds` are what the line declares; `declared_interval` is what they make before the dialect's
-    clamp. The rate holds until `valid_until`, or for as long as the file does where that is null.
-    """
-
-    interval: float
-    documents: int
-    seconds: float
-    declared_interval: float
-    source: str
-    line: int
-    window: WindowOut | None
-    valid_until: str | None
-
-
-class VisitOut(BaseModel):
-    """Visit-time: whether visits are welcome now. It never changes the verdict."""
-
-    now: bool
-    next_open: str | None
-    valid_until: str | None
-
-
-class RobotsOut(BaseModel):
-    """Facts of the fetch that the answer rests on; null where nothing has been fetched yet."""
-
-    url: str
-    final_url: str | None = None
-    outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked")
-    status: int | None = None
-    cause: str | None = Field(None, description="What failed last, where something did.")
-    fetched_at: str | None = None
-    recheck_at: str | None = None
-    age: int | None = None
-    stale: bool = False
-    failing_since: str | None = None
-    truncated: bool = False
-    source: Source = Source.NONE
-
-
-class RowOut(BaseModel):
-    """One decision. `allowed` is true only for the verdict `allow`."""
-
-    url: str
-    agent: str
-    dialect: str
-    verdict: Decision
-    allowed: bool
-    reason: Reason
-    rule: RuleOut | None = None
-    group: GroupOut | None = None
-    rate: RateOut | None = None
-    crawl_delay: float | None = None
-    visit: VisitOut | None = None
-    usage: None = None
-    retry_at: str | None = Field(None, description="When to ask again; set where the verdict is defer.")
-
-
-class AnswerOut(RowOut):
-    sitemaps: list[str] = []
-    robots: RobotsOut
-
-
-class TrialRow(RowOut):
-    rule: RuleText | None = None
-
-
-class WarningOut(BaseModel):
-    code: str
-    line: int
-    message: str
-
-
-class TrialOut(BaseModel):
-    rows: list[TrialRow]
-    sitemaps: list[str]
-    warnings: list[WarningOut]
-
-
-class ProblemOut(BaseModel):
-    """An error as RFC 9457 writes it; `parameter` and `value` name what could not be read."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    parameter: str | None = None
-    value: str | float | bool | None = None
+    target: Target
+    agent: Agent
+    dialect: Dialect
+    verdict: Verdict
 
 
 def answer_out(answer: Answer) -> AnswerOut:
     """The answer to `GET /v1/allowed`."""
     question = answer.question
-    row = _row(question.target.url, question.agent, question.dialect, answer.verdict, answer.robots, answer.at)
+    case = Case(question.target, question.agent, question.dialect, answer.verdict)
+    row = _row(case, answer.robots, answer.at, explained=question.explain)
     return AnswerOut(
         **row,
         rule=_rule(answer.verdict),
@@ -150,36 +66,79 @@ def answer_out(answer: Answer) -> AnswerOut:
     )
 
 
-def trial_out(robots: RobotsTxt, cases: Sequence[tuple[Target, Agent, Dialect, Verdict]], at: datetime) -> TrialOut:
+def trial_out(robots: RobotsTxt, cases: Sequence[Case], at: datetime, *, explained: bool) -> TrialOut:
     """The answer to `POST /v1/test`: a row per case, and what is true of the whole file."""
-    lines = {verdict.rule.directive[0] for *_, verdict in cases if verdict.rule}
+    lines = {case.verdict.rule.directive[0] for case in cases if case.verdict.rule}
     texts = line_texts(robots.document.body, lines) if lines else {}
     rows = []
-    for target, agent, dialect, verdict in cases:
-        rule = _rule(verdict)
+    for case in cases:
+        rule = _rule(case.verdict)
         text = None if rule is None else RuleText(**dict(rule), text=texts[rule.line])
-        rows.append(TrialRow(**_row(target.url, agent, dialect, verdict, robots, at), rule=text))
-    warnings = [WarningOut(code=it.code, line=it.line, message=it.message) for it in advise(robots.document)]
-    return TrialOut(rows=rows, sitemaps=list(robots.document.sitemaps), warnings=warnings)
+        rows.append(TrialRow(**_row(case, robots, at, explained=explained), rule=text))
+    return TrialOut(
+        rows=rows,
+        sitemaps=list(robots.document.sitemaps),
+        extensions=_extensions(robots.document.extensions),
+        warnings=_warnings(robots.document),
+    )
 
 
-def _row(
-    url: str, agent: Agent, dialect: Dialect, verdict: Verdict, robots: RobotsTxt | None, at: datetime
-) -> dict[str, Any]:
+def file_out(origin: Origin, file: HeldFile) -> FileOut:
+    """The answer to `GET /v1/robots`."""
+    facts = robots_out(origin, file.held)
+    if file.robots is None:
+        return FileOut(robots=facts, text=None, groups=[], sitemaps=[], extensions=[], warnings=[])
+    document = file.robots.document
+    snapshot = file.held.snapshot
+    content_type = None
+    if snapshot is not None and isinstance(snapshot.access, Successful):
+        content_type = snapshot.access.content_type
+    return FileOut(
+        robots=facts,
+        text=document.body.decode("utf-8", "replace"),
+        groups=[_file_group(group) for group in document.groups(RFC9309.grammar).groups],
+        sitemaps=list(document.sitemaps),
+        extensions=_extensions(document.extensions),
+        warnings=_warnings(document, content_type),
+    )
+
+
+def _file_group(group: Group) -> FileGroupOut:
+    return FileGroupOut(
+        agents=[readable(name) for name in group.agents],
+        line=group.line,
+        rules=[_directive_out(rule) for rule in group.rules],
+        members=_extensions((line, key, value) for line, key, value, _ in group.members),
+    )
+
+
+def _extensions(directives: Iterable[Directive]) -> list[ExtensionOut]:
+    return [ExtensionOut(key=key, value=readable(value), line=line) for line, key, value in directives]
+
+
+def _warnings(document: Document, content_type: str | None = None) -> list[WarningOut]:
+    return [WarningOut(code=it.code, line=it.line, message=it.message) for it in advise(document, content_type)]
+
+
+def _row(case: Case, robots: RobotsTxt | None, at: datetime, *, explained: bool) -> dict[str, Any]:
+    target, agent, dialect, verdict = case
     terms = None
     if robots is not None and verdict.selection is not None:
         terms = robots.reading(dialect).terms(verdict.selection, agent)
+    now = terms.rates.at(at) if terms else None
     return {
-        "url": url,
+        "url": target.url,
         "agent": agent.token,
         "dialect": dialect.name,
         "verdict": verdict.decision,
         "allowed": verdict.decision is Decision.ALLOW,
         "reason": verdict.reason,
         "group": _group(verdict),
-        "rate": _rate(terms.rates.at(at)) if terms else None,
+        "rate": _rate_out(now.value, now.valid_until) if now else None,
         "crawl_delay": terms.crawl_delay.seconds if terms and terms.crawl_delay else None,
         "visit": _visit(terms, at) if terms else None,
+        "usage": _usage(terms, case) if terms else None,
+        "explanation": _explanation(case, robots, terms) if explained and robots is not None else None,
     }
 
 
@@ -208,10 +167,11 @@ def robots_out(origin: Origin, held: Held) -> RobotsOut:
 
 def instant(seconds: float) -> str:
     """Unix seconds as RFC 3339, whole seconds, UTC."""
-    return _rfc3339(datetime.fromtimestamp(int(seconds), UTC))
+    return rfc3339(datetime.fromtimestamp(int(seconds), UTC))
 
 
-def _rfc3339(at: datetime) -> str:
+def rfc3339(at: datetime) -> str:
+    """An aware instant as RFC 3339, whole seconds, UTC."""
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
@@ -232,9 +192,15 @@ def _facts(access: Access) -> tuple[str, int | None, Cause | None]:
 
 
 def _rule(verdict: Verdict) -> RuleOut | None:
-    if verdict.rule is None:
-        return None
-    line, key, value = verdict.rule.directive
+    return None if verdict.rule is None else _rule_out(verdict.rule)
+
+
+def _rule_out(rule: Entry) -> RuleOut:
+    return _directive_out(rule.directive)
+
+
+def _directive_out(rule: Directive) -> RuleOut:
+    line, key, value = rule
     return RuleOut(directive=str(key), pattern=readable(value), line=line)
 
 
@@ -245,8 +211,30 @@ def _group(verdict: Verdict) -> GroupOut | None:
     return GroupOut(token=verdict.selection.token, agents=[readable(name) for name in group.agents], line=group.line)
 
 
-def _rate(now: InForce[Rate | None]) -> RateOut | None:
-    rate = now.value
+def _usage(terms: Terms, case: Case) -> UsageOut | None:
+    if terms.usage is None:
+        return None
+    usage = terms.usage.at(case.target.path, allowed=case.verdict.decision is Decision.ALLOW)
+    if usage is None:
+        return None
+    return UsageOut(content_usage=dict(usage.content_usage), content_signal=dict(usage.content_signal))
+
+
+def _explanation(case: Case, robots: RobotsTxt, terms: Terms | None) -> ExplanationOut:
+    told = explain(robots, case.dialect, case.agent, case.target.path)
+    rules = [MatchOut(**dict(_rule_out(entry)), length=entry.length) for entry in told.rules[:EXPLAINED_RULES]]
+    spans = schedule(terms.rates) if terms else []
+    return ExplanationOut(
+        path=told.path,
+        tokens=list(told.tokens),
+        group=told.group,
+        matched=len(told.rules),
+        rules=rules,
+        schedule=[SpanOut(start=span.start, end=span.end, rate=_rate_out(span.rate, None)) for span in spans],
+    )
+
+
+def _rate_out(rate: Rate | None, valid_until: datetime | None) -> RateOut | None:
     if rate is None:
         return None
     window = None
@@ -260,7 +248,7 @@ def _rate(now: InForce[Rate | None]) -> RateOut | None:
         source=rate.source,
         line=rate.line,
         window=window,
-        valid_until=_rfc3339(now.valid_until) if now.valid_until else None,
+        valid_until=rfc3339(valid_until) if valid_until else None,
     )
 
 
@@ -270,6 +258,6 @@ def _visit(terms: Terms, at: datetime) -> VisitOut | None:
     visit = visit_at(terms.visits, at)
     return VisitOut(
         now=visit.visit_now,
-        next_open=_rfc3339(visit.next_open) if visit.next_open else None,
-        valid_until=_rfc3339(visit.valid_until) if visit.valid_until else None,
+        next_open=rfc3339(visit.next_open) if visit.next_open else None,
+        valid_until=rfc3339(visit.valid_until) if visit.valid_until else None,
     )

@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from app.cache.ending import end
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -35,12 +37,13 @@ class SingleFlight(Generic[K, V]):
             flight.add_done_callback(partial(self._land, key))
         return flight
 
+    def under_way(self, key: K) -> asyncio.Task[V] | None:
+        """The flight under way for `key`, to be waited for with asyncio.wait only."""
+        return self._flights.get(key)
+
     async def aclose(self) -> None:
         """Cancel what is under way, and come back when all of it has ended."""
-        flights = list(self._flights.values())
-        for flight in flights:
-            flight.cancel()
-        await asyncio.gather(*flights, return_exceptions=True)
+        await end(self._flights.values())
 
     def _land(self, key: K, flight: asyncio.Task[V]) -> None:
         del self._flights[key]

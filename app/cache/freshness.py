@@ -75,13 +75,25 @@ class Snapshot:
         return self.fetched_at if self.failing is None else self.failing.last_at
 
 
+class Heed(StrEnum):
+    """Which of the lifetimes that responses ask for count. SHORTER: those below the default."""
+
+    ANY = "any"
+    SHORTER = "shorter"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """The recheck model of RFC 9309: the delay's bounds, and the delay where a response is silent (spec A21, A23)."""
+    """How long an answer holds: the delay's bounds, and the delay where the response is silent or not heeded.
+
+    As it stands, it is the recheck model of RFC 9309 (spec A21, A23); `recheck.py` has the others.
+    """
 
     minimum: float = 5 * MINUTE
     maximum: float = DAY
     default: float = DAY
+    heed: Heed = Heed.ANY
 
     def __post_init__(self) -> None:
         if not 0 < self.minimum <= self.maximum:
@@ -216,8 +228,20 @@ def _renew(previous: Snapshot, fetched: Fetched, now: float) -> Snapshot:
 
 
 def _own_delay(snapshot: Snapshot, recheck: Recheck, key: str) -> float:
-    asked = recheck.default if snapshot.lifetime is None else snapshot.lifetime
+    asked = _asked(recheck, recheck.default if snapshot.lifetime is None else snapshot.lifetime)
     return _spread(asked, recheck.minimum, recheck.maximum, key)
+
+
+def _asked(recheck: Recheck, lifetime: float) -> float:
+    match recheck.heed:
+        case Heed.ANY:
+            return lifetime
+        case Heed.SHORTER:
+            return min(lifetime, recheck.default)
+        case Heed.NONE:
+            return recheck.default
+        case unknown:
+            assert_never(unknown)
 
 
 def _spread(wanted: float, low: float, high: float, key: str) -> float:

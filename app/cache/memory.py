@@ -16,6 +16,11 @@ class ByteLRU(Generic[K, V]):
         self._used = 0
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
+    @property
+    def usage(self) -> tuple[int, int]:
+        """The sum of the sizes, and how many values there are."""
+        return self._used, len(self._entries)
+
     def get(self, key: K) -> V | None:
         """The value, which now is the one last asked for, or None."""
         entry = self._entries.get(key)
@@ -23,6 +28,11 @@ class ByteLRU(Generic[K, V]):
             return None
         self._entries.move_to_end(key)
         return entry[0]
+
+    def peek(self, key: K) -> V | None:
+        """The value or None, and nobody has asked for it."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
         """Keep `value` in place of what `key` had; one larger than the bound is not kept, and pushes nobody out."""

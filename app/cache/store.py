@@ -1,90 +1,152 @@
 """Snapshots in Redis or Valkey: every call is short, and a store that fails is left alone for a while."""
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from secrets import token_hex
 from typing import TypeVar
-from urllib.parse import urlsplit
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ResponseError
 
+from app.cache import news
 from app.cache.codec import ENCODED_LIMIT, decode, encode
+from app.cache.ending import end
+from app.cache.engines import Client
+from app.cache.failures import FAILURES
 from app.cache.freshness import Snapshot
-from app.cache.robots_cache import StoreDown
+from app.cache.known import Purged, StoreDown
 from app.origin import Origin
 
 REST = 1.0
 """Seconds for which a store that failed is left alone."""
 
 TURNS = 32
-"""How many calls are under way at once; it stays below the connections that a client's pool opens."""
+"""How many calls are under way at once, and how many late ones beside them: a client's pool opens 100 connections."""
+
+SLICES = 10
+"""Into how many parts the time that a call may take is cut."""
+
+LATE = 5.0
+"""Seconds after which a call that is late is ended; connecting over a bad line may take long."""
+
+_PURGED = b"P\x01"
+_PROBE = "robots:probe"
+_RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_EXPECTED = "redis://host:port/db, rediss://host:port/db or unix:///path/to/socket"
+
+class Failure(StrEnum):
+    """How a call to the store fails: it said no, or it said nothing in time that could be understood."""
+
+    REFUSED = "refused"
+    UNANSWERED = "unanswered"
 
 
-def connect(url: str) -> Redis:
-    """A client for the store at `url`; nothing is sent yet. ValueError says what REDIS_URL should have been."""
-    # The URL may hold a password, and redis-py's own messages may quote any part of it: neither is repeated.
-    problem = f"REDIS_URL cannot be read; expected {_EXPECTED}, with special characters of a password %-encoded"
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise ValueError(problem) from None
-    if parts.scheme not in ("redis", "rediss", "unix"):
-        raise ValueError(f"REDIS_URL has the scheme {parts.scheme[:32]!r}; expected {_EXPECTED}")
-    if not (parts.path if parts.scheme == "unix" else parts.hostname):
-        raise ValueError(problem)
-    try:
-        # The caller's own deadline ends a call sooner; these are for the client's other uses. No retries: a dead
-        # pooled connection is noticed and replaced before a command is sent, and any other failure is for the breaker.
-        client = Redis.from_url(url, socket_timeout=5.0, socket_connect_timeout=2.0, retry=Retry(NoBackoff(), 0))
-        # Options in the URL's query are first looked at when a connection is made.
-        pool = client.connection_pool
-        pool.connection_class(**pool.connection_kwargs)
-    except (ValueError, TypeError, RedisError):
-        raise ValueError(problem) from None
-    return client
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What the last call that failed met with, and for how many seconds the store has been degraded."""
+
+    what: str
+    seconds: float
+
+
+def _nobody_counts(_kind: Failure) -> None:
+    pass
 
 
 class RedisStore:
     """Snapshots under `robots:{scheme://host:port}`; whatever else is found under such a key is a miss.
 
     A call takes at most `timeout` seconds once its turn has come. After one that fails or is late, all are refused for
-    REST seconds of `monotonic`; then one goes ahead, and the others once it has succeeded.
+    REST seconds of `monotonic`; then one goes ahead, and the others once it has succeeded. `name` tells this process
+    from others in its news. `failed` is told of every call that fails, those that are refused during a rest left out.
     """
 
-    def __init__(self, client: Redis, *, monotonic: Callable[[], float], timeout: float = 0.1) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        monotonic: Callable[[], float],
+        timeout: float = 0.1,
+        name: str | None = None,
+        failed: Callable[[Failure], None] = _nobody_counts,
+    ) -> None:
+        self.name = name or token_hex(8)
         self._client = client
         self._monotonic = monotonic
         self._timeout = timeout
         self._turns = asyncio.Semaphore(TURNS)
+        self._late: set[asyncio.Task[object]] = set()
         self._rests_until: float | None = None
-        self._degraded = False
+        self._down = False
+        self._refuses = False
+        self._failed = failed
+        self._trouble: tuple[str, float] | None = None  # and since when
 
     @property
     def degraded(self) -> bool:
-        """Whether the last call that was tried failed."""
-        return self._degraded
+        """Whether the last call that was tried failed, or the last one that writes was refused."""
+        return self._down or self._refuses
 
-    async def get(self, origin: Origin) -> Snapshot | None:
-        """What is kept of the origin, or None; raises StoreDown."""
+    @property
+    def trouble(self) -> Trouble | None:
+        """What is wrong while the store is degraded, None while it is not."""
+        if self._trouble is None or not self.degraded:
+            return None
+        what, since = self._trouble
+        return Trouble(what, self._monotonic() - since)
+
+    async def get(self, origin: Origin) -> Snapshot | Purged | None:
+        """What is kept of the origin, None also for what is not ours; raises StoreDown."""
         # GETRANGE, not GET: no more is read than could be ours, whatever is there.
         data = await self._call(lambda: self._client.getrange(_key(origin), 0, ENCODED_LIMIT))
-        return decode(data) if isinstance(data, bytes) else None
+        if not isinstance(data, bytes):
+            return None
+        return _read_purged(data) if data.startswith(_PURGED) else decode(data)
 
     async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> None:
         """Keep the snapshot for so long, in place of anything that is there; raises StoreDown."""
         data = encode(snapshot)
-        await self._call(lambda: self._client.set(_key(origin), data, ex=max(1, math.ceil(keep_seconds))))
+        await self._write(lambda: self._client.set(_key(origin), data, ex=max(1, math.ceil(keep_seconds))))
+
+    async def purge(self, origin: Origin, at: float, keep_seconds: float) -> None:
+        """Keep a mark for so long, in place of anything that is there; raises StoreDown."""
+        # A mark, not a gap: a gap may also be what a store has lost, and is given again by who remembers it.
+        mark = _PURGED + repr(at).encode()
+        await self._write(lambda: self._client.set(_key(origin), mark, ex=max(1, math.ceil(keep_seconds))))
+
+    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> bool:
+        """Hold the origin's lease for so long if nobody does, or `by_force`; raises StoreDown."""
+        key, milliseconds = _lease_key(origin), math.ceil(seconds * 1000)
+        return bool(await self._write(lambda: self._client.set(key, token, nx=not by_force, px=milliseconds)))
+
+    async def release(self, origin: Origin, token: str) -> None:
+        """Give up the lease that was taken with this token, and no other; raises StoreDown."""
+        await self._write(lambda: self._client.eval(_RELEASE, 1, _lease_key(origin), token))
+
+    async def tell(self, word: news.Word, origin: Origin) -> None:
+        """Say it to all processes that listen now; raises StoreDown."""
+        await self._call(lambda: self._client.publish(news.CHANNEL, news.write(self.name, word, origin)))
 
     async def ping(self) -> None:
-        """Raises StoreDown unless the store answers."""
-        await self._call(self._client.ping)
+        """Raises StoreDown unless the store answers and can be written to: a full one helps nobody for long."""
+        await self._write(lambda: self._client.set(_PROBE, b"", px=1000))
+
+    async def aclose(self) -> None:
+        """End the calls that are late; the client is its owner's to close."""
+        await end(self._late)
+
+    async def _write(self, command: Callable[[], Awaitable[T]]) -> T | None:
+        result = await self._call(command)
+        self._refuses = False
+        self._note_success()
+        return result
 
     async def _call(self, command: Callable[[], Awaitable[T]]) -> T | None:
         # Waiting for a turn is outside the deadline: a thousand calls at once are no sign of a slow store. It is
@@ -92,20 +154,64 @@ class RedisStore:
         async with self._turns:
             self._begin()
             try:
-                async with asyncio.timeout(self._timeout):
-                    result = await command()
+                result = await self._in_time(command)
             except ResponseError as error:
                 if str(error).startswith("WRONGTYPE"):
                     result = None
                 else:
                     # It answered, and in time: a store that is full, say, and refuses to write is still to be read.
-                    self._degraded, self._rests_until = True, None
-                    raise StoreDown(f"the store refused: {error}") from error
-            except (RedisError, OSError, EOFError) as error:
-                self._degraded, self._rests_until = True, self._monotonic() + REST
-                raise StoreDown(f"the store did not answer within {self._timeout} s: {error!r}") from error
-            self._degraded, self._rests_until = False, None
+                    self._refuses, self._down, self._rests_until = True, False, None
+                    raise self._note_failure(Failure.REFUSED, f"the store refused: {error}") from error
+            except FAILURES as error:
+                self._down, self._rests_until = True, self._monotonic() + REST
+                text = f"the store did not answer within {self._timeout} s: {error!r}"
+                raise self._note_failure(Failure.UNANSWERED, text) from error
+            self._down, self._rests_until = False, None
+            self._note_success()
             return result
+
+    def _note_failure(self, kind: Failure, text: str) -> StoreDown:
+        self._failed(kind)
+        if self._trouble is None:
+            _log.warning("The store is degraded: %s", text)
+            self._trouble = text, self._monotonic()
+        else:
+            self._trouble = text, self._trouble[1]
+        return StoreDown(text)
+
+    def _note_success(self) -> None:
+        if self._trouble is not None and not self.degraded:
+            _log.warning("The store is as it should be again, after %.0f s", self._monotonic() - self._trouble[1])
+            self._trouble = None
+
+    async def _in_time(self, command: Callable[[], Awaitable[T]]) -> T:
+        call = asyncio.create_task(_bounded(command))
+        try:
+            # In slices, each of which begins when the one before is noticed to be over: where it is this process that
+            # was held up, what it slept through counts as one slice, and the answer that came meanwhile is looked at.
+            for _ in range(SLICES):
+                await asyncio.wait([call], timeout=self._timeout / SLICES)
+                if call.done():
+                    break
+        finally:
+            if not call.done():
+                self._leave(call)
+        if not call.done():
+            raise TimeoutError
+        return call.result()
+
+    def _leave(self, call: asyncio.Task[T]) -> None:
+        # It goes on, for it may be connecting, and a server that is far away would never be reached if every attempt
+        # ended after the time that a command has. When it is through, the next call finds a connection.
+        if len(self._late) >= TURNS:
+            call.cancel()
+        self._late.add(call)
+        call.add_done_callback(self._forget)
+
+    def _forget(self, call: asyncio.Task[T]) -> None:
+        self._late.discard(call)
+        if not call.cancelled():
+            call.exception()  # looked at, so that asyncio does not report what nobody waits for
 
     def _begin(self) -> None:
         if self._rests_until is None:
@@ -117,7 +223,24 @@ class RedisStore:
         self._rests_until = now + REST
 
 
+async def _bounded(command: Callable[[], Awaitable[T]]) -> T:
+    async with asyncio.timeout(LATE):
+        return await command()
+
+
 def _key(origin: Origin) -> str:
     # The braces put all keys of an origin into one slot of a cluster; no host holds a brace.
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
     return f"robots:{{{origin.scheme}://{host}:{origin.port}}}"
+
+
+def _lease_key(origin: Origin) -> str:
+    return f"{_key(origin)}:lease"
+
+
+def _read_purged(data: bytes) -> Purged | None:
+    try:
+        at = float(data[len(_PURGED) : len(_PURGED) + 32])
+    except ValueError:
+        return None
+    return Purged(at) if math.isfinite(at) else None

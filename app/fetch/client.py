@@ -162,6 +162,16 @@ class Fetcher:
             if self._under_way == 0:
                 self._idle.set()
 
+    @property
+    def under_way(self) -> int:
+        """How many fetches are asking an origin now."""
+        return self._under_way - self._waiting
+
+    @property
+    def waiting(self) -> int:
+        """How many wait in line for one of those to end."""
+        return self._waiting
+
     async def aclose(self) -> None:
         """Begin no more fetches, and wait for those under way, `timeout` seconds at most."""
         self._closing = True

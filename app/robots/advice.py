@@ -88,9 +88,9 @@ def _writing(document: Document) -> Iterator[Advice]:
     for line, (key, value) in odd.items():
         meant = f"{str(key).capitalize()}: {_shown(value)}"
         if scan.oddities[line] is Oddity.NO_COLON:
-            yield Advice("no-colon", line, f"there is no colon in {_shown(texts[line])!r}; write {meant!r}")
+            yield Advice("no-colon", line, f"there is no colon in {_cut(texts[line])!r}; write {meant!r}")
         else:
-            yield Advice("typo-key", line, f"{_shown(texts[line])!r} is read as {meant!r} by some only; write that")
+            yield Advice("typo-key", line, f"{_cut(texts[line])!r} is read as {meant!r} by some only; write that")
     for line, unknown in scan.unknown_keys.items():
         yield Advice("unknown-key", line, f"no robot knows {_shown(unknown)!r}, so the line says nothing; remove it")
 
@@ -198,5 +198,8 @@ def _deprecated(document: Document) -> Iterator[Advice]:
 
 
 def _shown(value: str) -> str:
-    text = readable(value)
+    return _cut(readable(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 80 else text[:80] + "…"

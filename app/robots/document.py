@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from app.robots.access import BODY_LIMIT
 from app.robots.syntax import Directive, Key, Scan, readable, scan
@@ -23,6 +23,8 @@ MEMBER_KEYS = frozenset(
     }
 )
 """What belongs to a group beside its rules; Sitemap, Host and Clean-param belong to the file (spec B14, G11)."""
+
+REPORTED_KEYS = frozenset({Key.HOST, Key.CLEAN_PARAM, Key.NOINDEX, Key.COMMENT})
 
 _VERSION_2 = re.compile(r"2(\.0(\.[0-9]{1,9})?)?")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]+")
@@ -59,8 +61,7 @@ class Group:
     version_2: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class Groups(NamedTuple):
     """A file as one grammar reads it: its groups in file order, and the member lines that no group owns."""
 
     groups: tuple[Group, ...]
@@ -87,6 +88,11 @@ class Document:
         """Sitemap values that are absolute URLs, in file order, each once (spec B14)."""
         values = (readable(value) for _, key, value in self.scan.directives if key is Key.SITEMAP)
         return tuple(dict.fromkeys(value for value in values if _ABSOLUTE.fullmatch(value)))
+
+    @property
+    def extensions(self) -> tuple[Directive, ...]:
+        """Lines that are reported and decide nothing, in file order (spec G6 to G9)."""
+        return tuple(directive for directive in self.scan.directives if directive[1] in REPORTED_KEYS)
 
     @cached_property
     def is_utf8(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from app.robots.agents import Agent
 from app.robots.dialect import Dialect
 from app.robots.document import Grammar, Group
 from app.robots.matcher import Entry, PrefixIndex, Ruleset
@@ -15,10 +16,16 @@ def compile_rules(groups: Sequence[Group]) -> Ruleset:
     return Ruleset(entries, draft_subject, PrefixIndex)
 
 
+def names_of(agent: Agent) -> tuple[str, ...]:
+    """The draft knows no fall-backs (spec E2)."""
+    return agent.names
+
+
 DRAFT1996 = Dialect(
     name="draft1996",
     grammar=Grammar(tolerant=False, blank_ends_record=True),
     select=FirstRecord,
     compile=compile_rules,
+    tokens=names_of,
     forbidden_closes=True,
 )

@@ -4,30 +4,15 @@ The dialect brings rules into its order of precedence; what is asked here is alw
 first pattern of a list that matches? `PatternIndex` answers it for the patterns of version 1.0 (`*`, final `$`).
 """
 
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from app.robots.globs import read_glob
+from app.robots.globs import Glob, Subject, read_glob
 from app.robots.paths import Wildcard, query_escaped
+from app.robots.prefixes import Prefixes
 from app.robots.syntax import Directive, Key
-
-_FEW = 12
-"""So many wildcards are tried one by one sooner than a subject is cut into grams."""
-_GRAM = 3
-_ALWAYS = ""
-
-
-class Matcher(Protocol):
-    """One pattern: `pieces` are texts that every subject it matches holds."""
-
-    @property
-    def pieces(self) -> tuple[str, ...]: ...
-
-    def matches(self, subject: str) -> bool: ...
+from app.robots.wildcards import Wildcards
 
 
 class Index(Protocol):
@@ -42,8 +27,7 @@ class Index(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A rule with the normalised pattern it is matched by; a rule may have two (spec D10)."""
 
     directive: Directive
@@ -86,166 +70,152 @@ class Ruleset:
         return self._make_index([entry.pattern for entry in self.entries])
 
     @cached_property
-    def _escaped_index(self) -> Index:
-        escaped = [query_escaped(entry.pattern) for entry in self.entries]
-        if all(entry.pattern == form for entry, form in zip(self.entries, escaped, strict=True)):
-            return self._index
-        return self._make_index(escaped)
+    def _rewritten(self) -> tuple[list[int], Index]:
+        """The places of the patterns that have delimiters in their query, and an index of them with those escaped.
+
+        As they are written these never match a subject whose query is escaped; all others are the same in either form.
+        """
+        forms = ((place, query_escaped(entry.pattern)) for place, entry in enumerate(self.entries))
+        rewritten = [(place, form) for place, form in forms if form != self.entries[place].pattern]
+        return [place for place, _ in rewritten], self._make_index([form for _, form in rewritten])
 
     def best(self, path: str) -> Entry | None:
         """The rule that decides about `path`, or None where none matches."""
         subject = self.subject(path)
         place = self._index.first(subject)
         if self._query_forms and "?" in subject:
-            escaped = query_escaped(subject)
-            if escaped != subject or self._escaped_index is not self._index:
-                place = min(place, self._escaped_index.first(escaped))
+            place = min(place, self._first_escaped(subject))
         return self.entries[place] if place < len(self.entries) else None
+
+    def _first_escaped(self, subject: str) -> int:
+        escaped = query_escaped(subject)
+        place = self._index.first(escaped) if escaped != subject else len(self.entries)
+        places, index = self._rewritten
+        if not places:
+            return place
+        rewritten = index.first(escaped)
+        return min(place, places[rewritten]) if rewritten < len(places) else place
 
     def every(self, path: str) -> list[Entry]:
         """All rules that match `path`, in order of precedence, each once."""
         subject = self.subject(path)
-        places = set(self._index.every(subject))
+        found = set(self._index.every(subject))
         if self._query_forms and "?" in subject:
-            places.update(self._escaped_index.every(query_escaped(subject)))
-        found = {self.entries[place].directive: self.entries[place] for place in sorted(places, reverse=True)}
-        return list(found.values())[::-1]
+            escaped = query_escaped(subject)
+            places, index = self._rewritten
+            found.update(self._index.every(escaped), (places[place] for place in index.every(escaped)))
+        # A rule with two patterns counts by the one that comes first.
+        rules = {self.entries[place].directive: self.entries[place] for place in sorted(found, reverse=True)}
+        return list(rules.values())[::-1]
 
 
 class PatternIndex:
     """Patterns of version 1.0: prefixes, whole subjects (a final `$`), and what holds a `*`."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._patterns = patterns
-        self._wholes: dict[str, int] = {}
+        self._none = len(patterns)
+        self._same = _Same()
+        wholes: dict[str, int] = {}
         prefixes: dict[str, int] = {}
-        wildcards: list[tuple[int, Wildcard]] = []
+        wildcards: dict[str, int] = {}
         for place, pattern in enumerate(patterns):
-            if "*" not in pattern:
-                if pattern.endswith("$"):
-                    self._wholes.setdefault(pattern[:-1], place)
+            if "*" not in (stem := pattern.rstrip("*")):
+                if stem.endswith("$") and stem == pattern:
+                    self._same.add(wholes, pattern[:-1], place)
                 else:
-                    prefixes.setdefault(pattern, place)
-            elif "*" not in (stem := pattern.rstrip("*")):
-                prefixes.setdefault(stem, place)
+                    self._same.add(prefixes, stem, place)
             else:
-                wildcards.append((place, Wildcard.read(pattern)))
-        self._prefixes = _Prefixes(prefixes, len(patterns))
-        self._wildcards = _Gated(wildcards)
+                self._same.add(wildcards, pattern, place)
+        self._wholes = wholes
+        self._prefixes = Prefixes(prefixes)
+        self._wildcards = Wildcards([(place, Wildcard.read(pattern)) for pattern, place in wildcards.items()])
 
     def first(self, subject: str) -> int:
-        best = self._prefixes.first(subject)
+        best = self._prefixes.first(subject, self._none)
         if self._wholes:
             best = min(best, self._wholes.get(subject, best))
         return self._wildcards.first(subject, best)
 
     def every(self, subject: str) -> list[int]:
-        return [place for place, pattern in enumerate(self._patterns) if Wildcard.read(pattern).matches(subject)]
+        found = [self._prefixes.place(prefix) for prefix in self._prefixes.every(subject)]
+        found += [self._wholes[subject]] if subject in self._wholes else []
+        return self._same.all_of(found + self._wildcards.every(subject, self._none))
 
 
 class PrefixIndex:
     """Patterns that are prefixes to the letter (spec E6)."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._patterns = patterns
+        self._none = len(patterns)
+        self._same = _Same()
         places: dict[str, int] = {}
         for place, pattern in enumerate(patterns):
-            places.setdefault(pattern, place)
-        self._prefixes = _Prefixes(places, len(patterns))
+            self._same.add(places, pattern, place)
+        self._prefixes = Prefixes(places)
 
     def first(self, subject: str) -> int:
-        return self._prefixes.first(subject)
+        return self._prefixes.first(subject, self._none)
 
     def every(self, subject: str) -> list[int]:
-        return [place for place, pattern in enumerate(self._patterns) if subject.startswith(pattern)]
+        return self._same.all_of(self._prefixes.place(prefix) for prefix in self._prefixes.every(subject))
 
 
 class GlobIndex:
     """Patterns of version 2.0, which match whole subjects (spec F10)."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._globs = [read_glob(pattern) for pattern in patterns]
+        self._none = len(patterns)
+        self._same = _Same()
         self._wholes: dict[str, int] = {}
-        others: list[tuple[int, Matcher]] = []
-        for place, glob in enumerate(self._globs):
-            if isinstance(glob, Wildcard) and len(glob.segments) == 1:
-                self._wholes.setdefault(glob.segments[0], place)
+        self._marked: dict[int, Glob] = {}
+        globs: dict[str, int] = {}
+        for place, pattern in enumerate(patterns):
+            self._same.add(globs, pattern, place)
+        outlines: list[tuple[int, Wildcard]] = []
+        for pattern, place in globs.items():
+            glob = read_glob(pattern)
+            if isinstance(glob, Glob):
+                self._marked[place] = glob
+                outlines.append((place, glob.outline))
+            elif len(glob.segments) == 1:
+                self._same.add(self._wholes, glob.segments[0], place)
             else:
-                others.append((place, glob))
-        self._others = _Gated(others)
+                outlines.append((place, glob))
+        self._outlines = Wildcards(outlines)
 
     def first(self, subject: str) -> int:
-        return self._others.first(subject, self._wholes.get(subject, len(self._globs)))
+        below = self._wholes.get(subject, self._none)
+        return next(self._matching(subject, below), below)
 
     def every(self, subject: str) -> list[int]:
-        return [place for place, glob in enumerate(self._globs) if glob.matches(subject)]
+        found = [self._wholes[subject]] if subject in self._wholes else []
+        return self._same.all_of(found + list(self._matching(subject, self._none)))
+
+    def _matching(self, subject: str, below: int) -> Iterator[int]:
+        """Ascending: an outline that matches is only asked further when the answer may hang on it."""
+        asked: Subject | None = None
+        for place in self._outlines.every(subject, below):
+            glob = self._marked.get(place)
+            if glob is None:
+                yield place
+                continue
+            asked = asked or Subject(subject)
+            if glob.fits(asked):
+                yield place
 
 
-class _Prefixes:
-    """Prefixes, sorted: all that a subject begins with lie on one chain of ancestors, each the next longest.
+class _Same:
+    """Of patterns that say the same only the first is asked; here are the others, for those who want to know of all."""
 
-    The first place along that chain is known before anybody asks, so it is one search and a walk up to the first
-    that fits.
-    """
+    def __init__(self) -> None:
+        self._others: dict[int, list[int]] = {}
 
-    def __init__(self, places: Mapping[str, int], none: int) -> None:
-        self._none = none
-        self._ordered = sorted(places)
-        self._parents: list[int] = []  # where the longest proper prefix stands; -1: nowhere
-        self._first: list[int] = []  # the first place among it and its ancestors
-        above: list[int] = []
-        for at, prefix in enumerate(self._ordered):
-            while above and not prefix.startswith(self._ordered[above[-1]]):
-                above.pop()
-            parent = above[-1] if above else -1
-            self._parents.append(parent)
-            self._first.append(places[prefix] if parent < 0 else min(places[prefix], self._first[parent]))
-            above.append(at)
+    def add(self, places: dict[str, int], pattern: str, place: int) -> None:
+        """Note that `pattern` stands at `place`, no earlier than those before it."""
+        first = places.setdefault(pattern, place)
+        if first != place:
+            self._others.setdefault(first, []).extend((place, *self._others.pop(place, ())))
 
-    def first(self, subject: str) -> int:
-        at = bisect_right(self._ordered, subject) - 1
-        while at >= 0 and not subject.startswith(self._ordered[at]):
-            at = self._parents[at]
-        return self._first[at] if at >= 0 else self._none
-
-
-class _Gated:
-    """Patterns that must be tried one by one, but only where the rarest piece of their text stands in the subject.
-
-    The rarest by what fewest of them share: so a head that thousands have in common opens no gate.
-    """
-
-    def __init__(self, matchers: Sequence[tuple[int, Matcher]]) -> None:
-        self._matchers = matchers
-        self._gates = _gates(matchers) if len(matchers) > _FEW else None
-
-    def first(self, subject: str, best: int) -> int:
-        """The first place before `best` that matches `subject`, or `best`."""
-        for place, matcher in self._matchers if self._gates is None else self._candidates(self._gates, subject):
-            if place >= best:
-                break
-            if matcher.matches(subject):
-                return place
-        return best
-
-    def _candidates(self, gates: Mapping[str, list[int]], subject: str) -> Iterator[tuple[int, Matcher]]:
-        found = [*gates.get(_ALWAYS, ())]
-        for gram in gates.keys() & _grams(subject):
-            found += gates[gram]
-        found.sort()
-        return (self._matchers[number] for number in found)
-
-
-def _grams(text: str) -> set[str]:
-    return {text[at : at + _GRAM] for at in range(len(text) - _GRAM + 1)}
-
-
-def _gates(matchers: Sequence[tuple[int, Matcher]]) -> dict[str, list[int]]:
-    """For each gram, the matchers that it stands for; those with no text long enough are always tried."""
-    texts = [set[str]().union(*map(_grams, matcher.pieces)) for _, matcher in matchers]
-    shared = Counter(gram for grams in texts for gram in grams)
-    gates: dict[str, list[int]] = {}
-    for number, grams in enumerate(texts):
-        rarest = min(grams, key=lambda gram: (shared[gram], gram), default=_ALWAYS)
-        gates.setdefault(rarest, []).append(number)
-    return gates
+    def all_of(self, places: Iterable[int]) -> list[int]:
+        """`places` and those that say the same, ascending."""
+        return sorted(found for place in places for found in (place, *self._others.get(place, ())))

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _HEX = "0123456789ABCDEFabcdef"
 
-# One table lookup per odd spot: every escape in any case of its digits, and every octet that must be one.
+# Every escape in any case of its digits, and every octet that must be one.
 _UPPER = {f"%{high}{low}": f"%{high}{low}".upper() for high in _HEX for low in _HEX}
-_ENCODED = {chr(octet): f"%{octet:02X}" for octet in (*range(0x21), *range(0x80, 0x100))}
 _DECODED = _UPPER | {
     written: chr(int(written[1:], 16)) for written in _UPPER if chr(int(written[1:], 16)) in _UNRESERVED
 }
+_BLANK = {chr(octet): f"%{octet:02X}" for octet in range(0x21)}
+_FOREIGN = {chr(octet): f"%{octet:02X}" for octet in range(0x80, 0x100)}
 _LITERAL = {"*": "%2A", "$": "%24"}
 # The 1996 draft decodes everything but %2F, which equals only itself: it becomes a character no octet can be.
 _SLASH_ESCAPE = "\u0100"
@@ -26,24 +27,40 @@ _OCTETS = {written: chr(int(written[1:], 16)) for written in _UPPER} | {
 _GEN_DELIMS = {":": "%3A", "/": "%2F", "?": "%3F", "#": "%23", "[": "%5B", "]": "%5D", "@": "%40"}
 
 
-def _replacer(odd: str, table: dict[str, str]) -> Callable[[str], str]:
-    pattern = re.compile(odd)
+def _speller(characters: dict[str, str], escapes: dict[str, str]) -> Callable[[str], str]:
+    """What rewrites escapes by one table and single characters by another; most texts have neither and stay."""
+    # A bare set is looked for several times as fast as anything that it is part of. No escape is rewritten to a
+    # character of the other table, so the order is free; in this one, what is written second is not read again.
+    odd = f"[{re.escape(''.join(characters))}]" if characters else "(?!)"
+    any_odd, odd_run = re.compile(odd), re.compile(f"{odd}+")
+    escape = re.compile(_any_of([written for written, meant in escapes.items() if written != meant]))
 
-    def replace(text: str) -> str:
-        return pattern.sub(lambda found: table[found[0]], text) if pattern.search(text) else text
+    def spell(text: str) -> str:
+        if escapes and "%" in text:
+            text = escape.sub(lambda found: escapes[found[0]], text)
+        if any_odd.search(text):
+            text = odd_run.sub(lambda run: "".join(map(characters.__getitem__, run[0])), text)
+        return text
 
-    return replace
+    return spell
 
 
-_ESCAPE = "%[0-9A-Fa-f]{2}"
-_rfc_subject = _replacer(rf"{_ESCAPE}|[\x00-\x20\x80-\xff]|[*$]", _DECODED | _ENCODED | _LITERAL)
-_rfc_pattern = _replacer(rf"{_ESCAPE}|[\x80-\xff]|\$(?!\Z)", _DECODED | _ENCODED | _LITERAL)
-_google_subject = _replacer(rf"{_ESCAPE}|[\x00-\x20\x80-\xff]", _UPPER | _ENCODED)
-_google_pattern = _replacer(rf"{_ESCAPE}|[\x80-\xff]", _UPPER | _ENCODED)
-_glob_subject = _replacer(rf"{_ESCAPE}|[\x00-\x20\x80-\xff]", _DECODED | _ENCODED)
-_glob_pattern = _replacer(rf"{_ESCAPE}|[\x80-\xff]", _DECODED | _ENCODED)
-_draft_octets = _replacer(_ESCAPE, _OCTETS)
-_query_delims = _replacer(r"[:/?#\[\]@]", _GEN_DELIMS)
+def _any_of(escapes: Sequence[str]) -> str:
+    """A regular expression for these escapes: by their first digit, so that it is short."""
+    seconds: dict[str, str] = {}
+    for written in escapes:
+        seconds[written[1]] = seconds.get(written[1], "") + written[2]
+    return "%(?:" + "|".join(f"{first}[{digits}]" for first, digits in seconds.items()) + ")" if seconds else "(?!)"
+
+
+_rfc_subject = _speller(_BLANK | _FOREIGN | _LITERAL, _DECODED)
+_rfc_pattern = _speller(_FOREIGN | {"$": "%24"}, _DECODED)
+_google_subject = _speller(_BLANK | _FOREIGN, _UPPER)
+_google_pattern = _speller(_FOREIGN, _UPPER)
+_glob_subject = _speller(_BLANK | _FOREIGN, _DECODED)
+_glob_pattern = _speller(_FOREIGN, _DECODED)
+_draft_octets = _speller({}, _OCTETS)
+_query_delims = _speller(_GEN_DELIMS, {})
 
 
 def octets(path: str) -> str:
@@ -58,7 +75,7 @@ def rfc_subject(path: str) -> str:
 
 def rfc_pattern(value: str) -> str:
     """As the subject, but `*` stays a wildcard, a final `$` an anchor, and blanks stay as they are (spec K9)."""
-    return _rfc_pattern(value)
+    return _rfc_pattern(value[:-1]) + "$" if value.endswith("$") else _rfc_pattern(value)
 
 
 def google_subject(path: str) -> str:
@@ -92,7 +109,8 @@ draft_pattern = _draft_octets
 def query_escaped(text: str) -> str:
     """A normalised path or pattern with the general delimiters of its query escaped (RFC 9309 figure 4, spec X5)."""
     path, mark, query = text.partition("?")
-    return path + mark + _query_delims(query) if mark else text
+    escaped = _query_delims(query)
+    return text if escaped is query else path + mark + escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +142,19 @@ class Wildcard:
         return cls.of((pattern[:-1] if anchored else pattern).split("*"), anchored=anchored)
 
     def matches(self, subject: str) -> bool:
-        first = self.segments[0]
+        segments = self.segments
+        first, last = segments[0], segments[-1]
         if not subject.startswith(first):
             return False
-        if len(self.segments) == 1:
-            return not self.anchored or len(subject) == len(first)
         at = len(first)
-        for segment in self.segments[1:-1]:
-            at = subject.find(segment, at)
-            if at < 0:
-                return False
-            at += len(segment)
-        last = self.segments[-1]
+        if len(segments) == 1:
+            return not self.anchored or len(subject) == at
+        if len(segments) > 2:
+            for segment in segments[1:-1]:
+                at = subject.find(segment, at)
+                if at < 0:
+                    return False
+                at += len(segment)
         if self.anchored:
             return len(subject) - len(last) >= at and subject.endswith(last)
         return subject.find(last, at) >= 0

@@ -293,9 +293,8 @@ def in_force(
     return rate_timetable(rates, crawl_delay, policy).at(at)
 
 
-def schedule(rates: Sequence[RequestRate], crawl_delay: CrawlDelay | None, policy: RatePolicy) -> list[Span]:
+def schedule(table: Timetable[Rate | None]) -> list[Span]:
     """The whole UTC day from 00:00 to 24:00 without a gap, equal neighbours merged."""
-    table = rate_timetable(rates, crawl_delay, policy)
     ends = (*table.starts[1:], DAY)
     return [
         Span(_clock(start), _clock(end), rate)
@@ -315,7 +314,7 @@ def clamp_warnings(rates: Iterable[RequestRate], crawl_delay: CrawlDelay | None,
         Problem(
             ProblemCode.CLAMPED,
             line,
-            f"the declared interval of {interval:g} s counts as {longest:g} s, the longest that this dialect keeps",
+            f"the declared interval of {interval:g} s counts as {longest:g} s for Seznam, which waits no longer",
         )
         for interval, line in declared
         if interval > longest

@@ -1,8 +1,10 @@
 """Which groups speak for an agent (RFC 9309 2.2.1, spec C, E2, K5, K6)."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol, TypeAlias
 
 from app.robots.agents import STAR, Agent
@@ -56,22 +58,27 @@ class MergedGroups:
 
     def __init__(self, groups: Iterable[Group], cut: Cut, *, prefer_version_2: bool = False) -> None:
         self._cut = cut
-        by_token: dict[str, list[Group]] = {}
+        self._prefer_version_2 = prefer_version_2
+        self._by_token: dict[str, list[Group]] = {}
+        self._selections: dict[str, Selection] = {}
         for group in groups:
             for token in dict.fromkeys(map(cut, group.agents)):
                 if token:
-                    by_token.setdefault(token, []).append(group)
-        self._selections = {
-            token: Selection(token, _newest(found) if prefer_version_2 else tuple(found))
-            for token, found in by_token.items()
-        }
+                    self._by_token.setdefault(token, []).append(group)
 
     def find(self, agent: Agent) -> Selection | None:
         for token in agent.chain:
-            found = self._selections.get(token)
-            if found is not None:
-                return found
-        return self._selections.get(STAR) if agent.obeys_star else None
+            if token in self._by_token:
+                return self._selection(token)
+        return self._selection(STAR) if agent.obeys_star and STAR in self._by_token else None
+
+    def _selection(self, token: str) -> Selection:
+        selection = self._selections.get(token)
+        if selection is None:
+            groups = self._by_token[token]
+            selection = Selection(token, _newest(groups) if self._prefer_version_2 else tuple(groups))
+            self._selections[token] = selection
+        return selection
 
     def members(self, selection: Selection) -> Iterator[Directive]:
         return _members(selection, lambda agent: self._cut(agent) == selection.token)
@@ -80,18 +87,21 @@ class MergedGroups:
 class FirstRecord:
     """The first record with the robot's name inside an agent line, else the first with `*`; one only (spec E2)."""
 
-    def __init__(self, groups: Iterable[Group]) -> None:
-        self._records = [(tuple(agent.lower() for agent in group.agents), group) for group in groups]
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self._groups = groups
+        # All agent lines of the file as one text: however many there are, one search finds the first that holds a name.
+        values = [[agent.lower() for agent in group.agents] for group in groups]
+        records = ["\n".join(["", *agents, ""]) for agents in values]
+        self._text = "".join(records)
+        self._ends = list(accumulate(map(len, records)))
+        self._star = next((group for group, agents in zip(groups, values, strict=True) if STAR in agents), None)
 
     def find(self, agent: Agent) -> Selection | None:
         for name in agent.names:
-            for values, group in self._records:
-                if name != STAR and any(name in value for value in values):
-                    return Selection(name, (group,))
-        for values, group in self._records:
-            if STAR in values:
-                return Selection(STAR, (group,))
-        return None
+            at = self._text.find(name) if name != STAR else -1
+            if at >= 0:
+                return Selection(name, (self._groups[bisect_right(self._ends, at)],))
+        return Selection(STAR, (self._star,)) if self._star else None
 
     def members(self, selection: Selection) -> Iterator[Directive]:
         return _members(selection, lambda agent: selection.token in agent.lower())

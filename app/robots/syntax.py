@@ -7,9 +7,8 @@ as an Oddity: a grammar that is stricter leaves those lines out.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from app.robots.access import BODY_LIMIT
 
@@ -54,9 +53,11 @@ A bare tuple: a large file has tens of thousands, and any class would cost more 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """A file's directives in file order, and what was met on the way: lines by number, counted as CRLF = one."""
+class Scan(NamedTuple):
+    """A file's directives in file order, and what was met on the way: lines by number, counted as CRLF = one.
+
+    Of empty lines with no directive between them only the first is a directive.
+    """
 
     directives: tuple[Directive, ...]
     oddities: dict[int, Oddity]
@@ -74,7 +75,8 @@ _PREFIXES = (
     (Key.DISALLOW, ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw")),
     (Key.SITEMAP, ("sitemap", "site-map")),
 )
-_EXACT = {str(key): key for key in Key if key not in (Key.BLANK, Key.UNKNOWN)}
+_EXACT: dict[str, Key] = {str(key): key for key in Key if key not in (Key.BLANK, Key.UNKNOWN)}
+_USUAL = {form: key for name, key in _EXACT.items() for form in (name, name.capitalize())}
 _NO_COLON = re.compile(r"([^ \t]+)[ \t]+([^ \t]+)")
 
 _Reading: TypeAlias = tuple[Key, Oddity | None]
@@ -86,42 +88,36 @@ def scan(body: bytes, *, truncated: bool = False) -> Scan:
     directives: list[Directive] = []
     oddities: dict[int, Oddity] = {}
     unknown: dict[int, str] = {}
-    # What each raw spelling means. A file spells a key in few ways, so nearly every line is answered from here.
-    spellings: dict[str, _Reading] = {"": (Key.UNKNOWN, None)}
+    # How this file writes its keys, and what each means: nearly every line is answered from the first.
+    plain = dict(_USUAL)
+    others: dict[str, _Reading] = {}
+    blank = True  # whether the last line that says anything was an empty one: of a run of those, one says it all
     for number, line in enumerate(text.lines, 1):
         if "#" in line:
             line = line[: line.index("#")]
             if not line.strip(BLANKS):
                 continue
         raw, colon, value = line.partition(":")
-        if not colon:
-            words = _NO_COLON.fullmatch(line.strip(BLANKS))
-            if words is None:
-                if not line.strip(BLANKS):
+        key = plain.get(raw) if colon else None
+        if key is None:
+            if not colon:
+                raw, value = _two_words(line)
+            if not colon and not raw:
+                if not blank and not line.strip(BLANKS):
                     directives.append((number, Key.BLANK, ""))
+                    blank = True
                 continue
-            raw, value = words.groups()
-        known = spellings.get(raw)
-        if known is None:
-            known = spellings[raw] = _read_key(raw)
-        key, oddity = known
-        if key is Key.UNKNOWN:
-            unknown[number] = raw.strip(BLANKS)
-            continue
-        if not colon:
-            oddity = Oddity.NO_COLON
-        if oddity is not None:
-            oddities[number] = oddity
+            key, oddity = others.get(raw) or others.setdefault(raw, _read_key(raw))
+            if key is Key.UNKNOWN:
+                unknown[number] = raw.strip(BLANKS)
+                continue
+            if oddity or not colon:
+                oddities[number] = Oddity.TYPO_KEY if colon else Oddity.NO_COLON
+            else:
+                plain[raw] = key
         directives.append((number, key, value.strip(BLANKS)))
-    return Scan(
-        directives=tuple(directives),
-        oddities=oddities,
-        unknown_keys=unknown,
-        long_lines=text.long_lines,
-        bom=text.bom,
-        truncated=text.truncated,
-        lines=len(text.lines),
-    )
+        blank = False
+    return Scan(tuple(directives), oddities, unknown, text.long_lines, text.bom, text.truncated, len(text.lines))
 
 
 def line_texts(body: bytes, numbers: Iterable[int]) -> dict[int, str]:
@@ -135,6 +131,13 @@ def readable(value: str) -> str:
     return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
 
 
+def _two_words(line: str) -> tuple[str, str]:
+    """Key and value of a line without a colon, if it has just two words (spec B5); else two empty texts."""
+    line = line.strip(BLANKS)
+    words = _NO_COLON.fullmatch(line) if " " in line or "\t" in line else None
+    return (words[1], words[2]) if words else ("", "")
+
+
 def _read_key(raw: str) -> _Reading:
     key = raw.strip(BLANKS).lower()
     exact = _EXACT.get(key)
@@ -146,8 +149,7 @@ def _read_key(raw: str) -> _Reading:
     return Key.UNKNOWN, None
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(NamedTuple):
     lines: list[str]
     long_lines: tuple[int, ...]
     bom: bool
@@ -157,7 +159,7 @@ class _Text:
 def _split(body: bytes, *, truncated: bool) -> _Text:
     if len(body) > BODY_LIMIT:
         body, truncated = body[:BODY_LIMIT], True
-    body, bom = _without_bom(body)
+    body, bom = _without_bom(body) if body.startswith(_FIRST_OF_MARKS) else (body, False)
     text = body.decode("latin-1")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -184,6 +186,7 @@ _WIDE_MARKS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
+_FIRST_OF_MARKS = (b"\xef", b"\xff", b"\xfe", b"\0")
 
 
 def _without_bom(body: bytes) -> tuple[bytes, bool]:

@@ -10,9 +10,12 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.codec import encode
+from app.cache.engines import connect
 from app.cache.freshness import DAY, KEEP, Recheck, Snapshot, State
+from app.cache.known import Purged
+from app.cache.news import Word
 from app.cache.robots_cache import RobotsCache, Source, StoreDown
-from app.cache.store import REST, RedisStore, connect
+from app.cache.store import REST, RedisStore
 from app.origin import Origin
 from app.robots.access import (
     Access,
@@ -77,7 +80,7 @@ class Switchable:
         self.on = True
         self.gets = 0
 
-    async def get(self, origin: Origin) -> Snapshot | None:
+    async def get(self, origin: Origin) -> Snapshot | Purged | None:
         self.gets += 1
         self._check()
         return await self._store.get(origin)
@@ -85,6 +88,22 @@ class Switchable:
     async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> None:
         self._check()
         await self._store.put(origin, snapshot, keep_seconds)
+
+    async def purge(self, origin: Origin, at: float, keep_seconds: float) -> None:
+        self._check()
+        await self._store.purge(origin, at, keep_seconds)
+
+    async def tell(self, word: Word, origin: Origin) -> None:
+        self._check()
+        await self._store.tell(word, origin)
+
+    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> bool:
+        self._check()
+        return await self._store.take(origin, token, seconds, by_force=by_force)
+
+    async def release(self, origin: Origin, token: str) -> None:
+        self._check()
+        await self._store.release(origin, token)
 
     def _check(self) -> None:
         if not self.on:
@@ -177,14 +196,19 @@ async def test_what_another_process_learnt_is_taken_over(new_cache: NewCache, we
     assert held.snapshot.access == NEWER
 
 
-async def test_what_was_purged_from_the_store_is_fetched_again(
-    cache: RobotsCache, store_client: Redis, web: Origins, clock: Clock
+@pytest.mark.parametrize("value", [None, b"garbage", encode(Snapshot(FILE, 1.0)).replace(b"R\x01", b"R\x00")])
+async def test_what_the_store_has_lost_is_given_to_it_again(
+    new_cache: NewCache, store_client: Redis, web: Origins, clock: Clock, value: bytes | None
 ) -> None:
+    cache = new_cache()
     await cache.held(SITE, DEFAULT)
-    await store_client.delete(KEY)
+    await store_client.flushall()
+    if value is not None:
+        await store_client.set(KEY, value)
     clock.now += 31
-    assert (await cache.held(SITE, DEFAULT)).source is Source.FETCHED
-    assert len(web.calls) == 2
+    assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
+    assert (await new_cache().held(SITE, DEFAULT)).source is Source.STORE
+    assert len(web.calls) == 1
 
 
 @pytest.mark.parametrize("value", [b"garbage", b"R\x01garbage", encode(Snapshot(FILE, 1.0))[:-1]])
@@ -218,7 +242,7 @@ async def test_two_hundred_callers_of_a_cold_origin_make_one_fetch(
     web.let_go.set()
     held = await asyncio.gather(*callers)
     assert len(web.calls) == 1
-    assert store.gets == 1
+    assert store.gets == 2  # all look once, and the flight looks again when it holds the lease
     assert {id(one.snapshot) for one in held} == {id(held[0].snapshot)}
 
 
@@ -258,6 +282,20 @@ class Slow:
         self.written.set()
         await self.writes.wait()
         self.has = snapshot
+
+    async def purge(self, origin: Origin, at: float, keep_seconds: float) -> None:
+        self._check()
+        self.has = None
+
+    async def tell(self, word: Word, origin: Origin) -> None:
+        self._check()
+
+    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> bool:
+        self._check()
+        return True
+
+    async def release(self, origin: Origin, token: str) -> None:
+        self._check()
 
     def _check(self) -> None:
         if self.down:
@@ -334,6 +372,310 @@ async def test_what_is_written_late_does_not_undo_what_was_learnt_meanwhile(
     store.writes.set()
     await second
     assert (await cache.held(SITE, DEFAULT)).snapshot is newer.snapshot
+
+
+# One fetch for the fleet.
+
+
+async def test_of_two_processes_one_fetches_and_the_other_takes_what_is_stored(
+    new_cache: NewCache, web: Origins
+) -> None:
+    web.let_go.clear()
+    fetching = asyncio.create_task(new_cache().held(SITE, DEFAULT))
+    await web.asked.wait()
+    waiting = [asyncio.create_task(cache.held(SITE, DEFAULT)) for cache in (new_cache(), new_cache())]
+    web.let_go.set()
+    assert (await fetching).source is Source.FETCHED
+    assert [one.source for one in await asyncio.gather(*waiting)] == [Source.STORE] * 2
+    assert len(web.calls) == 1
+
+
+async def test_what_is_due_is_refreshed_by_one_process(new_cache: NewCache, web: Origins, clock: Clock) -> None:
+    caches = [new_cache() for _ in range(3)]
+    for cache in caches:
+        await cache.held(SITE, DEFAULT)
+    clock.now += 2 * DAY
+    web.finds(NEWER)
+    held = await asyncio.gather(*(cache.held(SITE, DEFAULT, max_age=0) for cache in caches))
+    assert [one.snapshot.access for one in held if one.snapshot] == [NEWER] * 3
+    assert len(web.calls) == 2
+
+
+async def test_what_was_fetched_while_one_waited_is_new_enough_however_new_he_wants_it(
+    new_cache: NewCache, web: Origins, clock: Clock
+) -> None:
+    web.let_go.clear()
+    fetching = asyncio.create_task(new_cache().held(SITE, DEFAULT, max_age=0))
+    await web.asked.wait()
+    cache = new_cache()
+    await cache.held(SITE, DEFAULT, wait=0, max_age=0)
+    waiting = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=0))
+    clock.now += 3
+    web.let_go.set()
+    await fetching
+    clock.now += 2
+    assert (await waiting).snapshot is not None
+    assert len(web.calls) == 1
+
+
+async def test_a_process_that_ends_leaves_the_fetch_to_another(new_cache: NewCache, web: Origins) -> None:
+    ending, other = new_cache(), new_cache()
+    web.let_go.clear()
+    await ending.held(SITE, DEFAULT, wait=0)
+    await web.asked.wait()
+    waiting = asyncio.create_task(other.held(SITE, DEFAULT))
+    await ending.aclose()
+    web.let_go.set()
+    assert (await waiting).source is Source.FETCHED
+    assert len(web.calls) == 2
+
+
+async def test_no_wait_is_no_wait_while_another_process_fetches(new_cache: NewCache, web: Origins) -> None:
+    web.let_go.clear()
+    fetching = asyncio.create_task(new_cache().held(SITE, DEFAULT))
+    await web.asked.wait()
+    other = new_cache()
+    for wait in (0, 0.01):
+        assert (await other.held(SITE, DEFAULT, wait=wait)).snapshot is None
+    web.let_go.set()
+    assert (await fetching).source is Source.FETCHED
+    assert (await other.held(SITE, DEFAULT)).source is Source.STORE
+    assert len(web.calls) == 1
+
+
+async def test_a_redirected_file_is_kept_for_the_origin_that_was_asked_and_for_no_other(
+    cache: RobotsCache, store_client: Redis, web: Origins
+) -> None:
+    target = Origin("https", "target.example", 443)
+    web.answer = Fetched(FILE, target.robots_url, TAGGED, HOURLY)
+    redirected = await cache.held(SITE, DEFAULT)
+    assert redirected.snapshot is not None
+    assert redirected.snapshot.final_url == target.robots_url
+    assert await store_client.keys() == [KEY.encode()]
+    web.finds(NEWER)
+    held = await cache.held(target, DEFAULT)
+    assert held.snapshot is not None
+    assert (held.snapshot.access, held.source) == (NEWER, Source.FETCHED)
+    assert [origin for origin, _ in web.calls] == [SITE, target]
+
+
+# News of other processes.
+
+
+async def test_news_of_a_change_ends_the_trust_in_memory(new_cache: NewCache, web: Origins, clock: Clock) -> None:
+    one, other = new_cache(), new_cache()
+    await one.held(SITE, DEFAULT)
+    web.finds(NEWER)
+    clock.now += 10
+    newer = await other.held(SITE, DEFAULT, max_age=5)
+    assert (await one.held(SITE, DEFAULT)).source is Source.MEMORY
+    one.hear(Word.CHANGED, SITE)
+    held = await one.held(SITE, DEFAULT)
+    assert (held.snapshot, held.source) == (newer.snapshot, Source.STORE)
+    assert (await one.held(SITE, DEFAULT)).source is Source.MEMORY
+    assert len(web.calls) == 2
+
+
+async def test_news_of_what_memory_has_already_leaves_the_object_that_is_known(
+    new_cache: NewCache, web: Origins, clock: Clock
+) -> None:
+    one, other = new_cache(), new_cache()
+    first = await one.held(SITE, DEFAULT)
+    web.finds(NotModified())
+    clock.now += 10
+    await other.held(SITE, DEFAULT, max_age=5)
+    one.hear(Word.CHANGED, SITE)
+    held = await one.held(SITE, DEFAULT)
+    assert first.snapshot is not None
+    assert held.snapshot is not None
+    assert held.snapshot.fetched_at == first.snapshot.fetched_at + 10
+    assert held.snapshot.access is first.snapshot.access
+
+
+async def test_news_that_may_have_been_missed_ends_all_trust(
+    cache: RobotsCache, store: Switchable, web: Origins
+) -> None:
+    other = Origin("https", "other.example", 443)
+    for origin in (SITE, other):
+        await cache.held(origin, DEFAULT)
+    cache.missed()
+    gets = store.gets
+    for origin in (SITE, other):
+        assert (await cache.held(origin, DEFAULT)).source is Source.STORE
+        assert (await cache.held(origin, DEFAULT)).source is Source.MEMORY
+    assert store.gets == gets + 2
+    assert len(web.calls) == 2
+
+
+@pytest.mark.parametrize("tell", [lambda cache: cache.hear(Word.CHANGED, SITE), lambda cache: cache.missed()])
+async def test_what_the_store_was_saying_when_news_came_is_not_trusted(
+    slow: tuple[Slow, RobotsCache], web: Origins, clock: Clock, tell: Callable[[RobotsCache], None]
+) -> None:
+    store, cache = slow
+    older = Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
+    store.has = older
+    store.says_so.clear()
+    asking = asyncio.create_task(cache.held(SITE, DEFAULT))
+    await store.asked.wait()
+    clock.now += 1
+    store.has = newer = Snapshot(NEWER, clock.now, None, TAGGED, 3600.0)
+    tell(cache)
+    store.says_so.set()
+    assert (await asking).snapshot == older
+    assert (await cache.held(SITE, DEFAULT)).snapshot == newer
+    assert web.calls == []
+
+
+async def test_news_of_what_is_not_known_here_is_nothing(cache: RobotsCache, store: Switchable) -> None:
+    for word in Word:
+        cache.hear(word, SITE)
+    assert store.gets == 0
+
+
+async def test_news_while_the_store_is_down_leaves_what_is_in_memory(
+    cache: RobotsCache, store: Switchable, web: Origins
+) -> None:
+    known = await cache.held(SITE, DEFAULT)
+    store.on = False
+    cache.hear(Word.CHANGED, SITE)
+    cache.missed()
+    held = await cache.held(SITE, DEFAULT)
+    assert held.source is Source.MEMORY
+    assert held.snapshot is known.snapshot
+    assert len(web.calls) == 1
+
+
+# Purged, and refreshed to order.
+
+
+async def test_what_is_purged_is_fetched_again_everywhere(new_cache: NewCache, web: Origins, clock: Clock) -> None:
+    one, told, untold = new_cache(), new_cache(), new_cache()
+    for cache in (one, told, untold):
+        await cache.held(SITE, DEFAULT)
+    web.finds(NEWER)
+    await one.purge(SITE)
+    told.hear(Word.PURGED, SITE)
+    assert (await told.held(SITE, DEFAULT)).source is Source.FETCHED
+    assert (await one.held(SITE, DEFAULT)).source is Source.STORE
+    assert (await untold.held(SITE, DEFAULT)).source is Source.MEMORY  # for as long as it trusts its memory
+    clock.now += 31
+    assert (await untold.held(SITE, DEFAULT)).source is Source.STORE
+    assert len(web.calls) == 2
+
+
+async def test_who_was_not_told_of_a_purge_finds_it_in_the_store(
+    new_cache: NewCache, web: Origins, clock: Clock
+) -> None:
+    one, untold = new_cache(), new_cache()
+    await untold.held(SITE, DEFAULT)
+    clock.now += 10
+    await one.purge(SITE)
+    clock.now += 29 * DAY
+    untold.missed()
+    assert (await untold.held(SITE, DEFAULT)).source is Source.FETCHED
+    assert len(web.calls) == 2
+
+
+async def test_a_purge_that_the_fleet_cannot_be_told_of_is_an_error(cache: RobotsCache, store: Switchable) -> None:
+    await cache.held(SITE, DEFAULT)
+    store.on = False
+    with pytest.raises(StoreDown):
+        await cache.purge(SITE)
+
+
+@pytest.mark.parametrize(("learnt_after", "source"), [(5, Source.MEMORY), (-5, Source.FETCHED)])
+async def test_a_purge_forgets_what_was_learnt_before_it_and_not_what_was_after(
+    new_cache: NewCache, store: Switchable, web: Origins, clock: Clock, learnt_after: float, source: Source
+) -> None:
+    cut_off, other = new_cache(), new_cache()
+    purged_at = clock.now + 100
+    store.on = False
+    clock.now = purged_at + learnt_after
+    await cut_off.held(SITE, DEFAULT)
+    store.on = True
+    clock.now = purged_at
+    await other.purge(SITE)
+    clock.now += 50
+    assert (await cut_off.held(SITE, DEFAULT)).source is source
+
+
+async def test_an_order_fetches_whole_what_is_fresh(new_cache: NewCache, web: Origins) -> None:
+    cache, other = new_cache(), new_cache()
+    await cache.held(SITE, DEFAULT)
+    web.finds(NEWER)
+    held = await cache.refresh(SITE, DEFAULT)
+    assert held.snapshot is not None
+    assert (held.snapshot.access, held.source) == (NEWER, Source.FETCHED)
+    assert web.calls == [(SITE, Validators())] * 2
+    assert (await other.held(SITE, DEFAULT)).snapshot == held.snapshot
+
+
+async def test_an_order_does_not_mind_the_back_off_and_keeps_the_copy(
+    cache: RobotsCache, web: Origins, clock: Clock
+) -> None:
+    await cache.held(SITE, DEFAULT)
+    web.finds(DOWN)
+    for attempts in (1, 2):
+        held = await cache.refresh(SITE, DEFAULT)
+        assert held.snapshot is not None
+        assert held.snapshot.failing is not None
+        assert (held.snapshot.access, held.snapshot.failing.attempts) == (FILE, attempts)
+
+
+async def test_an_order_is_not_served_by_a_fetch_that_began_before_it(
+    cache: RobotsCache, web: Origins, clock: Clock
+) -> None:
+    web.let_go.clear()
+    before = asyncio.create_task(cache.refresh(SITE, DEFAULT))
+    await web.asked.wait()
+    web.asked.clear()
+    after = [asyncio.create_task(cache.refresh(SITE, DEFAULT)) for _ in range(20)]
+    clock.now += 1
+    web.let_go.set()
+    await before
+    await asyncio.gather(*after)
+    assert len(web.calls) == 2
+
+
+async def test_an_order_without_room_or_without_the_store(cache: RobotsCache, store: Switchable, web: Origins) -> None:
+    web.answer = Busy(5)
+    with pytest.raises(Busy):
+        await cache.refresh(SITE, DEFAULT)
+    web.finds(FILE)
+    store.on = False
+    assert (await cache.refresh(SITE, DEFAULT)).source is Source.FETCHED
+
+
+async def test_an_older_copy_that_the_store_was_given_again_does_not_replace_a_later_one(
+    new_cache: NewCache, store_client: Redis, web: Origins, clock: Clock
+) -> None:
+    behind, ahead = new_cache(), new_cache()
+    await behind.held(SITE, DEFAULT)
+    clock.now += 50
+    web.finds(NEWER)
+    later = await ahead.held(SITE, DEFAULT, max_age=10)
+    await store_client.flushall()
+    assert (await behind.held(SITE, DEFAULT)).source is Source.MEMORY
+    clock.now += 31
+    assert (await ahead.held(SITE, DEFAULT)).snapshot is later.snapshot
+    behind.missed()
+    assert (await behind.held(SITE, DEFAULT)).snapshot == later.snapshot
+    assert len(web.calls) == 2
+
+
+async def test_what_was_learnt_by_a_clock_that_was_ahead_wins_over_nothing(
+    new_cache: NewCache, web: Origins, clock: Clock
+) -> None:
+    wrong, right = new_cache(), new_cache()
+    clock.now += 5000
+    await wrong.held(SITE, DEFAULT)
+    clock.now -= 5000
+    web.finds(NEWER)
+    await right.refresh(SITE, DEFAULT)
+    wrong.missed()
+    held = await wrong.held(SITE, DEFAULT)
+    assert held.snapshot is not None
+    assert held.snapshot.access == NEWER
 
 
 # When it refreshes.

@@ -3,19 +3,23 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
 
 from app.cache.codec import ENCODED_LIMIT, encode
+from app.cache.engines import connect
 from app.cache.freshness import Snapshot
-from app.cache.robots_cache import StoreDown
-from app.cache.store import REST, TURNS, RedisStore, connect
+from app.cache.known import Purged, StoreDown
+from app.cache.news import Word
+from app.cache.store import REST, TURNS, RedisStore
 from app.origin import Origin
 from app.robots.access import BODY_LIMIT, Successful, Unavailable
+from tests.faults.proxy import Proxy, proxy
+from tests.faults.until import until, until_so
 
 SITE = Origin("https", "www.example.com", 443)
 KEY = "robots:{https://www.example.com:443}"
@@ -91,6 +95,22 @@ async def test_a_file_of_the_limit_that_does_not_compress_is_kept(store: RedisSt
     assert await store.get(SITE) == whole
 
 
+async def test_what_is_purged_is_said_to_be_until_something_is_put(store: RedisStore, store_client: Redis) -> None:
+    await store.put(SITE, COPY, 60)
+    await store.purge(SITE, 1234.5, 2_592_000.0)
+    assert await store.get(SITE) == Purged(1234.5)
+    assert 2_591_900 < await store_client.ttl(KEY) <= 2_592_000
+    await store.put(SITE, COPY, 60)
+    assert await store.get(SITE) == COPY
+
+
+@pytest.mark.parametrize("at", [b"", b"soon", b"nan", b"inf", b"1" * 10**6, b"\xff", b"0x10"])
+async def test_a_purge_at_no_instant_is_a_miss(store: RedisStore, store_client: Redis, at: bytes) -> None:
+    await store_client.set(KEY, b"P\x01" + at)
+    found = await store.get(SITE)
+    assert found is None or found == Purged(float("1" * 32))
+
+
 @pytest.mark.parametrize("value", [b"", b"garbage", encode(COPY)[:-1], encode(COPY) + b"x", b"R\x01" + bytes(10**7)])
 async def test_a_value_that_is_not_ours_is_a_miss_and_is_overwritten(
     store: RedisStore, store_client: Redis, value: bytes
@@ -156,10 +176,14 @@ async def test_a_store_that_refuses_to_write_is_still_read(store: RedisStore, st
     try:
         with pytest.raises(StoreDown, match="refused"):
             await store.put(SITE, Snapshot(Unavailable(404), 2.0), 60)
-        assert store.degraded
         assert await store.get(SITE) == COPY
+        assert store.degraded
+        with pytest.raises(StoreDown, match="refused"):
+            await store.ping()
     finally:
         await store_client.config_set("maxmemory", "0")
+    await store.ping()
+    assert not store.degraded
 
 
 async def test_a_store_that_is_not_there_is_down(monotonic: Monotonic, tmp_path: Path) -> None:
@@ -172,32 +196,129 @@ async def test_a_store_that_is_not_there_is_down(monotonic: Monotonic, tmp_path:
     await client.aclose()
 
 
-@pytest.mark.parametrize("url", ["http://example.com", "localhost:6379", "valkey+unix:///tmp/s", ""])
-def test_a_scheme_that_is_no_stores_is_refused_by_name(url: str) -> None:
-    with pytest.raises(ValueError, match=r"REDIS_URL has the scheme .*; expected redis://host:port/db, rediss://"):
-        connect(url)
+@pytest.fixture
+async def between(store_url: str, store_client: Redis, tmp_path: Path) -> AsyncIterator[Proxy]:
+    async with proxy(store_url, tmp_path) as one:
+        yield one
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "redis://",
-        "unix://",
-        "redis://:secret@host:port/0",
-        "redis://:se/cret@host:6379",
-        "redis://:secret@host:99999",
-        "redis://:secret@[::1",
-        "redis://:secret@host?db=one",
-        "redis://:secret@host?no_such_option=1",
-        "rediss://:secret@host?ssl_cert_reqs=sometimes",
-    ],
-)
-def test_a_url_that_cannot_be_read_is_refused_and_no_password_repeated(url: str) -> None:
-    with pytest.raises(ValueError, match="REDIS_URL cannot be read; expected redis://") as caught:
-        connect(url)
-    assert "cret" not in str(caught.value)
+@pytest.fixture
+async def far(between: Proxy, monotonic: Monotonic) -> AsyncIterator[RedisStore]:
+    """A store with the deadline of production, by way of `between`."""
+    client = connect(between.url)
+    store = RedisStore(client, monotonic=monotonic)
+    yield store
+    await store.aclose()
+    await client.aclose()
 
 
-@pytest.mark.parametrize("url", ["redis://host", "rediss://user:p%40ss@host:6380/2", "unix:///run/valkey.sock?db=1"])
-def test_connecting_sends_nothing(url: str) -> None:
-    assert connect(url).connection_pool.connection_kwargs["socket_connect_timeout"] == 2.0
+async def tried(store: RedisStore, monotonic: Monotonic) -> bool:
+    """Whether it can be used, now that it has been left alone for long enough."""
+    monotonic.now += REST
+    try:
+        await store.ping()
+    except StoreDown:
+        return False
+    return True
+
+
+async def test_a_store_that_takes_longer_to_connect_to_than_a_call_may_take_comes_up(
+    between: Proxy, far: RedisStore, monotonic: Monotonic
+) -> None:
+    between.latency = 0.3
+    with pytest.raises(StoreDown, match="did not answer"):
+        await far.get(SITE)
+    assert far.degraded
+    assert await until(lambda: tried(far, monotonic), bool)
+    assert await far.get(SITE) is None
+    assert not far.degraded
+
+
+async def test_connections_that_are_cut_in_the_middle_are_made_anew(
+    between: Proxy, far: RedisStore, monotonic: Monotonic
+) -> None:
+    assert await until(lambda: tried(far, monotonic), bool)
+    between.held.clear()
+    call = asyncio.create_task(far.get(SITE))
+    between.cut()
+    with pytest.raises(StoreDown):
+        await call
+    between.held.set()
+    assert await until(lambda: tried(far, monotonic), bool)
+    assert await far.get(SITE) is None
+
+
+async def test_an_answer_that_is_late_is_the_answer_to_no_other_call(
+    between: Proxy, far: RedisStore, store_client: Redis, monotonic: Monotonic
+) -> None:
+    other = Origin("https", "other.example", 443)
+    assert await until(lambda: tried(far, monotonic), bool)
+    await store_client.set(KEY, encode(COPY))
+    between.held.clear()
+    with pytest.raises(StoreDown, match="did not answer"):
+        await far.get(SITE)
+    between.held.set()
+    assert await until(lambda: tried(far, monotonic), bool)
+    for _ in range(5):
+        assert await far.get(other) is None
+
+
+async def test_late_calls_are_bounded_and_end_with_the_store(
+    between: Proxy, store_client: Redis, monotonic: Monotonic
+) -> None:
+    client = connect(between.url)
+    store = RedisStore(client, monotonic=monotonic, timeout=0.01)
+    between.held.clear()
+    before = asyncio.all_tasks()
+    for _ in range(2):
+        monotonic.now += REST
+        await asyncio.gather(*(store.get(SITE) for _ in range(3 * TURNS)), return_exceptions=True)
+        assert between.connections <= 2 * TURNS
+    await store.aclose()
+    await client.aclose()
+    between.held.set()
+    between.cut()
+    await until_so(lambda: asyncio.all_tasks() <= before)
+
+
+NONSENSE = [
+    b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    b"-ERR no\r\n" * 9,
+    b"-MOVED\r\n" * 9,
+    b"+OK\r\n" * 9,
+    b":x\r\n",
+    b":" + b"9" * 5000 + b"\r\n",
+    b"$x\r\n",
+    b"$-7\r\n" * 9,
+    b"$999999999999\r\n",
+    b"*1\r\n" * 5000,
+    b"*-9\r\n" * 9,
+    b"%1\r\n*0\r\n+x\r\n",
+    b">2\r\n+message\r\n+x\r\n" * 9,
+    b"\x00" * 9,
+    b"\xff\r\n" * 9,
+    b"\r\n" * 9,
+]
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE)
+async def test_a_server_that_talks_nonsense_holds_nothing_and_is_used_again_when_it_stops(
+    between: Proxy, far: RedisStore, monotonic: Monotonic, nonsense: bytes
+) -> None:
+    between.nonsense = nonsense
+    calls: list[Callable[[], Awaitable[object]]] = [
+        lambda: far.get(SITE),
+        lambda: far.put(SITE, COPY, 60),
+        lambda: far.take(SITE, "token", 60),
+        lambda: far.release(SITE, "token"),
+        lambda: far.tell(Word.CHANGED, SITE),
+    ]
+    for call in calls:
+        monotonic.now += REST
+        with suppress(StoreDown):
+            assert await call() in (None, True, False)
+    between.nonsense = None
+    between.cut()
+    assert await until(lambda: tried(far, monotonic), bool)
+    await far.put(SITE, COPY, 60)
+    assert await far.get(SITE) == COPY

@@ -1,10 +1,8 @@
 """Which rate is in force, when, and until when (spec F5-F9, F14, G2-G5, L3)."""
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,13 +34,6 @@ from app.robots.rates import (
     schedule,
     visit,
 )
-from app.robots.syntax import Key, readable, scan
-
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parent.parent / "cases" / "rate-cases.jsonl").read_text("utf-8").splitlines()
-]
-POLICIES = {"rfc9309": PLAIN_RATES, "seznam": SEZNAM_RATES}
 
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -76,16 +67,6 @@ def window(text: str) -> Window | None:
     assert read.value is not None
     assert (read.problem is None) is (read.value.window is not None)
     return read.value.window
-
-
-@pytest.mark.parametrize("case", CASES, ids=[f"{case['clause']}-{case['id']}" for case in CASES])
-def test_spec_case(case: dict[str, Any]) -> None:
-    # Every case has one group for everybody, so its Request-rate lines are the agent's.
-    lines = scan(case["robots"].encode()).directives
-    values = [readable(value) for _, key, value in lines if key is Key.REQUEST_RATE]
-    rate = rate_at(case["at_utc"], *values, policy=POLICIES[case["dialect"]])
-    found = (None, None, None) if rate is None else (rate.documents, rate.seconds, rate.interval)
-    assert found == (case["documents"], case["seconds"], case["interval_s"])
 
 
 CONNER = ("1/10m 1300-1659", "1/20m 1700-0459", "5/1m 0500-1259")
@@ -329,7 +310,7 @@ def test_the_ends_of_time_have_a_rate_too(offset: int) -> None:
 
 def test_schedule_of_conners_day_has_no_gap() -> None:
     evening = Rate(1200.0, 1, 1200, 1200.0, RateSource.REQUEST_RATE, 2, Window(17 * 60, 5 * 60))
-    assert schedule(rates(*CONNER), None, PLAIN_RATES) == [
+    assert schedule(rate_timetable(rates(*CONNER), None, PLAIN_RATES)) == [
         Span("00:00", "05:00", evening),
         Span("05:00", "13:00", Rate(12.0, 5, 60, 12.0, RateSource.REQUEST_RATE, 3, Window(5 * 60, 13 * 60))),
         Span("13:00", "17:00", Rate(600.0, 1, 600, 600.0, RateSource.REQUEST_RATE, 1, Window(13 * 60, 17 * 60))),
@@ -338,10 +319,10 @@ def test_schedule_of_conners_day_has_no_gap() -> None:
 
 
 def test_schedule_of_a_rate_without_windows_is_one_span() -> None:
-    assert schedule([], None, PLAIN_RATES) == [Span("00:00", "24:00", None)]
-    assert [(span.start, span.end) for span in schedule(rates("1/5s 0800-0800"), None, PLAIN_RATES)] == [
-        ("00:00", "24:00")
-    ]
+    assert schedule(rate_timetable([], None, PLAIN_RATES)) == [Span("00:00", "24:00", None)]
+    assert [
+        (span.start, span.end) for span in schedule(rate_timetable(rates("1/5s 0800-0800"), None, PLAIN_RATES))
+    ] == [("00:00", "24:00")]
 
 
 def test_g5_visit_time_is_a_union_of_windows() -> None:
@@ -406,7 +387,8 @@ def test_any_text_is_read_or_reported(text: str, line: int) -> None:
 def test_every_minute_has_the_rate_that_the_lines_say_and_schedule_agrees(
     lines: list[RequestRate], pause: CrawlDelay | None, policy: RatePolicy
 ) -> None:
-    table, spans = rate_timetable(lines, pause, policy), schedule(lines, pause, policy)
+    table = rate_timetable(lines, pause, policy)
+    spans = schedule(table)
     assert (spans[0].start, spans[-1].end) == ("00:00", "24:00")
     assert all(one.end == two.start and one.rate != two.rate for one, two in pairwise(spans))
     for minute in range(DAY):

@@ -108,6 +108,27 @@ def test_the_group_of_a_verdict_is_the_one_that_holds_the_rule() -> None:
     assert neither.group.line == 1
 
 
+def test_tokens_of_one_group_share_its_rules() -> None:
+    reading = RobotsTxt(b"User-agent: a\nUser-agent: b\nDisallow: /x").reading(DIALECTS["rfc9309"])
+    selections = [reading.select(read_agent(name)) for name in "ab"]
+    assert len({id(reading.rules(selection)) for selection in selections if selection is not None}) == 1
+
+
+def test_what_is_compiled_is_bounded_whatever_callers_ask_for() -> None:
+    token = "abcdefghijklmnopqrstuvwxyz" * 2
+    robots = RobotsTxt(f"User-agent: {token}\nDisallow: /x\nCrawl-delay: 5".encode())
+    reading = robots.reading(DIALECTS["draft1996"])
+    asked = {token[start:end] for start in range(52) for end in range(start + 1, 53)}
+    for name in asked:
+        selection = reading.select(read_agent(name))
+        assert selection is not None
+        assert reading.rules(selection).best("/x") is not None
+        assert reading.terms(selection, read_agent(name)).crawl_delay is not None
+    kept = sum(len(vars(reading)[name]) for name in ("_rulesets", "_terms"))
+    assert kept < len(asked)
+    assert kept <= 1200
+
+
 def test_a_file_is_compiled_for_no_more_tokens_than_it_has() -> None:
     robots = RobotsTxt(b"User-agent: *\nDisallow: /x")
     dialect = DIALECTS["rfc9309"]

@@ -1,0 +1,90 @@
+"""`POST /v1/indexing`: what a page's own robots rules come to, from its headers and its markup."""
+
+from itertools import chain
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from app.api.markup import metas_in
+from app.api.problems import Problem, documented
+from app.api.reading import agent_from
+from app.api.wire import rfc3339
+from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, Indexing, effective
+
+HTML_LIMIT = 1024 * 1024
+"""Characters of the largest page that is read."""
+
+FIELDS_LIMIT = 128 * 1024
+"""Characters of all headers and meta tags together; more than any server sends, and read in milliseconds."""
+
+_FieldText = Annotated[str, StringConstraints(max_length=FIELD_LIMIT)]
+
+router = APIRouter(tags=["indexing"])
+
+
+class Meta(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: _FieldText
+    content: _FieldText
+
+
+class Page(BaseModel):
+    """A page's X-Robots-Tag values, one per field line, its meta tags, or the page itself."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agents: list[str] = Field(min_length=1, max_length=16)
+    headers: list[_FieldText] = Field([], max_length=COUNT_LIMIT)
+    metas: list[Meta] = Field([], max_length=COUNT_LIMIT)
+    html: str | None = Field(None, max_length=HTML_LIMIT)
+
+
+class SourceOut(BaseModel):
+    """A rule that shapes the result: where it was met, whom it is addressed to (null: all), and its plain form."""
+
+    where: str
+    agent: str | None
+    rule: str
+
+
+class IndexingOut(BaseModel):
+    """The effective rules; null is what nothing limits. Snippets are in characters, previews in seconds."""
+
+    rules: list[str]
+    max_snippet: int | None
+    max_image_preview: str | None
+    max_video_preview: int | None
+    unavailable_after: str | None
+    sources: list[SourceOut]
+
+
+@router.post("/v1/indexing", responses={**documented(413, 422)})
+def indexing(page: Page) -> IndexingOut:
+    """The most restrictive of all rules that bind the agents, and where each comes from."""
+    tokens = list(dict.fromkeys(chain.from_iterable(_tokens(name, at) for at, name in enumerate(page.agents))))
+    metas = [(meta.name, meta.content) for meta in page.metas]
+    if page.html is not None:
+        metas += metas_in(page.html)
+    size = sum(map(len, page.headers)) + sum(len(name) + len(content) for name, content in metas)
+    if size > FIELDS_LIMIT:
+        detail = f"The headers and meta tags hold {size} characters; {FIELDS_LIMIT} are read."
+        raise Problem(413, "too-large", detail)
+    return _indexing_out(effective(tokens, page.headers, metas))
+
+
+def _tokens(name: str, at: int) -> tuple[str, ...]:
+    return agent_from([name], f"agents[{at}]").chain
+
+
+def _indexing_out(found: Indexing) -> IndexingOut:
+    after = found.unavailable_after
+    return IndexingOut(
+        rules=list(found.rules),
+        max_snippet=found.max_snippet,
+        max_image_preview=found.max_image_preview,
+        max_video_preview=found.max_video_preview,
+        unavailable_after=None if after is None else rfc3339(after),
+        sources=[SourceOut(where=source.where, agent=source.agent, rule=source.rule) for source in found.sources],
+    )

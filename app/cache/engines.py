@@ -1,0 +1,287 @@
+"""REDIS_URL -> a client of the server, or servers, behind it, which finds a new master by itself.
+
+What the three kinds of client of redis-py do differently ends here. A command is sent once: one that fails is for the
+breaker of whoever called, and no client multiplies the load of a server in trouble. A call may be cancelled at any
+moment, since its caller has a deadline of a tenth of a second: redis-py closes the connection that it was using. What
+must not end with such a call is the look for the servers, which takes longer than that where one of them hangs.
+"""
+
+import asyncio
+import random
+import ssl
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias, assert_never
+
+from redis._parsers import AsyncCommandsParser
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.asyncio.client import PubSub
+from redis.asyncio.cluster import ClusterNode, ClusterPipeline
+from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
+from redis.backoff import NoBackoff
+from redis.exceptions import ClusterDownError, MaxConnectionsError, RedisClusterException, RedisError
+from redis.exceptions import ConnectionError as NoConnection
+from redis.exceptions import TimeoutError as NoAnswer
+
+from app.cache import redis_url
+from app.cache.flight import SingleFlight
+from app.cache.redis_url import Address, Cluster, LocalSocket, Login, Sentinels, Server
+
+CONNECTIONS = 100
+"""How many connections a client has open at most to one server; one more than these is refused at once."""
+
+Client: TypeAlias = "Redis | ClusterClient"
+
+_CONNECT_SECONDS = 1.0
+_ANSWER_SECONDS = 2.0
+
+
+def connect(url: str) -> Client:
+    """A client for the store at `url`; nothing is sent yet. ValueError says what REDIS_URL should have been.
+
+    Its calls raise RedisError or OSError, and leave the deadline to their caller. What every engine can do is commands
+    of one key, alone or in pipelines, and publish; `subscriber` is for the other end. It is closed by its `aclose`.
+    """
+    place = redis_url.read(url)
+    options = _options(place.login, place.tls)
+    match place.engine:
+        case Server(address, database):
+            return _single(address, db=database, **options)
+        case LocalSocket(path, database):
+            pool = ConnectionPool(connection_class=UnixDomainSocketConnection, path=path, db=database, **options)
+            return Redis.from_pool(pool)
+        case Sentinels(addresses, master, database, login):
+            sentinels = _Sentinels(addresses, _options(login, place.tls))
+            kind = SentinelManagedConnection if place.tls is None else _MasterTlsConnection
+            pool = _MasterPool(master, sentinels, connection_class=kind, db=database, **options)  # type: ignore[no-untyped-call]
+            return Redis.from_pool(pool)
+        case Cluster(addresses):
+            return ClusterClient(addresses, place.tls, options)
+        case _:
+            assert_never(place.engine)
+
+
+class Subscriber(Protocol):
+    """A connection that hears what is published. On any error messages may have been lost, and a new one is taken."""
+
+    async def subscribe(self, *channels: str) -> object:
+        """Ask for the messages of the channels; raises RedisError or OSError, as do the others."""
+
+    async def get_message(self, *, timeout: float) -> dict[str, object] | None:  # noqa: ASYNC109
+        """The next message, or None if none came within `timeout` seconds."""
+
+    def ping(self) -> Awaitable[object]:
+        """Ask for a sign of life, which comes as a message."""
+
+    async def aclose(self) -> object:
+        """End the connection."""
+
+
+def subscriber(client: Client) -> Subscriber:
+    """A new subscriber, to be closed by its `aclose`; it connects when it subscribes."""
+    return client.pubsub() if isinstance(client, Redis) else _AnyMaster(client)
+
+
+def _single(address: Address, **options: Any) -> Redis:
+    kind = _TlsConnection if "tls" in options else Connection
+    return Redis.from_pool(ConnectionPool(connection_class=kind, host=address.host, port=address.port, **options))
+
+
+def _options(login: Login, tls: ssl.SSLContext | None) -> dict[str, Any]:
+    options = {
+        "username": login.username,
+        "password": login.password,
+        "socket_connect_timeout": _CONNECT_SECONDS,
+        "socket_timeout": _ANSWER_SECONDS,
+        # In a pool of a single server, a dead connection is noticed and replaced before a command is sent. Nothing
+        # else is tried again: SET NX sent twice says no to whoever has just succeeded.
+        "retry": Retry(NoBackoff(), 0),
+        "max_connections": CONNECTIONS,
+        # Under protocol 3 redis-py listens for maintenance notifications, and for their sake takes a connection out of
+        # the pool that has unread data, or whose server has closed it.
+        "protocol": 2,
+    }
+    return options if tls is None else {**options, "tls": tls}
+
+
+class _TlsConnection(SSLConnection):
+    """Uses one context for all: redis-py's own would read the system's certificates anew for every connection."""
+
+    def __init__(self, *, tls: ssl.SSLContext, **options: Any) -> None:
+        super().__init__(**options)
+        self.ssl_context.context = tls
+
+
+class _MasterTlsConnection(SentinelManagedConnection, _TlsConnection):
+    pass
+
+
+class _Sentinels(Sentinel):
+    """Sentinels, whose answer is waited for by all who need it together.
+
+    They are asked in turn. If the first of them hangs, a caller gives up before the second is asked: were the search
+    given up with it, every caller's search would begin, and end, at the one that hangs.
+    """
+
+    def __init__(self, addresses: tuple[Address, ...], options: dict[str, Any]) -> None:
+        super().__init__([], sentinel_kwargs={})  # type: ignore[no-untyped-call]
+        self.sentinels = [_single(address, **options) for address in addresses]
+        self._searches: SingleFlight[str, tuple[str, int]] = SingleFlight(expected=RedisError)
+
+    async def discover_master(self, service_name: str) -> tuple[str, int]:
+        return await self._searches.do(service_name, lambda: self._ask_in_turn(service_name))
+
+    async def _ask_in_turn(self, service_name: str) -> tuple[str, int]:
+        host, port = await super().discover_master(service_name)
+        return host, port
+
+    async def aclose(self) -> None:
+        await self._searches.aclose()
+        await super().aclose()
+
+
+class _MasterPool(SentinelConnectionPool):
+    """Connections to the master; its sentinels are its own, and closed with it."""
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        await self.sentinel_manager.aclose()
+
+
+class _FirstKey(AsyncCommandsParser):
+    """Where the key of a command is: first. The server's table of commands would be asked of a node that may hang."""
+
+    async def initialize(self, node: ClusterNode | None = None) -> None:
+        pass
+
+    async def get_keys(self, *args: Any) -> tuple[Any, ...]:
+        return args[1:2]
+
+
+class ClusterClient(RedisCluster):
+    """A cluster, whose nodes are looked for again, behind the callers, after every call that failed or gave up.
+
+    redis-py does so after a connection that failed, but not after a call that was cancelled: a master that hangs, or
+    whose machine is gone, would be asked for ever.
+    """
+
+    COMMAND_FLAGS = {  # noqa: RUF012 - its place in redis-py
+        **RedisCluster.COMMAND_FLAGS,
+        "PUBLISH": RedisCluster.RANDOM,
+    }
+
+    def __init__(self, addresses: tuple[Address, ...], tls: ssl.SSLContext | None, options: dict[str, Any]) -> None:
+        common = {name: value for name, value in options.items() if name != "tls"}
+        first = addresses[0]
+        # After a MOVED the slot is moved in our map; redis-py would close all connections at every fifth.
+        super().__init__(host=first.host, port=first.port, reinitialize_steps=0, **common)
+        self._given = addresses
+        self._searches: SingleFlight[None, None] = SingleFlight(expected=RedisError)
+        self.commands_parser = _FirstKey()
+        if tls is not None:
+            self.connection_kwargs.update(connection_class=_TlsConnection, tls=tls)
+        self.nodes_manager.startup_nodes.clear()  # `_search` puts them there, with these options
+
+    async def initialize(self, *_: object, **__: object) -> "ClusterClient":
+        if self._initialize:
+            await self._searches.do(None, self._search)
+        return self
+
+    async def _search(self) -> None:
+        # redis-py forgets the nodes of the URL for those that the cluster names: where all of these are gone, the
+        # names in the URL may lead to new ones.
+        known = self.nodes_manager.startup_nodes
+        for address in self._given:
+            node = ClusterNode(address.host, address.port, **self.connection_kwargs)
+            known.setdefault(node.name, node)
+        try:
+            await super().initialize()
+        except RedisClusterException as error:
+            raise NoConnection(str(error)) from error
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        with self.failures_noticed():
+            return await super().execute_command(*args, **options)
+
+    def pipeline(self, transaction: Any | None = None, shard_hint: Any | None = None) -> "_Pipeline":  # noqa: ARG002
+        return _Pipeline(self, transaction)  # type: ignore[abstract]
+
+    async def aclose(self) -> None:
+        await self._searches.aclose()
+        self._initialize = True
+        await self.nodes_manager.aclose()
+        await self.nodes_manager.aclose("startup_nodes")
+
+    def search_again(self) -> None:
+        """Look for the nodes before the next command."""
+        self._initialize = True
+
+    @contextmanager
+    def failures_noticed(self) -> Iterator[None]:
+        """Notice every failure of the block that says that the map of the nodes may be out of date."""
+        try:
+            yield
+        except MaxConnectionsError:
+            raise  # the pool is at its bound, which says nothing about the nodes
+        except (asyncio.CancelledError, NoConnection, NoAnswer):
+            self.search_again()
+            raise
+        except (RedisClusterException, ClusterDownError, AttributeError, LookupError) as error:
+            # No node can take the command now. The last two are what redis-py meets where a node names another that
+            # is not on the map, or the map has a hole.
+            self.search_again()
+            raise NoConnection(f"the cluster cannot take the command now: {error!r}") from error
+
+
+class _Pipeline(ClusterPipeline):
+    """Commands for several nodes at once, whose failures the client notices as it does its own."""
+
+    def __init__(self, client: ClusterClient, transaction: Any | None) -> None:
+        super().__init__(client, transaction)
+        self._client = client
+
+    def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> "_Pipeline":
+        # redis-py blocks it here, since one node may have the script and another not: a NoScriptError in the results
+        # says so, as it does where there is one node.
+        self.execute_command("EVALSHA", sha, numkeys, *keys_and_args)
+        return self
+
+    async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
+        with self._client.failures_noticed():
+            results = await super().execute(raise_on_error, allow_redirections)
+        if any(isinstance(result, (NoConnection, NoAnswer, ClusterDownError)) for result in results):
+            self._client.search_again()
+        return results
+
+
+class _AnyMaster:
+    """Hears through one of the masters: the nodes of a cluster pass every message on to each other."""
+
+    def __init__(self, cluster: ClusterClient) -> None:
+        self._cluster = cluster
+        self._connection: PubSub | None = None
+
+    async def subscribe(self, *channels: str) -> None:
+        with self._cluster.failures_noticed():
+            await self._cluster.initialize()
+            if self._connection is None:
+                self._connection = self._cluster.pubsub(node=random.choice(self._cluster.get_primaries()))  # noqa: S311
+            await self._connection.subscribe(*channels)
+
+    async def get_message(self, *, timeout: float) -> dict[str, object] | None:  # noqa: ASYNC109
+        message: dict[str, object] | None = await self._subscribed().get_message(timeout=timeout)
+        return message
+
+    async def ping(self) -> object:
+        return await self._subscribed().ping()
+
+    async def aclose(self) -> None:
+        if self._connection is not None:
+            await self._connection.aclose()  # type: ignore[no-untyped-call]
+
+    def _subscribed(self) -> PubSub:
+        if self._connection is None:
+            raise NoConnection("nothing has been subscribed to yet")
+        return self._connection

@@ -1,0 +1,190 @@
+"""Which recheck model holds for an origin: the domain table says, else the crawler, else the default; pure.
+
+Every length of time is seconds, visits are per day.
+"""
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from app.cache.freshness import DAY, HOUR, KEEP, MINUTE, SPREAD, Heed, Recheck
+from app.origin import BadUrl, read_target
+
+RFC9309, SEZNAM = "rfc9309", "seznam"
+
+OFTEN, SOONEST = 10.0, 3 * DAY
+RARE, LATEST = 0.1, 21 * DAY
+"""An origin that is visited OFTEN a day is asked again after SOONEST, one that is visited RARE a day after LATEST."""
+
+SHORTEST, LONGEST = MINUTE, KEEP
+"""What a delay of the table lies between: below, robots.txt is asked for more than pages; above, nothing is kept."""
+
+TABLE_LIMIT = 32 * 1024 * 1024
+"""Octets of the longest table that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByVisits:
+    """The model of Seznam: days for an origin that is visited often, weeks for one that is hardly visited (spec A22).
+
+    Between RARE and OFTEN visits the delay is straight in log(visits). A lifetime that the response asks for shortens
+    it, down to the minimum, since who says that the file will change knows best; it never stretches it.
+    """
+
+    minimum: float = SOONEST
+    maximum: float = LATEST
+
+    def recheck(self, visits: float) -> Recheck:
+        """The delay for an origin that is visited so many times a day: never a longer one for more visits."""
+        share = math.log(min(max(RARE, visits), OFTEN) / RARE) / math.log(OFTEN / RARE)
+        wanted = LATEST - (LATEST - SOONEST) * share
+        return Recheck(self.minimum, self.maximum, min(max(wanted, self.minimum), self.maximum), Heed.SHORTER)
+
+
+Model: TypeAlias = Recheck | ByVisits
+"""A recheck as it is, or one that is worked out from an origin's visits."""
+
+Row: TypeAlias = Mapping[str, Model]
+"""What the table says of a suffix: the model that takes the place of each of MODELS."""
+
+MODELS: Row = {RFC9309: Recheck(), SEZNAM: ByVisits()}
+
+
+@dataclass(frozen=True, slots=True)
+class DomainTable:
+    """Rows by suffix: `example.com` speaks for itself and for all names that end in `.example.com`."""
+
+    rows: Mapping[str, Row]
+
+    def row(self, host: str) -> Row | None:
+        """What the longest suffix says of `host` (A-labels, lower-case); one look-up for each of its labels."""
+        suffix = host
+        while suffix:
+            row = self.rows.get(suffix)
+            if row is not None:
+                return row
+            suffix = suffix.partition(".")[2]
+        return None
+
+
+def model(table: DomainTable, host: str, own: str, default: str) -> Model:
+    """The model for `host`: the table's, else the crawler's `own`, else the `default`, names that MODELS has.
+
+    RFC9309 is what a crawler has of which nothing is known, and so gives way to the default.
+    """
+    name = default if own == RFC9309 else own
+    return (table.row(host) or MODELS)[name]
+
+
+def read_table(text: str) -> DomainTable:
+    """Read a domain table from TOML; ValueError names the suffix and the field that cannot be read.
+
+    A row is `"example.com" = {model = "seznam", min = "1d", max = "7d"}`, each field free to be left out, or
+    `{delay = "2h"}` for a fixed one. Durations are seconds, or texts like "90s", "15m", "12h", "3d", "1w".
+    """
+    try:
+        written = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"it is no TOML: {error}") from None
+    except RecursionError:
+        raise ValueError("it is no table of suffixes: its values lie in one another without end") from None
+    rows: dict[str, Row] = {}
+    names: dict[str, str] = {}
+    for name, row in written.items():
+        suffix = _read_suffix(name)
+        if suffix in rows:
+            raise ValueError(f"the suffixes {names[suffix]!r} and {name!r} are the same: one row speaks for it")
+        rows[suffix], names[suffix] = _read_row(name, row), name
+    return DomainTable(rows)
+
+
+def _read_suffix(name: str) -> str:
+    # A dot in front is how others write "and all below", which here goes without saying.
+    host = name.removeprefix(".")
+    if not host.startswith("[") and any(mark in host for mark in ":/?#@"):
+        raise ValueError(f"the suffix {name!r} is no host name: it has no scheme, no port and no path")
+    try:
+        target = read_target(f"http://{host}")
+    except BadUrl as error:
+        raise ValueError(f"the suffix {name!r} is no host name: {error}") from None
+    if target.origin.port != 80 or target.path != "/":
+        raise ValueError(f"the suffix {name!r} is no host name: it has no scheme, no port and no path")
+    return target.origin.host
+
+
+_FIELDS = ("model", "delay", "min", "max")
+
+
+def _read_row(name: str, row: object) -> Row:
+    if not isinstance(row, dict):
+        raise ValueError(f"the suffix {name!r} has {_shown(row)}, where a table of {', '.join(_FIELDS)} is expected")
+    for field, value in row.items():
+        if field not in _FIELDS:
+            # [example.com] is the table `com` in the table `example`, which whoever wrote it cannot know.
+            hint = '; a name with dots goes in quotes, as in ["example.com"]' if isinstance(value, dict) else ""
+            raise ValueError(
+                f"the suffix {name!r} has a field {_shown(field)}; the fields are {', '.join(_FIELDS)}{hint}"
+            )
+    if not row:
+        raise ValueError(f"the suffix {name!r} has no field; the fields are {', '.join(_FIELDS)}")
+    if "delay" in row:
+        if len(row) > 1:
+            raise ValueError(f"the suffix {name!r} has a delay, which is fixed: no model, min or max goes with it")
+        return dict.fromkeys(MODELS, _fixed(_read_duration(name, "delay", row["delay"])))
+    named = row.get("model")
+    if named is not None and not (isinstance(named, str) and named in MODELS):
+        raise ValueError(f"the suffix {name!r} has model = {_shown(named)}; the models are {', '.join(MODELS)}")
+    low = _read_duration(name, "min", row["min"]) if "min" in row else None
+    high = _read_duration(name, "max", row["max"]) if "max" in row else None
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"the suffix {name!r} has min = {_shown(row['min'])}, longer than max = {_shown(row['max'])}")
+    return {own: _within(MODELS[named or own], low, high) for own in MODELS}
+
+
+def _fixed(delay: float) -> Recheck:
+    """Always `delay`, but for the spread, without which all origins below one suffix would be asked at once."""
+    return Recheck(max(delay * (1 - SPREAD), SHORTEST), min(delay * (1 + SPREAD), LONGEST), delay, Heed.NONE)
+
+
+def _within(model: Model, low: float | None, high: float | None) -> Model:
+    """The model with these bounds for its own; a bound that crosses the other of the model takes it along."""
+    minimum = low if low is not None else min(model.minimum, high if high is not None else model.minimum)
+    maximum = high if high is not None else max(model.maximum, minimum)
+    if isinstance(model, ByVisits):
+        return ByVisits(minimum, maximum)
+    return Recheck(minimum, maximum, min(max(model.default, minimum), maximum), model.heed)
+
+
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhdw]?)")
+_UNITS = {"": 1.0, "s": 1.0, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+
+
+def _read_duration(name: str, field: str, value: object) -> float:
+    seconds = math.nan
+    if isinstance(value, str):
+        written = _DURATION.fullmatch(value.strip())
+        if written is not None:
+            seconds = float(written[1]) * _UNITS[written[2]]
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        # Compared before it is converted: an integer of TOML has no bound, and a float has one.
+        seconds = float(value) if SHORTEST <= value <= LONGEST else math.inf
+    if math.isnan(seconds):
+        raise ValueError(
+            f'the suffix {name!r} has {field} = {_shown(value)}; expected seconds, or a text like "12h" or "3d"'
+        )
+    if not SHORTEST <= seconds <= LONGEST:
+        raise ValueError(
+            f"the suffix {name!r} has {field} = {_shown(value)}; a delay lies between a minute and 30 days"
+        )
+    return seconds
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer with too many digits to be shown, tables in tables
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:60] + "…"

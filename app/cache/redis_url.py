@@ -1,0 +1,240 @@
+"""REDIS_URL, read: which servers it names, how to log in to them, and how to speak TLS with them."""
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address
+from re import compile as pattern
+from typing import NoReturn
+from urllib.parse import unquote
+
+PORT = 6379
+SENTINEL_PORT = 26379
+
+FORMS = (
+    "redis://host:port/db, rediss://host:port/db, unix:///path/to/socket?db=0, "
+    "redis+sentinel://host:port,host:port/master-name/db or redis+cluster://host:port,host:port"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host, a name or an address without brackets, and a port."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a server is told first; no part of it is ever shown."""
+
+    username: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server, by TCP."""
+
+    address: Address
+    database: int
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSocket:
+    """One server on this machine, by its unix socket."""
+
+    path: str
+    database: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinels:
+    """Whoever is the master of that name now: the sentinels know, and are logged in to by a login of their own."""
+
+    addresses: tuple[Address, ...]
+    master: str
+    database: int
+    login: Login
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster, of which these nodes are asked first for the others."""
+
+    addresses: tuple[Address, ...]
+
+
+Engine = Server | LocalSocket | Sentinels | Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the store is; `tls` is None for plain text."""
+
+    engine: Engine
+    login: Login
+    tls: ssl.SSLContext | None
+
+
+_HOST_NAME = pattern(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})\Z")
+_SCHEME = pattern(r"[a-z][a-z0-9+.-]{0,31}\Z")
+_LARGEST_DATABASE = 1_000_000
+_TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname", "ssl_cert_reqs")
+_SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
+
+_Options = dict[str, str]
+
+
+def read(url: str) -> Place:
+    """What the URL names; ValueError says what REDIS_URL should have been, and repeats nothing that may be a secret."""
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in _SCHEMES:
+        # What stands before "://" is a scheme only if it looks like one: else it may be half a password.
+        named = f"the scheme {scheme!r}" if separator and _SCHEME.match(scheme) else "no scheme"
+        raise ValueError(f"REDIS_URL has {named}; expected {FORMS}")
+    read_engine, own_options = _SCHEMES[scheme]
+    secured = scheme.startswith("rediss")
+    before_query, _, query = rest.partition("?")
+    authority, slash, path = before_query.partition("/")
+    user_info, _, hosts = authority.rpartition("@")
+    options = _options(query, own_options + (_TLS_OPTIONS if secured else ()))
+    engine = read_engine(hosts, _decoded(slash + path), options)
+    username, _, password = user_info.partition(":")
+    login = Login(_decoded(username) or None, _decoded(password) or None)
+    return Place(engine, login, _tls(options) if secured else None)
+
+
+def _server(hosts: str, path: str, _: _Options) -> Engine:
+    [address, *others] = _addresses(hosts, PORT)
+    if others:
+        _refuse("it names several hosts, which only redis+sentinel:// and redis+cluster:// do")
+    return Server(address, _database(path.removeprefix("/")))
+
+
+def _local_socket(hosts: str, path: str, options: _Options) -> Engine:
+    if hosts or len(path) < 2 or "\0" in path:
+        _refuse("a unix:// URL has three slashes and then the path of a socket")
+    return LocalSocket(path, _database(options.get("db", "")))
+
+
+def _sentinels(hosts: str, path: str, options: _Options) -> Engine:
+    master, _, database = path.removeprefix("/").partition("/")
+    if not master or any(ord(character) <= 32 for character in master):
+        _refuse("its path does not begin with the name that the sentinels have for the master")
+    login = Login(options.get("sentinel_username"), options.get("sentinel_password"))
+    return Sentinels(_addresses(hosts, SENTINEL_PORT), master, _database(database), login)
+
+
+def _cluster(hosts: str, path: str, _: _Options) -> Engine:
+    if path not in ("", "/", "/0"):
+        _refuse("it has a path, and a cluster has no database but 0")
+    return Cluster(_addresses(hosts, PORT))
+
+
+_SCHEMES: dict[str, tuple[Callable[[str, str, _Options], Engine], tuple[str, ...]]] = {
+    "redis": (_server, ()),
+    "rediss": (_server, ()),
+    "unix": (_local_socket, ("db",)),
+    "redis+sentinel": (_sentinels, _SENTINEL_OPTIONS),
+    "rediss+sentinel": (_sentinels, _SENTINEL_OPTIONS),
+    "redis+cluster": (_cluster, ()),
+    "rediss+cluster": (_cluster, ()),
+}
+
+
+def _refuse(why: str) -> NoReturn:
+    # `why` never holds a part of the URL: a password with an unescaped "@", "/", ":" or "?" puts pieces of itself
+    # anywhere, into the host, the port, the path or the name of an option.
+    raise ValueError(
+        f"REDIS_URL cannot be read: {why}; expected {FORMS}, with special characters of a password %-encoded"
+    )
+
+
+def _decoded(text: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        _refuse("what is %-encoded in it is no UTF-8")
+
+
+def _addresses(hosts: str, default_port: int) -> tuple[Address, ...]:
+    return tuple(_address(part, default_port) for part in hosts.split(","))
+
+
+def _address(text: str, default_port: int) -> Address:
+    bracketed = text.startswith("[")
+    if bracketed:
+        host, closed, after = text[1:].partition("]")
+        if not closed or not _is_ipv6(host):
+            _refuse("what it has in brackets is no IPv6 address")
+        if after and not after.startswith(":"):
+            _refuse("it has something between an IPv6 address and its port")
+        port = after.removeprefix(":")
+    else:
+        host, _, port = text.partition(":")
+        if not host:
+            _refuse("it names no host")
+        if not _HOST_NAME.match(host):
+            _refuse("what stands in the place of a host is none (an IPv6 address goes in brackets)")
+    if port and not (port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535):
+        _refuse("what stands in the place of a port is no number from 1 to 65535")
+    return Address(host, int(port) if port else default_port)
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _database(text: str) -> int:
+    if text and not (text.isascii() and text.isdecimal() and int(text[:8]) <= _LARGEST_DATABASE):
+        _refuse("what stands in the place of a database is no small number")
+    return int(text or "0")
+
+
+def _options(query: str, known: tuple[str, ...]) -> _Options:
+    options: _Options = {}
+    for part in query.split("&") if query else ():
+        name, equals, value = part.partition("=")
+        if name not in known or not equals:
+            _refuse(f"the options that this form takes are: {', '.join(known) or 'none'}")
+        if name in options:
+            _refuse(f"it gives {name} twice")
+        options[name] = _decoded(value)
+    return options
+
+
+def _tls(options: _Options) -> ssl.SSLContext:
+    """One context for all connections: reading the system's certificates takes long, and stops the event loop."""
+    checks = _choice(options, "ssl_cert_reqs", {"required": True, "none": False}, otherwise=True)
+    hostname = _choice(options, "ssl_check_hostname", {"true": True, "false": False}, otherwise=True)
+    ca_certs, certificate, key = (options.get(name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"))
+    try:
+        context = ssl.create_default_context(cafile=ca_certs)
+    except (OSError, ValueError):
+        _refuse("the file of ssl_ca_certs cannot be read, or holds no certificate in PEM form")
+    if key is not None and certificate is None:
+        _refuse("ssl_keyfile needs ssl_certfile beside it")
+    if certificate is not None:
+        try:
+            # A key that wants a passphrase would have it asked for at the terminal: nobody is there to answer.
+            context.load_cert_chain(certificate, key, password="")
+        except (OSError, ValueError):
+            _refuse("the files of ssl_certfile and ssl_keyfile cannot be read, or are no pair in PEM form")
+    context.check_hostname = checks and hostname
+    context.verify_mode = ssl.CERT_REQUIRED if checks else ssl.CERT_NONE
+    return context
+
+
+def _choice(options: _Options, name: str, values: dict[str, bool], *, otherwise: bool) -> bool:
+    text = options.get(name)
+    if text is None:
+        return otherwise
+    if text not in values:
+        _refuse(f"{name} is {' or '.join(values)}")
+    return values[text]

@@ -1,0 +1,242 @@
+"""What operators count: one class, a method per event, and the text that Prometheus reads.
+
+No label ever holds what a caller or an origin chose: not an agent, an origin or a path, and of a status its class only.
+
+With several workers, any of them tells the sum of all. The library keeps every process's values in a file of its own
+in the directory that PROMETHEUS_MULTIPROC_DIR names, and `python -m app` makes one where WORKERS is more than 1. What
+was counted by a worker that has died stays in the sum; its gauges are dropped.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar, assert_never
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from app.cache.ending import end
+from app.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+"""Of the text; every name in it is one that the older format can write."""
+
+LOOK_EVERY = 5.0
+"""Seconds between two looks at the state of a process."""
+
+_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # the library's own; it decides by it when it is imported
+
+_DECISION_SECONDS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_FETCH_SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+
+
+C = TypeVar("C")
+
+
+class _Children(dict[tuple[str, ...], C]):
+    """A metric's children by their labels: the library takes longer to look one up than to count."""
+
+    def __init__(self, look_up: Callable[..., C]) -> None:
+        super().__init__()
+        self._look_up = look_up
+
+    def __missing__(self, labels: tuple[str, ...]) -> C:
+        child = self[labels] = self._look_up(*labels)
+        return child
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How it stands with a process now; `memory` has the bytes and the entries of each of its caches, by name."""
+
+    store_degraded: bool
+    news_heard: bool
+    fetches_under_way: int
+    fetches_waiting: int
+    memory: Mapping[str, tuple[int, int]]
+
+
+class Metrics:
+    """Counts in a registry of its own, so that several applications in one process do not collide.
+
+    `read_state` is asked for the gauges before they are shown.
+    """
+
+    def __init__(self, read_state: Callable[[], State]) -> None:
+        registry = CollectorRegistry()
+        self._read_state = read_state
+        self._directory = os.environ.get(_DIRECTORY)
+        self._shown = registry
+        if self._directory is not None:
+            self._shown = CollectorRegistry()
+            MultiProcessCollector(self._shown, self._directory)  # type: ignore[no-untyped-call]
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"robots_{name}", text, labels, registry=registry)
+
+        def summed(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"robots_{name}", text, labels, registry=registry, multiprocess_mode="livesum")
+
+        requests = counter("requests", "Requests answered.", "route", "method", "status")
+        decisions = counter("decisions", "Decisions given.", "verdict", "reason", "source", "dialect")
+        decision_seconds = Histogram(
+            "robots_decision_seconds",
+            "From a question to its answer, what it waited for included, by where the file came from.",
+            ["source"],
+            registry=registry,
+            buckets=_DECISION_SECONDS,
+        )
+        self._busy = counter("decisions_refused", "Questions not answered because no more fetches could be begun.")
+        self._fetches = counter("fetches", "Fetches that have ended.", "outcome", "cause", "status")
+        self._fetch_seconds = Histogram(
+            "robots_fetch_seconds",
+            "From the wish for a fetch to its end, the time in line included.",
+            ["outcome"],
+            registry=registry,
+            buckets=_FETCH_SECONDS,
+        )
+        self._fetches_refused = counter("fetches_refused", "Fetches not begun: too many under way and in line.")
+        self._store_failures = counter("store_failures", "Calls to the store that failed.", "kind")
+        self._under_way = summed("fetches_under_way", "Fetches that are asking an origin now.")
+        self._waiting = summed("fetches_waiting", "Fetches that wait in line.")
+        self._bytes = summed("memory_bytes", "Bytes that the in-process caches count.", "cache")
+        self._entries = summed("memory_entries", "Entries of the in-process caches.", "cache")
+        self._degraded = Gauge(
+            "robots_store_degraded",
+            "1 while the store cannot be used (by one worker at least).",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._news_heard = Gauge(
+            "robots_news_heard",
+            "1 while news of other processes is heard (by all workers).",
+            registry=registry,
+            multiprocess_mode="livemin",
+        )
+        self._of_request = _Children(requests.labels)
+        self._of_decision = _Children(decisions.labels)
+        self._of_source = _Children(decision_seconds.labels)
+
+    def answered(self, route: str, method: str, status: int) -> None:
+        """A request was answered; `route` is the template that its path matched, "" for none."""
+        self._of_request[route, method if method in _METHODS else "other", _class_of(status)].inc()
+
+    def decided(self, verdict: str, reason: str, source: str, dialect: str, seconds: float | None = None) -> None:
+        """A decision was given, after so many `seconds` where it was asked for alone."""
+        self._of_decision[verdict, reason, source, dialect].inc()
+        if seconds is not None:
+            self._of_source[source,].observe(seconds)
+
+    def refused(self) -> None:
+        """A question was not answered: it needed a fetch, and no more could be begun."""
+        self._busy.inc()
+
+    def fetched(self, found: Access | NotModified, seconds: float) -> None:
+        """A fetch ended after so many seconds, and this is what it found."""
+        outcome, cause, status = _labels(found)
+        self._fetches.labels(outcome, cause, status).inc()
+        self._fetch_seconds.labels(outcome).observe(seconds)
+
+    def fetch_refused(self) -> None:
+        """A fetch was not begun: as many as this process takes are under way and in line."""
+        self._fetches_refused.inc()
+
+    def store_failed(self, kind: str) -> None:
+        """A call to the store failed; `kind` is one of few."""
+        self._store_failures.labels(kind).inc()
+
+    def look(self) -> None:
+        """Take down the state of this process as it is now."""
+        state = self._read_state()
+        self._degraded.set(state.store_degraded)
+        self._news_heard.set(state.news_heard)
+        self._under_way.set(state.fetches_under_way)
+        self._waiting.set(state.fetches_waiting)
+        for cache, (octets, entries) in state.memory.items():
+            self._bytes.labels(cache).set(octets)
+            self._entries.labels(cache).set(entries)
+
+    def text(self) -> bytes:
+        """All of it in Prometheus's text format, as CONTENT_TYPE names it."""
+        self.look()
+        return generate_latest(self._shown)
+
+    @asynccontextmanager
+    async def kept_up(self, probe: Callable[[], Awaitable[None]], *, every: float = LOOK_EVERY) -> AsyncIterator[None]:
+        """For the length of the block, `probe` and look every so many seconds.
+
+        The probe is to notice what no caller has come upon; what the look finds is what other workers tell of this one.
+        """
+        self._forget_the_dead()
+        self.look()
+        watch = asyncio.create_task(self._keep_looking(probe, every))
+        try:
+            yield
+        finally:
+            await end([watch])
+            if not watch.cancelled():
+                watch.result()  # it ended before its time: here is why
+            if self._directory is not None:
+                mark_process_dead(os.getpid(), self._directory)  # type: ignore[no-untyped-call]
+
+    async def _keep_looking(self, probe: Callable[[], Awaitable[None]], every: float) -> None:
+        while True:
+            await asyncio.sleep(every)
+            await probe()
+            self.look()
+
+    def _forget_the_dead(self) -> None:
+        # A worker that was killed could not do so itself, and is replaced: by a process that comes by here.
+        if self._directory is None:
+            return
+        for file in Path(self._directory).glob("gauge_live*_*.db"):
+            pid = int(file.stem.rpartition("_")[2])
+            if not _is_alive(pid):
+                mark_process_dead(pid, self._directory)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def shared() -> Iterator[None]:
+    """Let the processes begun in this block count in common; what they counted is gone when it ends."""
+    with tempfile.TemporaryDirectory(prefix="robots-metrics-") as directory:
+        os.environ[_DIRECTORY] = directory
+        try:
+            yield
+        finally:
+            del os.environ[_DIRECTORY]
+
+
+def _class_of(status: int | None) -> str:
+    return "" if status is None else f"{status // 100}xx"
+
+
+def _labels(found: Access | NotModified) -> tuple[str, str, str]:
+    match found:
+        case Successful(status):
+            return "successful", "", _class_of(status)
+        case NotModified():
+            return "not_modified", "", "3xx"
+        case Unavailable(status, cause):
+            return "unavailable", cause or "", _class_of(status)
+        case Unreachable(cause, status):
+            return "unreachable", cause, _class_of(status)
+        case Blocked():
+            return "blocked", "", ""
+        case _:
+            assert_never(found)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and another user's
+    return True

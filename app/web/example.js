@@ -1,0 +1,36 @@
+// What a first visit shows: a small file in which most of what this page explains happens.
+
+export const EXAMPLE = {
+  site: "",
+  robots: `# A small shop
+User-agent: *
+Disallow: /basket/
+Disallow: /search
+Allow: /search/help$
+Crawl-delay: 5
+
+User-agent: SeznamBot
+Disallow: /basket/
+Disallow: /*?sort=
+Request-rate: 1/10s 0800-2000
+Request-rate: 1/2s 2000-0800
+
+User-agent: Googlebot
+Dissalow: /basket/
+Allow: /basket/gift-cards
+
+Sitemap: https://shop.example/sitemap.xml
+`,
+  other: "",
+  urls: [
+    "https://shop.example/",
+    "https://shop.example/basket/42",
+    "https://shop.example/basket/gift-cards",
+    "https://shop.example/tea?sort=price",
+    "https://shop.example/search/help",
+  ].join("\n"),
+  agents: ["SeznamBot", "Googlebot", "ExampleBot/1.0"].join("\n"),
+  dialects: [],
+  chosen: [1, 0],
+  side: 0,
+};

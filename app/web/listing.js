@@ -1,0 +1,134 @@
+// The file, line by line: numbers, what the chosen verdict rests on, and what is wrong where it is wrong.
+
+import { Rows } from "./rows.js";
+import { count, el, MOST_SHOWN, quoted, shown } from "./text.js";
+
+const AGENT = /^\s*user[- ]?agent/i;
+const RULE = /^\s*(dis?s?al+ow|diasllow|disallaw|allow)/i;
+const MEMBER = /^\s*(crawl-delay|request-rate|visit-time|robot-version|content-signal|content-usage|noindex|comment)\s*:/i;
+
+export class Listing {
+  constructor(box, facts, warned) {
+    this._box = box;
+    this._facts = facts;
+    this._warned = warned;
+    this._rows = null;
+    this._lines = [];
+    this._warnings = new Map();
+    this._marks = new Map();
+    this._group = null;
+    warned.addEventListener("click", (event) => {
+      const button = event.target.closest("button[data-line]");
+      if (button !== null) this._rows?.reveal(Number(button.dataset.line) - 1);
+    });
+  }
+
+  /** Show the lines of a file, and its warnings at theirs. */
+  show(lines, octets, warnings) {
+    this._lines = lines;
+    this._marks = new Map();
+    this._group = null;
+    this._warnings = new Map();
+    for (const warning of warnings) {
+      // A file of no lines can be warned about, and so can the end of one that is cut.
+      const line = Math.max(1, Math.min(warning.line, lines.length));
+      this._warnings.set(line, [...(this._warnings.get(line) ?? []), warning]);
+    }
+    this._rows?.close();
+    this._rows = new Rows(
+      this._box,
+      lines.length,
+      (index) => Math.min(lines[index].length, MOST_SHOWN) + 20,
+      (index) => this._draw(index),
+    );
+    if (lines.length === 0) this._box.replaceChildren(el("p", { class: "empty" }, "The file is empty: it restricts nobody."));
+    this._facts.textContent = `${count(lines.length, "line")}, ${count(octets, "byte")}`;
+    this._list(warnings);
+  }
+
+  /** Light up what the verdict of `row` rests on, and bring it into view. */
+  light(row) {
+    this._marks = new Map();
+    for (const rule of row.explanation?.rules ?? []) this._mark(rule.line, "matches");
+    for (const span of row.explanation?.schedule ?? []) if (span.rate !== null) this._mark(span.rate.line, "pace");
+    if (row.rule !== null) this._marks.set(row.rule.line, "decides");
+    this._verdict = row.verdict;
+    this._group = row.group === null ? null : [row.group.line, lastOf(this._lines, row.group.line, row.dialect)];
+    this._rows.redraw();
+    const line = row.rule?.line ?? row.group?.line;
+    if (line !== undefined) this._rows.reveal(line - 1);
+  }
+
+  /** Bring a line into view. */
+  reveal(line) {
+    this._rows?.reveal(line - 1);
+  }
+
+  _mark(line, mark) {
+    if (!this._marks.has(line)) this._marks.set(line, mark);
+  }
+
+  _draw(index) {
+    const line = index + 1;
+    const mark = this._marks.get(line);
+    const inGroup = this._group !== null && line >= this._group[0] && line <= this._group[1];
+    const warnings = this._warnings.get(line) ?? [];
+    const classes = ["line", inGroup && "in-group", mark && `is-${mark}`, mark === "decides" && this._verdict, warnings.length > 0 && "odd"];
+    const tag = mark ?? (inGroup && line === this._group[0] ? "group" : null);
+    return el(
+      "div",
+      { class: classes.filter(Boolean).join(" "), "data-line": line },
+      el("span", { class: "number" }, String(line)),
+      el("code", { class: "text", dir: "ltr" }, coloured(this._lines[index])),
+      tag && el("span", { class: "tag" }, tag),
+      warnings.map(({ message, code }) => el("p", { class: "warning", "data-code": code }, quoted(message))),
+    );
+  }
+
+  _list(warnings) {
+    this._warned.hidden = warnings.length === 0;
+    this._warned.querySelector("summary").textContent = count(warnings.length, "warning");
+    const items = warnings.slice(0, 500).map(({ line, message }) => {
+      const button = el("button", { type: "button", class: "to-line", "data-line": line }, `line ${line}`);
+      return el("li", {}, button, " ", quoted(message));
+    });
+    this._warned.querySelector("ul").replaceChildren(...items);
+  }
+}
+
+/** A line with its key and its comment told apart. */
+export function coloured(line) {
+  const hash = line.indexOf("#");
+  const end = Math.min(hash < 0 ? line.length : hash, MOST_SHOWN);
+  const colon = line.indexOf(":");
+  const key = colon > 0 && colon <= 40 && colon < end ? colon + 1 : 0;
+  return [
+    key > 0 && el("span", { class: "key" }, shown(line.slice(0, key))),
+    shown(end < MOST_SHOWN ? line.slice(key, end) : line.slice(key)),
+    end < MOST_SHOWN && end < line.length && el("span", { class: "comment" }, shown(line.slice(end))),
+  ].filter(Boolean);
+}
+
+/**
+ * The last line of the group that begins at line `first`: the one before the next group's. Only for the mark beside the
+ * lines; which rules count is for the service to say.
+ */
+function lastOf(lines, first, dialect) {
+  const early = dialect === "seznam" || dialect === "v2";
+  let [last, closed] = [first, false];
+  for (let at = first - 1; at < lines.length; at += 1) {
+    const line = lines[at];
+    if (line.trim() === "") {
+      if (dialect === "draft1996") break;
+      continue;
+    }
+    if (AGENT.test(line)) {
+      if (closed) break;
+      last = at + 1;
+    } else if (RULE.test(line) || MEMBER.test(line)) {
+      closed = closed || RULE.test(line) || early;
+      last = at + 1;
+    }
+  }
+  return last;
+}

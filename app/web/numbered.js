@@ -1,0 +1,77 @@
+// A field of several lines with their numbers beside it, where a line that cannot be read is marked and told about.
+
+import { el, quoted } from "./text.js";
+
+const MOST_NUMBERED = 2000;
+
+export class Numbered {
+  constructor(field, said) {
+    this._field = field;
+    this._said = said;
+    this._gutter = field.parentElement.querySelector(".gutter");
+    this._troubles = new Map();
+    field.addEventListener("input", () => this.clear());
+    field.addEventListener("scroll", () => {
+      this._gutter.scrollTop = field.scrollTop;
+    });
+    said.addEventListener("click", (event) => {
+      const button = event.target.closest("button[data-line]");
+      if (button !== null) this._select(Number(button.dataset.line));
+    });
+    this.clear();
+  }
+
+  get value() {
+    return this._field.value;
+  }
+
+  set value(text) {
+    this._field.value = text;
+    this.clear();
+  }
+
+  /** What is asked: {line, text} of each line that is not blank. */
+  get asked() {
+    const lines = this._field.value.split("\n").map((text, index) => ({ line: index + 1, text: text.trim() }));
+    return lines.filter(({ text }) => text !== "");
+  }
+
+  /** Forget what was said about the lines. */
+  clear() {
+    this.tell([]);
+  }
+
+  /** Say what is wrong, each {line, detail} at its line; line null is the whole field. */
+  tell(troubles) {
+    this._troubles = new Map(troubles.map(({ line, detail }) => [line, detail]));
+    this._said.replaceChildren(
+      ...troubles.map(({ line, detail }) =>
+        el("p", { class: "wrong" }, line && el("button", { type: "button", class: "to-line", "data-line": line }, `line ${line}`), line && " ", quoted(detail, 400)),
+      ),
+    );
+    if (troubles.length > 0) this._field.setAttribute("aria-invalid", "true");
+    else this._field.removeAttribute("aria-invalid");
+    this._number();
+  }
+
+  _number() {
+    const lines = Math.min(this._field.value.split("\n").length, MOST_NUMBERED);
+    const drawn = `${lines} ${[...this._troubles.keys()]}`;
+    if (drawn === this._drawn) return;
+    this._drawn = drawn;
+    const numbers = Array.from({ length: lines }, (_, index) => {
+      const wrong = this._troubles.has(index + 1);
+      return wrong ? el("span", { class: "wrong" }, `✕ ${index + 1}\n`) : `${index + 1}\n`;
+    });
+    this._gutter.replaceChildren(...numbers);
+    this._gutter.normalize();
+    this._gutter.scrollTop = this._field.scrollTop;
+  }
+
+  _select(line) {
+    const lines = this._field.value.split("\n");
+    const from = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
+    this._field.focus();
+    this._field.setSelectionRange(from, from + (lines[line - 1] ?? "").length);
+  }
+}

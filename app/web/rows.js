@@ -1,0 +1,90 @@
+// A long list in a box that scrolls. Only the rows near to what is seen exist: a robots.txt may have half a million
+// lines, and no browser stays quick with as many elements.
+
+const ROWS = 100;
+const WEIGHT = 8000;
+const ROW_HEIGHT = 22;
+
+export class Rows {
+  /**
+   * Put `length` rows into `box`: `draw(index)` gives a row's element, `weigh(index)` its number of characters, by which
+   * rows are drawn in portions that cost about the same.
+   */
+  constructor(box, length, weigh, draw) {
+    this._box = box;
+    this._draw = draw;
+    this._portions = portions(length, weigh);
+    this._drawn = new Set();
+    for (const portion of this._portions) {
+      portion.element.style.height = `${portion.height}px`;
+      portion.element.portion = portion;
+    }
+    box.replaceChildren(...this._portions.map((portion) => portion.element));
+    box.scrollTop = 0;
+    this._observer = new IntersectionObserver((entries) => this._see(entries), { root: box, rootMargin: "1200px 0px" });
+    for (const portion of this._portions) this._observer.observe(portion.element);
+    if (this._portions.length > 0) this._fill(this._portions[0]);
+  }
+
+  /** Let go of the box. */
+  close() {
+    this._observer.disconnect();
+  }
+
+  /** Draw again what is drawn: something about the rows has changed. */
+  redraw() {
+    for (const portion of this._drawn) this._fill(portion);
+  }
+
+  /** Scroll the box, and nothing around it, so that the row is well inside. */
+  reveal(index) {
+    const portion = this._portions.find((it) => index < it.to);
+    if (portion === undefined) return;
+    this._fill(portion);
+    const row = portion.element.children[index - portion.from];
+    const box = this._box.getBoundingClientRect();
+    const at = row.getBoundingClientRect();
+    if (at.top < box.top + 24 || at.bottom > box.bottom - 24) {
+      this._box.scrollTop += at.top - box.top - this._box.clientHeight / 3;
+    }
+  }
+
+  _see(entries) {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting && !this._drawn.has(target.portion)) this._fill(target.portion);
+      else if (!isIntersecting && this._drawn.has(target.portion)) this._empty(target.portion);
+    }
+  }
+
+  _fill(portion) {
+    const rows = [];
+    for (let index = portion.from; index < portion.to; index += 1) rows.push(this._draw(index));
+    portion.element.replaceChildren(...rows);
+    portion.element.style.height = "auto";
+    this._drawn.add(portion);
+  }
+
+  _empty(portion) {
+    // A file that fits into a few portions stays whole, so that the browser's own search finds everything in it.
+    if (this._portions.length <= 20) return;
+    portion.element.style.height = `${portion.element.offsetHeight}px`;
+    portion.element.replaceChildren();
+    this._drawn.delete(portion);
+  }
+}
+
+function portions(length, weigh) {
+  const found = [];
+  let from = 0;
+  let weight = 0;
+  for (let index = 0; index < length; index += 1) {
+    weight += weigh(index);
+    if (index + 1 - from === ROWS || weight > WEIGHT || index + 1 === length) {
+      const height = (index + 1 - from) * ROW_HEIGHT;
+      found.push({ from, to: index + 1, height, element: document.createElement("div") });
+      from = index + 1;
+      weight = 0;
+    }
+  }
+  return found;
+}

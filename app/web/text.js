@@ -1,0 +1,68 @@
+// Text that somebody else wrote, made fit to look at.
+//
+// It only ever becomes text nodes: no string of a robots.txt, of a URL or of an answer is read as markup anywhere on
+// this page. What would not show, or would change the order in which other characters show (controls, bidirectional
+// overrides, zero-width characters, half surrogate pairs), is drawn as its code point instead.
+
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+const UNSEEN_RUNS = /(?!\t)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu;
+
+export const MOST_SHOWN = 1000;
+
+/** An element; strings among its children become text nodes, and what is null or false is left out. */
+export function el(name, attributes, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(key, value === true ? "" : value);
+    }
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** The text as nodes; unseen characters are drawn as U+XXXX, and past `most` characters only their number is. */
+export function shown(text, most = MOST_SHOWN) {
+  const fragment = document.createDocumentFragment();
+  const head = text.length > most ? text.slice(0, most) : text;
+  let from = 0;
+  for (const run of head.matchAll(UNSEEN_RUNS)) {
+    fragment.append(head.slice(from, run.index), el("span", { class: "unseen" }, codePoints(run[0])));
+    from = run.index + run[0].length;
+  }
+  fragment.append(head.slice(from));
+  if (text.length > most) {
+    fragment.append(el("span", { class: "unseen" }, `… ${count(text.length - most, "more character")}`));
+  }
+  return fragment;
+}
+
+/** Somebody else's text inside a line of our own: its direction is its own affair. */
+export function quoted(text, most) {
+  return el("bdi", {}, shown(text, most));
+}
+
+/** The same for attributes, which hold no elements. */
+export function plain(text) {
+  return text.slice(0, MOST_SHOWN).replace(UNSEEN_RUNS, codePoints);
+}
+
+function codePoints(run) {
+  const points = [...run].slice(0, 40).map((character) => {
+    const hex = character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    return UNSEEN.test(character) ? `U+${hex}` : character;
+  });
+  return points.join(" ") + (run.length > 80 ? " …" : "");
+}
+
+/** The lines as the service counts them: CRLF is one end of a line, and what follows the last end is no line. */
+export function linesOf(text) {
+  const lines = text.split(/\r\n|\r|\n/);
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+/** "1 line", "2 lines", "12,345 lines". */
+export function count(number, noun) {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,64 @@
+"""`explain=true` on the routes that decide."""
+
+import pytest
+
+from tests.api.service import running
+from tests.origins import serve, text
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+RULES = "User-agent: *\nDisallow: /a\nAllow: /a/b%7E\nDisallow: /*/\nRequest-rate: 1/5s 1800-1900\n"
+
+
+async def test_an_explained_decision_tells_what_was_weighed(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        assert "explanation" not in await service.allowed(f"{origin.url}/a/b~")
+        told = (await service.allowed(f"{origin.url}/a/b~", explain="true"))["explanation"]
+    assert (told["path"], told["tokens"]) == ("/a/b~", ["examplebot"])
+    assert told["group"] == "no group names examplebot, so the one for * applies (line 1)"
+    assert told["matched"] == 3
+    assert told["rules"] == [
+        {"directive": "allow", "pattern": "/a/b%7E", "line": 3, "length": 5},
+        {"directive": "disallow", "pattern": "/*/", "line": 4, "length": 3},
+        {"directive": "disallow", "pattern": "/a", "line": 2, "length": 2},
+    ]
+    day = [(span["start"], span["end"], span["rate"] and span["rate"]["interval"]) for span in told["schedule"]]
+    assert day == [("00:00", "18:00", None), ("18:00", "19:00", 5.0), ("19:00", "24:00", None)]
+
+
+async def test_where_there_is_no_file_there_is_nothing_to_explain(store_url: str) -> None:
+    async with serve(text(404)) as origin, running(store_url) as service:
+        assert (await service.allowed(f"{origin.url}/", explain="true"))["explanation"] is None
+
+
+async def test_an_explained_trial_shows_the_first_of_many_rules_and_counts_them(store_url: str) -> None:
+    robots = "User-agent: *\n" + "".join(f"Disallow: /{'a' * number}\n" for number in range(300))
+    body = {"robots": robots, "urls": ["http://h/" + "a" * 300], "agents": ["a"], "explain": True}
+    async with running(store_url) as service:
+        [row] = (await service.client.post("/v1/test", json=body)).json()["rows"]
+    assert (row["explanation"]["matched"], len(row["explanation"]["rules"])) == (300, 100)
+    assert row["explanation"]["rules"][0]["line"] == row["rule"]["line"] == 301
+
+
+async def test_extensions_are_reported(store_url: str) -> None:
+    robots = "Host: h.example\nUser-agent: *\nNoindex: /x\nClean-param: ref /y\nDisallow: /z\n"
+    body = {"robots": robots, "urls": ["http://h/x"], "agents": ["a"]}
+    async with running(store_url) as service:
+        answer = (await service.client.post("/v1/test", json=body)).json()
+    assert answer["extensions"] == [
+        {"key": "host", "value": "h.example", "line": 1},
+        {"key": "noindex", "value": "/x", "line": 3},
+        {"key": "clean-param", "value": "ref /y", "line": 4},
+    ]
+    assert answer["rows"][0]["allowed"] is True
+
+
+async def test_usage_is_reported_beside_the_verdict(store_url: str) -> None:
+    robots = "User-agent: *\nContent-Usage: train-ai=n\nContent-Signal: search=yes\nDisallow: /z\n"
+    body = {"robots": robots, "urls": ["http://h/x", "http://h/z"], "agents": ["a"]}
+    async with running(store_url) as service:
+        rows = (await service.client.post("/v1/test", json=body)).json()["rows"]
+    assert [row["usage"] for row in rows] == [
+        {"content_usage": {"train-ai": "n"}, "content_signal": {"search": "yes"}},
+        {"content_usage": {}, "content_signal": {"search": "yes"}},
+    ]

@@ -1,0 +1,158 @@
+"""The service tells how it is: ready or not and why, and what it has counted."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.cache.embedded import serve as serve_valkey
+from app.cache.engines import Client, connect
+from app.main import create
+from app.settings import Settings
+from tests.api.service import Service, running
+from tests.faults.until import until
+from tests.origins import serve, text
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def samples(exposition: str) -> Samples:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(exposition)
+        for sample in family.samples
+    }
+
+
+async def counted(service: Service, name: str, **labels: str) -> float:
+    response = await service.client.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    return samples(response.text).get((name, frozenset(labels.items())), 0.0)
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+async def process_of(client: Client) -> int:
+    return int((await client.info("server"))["process_id"])
+
+
+async def test_decisions_are_counted_by_what_they_are(store_url: str, store_client: Client) -> None:
+    async with serve(text(200, "User-agent: *\nDisallow: /a\n")) as origin, running(store_url) as service:
+        for path in ("/a", "/b", "/a"):
+            await service.allowed(origin.url + path)
+        disallowed = {"verdict": "disallow", "reason": "rule", "dialect": "rfc9309"}
+        assert await counted(service, "robots_decisions_total", **disallowed, source="fetched") == 1
+        assert await counted(service, "robots_decisions_total", **disallowed, source="memory") == 1
+        assert await counted(service, "robots_decision_seconds_count", source="memory") == 2
+        assert await counted(service, "robots_requests_total", route="/v1/allowed", method="GET", status="2xx") == 3
+
+
+async def test_fetches_are_counted_by_what_they_found(store_url: str, store_client: Client) -> None:
+    async with serve(text(200)) as found, serve(text(503)) as broken, running(store_url) as service:
+        for origin in (found, broken):
+            await service.allowed(f"{origin.url}/")
+        successful = {"outcome": "successful", "cause": "", "status": "2xx"}
+        unreachable = {"outcome": "unreachable", "cause": "server_error", "status": "5xx"}
+        assert await counted(service, "robots_fetches_total", **successful) == 1
+        assert await counted(service, "robots_fetches_total", **unreachable) == 1
+        assert await counted(service, "robots_fetch_seconds_count", outcome="unreachable") == 1
+
+
+async def test_what_is_held_in_memory_is_told(store_url: str, store_client: Client) -> None:
+    async with serve(text(200, "User-agent: *\nDisallow: /a\n")) as origin, running(store_url) as service:
+        assert await counted(service, "robots_memory_entries", cache="files") == 0
+        await service.allowed(f"{origin.url}/")
+        for cache in ("files", "snapshots"):
+            assert await counted(service, "robots_memory_entries", cache=cache) == 1
+            assert await counted(service, "robots_memory_bytes", cache=cache) > 1000
+
+
+async def test_no_label_holds_what_a_caller_or_an_origin_chose(store_url: str, store_client: Client) -> None:
+    async with serve(text(200)) as origin, running(store_url) as service:
+        await service.allowed(f"{origin.url}/secret-page", agent="SecretBot")
+        await service.client.get("/secret-path")
+        await service.client.request("SECRET", "/healthz")
+        exposition = (await service.client.get("/metrics")).text
+        assert "secret" not in exposition.lower()
+        assert str(origin.port) not in exposition
+        assert await counted(service, "robots_requests_total", route="", method="GET", status="4xx") == 1
+        assert await counted(service, "robots_requests_total", route="/healthz", method="other", status="4xx") == 1
+
+
+async def test_a_store_that_hangs_is_told_of_and_so_is_its_recovery() -> None:
+    with serve_valkey(None) as url:
+        client = connect(url)
+        async with serve(text(200)) as origin, running(url) as service:
+            assert (await service.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
+            assert await counted(service, "robots_store_degraded") == 0
+            with stopped(await process_of(client)):
+                response = await service.client.get("/readyz")
+                assert response.status_code == 200
+                body = response.json()
+                assert (body["status"], body["store"]) == ("ready", "degraded")
+                assert datetime.fromisoformat(body["since"]).timestamp() <= service.now
+                assert body["detail"].startswith("the store did not answer within 0.1 s: ")
+                assert (await service.allowed(f"{origin.url}/"))["verdict"] == "allow"
+                assert await counted(service, "robots_store_degraded") == 1
+                assert await counted(service, "robots_store_failures_total", kind="unanswered") >= 1
+
+            async def store_now() -> object:
+                return (await service.client.get("/readyz")).json()
+
+            await until(store_now, lambda answer: answer == {"status": "ready", "store": "ok"})
+            assert await counted(service, "robots_store_degraded") == 0
+        await client.aclose()
+
+
+async def test_a_store_that_is_full_says_so_itself() -> None:
+    with serve_valkey(None) as url:
+        client = connect(url)
+        async with running(url) as service:
+            await client.config_set("maxmemory", "1")
+            body = (await service.client.get("/readyz")).json()
+            assert body["store"] == "degraded"
+            assert body["detail"].startswith("the store refused: ")
+            assert await counted(service, "robots_store_failures_total", kind="refused") == 1
+            await client.config_set("maxmemory", "0")
+            assert (await service.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
+        await client.aclose()
+
+
+async def test_only_a_service_that_runs_is_ready(tmp_path: Path) -> None:
+    app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+        starting = await client.get("/readyz")
+        async with app.router.lifespan_context(app):
+            assert (await client.get("/readyz")).status_code == 200
+        stopping = await client.get("/readyz")
+        for response, phase in ((starting, "starting"), (stopping, "stopping")):
+            assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+            assert response.json()["detail"] == f"The service is {phase}."
+
+
+async def test_what_is_refused_is_counted(tmp_path: Path) -> None:
+    app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+        async with app.router.lifespan_context(app):
+            pass
+        # A service that has ended begins no more fetches.
+        response = await client.get("/v1/allowed", params={"url": "http://192.0.2.1/", "agent": "a"})
+        assert response.status_code == 503
+        found = samples((await client.get("/metrics")).text)
+        assert found["robots_decisions_refused_total", frozenset()] == 1
+        assert found["robots_fetches_refused_total", frozenset()] == 1

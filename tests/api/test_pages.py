@@ -1,0 +1,68 @@
+"""How the tester page is served; what it does is tested in tests/browser."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app.api.pages import WEB
+from tests.api.service import running
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+
+async def test_the_page_comes_under_a_strict_policy(store_url: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.get("/")
+    assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    policy = dict(part.split(" ", 1) for part in response.headers["Content-Security-Policy"].split("; "))
+    assert policy["default-src"] == policy["form-action"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+    assert policy["require-trusted-types-for"] == "'script'"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Referrer-Policy"] == "no-referrer"
+
+
+PARTS = [f"/web/{path.name}" for path in sorted(WEB.iterdir()) if path.name != "index.html"]
+
+
+@pytest.mark.parametrize("path", ["/", *PARTS])
+async def test_every_file_is_revalidated_and_typed(store_url: str, path: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.get(path)
+        again = await service.client.get(path, headers={"If-None-Match": response.headers["ETag"]})
+        head = await service.client.head(path)
+    assert (response.status_code, again.status_code, head.status_code) == (200, 304, 200)
+    assert response.headers["Cache-Control"] == again.headers["Cache-Control"] == "no-cache"
+    kinds = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+    kind = kinds[path.rpartition(".")[2]] if "." in path else "text/html"
+    assert response.headers["Content-Type"].partition(";")[0] == kind
+    assert again.content == head.content == b""
+
+
+@pytest.mark.parametrize("path", ["/web/", "/web/index.html", "/web/x.js", "/web/..%2fmain.py", "/web/%00", "/web/a/b"])
+async def test_nothing_else_is_served(store_url: str, path: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.get(path)
+    assert (response.status_code, response.headers["Content-Type"]) == (404, "application/problem+json")
+
+
+async def test_the_page_is_not_written_to(store_url: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.post("/")
+    assert response.status_code == 405
+    assert set(response.headers["Allow"].split(", ")) == {"GET", "HEAD"}
+
+
+def test_the_page_names_nothing_outside_itself_and_holds_nothing_inline() -> None:
+    page = (WEB / "index.html").read_text()
+    named = re.findall(r'(?:src|href)="([^"#][^"]*)"', page)
+    assert named == ["web/icon.svg", "web/style.css", "web/main.js", "docs"]
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)", page)
+
+
+@pytest.mark.parametrize("path", sorted(WEB.glob("*.js")), ids=lambda path: path.name)
+def test_no_script_turns_text_into_markup(path: Path) -> None:
+    script = path.read_text()
+    markup = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function"
+    assert not re.search(markup, script)

@@ -1,0 +1,143 @@
+"""Files and paths made to be slow: each aims at one step of reading, compiling or deciding, as far as its limits go."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+from string import ascii_lowercase
+
+from app.origin import URL_LIMIT
+from app.robots.access import BODY_LIMIT
+from app.robots.syntax import LINE_LIMIT
+
+RULES = 15_000
+SHORT, MIDDLE, LONG = 80, 2000, URL_LIMIT - len("http://a.example")
+"""Lengths of a path; LONG is the longest that a URL can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adversary:
+    """A file and a path to ask it about, and what is meant to be slow about them."""
+
+    name: str
+    dialect: str
+    body: bytes
+    path: str
+
+
+def _group(patterns: Iterable[str], *above: str) -> bytes:
+    """One group with these patterns, or as many of them as a file can hold."""
+    lines, size = ["User-agent: *", *above], 100
+    for pattern in patterns:
+        size += len(pattern.encode()) + len("Allow:\n")
+        if size > BODY_LIMIT:
+            break
+        lines.append(f"Allow:{pattern}")
+    return "\n".join([*lines, ""]).encode()
+
+
+def _lines(longest: Iterable[str]) -> Iterator[str]:
+    """Each cut to what is read of a line."""
+    return (pattern[: LINE_LIMIT - len("Allow:")] for pattern in longest)
+
+
+def _words(length: int, letters: str = ascii_lowercase) -> list[str]:
+    """All words of that length, shuffled, so that neighbours have little in common."""
+    words = ["".join(word) for word in product(letters, repeat=length)]
+    Random(length).shuffle(words)
+    return words
+
+
+_WORDS = _words(4)[:RULES]
+_FIRST_HALF, _SECOND_HALF = "".join(_words(4, "abcdefghijklm")), "".join(_words(4, "nopqrstuvwxyz"))
+
+
+def _stars() -> Iterator[Adversary]:
+    many = "*a" * LINE_LIMIT
+    yield Adversary("one rule of 8,000 stars", "rfc9309", _group(_lines([f"/{many}"])), "/" + "a" * (LONG - 1))
+    random = Random(1)
+    lines = _lines("/b" + "".join(f"*{random.choice('ab')}" for _ in range(LINE_LIMIT)) for _ in range(40))
+    yield Adversary("30 rules of 8,000 stars", "rfc9309", _group(lines), "/b" + "ab" * (LONG // 2 - 2))
+    for length in (SHORT, MIDDLE, LONG):
+        path = "/shared/head/" + "".join(word[:3] for word in _WORDS)
+        shared = _group(f"/shared/head/*{word}*!" for word in _WORDS)
+        yield Adversary(f"15,000 with a shared head, path {length}", "rfc9309", shared, path[:length])
+
+
+def _wrong_order() -> Iterator[Adversary]:
+    """Every text stands in the path, in an order that no pattern has."""
+    for texts, length in product((2, 3), (SHORT, 400, MIDDLE, LONG)):
+        first, second = _FIRST_HALF[: length // 2], _SECOND_HALF[: length // 2 - 1]
+        random = Random(length)
+
+        def text(part: str, random: Random = random) -> str:
+            at = random.randrange(len(part) - 8)
+            return part[at : at + random.randrange(3, 8)]
+
+        order = {2: (second, first), 3: (first, second, first)}[texts]
+        patterns = ("/*" + "*".join(map(text, order)) for _ in range(RULES))
+        name = f"15,000 of {texts} texts in the wrong order, path {length}"
+        yield Adversary(name, "rfc9309", _group(patterns), f"/{first}{second}")
+
+
+def _texts() -> Iterator[Adversary]:
+    runs = ((before, behind) for before in range(41, 96) for behind in range(1, 99 - before))
+    near = _group(f"/*{'a' * before}b{'a' * behind}" for before, behind in runs)
+    path = "/" + ("a" * 40 + "b") * (LONG // 41)
+    yield Adversary(f"texts that nearly match everywhere, path {len(path)}", "rfc9309", near, path)
+    nested = ["/" + "a" * length for length in range(1, 1100)]
+    yield Adversary("nested prefixes", "rfc9309", _group(nested), "/" + "a" * MIDDLE)
+    yield Adversary("nested heads", "rfc9309", _group(f"{head}*b" for head in nested), "/" + "a" * MIDDLE)
+    yield Adversary("nested ends", "google", _group(f"/*b{head[1:]}$" for head in nested), "/" + "a" * MIDDLE)
+    delimiters = "/?" + ":" * (LONG - 2)
+    yield Adversary("delimiters in a query", "rfc9309", _group(f"/*?*{word}:" for word in _WORDS), delimiters)
+    octets = "/" + "éa" * (LONG // 3 - 1)
+    for dialect in ("rfc9309", "google", "draft1996"):
+        yield Adversary(f"{dialect}: octets to encode", dialect, _group(f"/é*{word}" for word in _WORDS), octets)
+
+
+def _globs() -> Iterator[Adversary]:
+    for length in (SHORT, LONG):
+        text = ("/" + "".join(_WORDS))[:length]
+        shapes = (
+            ("15,000 with marks", (f"/*?{word}*[0-9]" for word in _WORDS), text),
+            ("15,000 that differ in sets", (f"/*[{word}][!{word}]*[{word}][0-9]" for word in _WORDS), text),
+            (
+                "30 lines of sets",
+                ("/*" + "[ab]" * (4000 + line) + "[cd]" for line in range(30)),
+                "/" + "ab" * (length // 2),
+            ),
+            (
+                "30 lines of ?a",
+                (f"/*[a-{last}]" + "?a" * 8000 + "[cd]" for last in ascii_lowercase),
+                "/" + "a" * length,
+            ),
+        )
+        for name, patterns, path in shapes:
+            body = _group(patterns, "Robot-version: 2.0")
+            yield Adversary(f"v2: {name}, path {length}", "v2", body, path[:length])
+
+
+def _files() -> Iterator[Adversary]:
+    """Those that are slow to read; what is asked matters little."""
+    groups = b"".join(b"User-agent:%b\nAllow:/\n\n" % word.encode() for word in _WORDS)
+    agents = b"".join(b"User-agent:%b\n" % word.encode() for word in _WORDS) + b"Disallow:/\n"
+    for dialect in ("rfc9309", "google", "seznam", "draft1996"):
+        yield Adversary(f"{dialect}: 15,000 groups", dialect, groups, "/x")
+        yield Adversary(f"{dialect}: 15,000 agents", dialect, agents, "/x")
+    yield Adversary("groups of one agent", "rfc9309", b"User-agent:*\nAllow:/\n" * 25_000, "/x")
+    yield Adversary("lines of one character", "rfc9309", b"a\n" * (BODY_LIMIT // 2), "/x")
+    yield Adversary("empty lines", "draft1996", b"\n" * BODY_LIMIT, "/x")
+    yield Adversary("unknown keys", "rfc9309", b"".join(b"%x:\n" % line for line in range(72_000)), "/x")
+    yield Adversary("lines without a colon", "rfc9309", b"allow /\n" * (BODY_LIMIT // 8), "/x")
+    yield Adversary("one line", "rfc9309", b"Allow:/" + b"a" * BODY_LIMIT, "/x")
+    yield Adversary("octets 0 to 255", "rfc9309", bytes(range(256)) * (BODY_LIMIT // 256), "/x")
+
+
+def adversaries() -> Iterator[Adversary]:
+    """All of them, one at a time: together they are large."""
+    yield from _stars()
+    yield from _wrong_order()
+    yield from _texts()
+    yield from _globs()
+    yield from _files()

@@ -1,0 +1,426 @@
+"""What a fleet of a given size costs and knows: `make capacity`, explained in deploy/CAPACITY.md.
+
+Bytes are measured in the embedded Valkey, with the real files of protego's sdist. Fetches and ages come out of
+`simulation`, played at a few paces and added up over all origins of a fleet.
+"""
+
+import asyncio
+import math
+import platform
+import statistics
+import sys
+import tarfile
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice, pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from app.cache.codec import encode
+from app.cache.embedded import serve
+from app.cache.engines import connect
+from app.cache.freshness import DAY, HOUR, KEEP, Snapshot
+from app.cache.recheck import MODELS, RFC9309, SEZNAM
+from app.cache.store import RedisStore
+from app.cache.visit_store import RedisVisits
+from app.cache.visits import Tally
+from app.origin import Origin
+from app.robots.access import BODY_LIMIT, Lifetime, Successful, Unavailable, Validators
+from tests.bench.simulation import AGES, WITHOUT_FILE, Account, Course, play
+
+NOW = 1_790_000_000.0
+
+# The assumptions: what no program of ours could measure.
+
+ZIPF = 1.0
+"""The exponent of the origins' paces by rank."""
+
+MEAN_PACE = 1.0
+"""Visits of an origin a day, over all origins."""
+
+HIGHEST_PACE = 8640.0
+"""Nobody visits an origin more often than once in 10 seconds."""
+
+SAID: Mapping[str, tuple[Lifetime, float]] = {
+    "nothing": (Lifetime(), 0.8),
+    "an hour": (Lifetime(cache_control="max-age=3600"), 0.1),
+    "no-cache": (Lifetime(cache_control="no-cache"), 0.1),
+}
+"""What the response says of its lifetime, and the share of origins that say it."""
+
+SIZES = (10**6, 10**8, 10**9)
+
+PACES = tuple(10 ** (step / 2) for step in range(-4, 9))
+"""Where the simulation is played, from 0.01 to 10,000 visits a day; between them, straight in the logarithm."""
+
+EVENTS = 20_000
+"""About how many visits are played at each pace; of at least 8 origins, and of at most 4,000."""
+
+MANY = 100.0
+"""Visits a day from which on an origin is watched for 6 weeks instead of 26, since it does the same all the time."""
+
+
+# Bytes.
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """What one origin takes in the server's memory: with a file, without one, and its visits beside either.
+
+    `resident`: the memory that the system has given the server, for each byte that it uses of it.
+    """
+
+    file: float
+    missing: float
+    visits: float
+    resident: float = 1.0
+
+
+def real_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Hosts and their files, from the test data of protego's sdist; SystemExit where that is missing."""
+    sdist = next(folder.glob("protego-*.tar.gz"), None)
+    if sdist is None:
+        raise SystemExit(f"there is no sdist of protego in {folder}: `make capacity` gets it from the package index")
+    with tarfile.open(sdist) as archive:
+        for member in archive:
+            found = archive.extractfile(member) if "/tests/test_data/" in member.name and member.isfile() else None
+            if found is not None:
+                yield member.name.rpartition("/")[2], found.read(BODY_LIMIT)
+
+
+Put = Callable[[RedisStore, RedisVisits, int], Any]
+
+
+def measure(files: Sequence[tuple[str, bytes]]) -> Bytes:
+    """The server's own count of what it takes, keys and tables included, divided by the origins."""
+    # The server's tables double as they grow: this many origins leave them about as full as they are on average.
+    times = math.ceil(48_000 / len(files))
+    origins = [
+        Origin("https", f"{'www.' * (time > 0)}{host}", 443 + time) for time in range(times) for host, _ in files
+    ]
+    bodies = [body for _ in range(times) for _, body in files]
+    validators = Validators('"5f3c2a1b-1a2b"', "Tue, 10 Nov 2026 10:00:00 GMT")
+
+    def with_file(store: RedisStore, _: RedisVisits, at: int) -> Any:
+        access = Successful(200, bodies[at], content_type="text/plain; charset=utf-8")
+        return store.put(origins[at], Snapshot(access, NOW, None, validators), KEEP)
+
+    def without_file(store: RedisStore, _: RedisVisits, at: int) -> Any:
+        return store.put(origins[at], Snapshot(Unavailable(404), NOW), KEEP)
+
+    def visited(_: RedisStore, visits: RedisVisits, at: int) -> Any:
+        return visits.add({origins[at]: Tally(123.456789, NOW, NOW - 60 * DAY)})
+
+    (file, resident), (missing, _), (counted, _) = (
+        asyncio.run(_taken(put, len(origins))) for put in (with_file, without_file, visited)
+    )
+    return Bytes(file, missing, counted, resident / file)
+
+
+async def _taken(put: Put, number: int) -> tuple[float, float]:
+    # A server for each: what one gives back when it is emptied, it gives back when it likes.
+    with serve(None) as url:
+        client = connect(url)
+        store = RedisStore(client, monotonic=time.monotonic, timeout=5.0)
+        visits = RedisVisits(client, clock=lambda: NOW, monotonic=time.monotonic, timeout=5.0)
+        await store.ping()
+        before = await client.info("memory")
+        for start in range(0, number, 32):
+            await asyncio.gather(*(put(store, visits, at) for at in range(start, min(start + 32, number))))
+        after = await client.info("memory")
+        await store.aclose()
+        await client.aclose()
+    used, resident = (int(after[name]) - int(before[name]) for name in ("used_memory", "used_memory_rss"))
+    return used / number, resident / number
+
+
+def tell_files(files: Sequence[tuple[str, bytes]]) -> None:
+    plain = [len(body) for _, body in files]
+    packed = [len(encode(Snapshot(Successful(200, body), NOW))) for _, body in files]
+    print(f"\n{len(files)} real files, {sum(plain):,} bytes, cut at {BODY_LIMIT:,}; encoded {sum(packed):,} bytes\n")
+    table(
+        ["bytes", "mean", "median", "90 %", "99 %", "largest"],
+        [[name, statistics.mean(sizes), *quantiles(sizes)] for name, sizes in (("file", plain), ("encoded", packed))],
+    )
+
+
+def quantiles(sizes: Sequence[int]) -> list[float]:
+    ordered = sorted(sizes)
+    return [ordered[min(int(len(ordered) * share), len(ordered) - 1)] for share in (0.5, 0.9, 0.99, 1)]
+
+
+# One origin.
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """What origins of one pace do and know, for each of them and day; `ages` are shares of the decisions."""
+
+    fetches: float
+    age: float
+    ages: tuple[float, ...]
+    deferred: float
+    kept: float
+    counted: float
+
+
+def watch(model: str, said: Lifetime) -> list[Origins]:
+    """What the simulation shows at each of PACES."""
+    found = []
+    for pace in PACES:
+        account = Account()
+        course = Course(pace, MODELS[model], said)
+        if pace >= MANY:
+            course = replace(course, warm_up=14 * DAY, watched=42 * DAY)
+        for seed in range(min(max(int(EVENTS / (pace * course.watched / DAY)), 8), 4000)):
+            play(course, account, Random(f"{pace} {seed}"))
+        known = account.decisions - account.deferred
+        found.append(
+            Origins(
+                account.fetches / account.days,
+                account.age_sum / known,
+                tuple(number / known for number in account.ages),
+                account.deferred / account.decisions,
+                account.kept_days / account.days,
+                account.counted_days / account.days,
+            )
+        )
+    return found
+
+
+def mixed(parts: Sequence[tuple[Sequence[Origins], float]]) -> list[Origins]:
+    """Origins that are so many shares of each kind."""
+    return [blend([(row[at], share) for row, share in parts]) for at in range(len(PACES))]
+
+
+def blend(parts: Sequence[tuple[Origins, float]]) -> Origins:
+    def mean(value: Callable[[Origins], float]) -> float:
+        return sum(value(one) * share for one, share in parts)
+
+    return Origins(
+        mean(lambda one: one.fetches),
+        mean(lambda one: one.age),
+        tuple(sum(one.ages[at] * share for one, share in parts) for at in range(len(AGES) + 1)),
+        mean(lambda one: one.deferred),
+        mean(lambda one: one.kept),
+        mean(lambda one: one.counted),
+    )
+
+
+def at_pace(rows: Sequence[Origins], pace: float) -> Origins:
+    """What origins of any pace do: straight between the logarithms of two that were watched."""
+    place = (math.log10(pace) - math.log10(PACES[0])) * 2
+    low = min(max(int(place), 0), len(PACES) - 2)
+    share = min(max(place - low, 0.0), 1.0)
+    return blend([(rows[low], 1 - share), (rows[low + 1], share)])
+
+
+# All origins.
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What all origins come to, a second; ages in seconds, memory in bytes.
+
+    `kept` and `counted`: the shares of origins that have a snapshot, and visits, in the store at any time.
+    """
+
+    fetches: float
+    decisions: float
+    age: float
+    median: float
+    oldest: float
+    deferred: float
+    kept: float
+    counted: float
+    memory: float
+
+
+def zipf(origins: int, exponent: float) -> list[tuple[float, float]]:
+    """Paces and how many origins have them: in classes of ranks, a sixteenth of a decade each and single at the top."""
+    ranks = sorted({math.floor(10 ** (step / 16)) for step in range(int(16 * math.log10(origins)) + 1)} | {origins + 1})
+    classes = [(math.sqrt(low * (high - 1)), high - low) for low, high in pairwise(ranks)]
+
+    def paces(first: float) -> list[tuple[float, float]]:
+        return [(min(first / rank**exponent, HIGHEST_PACE), number) for rank, number in classes]
+
+    low, high = 0.0, 1e30
+    for _ in range(200):  # the pace of the first, so that the mean is MEAN_PACE, in spite of the bound
+        middle = (low + high) / 2 if low else high / 2
+        total = sum(pace * number for pace, number in paces(middle))
+        low, high = (middle, high) if total < MEAN_PACE * origins else (low, middle)
+    return paces(high)
+
+
+def add_up(rows: Sequence[Origins], origins: int, size: Bytes, *, visits: bool, exponent: float = ZIPF) -> Fleet:
+    fetches = decisions = age = deferred = kept = counted = 0.0
+    ages = [0.0] * (len(AGES) + 1)
+    for pace, number in zipf(origins, exponent):
+        one = at_pace(rows, pace)
+        fetches += one.fetches * number
+        decisions += pace * number
+        known = pace * number * (1 - one.deferred)
+        deferred += pace * number - known
+        age += one.age * known
+        for at, share in enumerate(one.ages):
+            ages[at] += share * known
+        kept += one.kept * number
+        counted += one.counted * number * visits
+    known = decisions - deferred
+    return Fleet(
+        fetches / DAY,
+        decisions / DAY,
+        age / known,
+        age_below(ages, 0.5),
+        age_below(ages, 0.95),
+        deferred / decisions,
+        kept / origins,
+        counted / origins,
+        kept * (size.missing * WITHOUT_FILE + size.file * (1 - WITHOUT_FILE)) + counted * size.visits,
+    )
+
+
+def age_below(ages: Sequence[float], share: float) -> float:
+    """The age below which so large a share lies."""
+    sums = [sum(ages[: at + 1]) for at in range(len(ages))]
+    return AGES[min(bisect_right(sums, share * sums[-1]), len(AGES) - 1)]
+
+
+# Telling.
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(cell if isinstance(cell, str) else number(cell) for cell in row) + " |")
+
+
+def number(value: Any) -> str:
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    if seconds < HOUR:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / HOUR:.1f} h" if seconds < 2 * DAY else f"{seconds / DAY:.1f} d"
+
+
+def memory(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB" if size < 1e11 else f"{size / 1e9:,.0f} GB"
+
+
+def tell_fleets(rows: Mapping[str, Sequence[Origins]], size: Bytes) -> None:
+    print()
+    told = []
+    for origins in SIZES:
+        for model in (RFC9309, SEZNAM):
+            fleet = add_up(rows[model], origins, size, visits=model == SEZNAM)
+            told.append(
+                [
+                    f"{origins:,}",
+                    model,
+                    f"{fleet.kept:.1%}",
+                    f"{fleet.counted:.1%}",
+                    memory(fleet.memory),
+                    fleet.decisions,
+                    fleet.fetches,
+                    fleet.decisions / fleet.fetches,
+                    duration(fleet.age),
+                    duration(fleet.median),
+                    duration(fleet.oldest),
+                    f"{fleet.deferred:.2%}",
+                ]
+            )
+    head = ["origins", "model", "kept", "counted", "memory", "decisions/s", "fetches/s", "decisions a fetch"]
+    table([*head, "mean age", "median", "95 %", "deferred"], told)
+
+
+def tell_sensitivity(kinds: Mapping[tuple[str, str], Sequence[Origins]], rows: Mapping[str, Sequence[Origins]]) -> None:
+    size = Bytes(0, 0, 0)
+    print()
+    cases: list[tuple[str, Callable[[str], Fleet]]] = [
+        (f"all say {said}", lambda model, said=said: add_up(kinds[model, said], 10**8, size, visits=False))  # type: ignore[misc]
+        for said in SAID
+    ]
+    cases += [
+        (f"exponent {e}", lambda model, e=e: add_up(rows[model], 10**8, size, visits=False, exponent=e))  # type: ignore[misc]
+        for e in (0.8, 1.2)
+    ]
+    told = []
+    for name, fleet_of in cases:
+        fleets = [fleet_of(model) for model in (RFC9309, SEZNAM)]
+        told.append([name, *(value for it in fleets for value in (number(it.fetches), duration(it.age)))])
+    table(["100,000,000 origins", "rfc9309 fetches/s", "mean age", "seznam fetches/s", "mean age"], told)
+
+
+COLOURS = {RFC9309: "#1b6ca8", SEZNAM: "#c8553d"}
+
+
+def draw(rows: Mapping[str, Sequence[Origins]], size: Bytes, path: Path) -> None:
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    (fetches, ages), (rates, stored) = figure.subplots(2, 2)
+    many = [10 ** (step / 2) for step in range(12, 19)]
+    for model, row in rows.items():
+        style: dict[str, Any] = {"color": COLOURS[model], "label": model, "linewidth": 2}
+        fleets = [add_up(row, round(origins), size, visits=model == SEZNAM) for origins in many]
+        fetches.plot(PACES, [one.fetches for one in row], **style)
+        ages.plot(PACES, [one.age / DAY for one in row], **style)
+        rates.plot(many, [fleet.fetches for fleet in fleets], **style)
+        stored.plot(many, [fleet.memory / 1e9 for fleet in fleets], **style)
+    fetches.plot(PACES[:7], PACES[:7], color="#999999", linestyle=":", label="a fetch per visit")
+    label(fetches, "Fetches of one origin", "visits a day", "fetches a day")
+    label(ages, "Age of what a decision rests on", "visits a day", "mean age, days")
+    ages.set_yscale("linear")
+    label(rates, "Fetches of a fleet", "origins", "fetches a second")
+    label(stored, "Memory of the store", "origins", "gigabytes")
+    for axes in (rates, stored):
+        axes.set_xticks([10**power for power in range(6, 10)], ["1 M", "10 M", "100 M", "1 G"])
+    figure.savefig(path, dpi=110)
+
+
+def label(axes: Axes, title: str, across: str, up: str) -> None:
+    axes.set_title(title, fontsize=12)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.grid(visible=True, color="#dddddd", linewidth=0.6)
+    axes.legend(frameon=False)
+
+
+def main(folder: Path, picture: Path) -> None:
+    """Measure, simulate, print the tables of the page and draw its picture."""
+    print(f"{datetime.now(UTC):%Y-%m-%d}, {platform.python_implementation()} {platform.python_version()}")
+    files = list(islice(real_files(folder), 100_000))
+    tell_files(files)
+    size = measure(files)
+    print()
+    table(
+        ["an origin in the store", "bytes"],
+        [["with a file", size.file], ["with a 404", size.missing], ["visits beside either", size.visits]],
+    )
+    print(f"\nresident for each byte used: {size.resident:.2f}")
+    kinds = {(model, name): watch(model, said) for model in (RFC9309, SEZNAM) for name, (said, _) in SAID.items()}
+    rows = {
+        model: mixed([(kinds[model, name], share) for name, (_, share) in SAID.items()]) for model in (RFC9309, SEZNAM)
+    }
+    tell_fleets(rows, size)
+    tell_sensitivity(kinds, rows)
+    draw(rows, size, picture)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

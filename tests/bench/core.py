@@ -1,0 +1,277 @@
+"""How fast the pure core is, beside its peers, in one run: `make bench-core`.
+
+Everything that is compared is measured in turns (ours, theirs, ours, theirs, ...) with the garbage collector off, and
+told by its median. Time is this thread's own, so that whatever else runs on the machine counts little. Nothing here
+asserts: figures are for people, and for the README.
+"""
+
+import gc
+import importlib
+import platform
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise, product
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeAlias
+from urllib.robotparser import RobotFileParser
+
+from app.robots.agents import read_agent
+from app.robots.dialect import Decision, RobotsTxt, judge_file
+from app.robots.dialects import DIALECTS
+from tests.bench.adversaries import adversaries
+from tests.bench.bodies import body, paths
+
+TOKEN = "ExampleBot"
+AGENT = read_agent(TOKEN)
+HOST = "https://www.example.com"
+DIALECT = DIALECTS["rfc9309"]
+SIZES = (5, 60, 2000, 15_000)
+SECONDS = 1.0
+"""About how long each contestant is measured in a comparison; in at least 3 rounds, at most 200."""
+TURN = 0.005
+
+Work: TypeAlias = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """`parse` makes of a body what `decide` is asked with a path; `holds` is False for those that parse every time."""
+
+    name: str
+    parse: Callable[[bytes], Any]
+    decide: Callable[[Any, str], bool]
+    holds: bool = True
+
+
+def _parse_ours(body: bytes) -> RobotsTxt:
+    robots = RobotsTxt(body)
+    robots.reading(DIALECT)
+    return robots
+
+
+def _decide_ours(robots: RobotsTxt, path: str) -> bool:
+    return judge_file(robots, DIALECT, AGENT, path).decision is Decision.ALLOW
+
+
+OURS = Contestant("ours", _parse_ours, _decide_ours)
+
+
+def _parse_urllib(body: bytes) -> RobotFileParser:
+    parser = RobotFileParser()
+    parser.parse(body.decode("utf-8", "replace").splitlines())
+    return parser
+
+
+def _protego() -> Contestant:
+    protego = importlib.import_module("protego").Protego
+    return Contestant(
+        "protego",
+        lambda body: protego.parse(body.decode("utf-8", "replace")),
+        lambda parsed, path: bool(parsed.can_fetch(HOST + path, TOKEN)),
+    )
+
+
+def _fast_robotstxt() -> Contestant:
+    matcher = importlib.import_module("robotstxt").RobotsMatcher()
+    return Contestant(
+        "fast-robotstxt",
+        lambda body: body.decode("utf-8", "replace"),
+        lambda text, path: bool(matcher.is_allowed(text, TOKEN, HOST + path)),
+        holds=False,
+    )
+
+
+def _jwm_robotstxt() -> Contestant:
+    matcher = importlib.import_module("jwm.robotstxt.googlebot").RobotsMatcher()
+    return Contestant(
+        "jwm-robotstxt",
+        lambda body: body.decode("utf-8", "replace"),
+        lambda text, path: bool(matcher.AllowedByRobots(text, (TOKEN,), HOST + path)),
+        holds=False,
+    )
+
+
+PEERS: Mapping[str, Callable[[], Contestant]] = {
+    "protego": _protego,
+    "urllib": lambda: Contestant("urllib", _parse_urllib, lambda parser, path: parser.can_fetch(TOKEN, HOST + path)),
+    "fast-robotstxt": _fast_robotstxt,
+    "jwm-robotstxt": _jwm_robotstxt,
+}
+
+
+def _installed() -> Iterator[Contestant]:
+    for name, make in PEERS.items():
+        try:
+            yield make()
+        except (ImportError, OSError) as error:
+            print(f"not measured: {name} ({error})")
+
+
+def in_turns(works: Sequence[Work]) -> list[float]:
+    """Seconds that each takes once, the median of rounds in which every one has its turn of at least TURN seconds."""
+    taken: list[list[float]] = [[] for _ in works]
+    times = [_times(work) for work in works]
+    gc.collect()
+    gc.disable()
+    started = time.thread_time()
+    try:
+        for turn in range(200):
+            if turn >= 3 and time.thread_time() - started > SECONDS * len(works):
+                break
+            for work, count, seconds in zip(works, times, taken, strict=True):
+                seconds.append(_time(work, count) / count)
+                gc.collect(0)
+    finally:
+        gc.enable()
+    return [median(seconds) for seconds in taken]
+
+
+def _times(work: Work) -> int:
+    """How often it is done in one turn."""
+    work()  # what is made on first use belongs to other figures
+    return max(1, int(TURN / _time(work, 1)))
+
+
+def _time(work: Work, count: int) -> float:
+    begun = time.thread_time()
+    for _ in range(count):
+        work()
+    return time.thread_time() - begun
+
+
+def _row(title: str, works: Sequence[Work], count: int = 1) -> None:
+    """One line: our time for one of `count`, and how many times as long each other one took."""
+    ours, *others = in_turns(works)
+    print(f"  {title:<30}{ours / count * 1e6:>12.1f} us" + "".join(f"{seconds / ours:>10.1f}x" for seconds in others))
+
+
+def _head(title: str, peers: Sequence[Contestant]) -> None:
+    print(f"\n{title}")
+    print(f"  {'':<30}{'ours':>15}" + "".join(f"{peer.name.removesuffix('-robotstxt')[:10]:>11}" for peer in peers))
+
+
+def _parsing(peers: Sequence[Contestant]) -> None:
+    peers = [peer for peer in peers if peer.holds]
+    _head("Parsing, from the bytes to the groups of every agent", peers)
+    for rules in SIZES:
+        data = body(rules)
+        _row(f"{rules:,} rules, {len(data):,} bytes", [partial(it.parse, data) for it in (OURS, *peers)])
+
+
+def _deciding(peers: Sequence[Contestant]) -> None:
+    for title, queries in (("half of them with a query", True), ("none with a query", False)):
+        _head(f"A decision on a parsed file (the wheels parse every time); 64 paths of 80 characters, {title}", peers)
+        for rules in SIZES:
+            asked = paths(rules, queries=queries)
+            works = [partial(_ask, it, [it.parse(body(rules))], asked) for it in (OURS, *peers)]
+            _row(f"{rules:,} rules", works, len(asked))
+
+
+def _ask(contestant: Contestant, held: Sequence[Any], asked: Sequence[str]) -> None:
+    for file, path in product(held, asked):
+        contestant.decide(file, path)
+
+
+def _parse_and_ask(contestant: Contestant, files: Sequence[bytes], path: str) -> None:
+    for file in files:
+        contestant.decide(contestant.parse(file), path)
+
+
+def _parse_all(contestant: Contestant, files: Sequence[bytes]) -> None:
+    for file in files:
+        contestant.parse(file)
+
+
+def _first_decision(peers: Sequence[Contestant]) -> None:
+    _head("Parsing and one decision, where everything is done that is done lazily", peers)
+    for rules in SIZES:
+        data, path = body(rules), paths(rules, queries=True)[0]
+        _row(f"{rules:,} rules", [partial(_parse_and_ask, it, [data], path) for it in (OURS, *peers)])
+
+
+def _real_files(folder: Path) -> list[bytes]:
+    """Every twelfth of the files in the test data of protego's sdist; none where it is not there."""
+    sdist = next(folder.glob("protego-*.tar.gz"), None)
+    if sdist is None:
+        return []
+    with tarfile.open(sdist) as archive:
+        members = sorted(
+            (it for it in archive if it.isfile() and "/tests/test_data/" in it.name), key=lambda it: it.name
+        )
+        found = [archive.extractfile(member) for member in members[::12]]
+        return [file.read() for file in found if file is not None]
+
+
+def _real(peers: Sequence[Contestant], folder: Path) -> None:
+    files = _real_files(folder)
+    if not files:
+        print(f"\nnot measured: real files (no sdist of protego in {folder})")
+        return
+    asked = paths(60, queries=True)[:8]
+    everybody, holding = (OURS, *peers), (OURS, *(peer for peer in peers if peer.holds))
+    title = f"{len(files)} real files, {sum(map(len, files)):,} bytes; for one of them"
+    _head(title, holding[1:])
+    _row("parsing", [partial(_parse_all, it, files) for it in holding], len(files))
+    _head(title, peers)
+    _row("parsing and one decision", [partial(_parse_and_ask, it, files, asked[0]) for it in everybody], len(files))
+    works = [partial(_ask, it, [it.parse(data) for data in files], asked) for it in everybody]
+    _row("a decision", works, len(files) * len(asked))
+
+
+def _adversarial() -> None:
+    print("\nFiles and paths made to be slow; the decision is the median of 5")
+    print(f"  {'':<58}{'bytes':>8}{'read':>9}{'first':>9}{'decision':>11}")
+    worst = 0.0
+    for it in adversaries():
+        dialect = DIALECTS[it.dialect]
+        times = [time.thread_time()]
+        robots = RobotsTxt(it.body)
+        robots.reading(dialect)
+        times.append(time.thread_time())
+        for _ in range(6):
+            judge_file(robots, dialect, AGENT, it.path)
+            times.append(time.thread_time())
+        read, first, *decisions = (1e3 * (after - before) for before, after in pairwise(times))
+        worst = max(worst, median(decisions))
+        print(f"  {it.name:<58}{len(it.body):>8}{read:>7.0f} ms{first:>6.0f} ms{median(decisions):>8.3f} ms")
+    print(f"  {'the worst decision':<58}{worst:>36.3f} ms")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _versions(peers: Sequence[Contestant]) -> Iterator[str]:
+    for peer in peers:
+        try:
+            yield f"{peer.name} {version(peer.name)}"
+        except PackageNotFoundError:
+            yield peer.name
+
+
+def main(folder: Path) -> None:
+    """Print the whole comparison; `folder` may hold protego's sdist, which has real files in it."""
+    peers = list(_installed())
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    print(f"{datetime.now(UTC):%Y-%m-%d}, {python}, {_processor()}; {', '.join(_versions(peers))}")
+    print("A figure such as 5.0x says that it took five times as long as ours.")
+    _parsing(peers)
+    _deciding(peers)
+    _first_decision(peers)
+    _real(peers, folder)
+    _adversarial()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

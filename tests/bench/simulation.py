@@ -1,0 +1,133 @@
+"""Weeks in the life of an origin's robots.txt, by the very code that decides when to fetch it: no I/O, no clock.
+
+An origin is visited at random instants at a steady mean pace (a Poisson process), breaks down now and then, and answers
+the same whenever it is asked. Instants are seconds from the beginning, paces are per day.
+"""
+
+import math
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from random import Random
+
+from app.cache.freshness import DAY, HOUR, KEEP, Recheck, Snapshot, State, freshness, recall, succeed
+from app.cache.recheck import Model
+from app.cache.visits import EXPIRY, Tally
+from app.robots.access import Access, Cause, Fetched, Lifetime, Successful, Unavailable, Unreachable
+
+OUTAGES_APART, OUTAGE = 30 * DAY, 6 * HOUR
+"""Mean seconds from one outage of an origin to the next, and of an outage."""
+
+WITHOUT_FILE = 0.47
+"""The share of origins that answer 404."""
+
+PACE_LIMIT = 2000.0
+"""Visits a day that are played out one by one; at a higher pace, each stands for several."""
+
+AGES = (1.0, *(60.0 * 10 ** (step / 16) for step in range(76)))
+"""The upper bounds of the classes that ages are counted in: from 1 second, then 1 minute to 33 days."""
+
+_FILE = Successful(200, b"User-agent: *\nDisallow: /private/\n")
+_MISSING = Unavailable(404)
+_DOWN = Unreachable(Cause.CONNECTION)
+
+
+@dataclass(slots=True)
+class Account:
+    """What was seen in so many origin-days; `ages` counts decisions by AGES, and one more class for older."""
+
+    days: float = 0.0
+    fetches: int = 0
+    decisions: float = 0.0
+    deferred: float = 0.0
+    age_sum: float = 0.0
+    ages: list[float] = field(default_factory=lambda: [0.0] * (len(AGES) + 1))
+    kept_days: float = 0.0
+    counted_days: float = 0.0
+
+    def decide(self, age: float | None, weight: float) -> None:
+        """Note so many decisions from knowledge of that age, None where there was none."""
+        self.decisions += weight
+        if age is None:
+            self.deferred += weight
+        else:
+            self.age_sum += age * weight
+            self.ages[bisect(AGES, age)] += weight
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How an origin is visited, rechecked and what it says of its file's lifetime; for how long it is watched."""
+
+    pace: float
+    model: Model
+    said: Lifetime
+    warm_up: float = 8 * 7 * DAY
+    watched: float = 26 * 7 * DAY
+
+    @property
+    def end(self) -> float:
+        """When the course is over."""
+        return self.warm_up + self.watched
+
+
+def play(course: Course, account: Account, random: Random) -> None:
+    """One origin's course, added to the account from the end of its warm-up on."""
+    pace = min(course.pace, PACE_LIMIT)
+    weight = course.pace / pace
+    key = f"https://host{random.getrandbits(40):x}.example"
+    answer: Access = _MISSING if random.random() < WITHOUT_FILE else _FILE
+    outages = list(_outages(course.end, random))
+    known: Snapshot | None = None
+    tally: Tally | None = None
+    puts: list[float] = []
+    visits: list[float] = []
+    account.days += course.watched / DAY
+
+    def fetch(now: float) -> Snapshot:
+        begun = bisect(outages, (now, math.inf)) - 1
+        down = begun >= 0 and now < outages[begun][1]
+        puts.append(now)
+        account.fetches += now >= course.warm_up
+        return succeed(known, Fetched(_DOWN if down else answer, lifetime=course.said), now)
+
+    now = random.expovariate(pace) * DAY
+    while now < course.end:
+        visit = Tally(weight, now, now)
+        tally = visit if tally is None or now - tally.at > EXPIRY else tally + visit
+        visits.append(now)
+        recheck = course.model if isinstance(course.model, Recheck) else course.model.recheck(tally.per_day(now))
+        known = None if known is None else recall(known, now)
+        state = State.DUE if known is None else freshness(known, recheck, key, now).state
+        if state is State.DUE:
+            known = fetch(now)
+        if now >= course.warm_up:
+            account.decide(_age(known, now), weight)
+        if state is State.GRACE:
+            known = fetch(now)
+        now += random.expovariate(pace) * DAY
+    account.kept_days += _covered(puts, KEEP, course) / DAY
+    account.counted_days += _covered(visits, EXPIRY, course) / DAY
+
+
+def _age(known: Snapshot | None, now: float) -> float | None:
+    if known is None or isinstance(known.access, Unreachable):
+        return None
+    return now - known.fetched_at
+
+
+def _outages(end: float, random: Random) -> Iterator[tuple[float, float]]:
+    now = random.expovariate(1 / OUTAGES_APART)
+    while now < end:
+        until = now + random.expovariate(1 / OUTAGE)
+        yield now, until
+        now = until + random.expovariate(1 / OUTAGES_APART)
+
+
+def _covered(writes: Sequence[float], lasts: float, course: Course) -> float:
+    """Seconds of the watched time at which something is there that is written then, and lasts so long each time."""
+    return sum(
+        max(0.0, min(until, begun + lasts, course.end) - max(begun, course.warm_up))
+        for begun, until in pairwise([*writes, course.end])
+    )

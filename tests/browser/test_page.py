@@ -1,0 +1,488 @@
+"""The tester page as people meet it: in a real Chromium, against the real service."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.tester import NOW, PHONE, PREFIX, Visitor, browsing, serving, visiting
+from tests.origins import serve, text
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(store_url: str) -> AsyncIterator[str]:
+    async with serving(store_url) as url:
+        yield url
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as browser:
+        yield browser
+
+
+RATES = "User-agent: *\nDisallow: /x\nRequest-rate: 1/10s 0930-1145\nRequest-rate: 1/60s 1800-1900\n"
+
+HOSTILE = (
+    "User-agent: *\n"
+    "Disallow: /<script>window.pwned = 1</script>\n"
+    "Disallow: /<img src=x onerror='window.pwned = 1'>\n"
+    "Disallow: /\u202egnp.exe\u202c/\u0007\u200b\u2028\U000e0041/\u009b\n"
+    "Disallow: /\u05d0\u05d1\n"
+    "</code></div><style>*{display:none}</style><svg onload='window.pwned = 1'>\n"
+)
+
+
+async def test_a_first_visit_shows_an_example_that_is_evaluated(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        assert await visitor.text("#summary") == "15 verdicts: 9 allow, 6 disallow. 1 warning about the file."
+        assert (await visitor.cells())[1] == ["disallow, line 9", "disallow, line 15", "disallow, line 3"]
+        assert await visitor.text("#table thead") == "Page SeznamBot Googlebot ExampleBot Seznam Google RFC 9309"
+        why = await visitor.text("#why")
+        assert "A group names seznambot, so the one for * does not count (line 8)." in why
+        assert "line 9 Disallow: /basket/ 8 decided" in why
+
+
+async def test_the_line_that_decides_is_lit_and_its_group_is_marked(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        assert await _lines(visitor, ".is-decides") == [9]
+        assert await _lines(visitor, ".in-group") == [8, 9, 10, 11, 12]
+        await visitor.choose(4, 2)
+        assert await _lines(visitor, ".is-decides.allow") == [5]
+        assert await _lines(visitor, ".is-matches") == [4]
+        assert await _lines(visitor, ".in-group") == [2, 3, 4, 5, 6]
+        assert (await visitor.text(".is-decides")).endswith("decides")
+        await visitor.choose(0, 0)
+        assert await _lines(visitor, ".is-decides") == []
+        assert "none of them matches this page" in await visitor.text("#why")
+
+
+async def test_warnings_stand_at_their_lines(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        assert await _lines(visitor, ".odd") == [15]
+        warning = await visitor.text("[data-line='15'] .warning")
+        assert warning == "'Dissalow: /basket/' is read as 'Disallow: /basket/' by some only; write that"
+        await visitor.page.locator("#warnings summary").click()
+        assert await visitor.text("#warnings ul") == f"line 15 {warning}"
+
+
+async def test_dialects_are_read_side_by_side(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.page.get_by_label("RFC 9309").check()
+        await visitor.page.get_by_label("Draft of 1996").check()
+        assert await visitor.page.locator("#stale").is_visible()
+        await visitor.ask(agents="ExampleBot", urls="https://shop.example/search/help")
+        assert await visitor.cells() == [["allow, line 5", "disallow, line 4"]]
+        assert await visitor.text("#table thead") == "Page ExampleBot RFC 9309 Draft of 1996"
+        await visitor.choose(0, 1)
+        assert "the first in the file counts" in await visitor.text("#why")
+
+
+async def test_the_day_is_drawn_with_a_marker_for_now(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(robots=RATES, agents="SeznamBot", urls="https://h.example/x")
+        assert await visitor.text(".now-sentence") == "Now, at 10:00 UTC: one page every 10 s"
+        clamped = "Request-rate of line 4, which asks for 60 s; Seznam waits no longer than this"
+        spans = await visitor.evaluate("[...document.querySelectorAll('.spans tbody tr')].map(it => it.innerText)")
+        assert [" ".join(span.split()) for span in spans] == [
+            "00:00–09:30 no limit",
+            "09:30–11:45 one page every 10 s Request-rate of line 3 now",
+            "11:45–18:00 no limit",
+            f"18:00–19:00 one page every 10 s {clamped}",
+            "19:00–24:00 no limit",
+        ]
+        drawn = """(() => {
+            const day = document.querySelector(".band").getBoundingClientRect();
+            const clock = (x) => Math.round((x - day.left) / day.width * 24 * 12) * 5 / 60;
+            const sides = ({ left, right }) => [clock(left), clock(right)];
+            const ends = (element) => sides(element.getBoundingClientRect());
+            return { now: ends(document.querySelector(".now"))[0],
+                     limits: [...document.querySelectorAll(".segment:not(.open)")].map(ends) };
+        })()"""
+        assert await visitor.evaluate(drawn) == {"now": 10, "limits": [[9.5, 11.75], [18, 19]]}
+        assert await _lines(visitor, ".is-pace") == [3, 4]
+        await visitor.page.clock.set_fixed_time(NOW.replace(hour=20))
+        await visitor.ask(agents="Googlebot")
+        assert "limits the pace" in await visitor.text("#pace")
+
+
+async def test_a_second_version_shows_what_would_change(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        first = "User-agent: *\nDisallow: /a\n" + "# the same\n" * 9 + "Allow: /z\n"
+        await visitor.page.locator("#comparing summary").click()
+        await visitor.ask(
+            robots=first,
+            other=first.replace("/a", "/b") + "# end\n",
+            agents="ExampleBot",
+            urls="https://h.example/a\nhttps://h.example/b\nhttps://h.example/c",
+        )
+        assert await visitor.cells() == [
+            ["disallow > allow, line 2 → no rule matches"],
+            ["allow > disallow, no rule matches → line 2"],
+            ["allow, no rule matches"],
+        ]
+        assert "With the second version, 2 of them change." in await visitor.text("#summary")
+        diff = await visitor.evaluate("[...document.querySelectorAll('#diff .line')].map(it => it.innerText)")
+        assert [" ".join(line.split()) for line in diff] == [
+            "1 1 User-agent: *",
+            "2 − removed: Disallow: /a",
+            "2 + added: Disallow: /b",
+            "3 3 # the same",
+            "4 4 # the same",
+            "5 5 # the same",
+            "4 lines alike",
+            "10 10 # the same",
+            "11 11 # the same",
+            "12 12 Allow: /z",
+            "13 + added: # end",
+        ]
+        await visitor.choose(0, 0)
+        assert await visitor.text(".verdict-line") == "✕disallow"
+        await visitor.page.get_by_label("second version", exact=True).check()
+        assert await visitor.text(".verdict-line") == "✓allow"
+        assert (await visitor.text("#listing-facts")).startswith("13 lines")
+
+
+DIFFERENCES = """async (pairs) => {
+    const { differences } = await import("./web/diff.js");
+    return pairs.map(([before, after]) => {
+        const steps = differences(before, after);
+        const old = steps.filter(({ before }) => before !== null).map((step) => before[step.before]);
+        const fresh = steps.filter(({ after }) => after !== null).map((step) => after[step.after]);
+        const same = steps.filter(({ kind }) => kind === "same");
+        return { old, fresh, same: same.length, true: same.every((it) => before[it.before] === after[it.after]) };
+    });
+}"""
+
+
+async def test_a_diff_holds_both_versions_whole_and_in_order(service: str, browser: Browser) -> None:
+    long = [f"line {number}" for number in range(3000)]
+    pairs = [
+        ([], []),
+        ([], ["a"]),
+        (["a", "b", "c"], ["b", "c", "d"]),
+        (["a", "a", "b"], ["a", "b", "b", "a"]),
+        (long, [line if number % 7 else f"{line}!" for number, line in enumerate(long)]),
+        (long, long[::-1]),
+        (["x", "y"] * 1500, ["y", "x", "x"] * 1000),
+    ]
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        found = await visitor.evaluate(DIFFERENCES, pairs)
+    assert [(each["old"], each["fresh"], each["true"]) for each in found] == [(old, new, True) for old, new in pairs]
+    assert [each["same"] for each in found[:5]] == [0, 0, 2, 2, 3000 - 429]
+
+
+async def test_the_page_is_used_by_keyboard_alone(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        keyboard = visitor.page.keyboard
+        order = []
+        for _ in range(17):
+            await keyboard.press("Tab")
+            order.append(await visitor.evaluate("(it => it.id || it.value || it.innerText)(document.activeElement)"))
+            width = "parseFloat(getComputedStyle(document.activeElement.closest('.numbered') ?? document.activeElement)"
+            assert await visitor.evaluate(f"{width}.outlineWidth) >= 2"), order[-1]
+        assert order[:5] == ["Skip to the verdicts", "The API", "site", "fetch", "robots"]
+        assert order[5:8] == ["Compare with a second version", "urls", "agents"]
+        assert order[8:13] == ["rfc9309", "google", "seznam", "draft1996", "v2"]
+        assert order[13:15] == ["test", "link"]
+        assert " ".join(order[15].split()) == "✕disallow line 9"
+        await keyboard.press("Shift+Tab")
+        for key, line in [("ArrowRight", 15), ("ArrowDown", 16), ("End", 3), ("Home", 9), ("Control+End", 5)]:
+            await keyboard.press(key)
+            assert await _lines(visitor, ".is-decides") == [line], key
+        assert await visitor.evaluate("document.activeElement.closest('[aria-selected=true]') !== null")
+        await visitor.page.locator("#urls").focus()
+        await keyboard.press("Control+A")
+        await keyboard.type("https://shop.example/search")
+        await keyboard.press("Control+Enter")
+        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts")
+        for name in ("site", "robots", "other", "urls", "agents", "link-text"):
+            assert await visitor.evaluate("id => document.getElementById(id).labels.length", name) == 1
+        for selector in ("#summary", "#urls-said", "#robots-said", "#site-said"):
+            assert await visitor.page.locator(selector).get_attribute("aria-live") == "polite"
+
+
+async def test_hostile_text_is_text(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.page.locator("#comparing summary").click()
+        await visitor.ask(
+            robots=HOSTILE,
+            other="<b>" + HOSTILE,
+            agents="ExampleBot\n<i>x",
+            urls="https://h.example/<script>window.pwned = 1</script>\nhttps://h.example/\u202egnp.exe",
+        )
+        assert (
+            await visitor.evaluate("document.querySelectorAll('img, style, svg, script:not([src]), i, b').length") == 0
+        )
+        assert await visitor.evaluate("window.pwned === undefined")
+        assert await visitor.text("[data-line='2'] .text") == "Disallow: /<script>window.pwned = 1</script>"
+        shown = await visitor.text("[data-line='4'] .text")
+        assert shown == "Disallow: /U+202Egnp.exeU+202C/U+0007 U+200B U+2028 U+E0041/U+009B"
+        assert "U+202Egnp.exe" in await visitor.text("#table")
+        unseen = r"/(?!\n|\t)[\p{Cc}\p{Cf}\u2028\u2029]/u"
+        assert not await visitor.evaluate(f"{unseen}.test(document.querySelector('main').innerText)")
+        direction = "getComputedStyle(document.querySelector(\"[data-line='5'] .text\"))"
+        assert await visitor.evaluate(f"[{direction}.direction, {direction}.unicodeBidi]") == ["ltr", "isolate"]
+
+
+@pytest.mark.parametrize(
+    ("robots", "lines"),
+    [
+        ("User-agent: *\n" + "Disallow: /some/long/path/of/a/page\n" * 13_999 + "Disallow: /x\n", 14_001),
+        ("\n" * 499_000 + "User-agent: *\nDisallow: /x\n", 499_002),
+        ("User-agent: *\nDisallow: /x\n# " + "\u0001a" * 240_000, 3),
+    ],
+    ids=["rules", "blank lines", "one line"],
+)
+async def test_a_file_of_half_a_megabyte_stays_usable(service: str, browser: Browser, robots: str, lines: int) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(robots=robots, agents="ExampleBot", urls="https://h.example/x\nhttps://h.example/y")
+        assert (await visitor.text("#listing-facts")).startswith(f"{lines:,} lines")
+        await visitor.choose(0, 0)
+        [deciding] = await _lines(visitor, ".is-decides")
+        assert robots.splitlines()[deciding - 1] == "Disallow: /x"
+        await visitor.page.locator("#lines").scroll_into_view_if_needed()
+        await expect(visitor.page.locator(".is-decides")).to_be_in_viewport()
+        await visitor.page.locator("#lines").evaluate("box => { box.scrollTop = box.scrollHeight / 2 }")
+        await expect(visitor.page.locator("#lines .line").first).to_be_attached()
+        assert await visitor.evaluate("document.querySelectorAll('*').length") < 8000
+        await visitor.choose(1, 0)
+        assert await _lines(visitor, ".is-decides") == []
+
+
+async def test_a_file_that_no_editor_could_hold_is_judged_whole_and_can_be_emptied(
+    service: str, browser: Browser
+) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(robots="User-agent: *\nDisallow: /" + "\u0001a" * 6000, urls="https://h.example/")
+        assert "This file has a line of 12,011 characters" in await visitor.text(".held")
+        assert await visitor.page.locator("#robots").is_hidden()
+        await visitor.page.get_by_role("button", name="Empty the field").click()
+        await expect(visitor.page.locator("#robots")).to_be_focused()
+        await visitor.ask(robots=RATES, agents="ExampleBot", urls="https://h.example/x")
+        assert await visitor.cells() == [["disallow, line 2"]]
+
+
+async def test_a_phone_never_scrolls_sideways(service: str, browser: Browser) -> None:
+    async with visiting(browser, service, viewport=PHONE, is_mobile=True, has_touch=True) as visitor:
+        await visitor.open()
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert await visitor.evaluate(overflow) == 0
+        await visitor.page.locator("button[data-row='4'][data-column='0']").tap()
+        assert await visitor.evaluate(overflow) == 0
+        await visitor.page.locator("#comparing summary").tap()
+        for dialect in ("rfc9309", "google", "seznam", "draft1996", "v2"):
+            await visitor.page.locator(f"input[value={dialect}]").check()
+        long = "Disallow: /" + "x" * 3000
+        await visitor.ask(
+            robots=RATES + long,
+            other=RATES + "Disallow: /",
+            agents="A" * 200 + "\nExampleBot",
+            urls=f"https://h.example/{'y' * 3000}\nnonsense{'z' * 300}\nhttps://{'h' * 60}.example/x",
+        )
+        assert await visitor.evaluate(overflow) == 0
+        await visitor.page.locator("#link").tap()
+        await expect(visitor.page.locator("#linked")).to_be_visible()
+        assert await visitor.evaluate(overflow) == 0
+        assert await visitor.evaluate("(it => it.scrollWidth > it.clientWidth)(document.querySelector('#table-box'))")
+
+
+CONTRAST = """() => {
+    const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+    const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    const ground = (element) => {
+        for (let at = element; at !== null; at = at.parentElement) {
+            const color = numbers(getComputedStyle(at).backgroundColor);
+            if (color.length < 4 || color[3] === 1) return color;
+        }
+        return [255, 255, 255];
+    };
+    const worst = new Map();
+    for (const element of document.querySelectorAll("body *")) {
+        const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== "");
+        if (!own || element.offsetParent === null) continue;
+        const [a, b] = [numbers(getComputedStyle(element).color), ground(element)].map(luminance);
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (ratio < 4.5) worst.set(element.className || element.tagName, ratio);
+    }
+    return { low: [...worst], ground: luminance(ground(document.body)) };
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_both_schemes_can_be_read(service: str, browser: Browser, scheme: str) -> None:
+    async with visiting(browser, service, color_scheme=scheme, reduced_motion="reduce") as visitor:
+        await visitor.open()
+        await visitor.page.locator("#comparing summary").click()
+        await visitor.ask(other="User-agent: *\nDisallow: /\u0001\n", urls="https://h.example/basket/1\nnonsense")
+        found = await visitor.evaluate(CONTRAST)
+        assert found["low"] == []
+        assert (found["ground"] < 0.05) is (scheme == "dark")
+        assert await visitor.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+
+
+async def test_a_link_reproduces_the_state(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.page.locator("#comparing summary").click()
+        await visitor.page.get_by_label("Seznam").check()
+        state = {
+            "robots": HOSTILE + RATES,
+            "other": "User-agent: *\nAllow: /\n",
+            "urls": "https://h.example/x\n\nhttps://h.example/%D7%90%D7%91",
+            "agents": "ExampleBot\nSeznamBot",
+        }
+        await visitor.ask(**state)
+        await visitor.choose(1, 1)
+        await visitor.page.get_by_label("second version", exact=True).check()
+        await visitor.page.locator("#link").click()
+        await expect(visitor.page.locator("#link-text")).to_have_value(re.compile("#1="))
+        link = await visitor.page.locator("#link-text").input_value()
+        assert link == visitor.page.url
+        before = await _state(visitor)
+    async with visiting(browser, service) as friend:
+        await friend.open(link.removeprefix(service))
+        assert await _state(friend) == before
+        assert before["fields"] == [*state.values(), ["seznam"]]
+        assert not any("#" in address or "1=" in address for address in friend.asked[1:])
+
+
+async def test_a_link_names_the_site_where_the_file_is_too_large_for_it(service: str, browser: Browser) -> None:
+    rules = "".join(f"Disallow: /{number * number}\n" for number in range(20_000))
+    async with serve(text(200, f"User-agent: *\n{rules}Disallow: /x\n")) as origin:
+        async with visiting(browser, service) as visitor:
+            await visitor.open()
+            await _fetch(visitor, origin.url)
+            await expect(visitor.page.locator("#listing-facts")).to_contain_text("20,002 lines")
+            await visitor.ask(urls=f"{origin.url}/x", agents="ExampleBot")
+            await visitor.page.locator("#link").click()
+            await expect(visitor.page.locator("#link-said")).to_contain_text("too large to be in a link")
+            assert "so the link names the site" in await visitor.text("#link-said")
+            link = visitor.page.url
+            assert len(link) < 1000
+        async with visiting(browser, service) as friend:
+            await friend.open(link.removeprefix(service))
+            assert await friend.cells() == [["disallow, line 20002"]]
+
+
+async def test_a_link_that_cannot_be_read_says_so_and_shows_the_example(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        for fragment in ("#1=", "#1=AAAA", "#1=%00", "#1=q1YqLs0rycxLV7JSMtQxUqoFAA", "#1=" + "A" * 40_000):
+            await visitor.open(fragment)
+            await expect(visitor.page.locator("#question-said")).to_have_text(
+                "The link cannot be read: this is an example."
+            )
+            assert (await visitor.cells())[1][0] == "disallow, line 9"
+            await visitor.ask(urls="https://h.example/")
+            await expect(visitor.page.locator("#question-said")).to_be_empty()
+
+
+async def test_a_url_that_cannot_be_read_is_told_about_at_its_line(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(
+            urls="https://h.example/basket/\n\nshop\nhttps://\nhttps://h.example/", agents="ExampleBot\n!\nB"
+        )
+        said = await visitor.text("#urls-said")
+        assert said.startswith("line 3 'shop' is not an absolute URL: it should start with http:// or https:// line 4 ")
+        assert (await visitor.text("#agents-said")).startswith("line 2 the agent '!' holds no product token")
+        marked = "[...document.querySelectorAll('.numbered .wrong')].map(it => it.innerText.trim())"
+        assert await visitor.evaluate(marked) == ["✕ 3", "✕ 4", "✕ 2"]
+        assert await visitor.page.locator("#urls").get_attribute("aria-invalid") == "true"
+        assert await visitor.cells() == [["disallow, line 3"] * 2, [], [], ["allow, no rule matches"] * 2]
+        assert "3 lines of the question could not be read." in await visitor.text("#summary")
+        await visitor.page.locator("#urls-said button").first.click()
+        selected = "(it => it.value.slice(it.selectionStart, it.selectionEnd))(document.activeElement)"
+        assert await visitor.evaluate(selected) == "shop"
+        await visitor.page.keyboard.type("https://shop.example/")
+        assert await visitor.text("#urls-said") == ""
+
+
+async def test_a_question_without_pages_or_with_too_many_says_so(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.page.locator("#urls").fill("\n \n")
+        await visitor.page.locator("#test").click()
+        await expect(visitor.page.locator("#urls-said")).to_have_text("Name at least one page.")
+        await visitor.page.locator("#urls").fill("https://h.example/\n" * 501)
+        await visitor.page.locator("#test").click()
+        await expect(visitor.page.locator("#question-said")).to_contain_text("make too many rows: 500 at most")
+        await visitor.page.locator("#urls").fill("nonsense\n" * 40)
+        await visitor.page.locator("#test").click()
+        await expect(visitor.page.locator("#question-said")).to_contain_text("More than 25 lines cannot be read")
+
+
+async def test_a_file_is_fetched_from_its_site(service: str, browser: Browser) -> None:
+    file = "User-agent: *\r\nDisallow: /private/\r\n"
+    async with serve(text(200, file)) as origin, visiting(browser, service) as visitor:
+        await visitor.open()
+        await _fetch(visitor, f"{origin.url}/private/page")
+        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allow, 3 disallow.")
+        said = f"{origin.url}/robots.txt, status 200, fetched 21 Nov 2026, 10:00 UTC."
+        assert await visitor.text("#site-said") == said
+        assert await _lines(visitor, ".is-decides") == [2]
+        assert await visitor.page.locator("#urls").input_value() == f"{origin.url}/private/page"
+
+
+async def test_a_site_that_gives_no_file_says_why(service: str, browser: Browser) -> None:
+    async with serve(text(404)) as empty, serve(text(503)) as broken, visiting(browser, service) as visitor:
+        await visitor.open()
+        for site, expected in [
+            (empty.url, f"{empty.url}/robots.txt holds no file (status 404). Most crawlers take that for permission"),
+            (broken.url, f"{broken.url}/robots.txt could not be read (server error). Crawlers are to wait"),
+            ("private.example", "leads to an address that is not public"),
+            ("unknown.example", "https://unknown.example/robots.txt could not be read (dns)"),
+            ("ftp://h.example/", "'ftp://h.example/'"),
+            ("", "Name a site"),
+        ]:
+            await _fetch(visitor, site)
+            await expect(visitor.page.locator("#site-said")).to_contain_text(expected)
+            assert await visitor.page.locator("#site").get_attribute("aria-invalid") == "true"
+        assert (await visitor.cells())[1][0] == "disallow, line 9"
+
+
+async def test_the_page_works_below_a_prefix(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open(f"{PREFIX[1:]}/")
+        assert (await visitor.cells())[1][0] == "disallow, line 9"
+        assert all(f"{PREFIX}/" in address for address in visitor.asked)
+
+
+async def _lines(visitor: Visitor, selector: str) -> list[int]:
+    script = "selector => [...document.querySelectorAll(`#lines ${selector}`)].map(it => Number(it.dataset.line))"
+    found: list[int] = await visitor.evaluate(script, selector)
+    return found
+
+
+async def _fetch(visitor: Visitor, site: str) -> None:
+    await visitor.page.locator("#site").fill(site)
+    await visitor.page.locator("#site").press("Enter")
+
+
+async def _state(visitor: Visitor) -> dict[str, Any]:
+    fields = """["robots", "other", "urls", "agents"].map(id => document.getElementById(id).value).concat(
+        [[...document.querySelectorAll("input[name=dialect]:checked")].map(it => it.value)])"""
+    return {
+        "fields": await visitor.evaluate(fields),
+        "cells": await visitor.cells(),
+        "why": await visitor.text("#why"),
+        "lines": await visitor.text("#lines"),
+        "chosen": await visitor.page.locator("[aria-selected=true]").evaluate_all("it => it.map(td => td.cellIndex)"),
+    }

@@ -1,0 +1,168 @@
+"""The service on a real socket, and a real Chromium that looks at its page."""
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+import uvicorn
+from playwright.async_api import Browser, ConsoleMessage, Page, ViewportSize, async_playwright, expect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.main import create
+from app.settings import Settings
+from tests.origins import Names
+
+NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+PREFIX = "/tools/robots"
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+DESKTOP = ViewportSize(width=1280, height=900)
+PHONE = ViewportSize(width=360, height=740)
+
+expect.set_options(timeout=20_000)  # several test sets may share two cores
+
+
+def binary() -> str:
+    """Where Chromium is; the tests fail where it is nowhere."""
+    names = (os.environ["CHROMIUM"],) if os.environ.get("CHROMIUM") else NAMES
+    for name in names:
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    pytest.fail(f"There is no {' or '.join(names)} to test the page in: `make test` installs one.")
+
+
+# What a browser does with a paste over all that a field holds, unless the page sees to it itself.
+PASTE = """(field, text) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", text);
+    const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+    if (!field.dispatchEvent(paste)) return;
+    field.value = text;
+    field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+}"""
+
+
+class Prefixed:
+    """The application as it is behind a proxy that serves it below PREFIX too, and strips that."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(f"{PREFIX}/"):
+            scope = {**scope, "path": scope["path"].removeprefix(PREFIX)}
+        await self._app(scope, receive, send)
+
+
+@asynccontextmanager
+async def serving(store_url: str) -> AsyncIterator[str]:
+    """The URL of the application, which may ask loopback and knows one name, a private one."""
+    settings = Settings(
+        redis_url=store_url, allow_addresses=(ip_network("127.0.0.0/8"),), allow_ports="*", fetch_timeout=5.0
+    )
+    app = create(settings, clock=NOW.timestamp, resolver=Names({"private.example": ["10.0.0.1"]}))
+    server = uvicorn.Server(uvicorn.Config(Prefixed(app), ws="none", log_config=None, access_log=False))
+    # It listens before the server runs, so that a browser that comes early is kept waiting and not turned away.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        finally:
+            server.should_exit = True
+            await running
+
+
+@asynccontextmanager
+async def browsing() -> AsyncIterator[Browser]:
+    """A browser with a profile of its own, which ends with it."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=binary(), args=ARGUMENTS, headless=True)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+class Visitor:
+    """A page of a browser, and what it did that it must not do: `troubles` are script errors and breaches of policy."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.troubles: list[str] = []
+        self.asked: list[str] = []
+        page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        page.on("console", self._console)
+        page.on("request", lambda request: self.asked.append(request.url))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        # A refused question is an answer of the service, which the browser logs all the same.
+        if message.type in ("error", "warning") and "responded with a status of 4" not in message.text:
+            self.troubles.append(message.text)
+
+    async def open(self, below: str = "") -> None:
+        """Go to the page and wait until it shows verdicts."""
+        await self.page.goto(f"{self.url}{below}")
+        await expect(self.page.locator("#table button").first).to_be_visible()
+
+    async def ask(self, **fields: str) -> None:
+        """Paste into the fields of those ids, test, and wait for the answer."""
+        for name, text in fields.items():
+            await self.page.locator(f"#{name}").evaluate(PASTE, text)
+        async with self.page.expect_response(lambda response: response.url.endswith("/v1/test") and response.ok):
+            await self.page.locator("#test").click()
+        await expect(self.page.locator("#stale")).to_be_hidden()
+
+    async def choose(self, page: int, column: int) -> None:
+        """Choose the verdict in that row and column, counted from 0."""
+        await self.page.locator(f"button[data-row='{page}'][data-column='{column}']").click()
+
+    async def cells(self) -> list[list[str]]:
+        """The table's verdicts and what decided each, as "disallow, line 4"."""
+        script = """table => [...table.tBodies[0].rows].map(row => [...row.querySelectorAll(".cell")].map(cell =>
+            [...cell.querySelectorAll(".verdict")].map(it => it.lastChild.textContent).join(" > ") + ", "
+            + cell.querySelector(".because-of").textContent))"""
+        found: list[list[str]] = await self.page.locator("#table").evaluate(script)
+        return found
+
+    async def evaluate(self, script: str, argument: object = None) -> Any:
+        """The value of a JavaScript expression in the page."""
+        return await self.page.evaluate(script, argument)
+
+    async def text(self, selector: str) -> str:
+        """What an element says, blanks made plain."""
+        return " ".join((await self.page.locator(selector).first.inner_text()).split())
+
+
+@asynccontextmanager
+async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[Visitor]:
+    """A visitor, whose clock stands at NOW; when it leaves, the page has not misbehaved and has asked nobody else."""
+    settings: Mapping[str, Any] = {"viewport": DESKTOP, **options}
+    context = await browser.new_context(**settings)
+    page = await context.new_page()
+    await page.clock.set_fixed_time(NOW)
+    visitor = Visitor(page, url)
+    try:
+        yield visitor
+        assert visitor.troubles == []
+        assert [address for address in visitor.asked if not address.startswith(url)] == []
+    finally:
+        await context.close()

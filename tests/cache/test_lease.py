@@ -1,0 +1,200 @@
+"""One process of the fleet works on an origin, the others wait for what it leaves; the lease is no lock."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from redis.asyncio import Redis
+
+from app.cache.known import StoreDown
+from app.cache.lease import Lease
+from app.cache.store import RedisStore
+from app.origin import Origin
+
+SITE = Origin("https", "www.example.com", 443)
+OTHER = Origin("https", "other.example", 443)
+KEY = "robots:{https://www.example.com:443}:lease"
+LONG, SHORT = 600.0, 0.2
+NEVER = (3600.0,)
+
+
+class Fleet:
+    """What all processes see: what the work has left, how often it was done, and by whom it is to be ended."""
+
+    def __init__(self) -> None:
+        self.left: str | None = None
+        self.works = 0
+        self.looks = 0
+        self.looked = asyncio.Event()
+        self.working = asyncio.Event()
+        self.done = asyncio.Event()
+        self.news = [asyncio.Event() for _ in range(4)]
+
+    async def learnt(self) -> str | None:
+        self.looks += 1
+        self.looked.set()
+        return self.left
+
+    async def work(self) -> str:
+        self.works += 1
+        self.working.set()
+        await self.done.wait()
+        self.left = "done"
+        for event in self.news:
+            event.set()
+        return f"worked {self.works}"
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    return Fleet()
+
+
+@pytest.fixture
+def store(store_client: Redis) -> RedisStore:
+    return RedisStore(store_client, monotonic=lambda: 0.0, timeout=20.0)
+
+
+@pytest.fixture
+def once(store: RedisStore, fleet: Fleet) -> Callable[..., asyncio.Task[str]]:
+    def begin(process: int, seconds: float = LONG, pauses: tuple[float, ...] = NEVER) -> asyncio.Task[str]:
+        lease = Lease(store, seconds, pauses=pauses)
+        return asyncio.create_task(lease.once(SITE, fleet.learnt, fleet.work, fleet.news[process]))
+
+    return begin
+
+
+Once = Callable[..., asyncio.Task[str]]
+
+
+async def test_one_works_and_the_others_learn_from_news_what_it_left(once: Once, fleet: Fleet) -> None:
+    first = once(0)
+    await fleet.working.wait()
+    others = [once(process) for process in (1, 2, 3)]
+    fleet.done.set()
+    assert await first == "worked 1"
+    assert await asyncio.gather(*others) == ["done"] * 3
+    assert fleet.works == 1
+
+
+async def test_without_news_the_others_look_again_and_again(once: Once, fleet: Fleet) -> None:
+    first = once(0)
+    await fleet.working.wait()
+    fleet.looked.clear()
+    other = once(1, pauses=(0.01,))
+    await fleet.looked.wait()
+    fleet.news[1] = asyncio.Event()
+    fleet.done.set()
+    assert await first == "worked 1"
+    assert await other == "done"
+
+
+async def test_the_lease_is_given_back_and_ends_by_itself(once: Once, fleet: Fleet, store_client: Redis) -> None:
+    first = once(0)
+    await fleet.working.wait()
+    assert LONG * 1000 - 60_000 < await store_client.pttl(KEY) <= LONG * 1000
+    fleet.done.set()
+    await first
+    assert await store_client.exists(KEY) == 0
+
+
+async def test_who_wins_looks_once_more(once: Once, fleet: Fleet, store_client: Redis) -> None:
+    fleet.left = "left while the last one gave the lease back"
+    assert await once(0) == fleet.left
+    assert (fleet.works, fleet.looks) == (0, 1)
+    assert await store_client.exists(KEY) == 0
+
+
+async def test_a_worker_that_is_cancelled_gives_the_lease_back(once: Once, fleet: Fleet, store_client: Redis) -> None:
+    first = once(0)
+    await fleet.working.wait()
+    first.cancel()
+    await asyncio.wait([first])
+    assert first.cancelled()
+    assert await store_client.exists(KEY) == 0
+
+
+async def test_of_those_who_wait_for_a_dead_holder_one_works(once: Once, fleet: Fleet, store: RedisStore) -> None:
+    assert await store.take(SITE, "killed at its work", SHORT)
+    fleet.done.set()
+    results = await asyncio.gather(*(once(process, pauses=(0.02,)) for process in (1, 2, 3)))
+    assert fleet.works == 1
+    assert sorted(results) == ["done", "done", "worked 1"]
+
+
+async def test_a_foreign_value_without_an_end_is_waited_for_once(once: Once, fleet: Fleet, store_client: Redis) -> None:
+    await store_client.rpush(KEY, "not", "ours")
+    fleet.done.set()
+    assert await once(0, seconds=SHORT, pauses=(0.05,)) == "worked 1"
+    fleet.left = None
+    fleet.looks = 0
+    assert await once(0) == "worked 2"
+    assert fleet.looks == 1
+
+
+async def test_a_holder_who_is_late_does_not_end_the_lease_of_the_next(
+    store: RedisStore, fleet: Fleet, store_client: Redis
+) -> None:
+    late = asyncio.create_task(Lease(store, LONG).once(SITE, fleet.learnt, fleet.work, asyncio.Event()))
+    await fleet.working.wait()
+    await store_client.delete(KEY)
+    assert await store.take(SITE, "the next one's", LONG)
+    fleet.done.set()
+    assert await late == "worked 1"
+    assert await store_client.get(KEY) == b"the next one's"
+
+
+async def test_leases_of_two_origins_are_two(store: RedisStore) -> None:
+    assert await store.take(SITE, "a", LONG)
+    assert not await store.take(SITE, "b", LONG)
+    assert await store.take(OTHER, "b", LONG)
+    assert await store.take(SITE, "b", LONG, by_force=True)
+    await store.release(SITE, "a")
+    assert not await store.take(SITE, "a", LONG)
+    await store.release(SITE, "b")
+    assert await store.take(SITE, "a", LONG)
+
+
+async def test_what_is_ordered_is_done_though_another_is_at_it_and_the_next_waits(
+    once: Once, store: RedisStore, fleet: Fleet
+) -> None:
+    assert await store.take(SITE, "another's", LONG)
+    ordered = asyncio.create_task(Lease(store, LONG).always(SITE, fleet.work))
+    await fleet.working.wait()
+    other = once(1)
+    fleet.done.set()
+    assert await ordered == "worked 1"
+    assert await other == "done"
+
+
+class Down:
+    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> bool:
+        raise StoreDown("it is switched off")
+
+    async def release(self, origin: Origin, token: str) -> None:
+        raise StoreDown("it is switched off")
+
+
+async def test_while_the_store_is_down_everyone_works_for_himself(fleet: Fleet) -> None:
+    fleet.done.set()
+    lease = Lease(Down(), LONG)
+    for number in (1, 2):
+        assert await lease.once(SITE, fleet.learnt, fleet.work, asyncio.Event()) == f"worked {number}"
+        fleet.left = None
+    assert await lease.always(SITE, fleet.work) == "worked 3"
+
+
+async def test_who_waits_works_himself_when_the_store_goes_down(once: Once, store: RedisStore, fleet: Fleet) -> None:
+    assert await store.take(SITE, "another's", LONG)
+    lease = Lease(store, LONG, pauses=NEVER)
+
+    async def down() -> str | None:
+        if fleet.looks:
+            raise StoreDown("it is switched off")
+        return await fleet.learnt()
+
+    fleet.done.set()
+    waiting = asyncio.create_task(lease.once(SITE, down, fleet.work, fleet.news[0]))
+    await fleet.looked.wait()
+    fleet.news[0].set()
+    assert await waiting == "worked 1"

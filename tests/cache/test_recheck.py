@@ -1,0 +1,313 @@
+"""Which recheck model holds, and for how long (spec A21 to A23): tables, and what is true of all of them."""
+
+import asyncio
+import logging
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.cache.freshness import DAY, HOUR, MINUTE, Heed, Recheck, Snapshot, delay
+from app.cache.recheck import LATEST, MODELS, SEZNAM, SOONEST, ByVisits, DomainTable, Model, model, read_table
+from app.cache.recheck_file import RecheckFile, load
+from app.robots.access import Successful
+
+NOW = 1_790_000_000.0
+KEY = "https://www.example.com"
+EMPTY = DomainTable({})
+
+
+def copy(lifetime: float | None = None) -> Snapshot:
+    return Snapshot(Successful(200, b""), NOW, lifetime=lifetime)
+
+
+# The models.
+
+
+@pytest.mark.parametrize(
+    ("visits", "days"),
+    [
+        (0.0, 21),
+        (0.01, 21),
+        (0.1, 21),
+        (0.316228, 16.5),
+        (1, 12),
+        (3.16228, 7.5),
+        (10, 3),
+        (1e9, 3),
+        (float("nan"), 21),
+    ],
+)
+def test_seznam_days_where_visits_are_many_weeks_where_they_are_few(visits: float, days: float) -> None:
+    assert ByVisits().recheck(visits).default == pytest.approx(days * DAY, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("visits", "lifetime", "days"),
+    [
+        (0.0, None, 21),
+        (0.0, 60.0, 3),
+        (0.0, 7 * DAY, 7),
+        (0.0, 365 * DAY, 21),
+        (1.0, 15 * DAY, 12),
+        (10.0, 0.0, 3),
+        (10.0, 15 * DAY, 3),
+    ],
+)
+def test_seznam_a_lifetime_shortens_a_delay_down_to_the_shortest_and_stretches_none(
+    visits: float, lifetime: float | None, days: float
+) -> None:
+    waited = delay(copy(lifetime), ByVisits().recheck(visits), KEY)
+    assert max(0.9 * days, 3) * DAY <= waited <= min(1.1 * days, 21) * DAY
+
+
+bounds = st.tuples(st.floats(MINUTE, 30 * DAY), st.floats(MINUTE, 30 * DAY)).map(sorted)
+lifetimes = st.none() | st.floats(0, 2**31)
+visits_a_day = st.floats(0, 1e6)
+hosts = st.from_regex(r"[a-z]{1,12}\.example", fullmatch=True)
+
+
+@given(bounds, lifetimes, visits_a_day, visits_a_day, hosts)
+def test_more_visits_never_mean_a_longer_delay(
+    bound: list[float], lifetime: float | None, one: float, other: float, host: str
+) -> None:
+    by_visits = ByVisits(*bound)
+    fewer, more = (delay(copy(lifetime), by_visits.recheck(visits), host) for visits in sorted((one, other)))
+    assert more <= fewer
+
+
+@given(bounds, lifetimes, visits_a_day, hosts)
+def test_every_delay_lies_within_its_bounds_after_its_spread_too(
+    bound: list[float], lifetime: float | None, visits: float, host: str
+) -> None:
+    low, high = bound
+    assert low <= delay(copy(lifetime), ByVisits(low, high).recheck(visits), host) <= high
+    assert SOONEST <= delay(copy(lifetime), ByVisits().recheck(visits), host) <= LATEST
+    assert low <= delay(copy(lifetime), Recheck(low, high, low), host) <= high
+
+
+@given(st.floats(66, 27 * DAY), lifetimes, hosts)
+def test_a_fixed_delay_is_fixed_but_for_its_spread(seconds: float, lifetime: float | None, host: str) -> None:
+    fixed = model(read_table(f"example = {{delay = {seconds!r}}}"), host, SEZNAM, SEZNAM)
+    assert isinstance(fixed, Recheck)
+    assert 0.899 * seconds <= delay(copy(lifetime), fixed, host) <= 1.101 * seconds
+
+
+# Which of them holds.
+
+TABLE = read_table(
+    """
+    cz = {model = "seznam"}
+    "blog.cz" = {delay = "2h"}
+    "Straße.EXAMPLE" = {model = "seznam", max = "7d"}
+    ".dotted.example" = {max = "12h"}
+    "hurried.example" = {max = 7200}
+    "slow.example" = {min = "2d"}
+    "week.example" = {model = "rfc9309", max = "1w"}
+    "192.0.2.1" = {delay = 90}
+    "[2001:db8::1]" = {delay = 95.5}
+    "_dmarc.example" = {delay = "1.5m"}
+    """
+)
+HOURS2 = Recheck(1.8 * HOUR, 2.2 * HOUR, 2 * HOUR, Heed.NONE)
+
+
+@pytest.mark.parametrize(
+    ("host", "own", "default", "expected"),
+    [
+        ("www.example.com", "rfc9309", "rfc9309", Recheck()),
+        ("www.example.com", "rfc9309", "seznam", ByVisits()),
+        ("www.example.com", "seznam", "rfc9309", ByVisits()),
+        ("cz", "rfc9309", "rfc9309", ByVisits()),
+        ("a.b.cz", "rfc9309", "rfc9309", ByVisits()),
+        ("acz", "rfc9309", "rfc9309", Recheck()),
+        ("cz.example.com", "rfc9309", "rfc9309", Recheck()),
+        ("blog.cz", "seznam", "seznam", HOURS2),
+        ("a.b.blog.cz", "rfc9309", "rfc9309", HOURS2),
+        ("badblog.cz", "rfc9309", "rfc9309", ByVisits()),
+        ("www.xn--strae-oqa.example", "rfc9309", "rfc9309", ByVisits(3 * DAY, 7 * DAY)),
+        ("dotted.example", "rfc9309", "rfc9309", Recheck(5 * MINUTE, 12 * HOUR, 12 * HOUR)),
+        ("www.dotted.example", "rfc9309", "rfc9309", Recheck(5 * MINUTE, 12 * HOUR, 12 * HOUR)),
+        ("hurried.example", "seznam", "rfc9309", ByVisits(2 * HOUR, 2 * HOUR)),
+        ("slow.example", "rfc9309", "rfc9309", Recheck(2 * DAY, 2 * DAY, 2 * DAY)),
+        ("slow.example", "seznam", "rfc9309", ByVisits(2 * DAY, 21 * DAY)),
+        ("week.example", "seznam", "seznam", Recheck(5 * MINUTE, 7 * DAY, DAY)),
+        ("192.0.2.1", "rfc9309", "rfc9309", Recheck(81, 99, 90, Heed.NONE)),
+        ("192.0.2.11", "rfc9309", "rfc9309", Recheck()),
+        ("_dmarc.example", "rfc9309", "rfc9309", Recheck(81, 99, 90, Heed.NONE)),
+    ],
+)
+def test_the_table_goes_before_the_crawlers_own_model_and_that_before_the_default(
+    host: str, own: str, default: str, expected: Model
+) -> None:
+    found = model(TABLE, host, own, default)
+    assert type(found) is type(expected)
+    for name in ("minimum", "maximum", "default", "heed"):
+        assert getattr(found, name, None) == pytest.approx(getattr(expected, name, None))
+
+
+def test_an_ipv6_address_speaks_for_itself_only() -> None:
+    assert TABLE.row("2001:db8::1") is not None
+    assert TABLE.row("2001:db8::11") is None
+
+
+labels = st.sampled_from(["a", "b", "c"])
+names = st.lists(labels, min_size=1, max_size=5).map(".".join)
+
+
+@given(st.sets(names), names)
+def test_the_longest_suffix_wins_in_any_table(suffixes: set[str], host: str) -> None:
+    table = read_table("\n".join(f'"{suffix}" = {{delay = {60 + len(suffix)}}}' for suffix in suffixes))
+    covering = [suffix for suffix in suffixes if host == suffix or host.endswith(f".{suffix}")]
+    row = table.row(host)
+    if not covering:
+        assert row is None
+    else:
+        assert row is not None
+        found = row[SEZNAM]
+        assert isinstance(found, Recheck)
+        assert found.default == 60 + max(map(len, covering))
+
+
+class CountingRows(dict[str, dict[str, Model]]):
+    looks = 0
+
+    def get(self, *arguments: object) -> None:  # type: ignore[override]
+        self.looks += 1
+
+
+def test_a_look_up_costs_the_labels_of_the_name_and_not_the_table() -> None:
+    rows = CountingRows({f"host{number}.example": {} for number in range(1000)})
+    assert DomainTable(rows).row("a.b.c.example") is None
+    assert rows.looks == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = ", "no TOML"),
+        ("a = 1", "'a' has 1, where a table of model, delay, min, max is expected"),
+        ("a = {}", "'a' has no field"),
+        ('"a.b" = {modell = "seznam"}', "'a.b' has a field 'modell'; the fields are model, delay, min, max"),
+        ('[example.com]\nmodel = "seznam"', r"'example' has a field 'com'.*a name with dots goes in quotes"),
+        ('a = {model = "sez"}', "'a' has model = 'sez'; the models are rfc9309, seznam"),
+        ("a = {model = []}", r"'a' has model = \[\]"),
+        ("a = {delay = true}", "'a' has delay = True; expected seconds"),
+        ("a = {delay = nan}", "'a' has delay = nan; a delay lies between"),
+        ('a = {delay = "soon"}', "'a' has delay = 'soon'; expected seconds"),
+        ('a = {delay = "-1d"}', "'a' has delay = '-1d'"),
+        ('a = {delay = "1d12h"}', "'a' has delay = '1d12h'"),
+        ('a = {min = "٣d"}', "'a' has min = '٣d'"),
+        ("a = {max = 59}", "'a' has max = 59; a delay lies between a minute and 30 days"),
+        ('a = {max = "31d"}', "'a' has max = '31d'; a delay lies between a minute and 30 days"),
+        (f"a = {{max = 0x{'f' * 5000}}}", "'a' has max = a int; a delay lies between"),
+        ("a = {delay = 1979-05-27}", "'a' has delay = datetime.date.* expected seconds"),
+        ('a = {min = "2d", max = "1d"}', "'a' has min = '2d', longer than max = '1d'"),
+        ('a = {delay = "2d", max = "3d"}', "'a' has a delay, which is fixed"),
+        ('A = {delay = "1d"}\na = {delay = "1d"}', "'A' and 'a' are the same"),
+        ('"b.a" = {delay = "1d"}\n".b.a." = {delay = "1d"}', "'b.a' and '.b.a.' are the same"),
+        ('"*.a" = {delay = "1d"}', r"'\*.a' is no host name"),
+        ('"..a" = {delay = "1d"}', "'..a' is no host name"),
+        ('"" = {delay = "1d"}', "'' is no host name"),
+        ('"http://a" = {delay = "1d"}', "'http://a' is no host name"),
+        ('"a:80" = {delay = "1d"}', "'a:80' is no host name"),
+        ('"a/b" = {delay = "1d"}', "'a/b' is no host name"),
+        ('"[::1]:80/x" = {delay = "1d"}', r"'\[::1\]:80/x' is no host name"),
+        ('"2.1" = {delay = "1d"}', "'2.1' is no host name"),
+        ("a = " + "[" * 5000, "lie in one another without end"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_suffix_and_field(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_table(text)
+
+
+@given(
+    st.text(max_size=60) | st.from_regex(r'"[a-z.]{1,8}" = \{(min|max|delay|model) = ("[0-9smhd.]{0,4}"|[0-9.e+]*)\}')
+)
+def test_no_text_breaks_the_reading(text: str) -> None:
+    with suppress(ValueError):
+        assert all(row.keys() == MODELS.keys() for row in read_table(text).rows.values())
+
+
+# The file, and SIGHUP.
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "recheck.toml"
+    file.write_bytes('\ufeff"a.example" = {delay = "2h"}\r\n'.encode())
+    return file
+
+
+@pytest.mark.parametrize(("data", "said"), [(b"a = \xff", "no UTF-8"), (b"#" * (32 * 1024 * 1024 + 1), "longer than")])
+def test_a_file_that_cannot_be_read_is_refused(path: Path, data: bytes, said: str) -> None:
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=said):
+        load(path)
+    with pytest.raises(ValueError, match="cannot be opened"):
+        load(path.parent)
+
+
+def write(path: Path, text: str | None) -> None:
+    path.unlink(missing_ok=True)
+    if text is not None:
+        path.write_text(text)
+
+
+class Lines(logging.Handler):
+    """What is logged, and an event at each of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.loop = asyncio.get_running_loop()
+        self.logged = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+        self.logged.set()
+
+
+async def test_sighup_reads_the_file_again_and_one_that_cannot_be_read_changes_nothing(path: Path) -> None:
+    lines = Lines()
+    log = logging.getLogger("app.cache.recheck_file")
+    log.addHandler(lines)
+    log.setLevel(logging.INFO)
+    file = RecheckFile(path)
+    try:
+        async with file.reloaded_on_sighup():
+            write(path, '"b.example" = {delay = "2h"}')
+            await hang_up(lines)
+            assert list(file.table.rows) == ["b.example"]
+            write(path, '"c.example" = {delay = "2h"}\n"d.example" = {delay = "x"}')
+            await hang_up(lines)
+            assert list(file.table.rows) == ["b.example"]
+            assert "'d.example' has delay = 'x'" in lines.lines[-1]
+            write(path, None)
+            await hang_up(lines)
+            assert list(file.table.rows) == ["b.example"]
+    finally:
+        log.removeHandler(lines)
+        log.setLevel(logging.NOTSET)
+
+
+async def hang_up(lines: Lines) -> None:
+    lines.logged.clear()
+    os.kill(os.getpid(), signal.SIGHUP)
+    await lines.logged.wait()
+    await asyncio.sleep(0)
+
+
+async def test_what_is_in_the_file_when_it_is_told_to_reload_is_in_force_when_the_last_reading_ends(path: Path) -> None:
+    file = RecheckFile(path)
+    async with file.reloaded_on_sighup():
+        for number in range(20):
+            write(path, f'"{number}a.example" = {{delay = "2h"}}')
+            file.reload()
+            await asyncio.sleep(0)
+    assert list(file.table.rows) == ["19a.example"]

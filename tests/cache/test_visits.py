@@ -1,0 +1,443 @@
+"""How often an origin is visited: decayed, counted here, added up in a real Valkey, and written in batches."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redis.asyncio import Redis
+
+from app.cache.engines import connect
+from app.cache.freshness import DAY, HOUR
+from app.cache.known import StoreDown
+from app.cache.store import REST
+from app.cache.visit_store import RedisVisits, key, read_value
+from app.cache.visits import BATCH, EXPIRY, HALF_LIFE, TOLD, Tally, Visits
+from app.origin import Origin
+
+NOW = 1_790_000_000.0
+SITE = Origin("https", "www.example.com", 443)
+KEY = "robots:{https://www.example.com:443}:visits"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Switchable:
+    """A store that can be switched off, and tells how often it was asked."""
+
+    def __init__(self, store: RedisVisits, *, on: bool = True) -> None:
+        self._store = store
+        self.on = on
+        self.refused: set[Origin] = set()
+        self.reads = 0
+        self.written: list[int] = []
+        self.asked = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self.let_go.set()
+
+    async def read(self, origin: Origin) -> Tally | None:
+        self.reads += 1
+        self._check()
+        return await self._store.read(origin)
+
+    async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
+        self.asked.set()
+        await self.let_go.wait()
+        self._check()
+        self.written.append(len(tallies))
+        return await self._store.add({origin: tally for origin, tally in tallies.items() if origin not in self.refused})
+
+    def _check(self) -> None:
+        if not self.on:
+            raise StoreDown("it is switched off")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def redis_visits(store_client: Redis, clock: Clock) -> RedisVisits:
+    # The deadline is wide here, so that a busy machine fails no test that is not about it.
+    return RedisVisits(store_client, clock=clock, monotonic=lambda: 0.0, timeout=20.0)
+
+
+@pytest.fixture
+def store(redis_visits: RedisVisits) -> Switchable:
+    return Switchable(redis_visits)
+
+
+NewProcess = Callable[[], Visits]
+
+
+@pytest.fixture
+def new_process(store: Switchable, clock: Clock) -> NewProcess:
+    return lambda: Visits(store, clock)
+
+
+def sites(number: int) -> list[Origin]:
+    return [Origin("https", f"host{at}.example", 443) for at in range(number)]
+
+
+async def visit(visits: Visits, clock: Clock, times: int, every: float, origin: Origin = SITE) -> float:
+    """So many visits, the last of them now; what the last one brings."""
+    per_day = 0.0
+    for _ in range(times):
+        clock.now += every
+        per_day = await visits.visit(origin)
+    return per_day
+
+
+# Decay.
+
+
+def test_what_was_counted_a_half_life_ago_counts_half() -> None:
+    old, new = Tally(8, NOW, NOW), Tally(1, NOW + HALF_LIFE, NOW + HALF_LIFE)
+    assert old + new == new + old == Tally(5, NOW + HALF_LIFE, NOW)
+
+
+def test_a_first_visit_counts_as_one_a_day() -> None:
+    assert Tally(1, NOW, NOW).per_day(NOW) == 1
+    assert Tally(0, NOW, NOW).per_day(NOW) == 0
+
+
+@pytest.mark.parametrize(("rate", "days"), [(0.2, 60), (1, 60), (10, 3), (10, 7), (10, 60), (500, 3), (500, 60)])
+def test_a_steady_pace_is_its_own_mean_however_long_it_was_counted(rate: float, days: int) -> None:
+    tally = Tally(0, NOW, NOW)
+    for number in range(int(rate * days)):
+        tally += Tally(1, at := NOW + (number + 0.5) * DAY / rate, at)
+    assert tally.per_day(NOW + days * DAY) == pytest.approx(rate, rel=0.05)
+
+
+def test_what_is_left_alone_falls_by_half_in_a_half_life() -> None:
+    steady = Tally(100, NOW, NOW - 100 * DAY)
+    ratio = steady.per_day(NOW + HALF_LIFE) / steady.per_day(NOW)
+    assert ratio == pytest.approx(0.5, rel=0.001)
+
+
+tallies = st.tuples(st.floats(0, 1e9), st.floats(0, 1e10), st.floats(0, 1e10)).map(
+    lambda it: Tally(it[0], max(it[1:]), min(it[1:]))
+)
+
+
+@given(tallies, tallies, st.floats(0, 1e11))
+def test_more_visits_never_make_a_smaller_mean(one: Tally, other: Tally, now: float) -> None:
+    more = Tally(one.weight + 1, one.at, one.since)
+    assert 0 <= one.per_day(now) <= more.per_day(now) <= 1 + more.weight
+    assert (one + other).per_day(now) >= 0
+
+
+# One process and the store.
+
+
+async def test_a_visit_is_counted_at_once_and_written_later(
+    new_process: NewProcess, store_client: Redis, clock: Clock
+) -> None:
+    visits = new_process()
+    assert await visit(visits, clock, 5, 0) == 5
+    assert await store_client.keys() == []
+    await visits.write_back()
+    assert await store_client.get(KEY) == b"V1 5 1790000000 1790000000"
+    assert EXPIRY - 60 < await store_client.ttl(KEY) <= EXPIRY
+    assert await visits.per_day(SITE) == 5
+
+
+async def test_the_counts_of_two_processes_add_up(new_process: NewProcess, clock: Clock) -> None:
+    one, other = new_process(), new_process()
+    await visit(one, clock, 3, 0)
+    await visit(other, clock, 4, 0)
+    await one.write_back()
+    await other.write_back()
+    assert await other.per_day(SITE) == 7
+    assert await new_process().per_day(SITE) == 7
+    await visit(one, clock, 1, 0)
+    await one.write_back()
+    assert await one.per_day(SITE) == 8
+
+
+async def test_the_store_adds_up_as_the_process_does(
+    new_process: NewProcess, redis_visits: RedisVisits, clock: Clock
+) -> None:
+    # The one writes nothing and hears nothing, so that its sum is its own.
+    alone, written = Visits(Switchable(redis_visits, on=False), clock), new_process()
+    for step, pause in enumerate([0, 1, 5 * HOUR, 3 * DAY, 20 * DAY, 90, 30 * DAY]):
+        await visit(alone, clock, 1, pause)
+        await visit(alone, clock, step, 0)
+        await visit(written, clock, step + 1, 0)
+        await written.write_back()
+    expected = pytest.approx(await alone.per_day(SITE), rel=1e-6)
+    assert await written.per_day(SITE) == expected
+    assert await new_process().per_day(SITE) == expected
+
+
+async def test_what_comes_late_from_another_process_weighs_what_it_is_worth(redis_visits: RedisVisits) -> None:
+    await redis_visits.add({SITE: Tally(1, NOW, NOW)})
+    told = await redis_visits.add({SITE: Tally(8, NOW - HALF_LIFE, NOW - 2 * HALF_LIFE)})
+    assert told == {SITE: Tally(5, NOW, NOW - 2 * HALF_LIFE)}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"garbage",
+        b"V2 5 1790000000 1790000000",
+        b"V1 nan 1790000000 1790000000",
+        b"V1 inf 1790000000 1790000000",
+        b"V1 -5 1790000000 1790000000",
+        b"V1 9e99 1790000000 1790000000",
+        b"V1 5 1790000000 1790000001",
+        b"V1 5 1790009999 1790000000",
+        b"V1 5 999999999999 1790000000",
+        b"V1 0x10 1790000000 1790000000",
+        b"V1 5 1790000000 1790000000 " + b"x" * 10**6,
+        ["a", "list"],
+    ],
+)
+async def test_a_value_that_is_not_ours_counts_for_nothing_and_is_overwritten(
+    new_process: NewProcess, store_client: Redis, value: bytes | list[str]
+) -> None:
+    await (store_client.set(KEY, value) if isinstance(value, bytes) else store_client.rpush(KEY, *value))
+    visits = new_process()
+    assert await visits.visit(SITE) == 1
+    await visits.write_back()
+    assert await visits.per_day(SITE) == 1
+    assert await store_client.get(KEY) == b"V1 1 1790000000 1790000000"
+
+
+@given(st.binary(max_size=80) | st.from_regex(rb"V1 [0-9.e+-]{0,20} [0-9]{0,12} [0-9]{0,12}"))
+def test_no_value_breaks_the_reading(value: bytes) -> None:
+    tally = read_value(value, NOW)
+    assert tally is None or tally.per_day(NOW) >= 0
+
+
+# No write per visit, no read per visit.
+
+
+async def test_visits_are_written_in_batches_and_never_one_by_one(
+    new_process: NewProcess, store: Switchable, store_client: Redis, clock: Clock
+) -> None:
+    visits = new_process()
+    await store_client.config_resetstat()
+    for origin in sites(2 * BATCH + 1):
+        await visit(visits, clock, 3, 0, origin)
+    before = await calls(store_client)
+    assert before == {"getrange": 2 * BATCH + 1}
+    await visits.write_back()
+    assert store.written == [BATCH, BATCH, 1]
+    after = await calls(store_client)
+    assert after == {**before, "script|load": 3, "evalsha": 2 * BATCH + 1, "get": 2 * BATCH + 1, "set": 2 * BATCH + 1}
+    await visits.write_back()
+    assert store.written == [BATCH, BATCH, 1]
+
+
+async def calls(client: Redis) -> dict[str, int]:
+    """How often each command was called that is about keys or scripts."""
+    stats: dict[str, dict[str, int]] = await client.info("commandstats")
+    names = {name.removeprefix("cmdstat_"): stat["calls"] for name, stat in stats.items()}
+    return {
+        name: number for name, number in names.items() if not name.startswith(("config", "info", "client", "flush"))
+    }
+
+
+async def test_the_store_is_asked_once_about_an_origin_that_is_visited(
+    new_process: NewProcess, store: Switchable, clock: Clock
+) -> None:
+    visits = new_process()
+    for _ in range(10):
+        await visit(visits, clock, 20, 60)
+        await visits.write_back()
+    assert store.reads == 1
+    clock.now += TOLD
+    await visits.visit(SITE)
+    assert store.reads == 2
+
+
+async def test_callers_who_ask_at_once_share_one_read(new_process: NewProcess, store: Switchable) -> None:
+    visits = new_process()
+    await asyncio.gather(*(visits.visit(SITE) for _ in range(50)))
+    assert store.reads == 1
+    assert await visits.per_day(SITE) == 50
+
+
+# The store is down.
+
+
+async def test_what_is_counted_while_the_store_is_down_is_written_later(
+    new_process: NewProcess, store: Switchable, clock: Clock
+) -> None:
+    visits = new_process()
+    store.on = False
+    assert await visit(visits, clock, 5, 0) == 5
+    await visits.write_back()
+    assert await visit(visits, clock, 1, 0) == 6
+    store.on = True
+    await visits.write_back()
+    assert await new_process().per_day(SITE) == 6
+
+
+async def test_what_the_store_refuses_is_kept_and_the_rest_is_written(
+    new_process: NewProcess, store: Switchable, clock: Clock
+) -> None:
+    visits = new_process()
+    other = sites(1)[0]
+    await visit(visits, clock, 2, 0)
+    await visit(visits, clock, 3, 0, other)
+    store.refused = {SITE}
+    await visits.write_back()
+    assert [await new_process().per_day(origin) for origin in (SITE, other)] == [0, 3]
+    store.refused = set()
+    await visits.write_back()
+    assert [await new_process().per_day(origin) for origin in (SITE, other)] == [2, 3]
+
+
+async def test_what_is_visited_while_a_batch_is_under_way_is_counted_once(
+    new_process: NewProcess, store: Switchable, clock: Clock
+) -> None:
+    visits = new_process()
+    await visit(visits, clock, 2, 0)
+    store.let_go.clear()
+    writing = asyncio.create_task(visits.write_back())
+    await store.asked.wait()
+    assert await visit(visits, clock, 3, 0) == 5
+    store.let_go.set()
+    await writing
+    assert await visits.per_day(SITE) == 5
+    await visits.write_back()
+    assert await new_process().per_day(SITE) == 5
+
+
+async def test_a_batch_that_is_cancelled_is_kept(new_process: NewProcess, store: Switchable, clock: Clock) -> None:
+    visits = new_process()
+    await visit(visits, clock, 2, 0)
+    store.let_go.clear()
+    writing = asyncio.create_task(visits.write_back())
+    await store.asked.wait()
+    writing.cancel()
+    await asyncio.wait([writing])
+    assert await visits.per_day(SITE) == 2
+
+
+async def test_memory_is_bounded_and_what_waits_the_longest_goes(store: Switchable, clock: Clock) -> None:
+    visits = Visits(store, clock, origins=10)
+    store.on = False
+    for origin in sites(15):
+        await visit(visits, clock, 2, 0, origin)
+    await visits.write_back()
+    store.on = True
+    await visits.write_back()
+    seen = [await Visits(store, clock).per_day(origin) for origin in sites(15)]
+    assert sorted(seen) == [0] * 5 + [2] * 10
+    assert seen[-5:] == [2] * 5
+
+
+# A real server that does not answer.
+
+
+@asynccontextmanager
+async def stopped(client: Redis) -> AsyncIterator[None]:
+    pid = int((await client.info("server"))["process_id"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_server_that_hangs_costs_a_caller_one_deadline_then_a_rest(
+    store_url: str, store_client: Redis, clock: Clock
+) -> None:
+    monotonic = Clock()
+    client = connect(store_url)
+    store = RedisVisits(client, clock=clock, monotonic=monotonic, timeout=0.05)
+    async with stopped(store_client):
+        with pytest.raises(StoreDown, match="did not answer"):
+            await store.read(SITE)
+        with pytest.raises(StoreDown, match="left alone"):
+            await store.read(SITE)
+        assert await Visits(store, clock).visit(SITE) == 1
+    monotonic.now += REST
+    assert await store.read(SITE) is None
+    await client.aclose()
+
+
+async def test_a_server_that_wakes_up_does_not_count_what_was_tried_in_its_sleep(
+    new_process: NewProcess, store_client: Redis, store_url: str, clock: Clock
+) -> None:
+    client = connect(store_url)
+    visits = Visits(RedisVisits(client, clock=clock, monotonic=lambda: 0.0, timeout=0.05), clock)
+    async with stopped(store_client):
+        await visit(visits, clock, 5, 0)
+        await visits.write_back()
+    await visits.write_back()
+    assert await new_process().per_day(SITE) == 5
+    await client.aclose()
+
+
+async def test_a_server_that_lost_its_scripts_is_given_them_again(
+    new_process: NewProcess, store_client: Redis, clock: Clock
+) -> None:
+    visits = new_process()
+    for _ in range(2):
+        await visit(visits, clock, 1, 0)
+        await visits.write_back()
+        await store_client.script_flush()
+    assert await new_process().per_day(SITE) == 2
+
+
+async def test_a_server_that_is_full_refuses_and_gets_it_later(
+    new_process: NewProcess, store_client: Redis, clock: Clock
+) -> None:
+    visits = new_process()
+    await visit(visits, clock, 4, 0)
+    await store_client.config_set("maxmemory", "1")
+    try:
+        await visits.write_back()
+    finally:
+        await store_client.config_set("maxmemory", "0")
+    assert await visits.per_day(SITE) == 4
+    await visits.write_back()
+    assert await new_process().per_day(SITE) == 4
+
+
+# The life of a process.
+
+
+async def test_at_its_end_a_process_writes_what_it_counted(new_process: NewProcess, clock: Clock) -> None:
+    visits = new_process()
+    async with visits.written_back(every=3600):
+        await visit(visits, clock, 5, 0)
+    assert await new_process().per_day(SITE) == 5
+
+
+async def test_a_process_writes_from_time_to_time(new_process: NewProcess, store: Switchable, clock: Clock) -> None:
+    visits = new_process()
+    async with visits.written_back(every=0.001):
+        await visit(visits, clock, 5, 0)
+        await store.asked.wait()
+        store.asked.clear()
+        await visit(visits, clock, 5, 0)
+        await store.asked.wait()
+
+
+async def test_a_process_writes_when_its_memory_is_half_full(store: Switchable, clock: Clock) -> None:
+    visits = Visits(store, clock, origins=10)
+    async with visits.written_back(every=3600):
+        for origin in sites(5):
+            await visits.visit(origin)
+        await store.asked.wait()
+
+
+def test_the_key_is_in_the_slot_of_the_origins_snapshot() -> None:
+    assert key(SITE) == KEY

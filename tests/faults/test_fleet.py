@@ -1,0 +1,195 @@
+"""Four processes of the service on one store: they ask an origin once, also when the one that asks is killed."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+
+from app.cache.codec import encode
+from app.cache.freshness import DAY, Snapshot
+from app.robots.access import Successful, Validators
+from tests.faults.until import until
+from tests.origins import Exchange, LoopbackOrigin, head, serve, text
+
+ROOT = Path(__file__).parent.parent.parent
+LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
+STARTED = "Application startup complete"
+FETCH_TIMEOUT = 2
+CALLERS = 200
+FILE = text(200, "User-agent: *\nDisallow: /private/\n")
+PATIENCE = httpx.Timeout(60.0)
+
+
+class Process:
+    """`python -m app` on the store; `listen` waits until it does, and says where."""
+
+    def __init__(self, store_url: str) -> None:
+        settings = {
+            "REDIS_URL": store_url,
+            "PORT": "0",
+            "ALLOW_ADDRESSES": "127.0.0.0/8",
+            "ALLOW_PORTS": "*",
+            "FETCH_TIMEOUT": str(FETCH_TIMEOUT),
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "app"],
+            cwd=ROOT,
+            env={**os.environ, **settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self._output = self._process.stdout
+        # A pipe that nobody reads is full one day, and stops who writes.
+        self._reader = Thread(target=deque, args=(self._output, 0))
+
+    def listen(self) -> str:
+        said, url = "", None
+        for line in self._output:
+            said += line
+            found = LISTENING.search(line)
+            url = found[1] if found else url
+            if url and STARTED in said:
+                self._reader.start()
+                return url
+        raise AssertionError(f"it ended while starting: {said}")
+
+    def kill(self) -> None:
+        self._process.kill()
+        if self._reader.is_alive():
+            self._reader.join()
+        self._process.wait()
+        self._output.close()
+
+
+class Fleet:
+    """Running processes, and where they are."""
+
+    def __init__(self, processes: Sequence[Process]) -> None:
+        self.processes = processes
+        self.urls = [process.listen() for process in processes]
+
+    async def ask(self, origin: LoopbackOrigin, among: Sequence[int], callers: int) -> list[dict[str, Any]]:
+        """The answers to so many callers at once, who turn to these processes in turn."""
+        limits = httpx.Limits(max_connections=callers)
+        async with httpx.AsyncClient(timeout=PATIENCE, limits=limits) as client:
+            query = {"url": f"{origin.url}/private/page", "agent": "ExampleBot", "wait": "30"}
+            urls = [f"{self.urls[among[caller % len(among)]]}/v1/allowed" for caller in range(callers)]
+            responses = await asyncio.gather(*(client.get(url, params=query) for url in urls))
+        return [response.json() for response in responses]
+
+
+@contextmanager
+def running(store_url: str, count: int) -> Iterator[Fleet]:
+    with ExitStack() as stack:
+        processes = []
+        for _ in range(count):
+            processes.append(Process(store_url))
+            stack.callback(processes[-1].kill)
+        yield Fleet(processes)
+
+
+@pytest.fixture(scope="module")
+def fleet(store_url: str) -> Iterator[Fleet]:
+    with running(store_url, 4) as four:
+        yield four
+
+
+class Gate:
+    """A reply that comes when it is let go."""
+
+    def __init__(self, reply: bytes) -> None:
+        self._reply = reply
+        self.open = asyncio.Event()
+
+    async def __call__(self, exchange: Exchange) -> None:
+        await self.open.wait()
+        await exchange.send(self._reply)
+
+
+async def all_look_for_the_lease(client: Redis, processes: int) -> None:
+    """Wait until so many have tried to take a lease since the statistics were reset."""
+
+    async def tried() -> int:
+        statistics = await client.info("commandstats")
+        return int(statistics.get("cmdstat_set", {"calls": 0})["calls"])
+
+    await until(tried, lambda calls: calls >= processes)
+
+
+async def test_two_hundred_callers_of_four_processes_make_one_request(fleet: Fleet, store_client: Redis) -> None:
+    gate = Gate(FILE)
+    async with serve(gate) as origin:
+        await store_client.config_resetstat()
+        asking = asyncio.create_task(fleet.ask(origin, range(4), CALLERS))
+        await origin.asked(1)
+        await all_look_for_the_lease(store_client, 4)
+        gate.open.set()
+        answers = await asking
+        assert [answer["verdict"] for answer in answers] == ["disallow"] * CALLERS
+        assert {answer["robots"]["source"] for answer in answers} <= {"fetched", "store", "memory"}
+        assert len(origin.requests) == 1
+
+
+async def test_a_due_copy_is_refreshed_by_one_request(fleet: Fleet, store_client: Redis) -> None:
+    gate = Gate(head(304))
+    async with serve(gate) as origin:
+        copy = Snapshot(
+            Successful(200, b"User-agent: *\nDisallow: /private/\n"), time.time() - 2 * DAY, None, Validators('"1"')
+        )
+        await store_client.set(f"robots:{{{origin.url}}}", encode(copy))
+        await store_client.config_resetstat()
+        asking = asyncio.create_task(fleet.ask(origin, range(4), CALLERS))
+        await origin.asked(1)
+        await all_look_for_the_lease(store_client, 4)
+        gate.open.set()
+        answers = await asking
+        assert [answer["verdict"] for answer in answers] == ["disallow"] * CALLERS
+        assert all(answer["robots"]["age"] < 60 for answer in answers)
+        assert len(origin.requests) == 1
+        assert b'if-none-match: "1"' in origin.requests[0].lower()
+
+
+async def test_when_the_process_that_asks_is_killed_one_more_request_is_made(
+    fleet: Fleet, store_url: str, store_client: Redis
+) -> None:
+    async with serve(Exchange.stall, FILE) as origin:
+        with running(store_url, 1) as doomed:
+            lost = asyncio.create_task(doomed.ask(origin, [0], 1))
+            await origin.asked(1)
+            doomed.processes[0].kill()
+            with pytest.raises(httpx.TransportError):
+                await lost
+        assert await store_client.exists(f"robots:{{{origin.url}}}:lease") == 1
+        answers = await fleet.ask(origin, range(4), CALLERS)
+        assert [answer["verdict"] for answer in answers] == ["disallow"] * CALLERS
+        assert len(origin.requests) == 2
+
+
+async def test_callers_who_hang_up_fail_nobody_else(fleet: Fleet, store_client: Redis) -> None:
+    gate = Gate(FILE)
+    async with serve(gate) as origin:
+        leaving = [asyncio.create_task(fleet.ask(origin, [process], 10)) for process in range(4)]
+        await origin.asked(1)
+        await store_client.config_resetstat()
+        staying = asyncio.create_task(fleet.ask(origin, range(4), 20))
+        await all_look_for_the_lease(store_client, 4)
+        for task in leaving:
+            task.cancel()
+        await asyncio.wait(leaving)
+        gate.open.set()
+        assert [answer["verdict"] for answer in await staying] == ["disallow"] * 20
+        assert len(origin.requests) == 1

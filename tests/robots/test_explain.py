@@ -1,0 +1,85 @@
+"""An explanation agrees with the verdict, and tells how the group was found."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.robots.agents import first_of, read_agent
+from app.robots.dialect import RobotsTxt, judge_file
+from app.robots.dialects import DIALECTS
+from app.robots.explain import Explanation, explain
+
+BODY = """User-agent: googlebot
+Allow: /a/index.html
+Disallow: /a
+Disallow: /*b$
+
+User-agent: *
+Disallow: /
+
+User-agent: Googlebot
+Disallow: /a/b
+"""
+
+
+def explained(body: str, agent: str, path: str, dialect: str = "rfc9309") -> Explanation:
+    return explain(RobotsTxt(body.encode()), DIALECTS[dialect], read_agent(agent), path)
+
+
+def test_every_rule_that_matched_is_told_in_order_of_precedence() -> None:
+    told = explained(BODY, "Googlebot", "/a/b")
+    assert [(entry.directive[0], entry.length) for entry in told.rules] == [(4, 4), (10, 4), (3, 2)]
+
+
+def test_d10_a_rule_that_matched_as_a_directory_is_told_with_that_length() -> None:
+    told = explained(BODY, "Googlebot", "/a/", "google")
+    assert [(entry.directive[0], entry.pattern) for entry in told.rules] == [(2, "/a/$"), (3, "/a")]
+
+
+def test_the_path_is_told_as_it_was_matched() -> None:
+    assert explained(BODY, "Googlebot", "/%7Ea/é*").path == "/~a/%C3%A9%2A"
+    assert explained(BODY, "Googlebot", "/%7Ea/é*", "google").path == "/%7Ea/%C3%A9*"
+
+
+@pytest.mark.parametrize(
+    ("agent", "dialect", "tokens", "group"),
+    [
+        ("Googlebot", "google", ("googlebot",), "a group names googlebot"),
+        ("Googlebot-News", "google", ("googlebot-news", "googlebot"), "no group names googlebot-news, and googlebot"),
+        ("FooBot", "rfc9309", ("foobot",), "no group names foobot, so the one for * applies (line 6)"),
+        ("Applebot", "draft1996", ("applebot",), "no group names applebot, so the one for * applies (line 6)"),
+        ("AdsBot-Google", "google", ("adsbot-google",), "not bound by the group for *"),
+        ("*", "rfc9309", (), "the one for * applies"),
+    ],
+)
+def test_the_choice_of_the_group_is_told(agent: str, dialect: str, tokens: tuple[str, ...], group: str) -> None:
+    told = explained(BODY, agent, "/", dialect)
+    assert told.tokens == tokens
+    assert group in told.group
+
+
+def test_groups_that_were_merged_are_told() -> None:
+    assert "(lines 1, 9); groups with the same token are read as one" in explained(BODY, "Googlebot", "/").group
+    assert "restricts nobody" in explained("", "FooBot", "/").group
+    assert "there is none for *" in explained("User-agent: a", "FooBot", "/").group
+
+
+def test_several_agents_are_told_in_their_order() -> None:
+    asking = first_of([read_agent("NewBot"), read_agent("Googlebot")])
+    told = explain(RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], asking, "/")
+    assert told.group.startswith("no group names newbot, and googlebot comes next")
+
+
+LINES = st.lists(
+    st.sampled_from(["User-agent: a", "User-agent: *", "Robot-version: 2.0", ""])
+    | st.builds("{}: {}".format, st.sampled_from(["Allow", "Disallow"]), st.text("/ab*$?", max_size=5)),
+    max_size=12,
+)
+
+
+@given(LINES, st.text("/ab?:", max_size=6), st.sampled_from(sorted(DIALECTS)))
+def test_the_first_rule_told_is_the_one_that_decided(lines: list[str], rest: str, dialect: str) -> None:
+    robots = RobotsTxt("\n".join(lines).encode())
+    verdict = judge_file(robots, DIALECTS[dialect], read_agent("a"), "/" + rest)
+    told = explain(robots, DIALECTS[dialect], read_agent("a"), "/" + rest)
+    assert (told.rules[0].directive if told.rules else None) == (verdict.rule and verdict.rule.directive)

@@ -1,0 +1,84 @@
+"""What a held file says it costs to keep, against what it costs: a cache bounded in bytes rests on it."""
+
+import gc
+import tracemalloc
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from app.robots.agents import read_agent
+from app.robots.dialect import RobotsTxt, judge_file
+from app.robots.dialects import DIALECTS
+
+UNDER, OVER = 1.5, 2.0
+"""How many times its size a file may cost, whoever wrote it; and how many times its cost an ordinary one may claim."""
+
+AGENT = read_agent("FooBot")
+
+
+def group(*lines: str) -> bytes:
+    return "\n".join(["User-agent: *", *lines, ""]).encode()
+
+
+def words(length: int, count: int) -> Iterator[str]:
+    return ("".join(word) for word, _ in zip(product("abcdefgh", repeat=length), range(count), strict=False))
+
+
+ORDINARY = {
+    "five rules": group(
+        "Disallow: /private/", "Allow: /private/x", "Disallow: /tmp", "Disallow: /*?sort=", "Disallow: /s"
+    ),
+    "prefixes": group(*(f"Disallow: /catalog/list/{word}/" for word in words(4, 1500))),
+    "wildcards": group(*(f"Disallow: /catalog/*/{word}/" for word in words(4, 1500))),
+}
+
+HOSTILE = {
+    "short prefixes": ("rfc9309", group(*(f"Allow:/{word}" for word in words(4, 3000)))),
+    "short wildcards": ("rfc9309", group(*(f"Allow:*{word}*a" for word in words(4, 2000)))),
+    "heads of their own": ("rfc9309", group(*(f"Allow:{word}*$" for word in words(4, 2000)))),
+    "many texts": ("rfc9309", group(*(f"Allow:/*{word}*{word[::-1]}*x{word}" for word in words(4, 1500)))),
+    "delimiters": ("rfc9309", group(*(f"Allow:/*?*{word}:" for word in words(4, 1500)))),
+    "octets to encode": ("rfc9309", group(*(f"Allow:/é*ü{word}" for word in words(4, 1500)))),
+    "index pages": ("google", group(*(f"Allow:{word}/index.htm" for word in words(4, 2000)))),
+    "stars alone": ("rfc9309", group(*("Allow:/" + "*a*b" * 4000 + word for word in words(2, 10)))),
+    "globs": ("v2", group("Robot-version: 2.0", *(f"Allow:/*?{word}*[0-9]" for word in words(4, 1500)))),
+    "sets": ("v2", group("Robot-version: 2.0", *("Allow:/" + "[!a]" * 4000 + word for word in words(2, 5)))),
+    "unknown keys": ("rfc9309", b"".join(b"%x:\n" % line for line in range(10_000))),
+    "empty lines": ("draft1996", b"\n" * 50_000),
+    "groups": ("rfc9309", b"User-agent:*\nAllow:\n" * 3000),
+    "agents": ("rfc9309", b"".join(b"User-agent:%x\n" % line for line in range(5000))),
+}
+
+
+def cost(body: bytes, dialect: str) -> tuple[RobotsTxt, int]:
+    """The file, read and compiled, and how many bytes that took, its body included."""
+    compiled(body, dialect)  # the first time, the interpreter makes things that it keeps
+    gc.collect()
+    tracemalloc.start()
+    try:
+        robots = compiled(body, dialect)
+        gc.collect()
+        return robots, tracemalloc.get_traced_memory()[0] + len(body)
+    finally:
+        tracemalloc.stop()
+
+
+def compiled(body: bytes, dialect: str) -> RobotsTxt:
+    robots = RobotsTxt(body)
+    for path in ("/", "/a/aaaa?x:y", "/catalog/x/aaaa/" + "ab" * 50):
+        judge_file(robots, DIALECTS[dialect], AGENT, path)
+    return robots
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_an_ordinary_file_costs_about_its_size(name: str) -> None:
+    robots, taken = cost(ORDINARY[name], "rfc9309")
+    assert robots.size / OVER <= taken <= robots.size * UNDER
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_file_costs_much_more_than_its_size(name: str) -> None:
+    dialect, body = HOSTILE[name]
+    robots, taken = cost(body, dialect)
+    assert taken <= robots.size * UNDER

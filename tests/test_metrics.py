@@ -1,0 +1,155 @@
+"""What is counted, and how several processes count together."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.metrics import Metrics, State
+from app.robots.access import (
+    Access,
+    Blocked,
+    Cause,
+    NotModified,
+    Successful,
+    Unavailable,
+    Unreachable,
+)
+from tests.faults.until import until
+from tests.test_service import started
+
+CALM = State(store_degraded=False, news_heard=True, fetches_under_way=0, fetches_waiting=0, memory={})
+
+
+def value(exposition: str, name: str, **labels: str) -> float:
+    """The sum of the samples that have at least these labels."""
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(exposition)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "labels"),
+    [
+        (Successful(204, b""), ("successful", "", "2xx")),
+        (NotModified(), ("not_modified", "", "3xx")),
+        (Unavailable(404), ("unavailable", "", "4xx")),
+        (Unavailable(301, Cause.REDIRECT_LOOP), ("unavailable", "redirect_loop", "3xx")),
+        (Unreachable(Cause.SERVER_ERROR, 503, 120), ("unreachable", "server_error", "5xx")),
+        (Unreachable(Cause.DNS), ("unreachable", "dns", "")),
+        (Blocked("10.0.0.1"), ("blocked", "", "")),
+    ],
+)
+def test_a_fetch_is_counted_by_outcome_cause_and_class_of_status(
+    found: Access | NotModified, labels: tuple[str, str, str]
+) -> None:
+    metrics = Metrics(lambda: CALM)
+    metrics.fetched(found, 0.3)
+    outcome, cause, status = labels
+    text = metrics.text().decode()
+    assert value(text, "robots_fetches_total", outcome=outcome, cause=cause, status=status) == 1
+    assert value(text, "robots_fetch_seconds_bucket", outcome=outcome, le="0.25") == 0
+    assert value(text, "robots_fetch_seconds_bucket", outcome=outcome, le="0.5") == 1
+
+
+def test_the_state_is_read_when_it_is_shown() -> None:
+    now = CALM
+    metrics = Metrics(lambda: now)
+    assert value(metrics.text().decode(), "robots_store_degraded") == 0
+    now = State(True, False, 3, 2, {"files": (70, 7)})
+    text = metrics.text().decode()
+    assert (value(text, "robots_store_degraded"), value(text, "robots_news_heard")) == (1, 0)
+    assert (value(text, "robots_fetches_under_way"), value(text, "robots_fetches_waiting")) == (3, 2)
+    assert value(text, "robots_memory_bytes", cache="files") == 70
+    assert value(text, "robots_memory_entries", cache="files") == 7
+
+
+def test_decisions_told_together_have_no_time_of_their_own() -> None:
+    metrics = Metrics(lambda: CALM)
+    metrics.decided("allow", "no_match", "memory", "rfc9309", 0.002)
+    metrics.decided("allow", "no_match", "memory", "rfc9309")
+    text = metrics.text().decode()
+    assert value(text, "robots_decisions_total") == 2
+    assert value(text, "robots_decision_seconds_count", source="memory") == 1
+
+
+def test_two_applications_in_one_process_count_apart() -> None:
+    one, other = Metrics(lambda: CALM), Metrics(lambda: CALM)
+    one.refused()
+    assert value(one.text().decode(), "robots_decisions_refused_total") == 1
+    assert value(other.text().decode(), "robots_decisions_refused_total") == 0
+
+
+async def test_a_watch_that_failed_says_so_at_the_end() -> None:
+    looked = asyncio.Event()
+
+    def read() -> State:
+        return CALM
+
+    async def probe() -> None:
+        looked.set()
+        raise LookupError("no probe")
+
+    with pytest.raises(LookupError, match="no probe"):
+        async with Metrics(read).kept_up(probe, every=0.0):
+            await looked.wait()
+
+
+def gone(directory: Path) -> bool:
+    return not directory.exists()
+
+
+async def ask(url: str, path: str, times: int = 1) -> str:
+    """So many times, each by a connection of its own; the last answer."""
+    text = ""
+    for _ in range(times):
+        # A worker that has started does not listen yet, and the one that does may be the one that is stopped.
+        transport = httpx.AsyncHTTPTransport(retries=8)
+        async with httpx.AsyncClient(base_url=url, timeout=60.0, transport=transport) as client:
+            text = (await client.get(path)).text
+    return text
+
+
+@contextmanager
+def stopped(process: psutil.Process) -> Iterator[None]:
+    process.suspend()
+    try:
+        yield
+    finally:
+        process.resume()
+
+
+async def test_any_worker_tells_the_sum_of_all_and_counts_of_the_dead() -> None:
+    question = "/v1/allowed?url=http://192.0.2.1/&agent=a"
+    with started(WORKERS="2") as service:
+        below = psutil.Process(service.process.pid).children(recursive=True)
+        one, other = (process for process in below if "spawn_main" in " ".join(process.cmdline()))
+        directory = Path(other.environ()["PROMETHEUS_MULTIPROC_DIR"])
+        with stopped(other):
+            await ask(service.url, question, 2)
+            await ask(service.url, "/metrics")
+        with stopped(one):
+            await ask(service.url, question, 3)
+            text = await ask(service.url, "/metrics")
+        assert value(text, "robots_decisions_total", reason="blocked_address") == 5
+        assert value(text, "robots_decision_seconds_count") == 5
+        assert value(text, "robots_memory_entries", cache="snapshots") == 2
+        one.kill()
+
+        async def entries() -> float:
+            text = await ask(service.url, "/metrics")
+            assert value(text, "robots_decisions_total") == 5
+            return value(text, "robots_memory_entries", cache="snapshots")
+
+        await until(entries, lambda found: found == 1)
+        service.signal(signal.SIGTERM)
+    assert gone(directory)
