@@ -105,7 +105,7 @@ class RedisStore:
     async def get(self, origin: Origin) -> Snapshot | Purged | None:
         """What is kept of the origin, None also for what is not ours; raises StoreDown."""
         # GETRANGE, not GET: no more is read than could be ours, whatever is there.
-        data = await self._call(lambda: self._client.getrange(_key(origin), 0, ENCODED_LIMIT))
+        data = await self._call(lambda: self._client.getrange(snapshot_key(origin), 0, ENCODED_LIMIT))
         if not isinstance(data, bytes):
             return None
         return _read_purged(data) if data.startswith(_PURGED) else decode(data)
@@ -113,13 +113,13 @@ class RedisStore:
     async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> None:
         """Keep the snapshot for so long, in place of anything that is there; raises StoreDown."""
         data = encode(snapshot)
-        await self._write(lambda: self._client.set(_key(origin), data, ex=max(1, math.ceil(keep_seconds))))
+        await self._write(lambda: self._client.set(snapshot_key(origin), data, ex=max(1, math.ceil(keep_seconds))))
 
     async def purge(self, origin: Origin, at: float, keep_seconds: float) -> None:
         """Keep a mark for so long, in place of anything that is there; raises StoreDown."""
         # A mark, not a gap: a gap may also be what a store has lost, and is given again by who remembers it.
         mark = _PURGED + repr(at).encode()
-        await self._write(lambda: self._client.set(_key(origin), mark, ex=max(1, math.ceil(keep_seconds))))
+        await self._write(lambda: self._client.set(snapshot_key(origin), mark, ex=max(1, math.ceil(keep_seconds))))
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> bool:
         """Hold the origin's lease for so long if nobody does, or `by_force`; raises StoreDown."""
@@ -228,14 +228,15 @@ async def _bounded(command: Callable[[], Awaitable[T]]) -> T:
         return await command()
 
 
-def _key(origin: Origin) -> str:
+def snapshot_key(origin: Origin) -> str:
+    """Where the origin's snapshot is kept, and what its other keys begin with."""
     # The braces put all keys of an origin into one slot of a cluster; no host holds a brace.
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
     return f"robots:{{{origin.scheme}://{host}:{origin.port}}}"
 
 
 def _lease_key(origin: Origin) -> str:
-    return f"{_key(origin)}:lease"
+    return f"{snapshot_key(origin)}:lease"
 
 
 def _read_purged(data: bytes) -> Purged | None:

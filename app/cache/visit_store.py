@@ -12,7 +12,7 @@ from app.cache.engines import Client
 from app.cache.failures import FAILURES
 from app.cache.freshness import HOUR
 from app.cache.known import StoreDown
-from app.cache.store import REST, _key
+from app.cache.store import REST, snapshot_key
 from app.cache.visits import EXPIRY, HALF_LIFE, Tally
 from app.origin import Origin
 
@@ -105,7 +105,7 @@ class RedisVisits:
 
 def key(origin: Origin) -> str:
     """The key of the origin's tally, in the slot of its snapshot."""
-    return f"{_key(origin)}:visits"
+    return f"{snapshot_key(origin)}:visits"
 
 
 def read_value(data: object, now: float) -> Tally | None:
