@@ -28,7 +28,7 @@ class Question:
     """Whether `agent` may fetch `target`, as `dialect` reads it, at the instant `at`.
 
     `max_age`: how old the copy may be, in seconds, None for as old as the cache thinks right. `wait`: how long a cold
-    fetch may hold the answer, in seconds. `explain`: the answer is to say why.
+    fetch may hold the answer, in seconds.
     """
 
     target: Target
@@ -37,7 +37,6 @@ class Question:
     at: datetime | None = None
     max_age: float | None = None
     wait: float = 10.0
-    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,19 @@ class Origin:
     port: int
 
     @property
+    def uri_host(self) -> str:
+        """The host as a URL writes it: an IPv6 address in brackets (RFC 3986 3.2.2)."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def authority(self) -> str:
+        """`host[:port]`, the port named only where it is not the scheme's own."""
+        return self.uri_host if self.port == DEFAULT_PORTS[self.scheme] else f"{self.uri_host}:{self.port}"
+
+    @property
     def key(self) -> str:
-        """`scheme://host[:port]`, the port named only where it is not the scheme's own."""
-        netloc = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{netloc}" + ("" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}")
+        """`scheme://host[:port]`, by which one origin is known everywhere."""
+        return f"{self.scheme}://{self.authority}"
 
     @property
     def robots_url(self) -> str:

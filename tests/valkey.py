@@ -1,12 +1,15 @@
 """A real Valkey for tests: one server per session, and per test a client of it whose server holds nothing."""
 
+import os
+import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import pytest
 from redis.asyncio import Redis
 
 from app.cache.embedded import serve
-from app.cache.engines import connect
+from app.cache.engines import Client, connect
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +27,18 @@ async def store_client(store_url: str) -> AsyncIterator[Redis]:
     await client.flushall()
     yield client
     await client.aclose()
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A server that hangs for the length of the block."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+async def process_of(client: Client) -> int:
+    """The process of the server that a client talks to."""
+    return int((await client.info("server"))["process_id"])

@@ -50,10 +50,9 @@ async def allowed(
         at=instant_from(at),
         max_age=max_age,
         wait=wait,
-        explain=explain,
     )
     decider: Decider = request.app.state.decider
-    answer = answer_out(await decider.ask(question))
+    answer = answer_out(await decider.ask(question), explained=explain)
     return _json(answer.model_dump_json(exclude=None if explain else {"explanation"}))
 
 

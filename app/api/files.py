@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api.problems import Problem, documented
 from app.api.reading import target_from
 from app.api.shapes import FileOut
-from app.api.wire import file_out
+from app.api.wire import file_out, robots_out
 from app.decide import Decider
 from app.robots.access import Successful
 
@@ -33,7 +33,7 @@ async def robots(
         return Response(file_out(origin, file).model_dump_json(), media_type="application/json")
     snapshot = file.held.snapshot
     if snapshot is None or not isinstance(snapshot.access, Successful):
-        facts = file_out(origin, file).robots
+        facts = robots_out(origin, file.held)
         found = facts.outcome or "pending"
         because = f" ({facts.cause})" if facts.cause else f" (status {facts.status})" if facts.status else ""
         raise Problem(404, "no-file", f"No file is held for {origin.key}: its robots.txt is {found}{because}.")

@@ -52,11 +52,11 @@ class Case(NamedTuple):
     verdict: Verdict
 
 
-def answer_out(answer: Answer) -> AnswerOut:
+def answer_out(answer: Answer, *, explained: bool) -> AnswerOut:
     """The answer to `GET /v1/allowed`."""
     question = answer.question
     case = Case(question.target, question.agent, question.dialect, answer.verdict)
-    row = _row(case, answer.robots, answer.at, explained=question.explain)
+    row = _row(case, answer.robots, answer.at, explained=explained)
     return AnswerOut(
         **row,
         rule=_rule(answer.verdict),

@@ -231,8 +231,7 @@ async def _bounded(command: Callable[[], Awaitable[T]]) -> T:
 def snapshot_key(origin: Origin) -> str:
     """Where the origin's snapshot is kept, and what its other keys begin with."""
     # The braces put all keys of an origin into one slot of a cluster; no host holds a brace.
-    host = f"[{origin.host}]" if ":" in origin.host else origin.host
-    return f"robots:{{{origin.scheme}://{host}:{origin.port}}}"
+    return f"robots:{{{origin.scheme}://{origin.uri_host}:{origin.port}}}"
 
 
 def _lease_key(origin: Origin) -> str:

@@ -34,7 +34,7 @@ from app.fetch.response import (
     read_validators,
     readable,
 )
-from app.origin import DEFAULT_PORTS, Origin, Target
+from app.origin import Origin, Target
 from app.robots.access import (
     REDIRECT_LIMIT,
     Access,
@@ -244,13 +244,11 @@ class Fetcher:
 
     def _request(self, target: Target, conditions: Headers, time_left: float) -> httpcore.Request:
         origin = target.origin
-        netloc = f"[{origin.host}]" if ":" in origin.host else origin.host
-        host = netloc if origin.port == DEFAULT_PORTS[origin.scheme] else f"{netloc}:{origin.port}"
         return httpcore.Request(
             "GET",
             httpcore.URL(scheme=origin.scheme, host=origin.host, port=origin.port, target=target.path),
             headers=[
-                (b"Host", host.encode("ascii")),
+                (b"Host", origin.authority.encode("ascii")),
                 (b"User-Agent", self._user_agent),
                 (b"Accept", b"text/plain, */*;q=0.1"),
                 (b"Accept-Encoding", ACCEPT_ENCODING),

@@ -77,6 +77,11 @@ class Blocked:
     address: str
 
 
+def is_plain_text(content_type: str) -> bool:
+    """Whether a Content-Type is that of a robots.txt, its parameters left aside (RFC 9309 2.3)."""
+    return content_type.partition(";")[0].strip().lower() == "text/plain"
+
+
 Access: TypeAlias = Successful | Unavailable | Unreachable | Blocked
 
 

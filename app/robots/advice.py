@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from app.robots import google, rfc9309
-from app.robots.access import BODY_LIMIT
+from app.robots.access import BODY_LIMIT, is_plain_text
 from app.robots.document import RULE_KEYS, Document, Group
 from app.robots.rates import (
     SEZNAM_RATES,
@@ -71,7 +71,7 @@ def _file(document: Document, content_type: str | None) -> Iterator[Advice]:
         yield Advice("file-truncated", end, f"only the first {BODY_LIMIT} octets are read; make the file shorter")
     if document.is_html:
         yield Advice("html-body", 1, "the body is a page, not a robots.txt; answer 404 where there is no file")
-    if content_type is not None and content_type.partition(";")[0].strip().lower() != "text/plain":
+    if content_type is not None and not is_plain_text(content_type):
         yield Advice("not-text-plain", 1, f"the file is served as {content_type[:80]!r}; serve it as text/plain")
     if not document.is_utf8:
         yield Advice("non-utf8", 1, "the file is not UTF-8; save it as UTF-8")
@@ -167,10 +167,8 @@ def _versions(document: Document) -> Iterator[Advice]:
     yield from (_misplaced(member) for member in groups.orphans if member[1] is Key.ROBOT_VERSION)
     for group in groups.groups:
         versions = [member for member in group.members if member[1] is Key.ROBOT_VERSION]
-        in_place = versions[:1] if group.version_2 else []
-        for line, key, value, _ in versions:
-            if (line, key) not in {(first[0], first[1]) for first in in_place}:
-                yield _misplaced((line, key, value))
+        for line, key, value, _ in versions[1:] if group.version_2 else versions:
+            yield _misplaced((line, key, value))
         for line, _, value in group.rules:
             if group.version_2 and value == "/":
                 message = "with Robot-version 2.0, '/' is the root page alone; write '/*' for the whole site"

@@ -7,7 +7,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple, assert_never
 
-from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
+from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable, is_plain_text
 from app.robots.agents import STAR, Agent, read_agent
 from app.robots.document import Document, Grammar, Group
 from app.robots.matcher import Entry, Ruleset
@@ -227,12 +227,10 @@ def judge_file(robots: RobotsTxt, dialect: Dialect, agent: Agent, path: str) -> 
 def recognise_challenge(fetched: Fetched) -> Fetched:
     """A page that came with another 2xx than 200 where the file should be is a challenge, not an answer (spec Q9)."""
     access = fetched.access
-    if not isinstance(access, Successful) or access.status == 200 or _is_plain_text(access.content_type):
+    if not isinstance(access, Successful) or access.status == 200:
+        return fetched
+    if access.content_type is not None and is_plain_text(access.content_type):
         return fetched
     if not Document(access.body, truncated=access.truncated).is_html:
         return fetched
     return Fetched(Unreachable(Cause.CHALLENGE, access.status), fetched.final_url)
-
-
-def _is_plain_text(content_type: str | None) -> bool:
-    return content_type is not None and content_type.partition(";")[0].strip().lower() == "text/plain"

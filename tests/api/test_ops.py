@@ -1,9 +1,5 @@
 """The service tells how it is: ready or not and why, and what it has counted."""
 
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -17,6 +13,7 @@ from app.settings import Settings
 from tests.api.service import Service, running
 from tests.faults.until import until
 from tests.origins import serve, text
+from tests.valkey import process_of, stopped
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -34,19 +31,6 @@ async def counted(service: Service, name: str, **labels: str) -> float:
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     return samples(response.text).get((name, frozenset(labels.items())), 0.0)
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
-async def process_of(client: Client) -> int:
-    return int((await client.info("server"))["process_id"])
 
 
 async def test_decisions_are_counted_by_what_they_are(store_url: str, store_client: Client) -> None:

@@ -2,9 +2,8 @@
 
 import asyncio
 import os
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from app.origin import Origin
 from app.robots.access import BODY_LIMIT, Successful, Unavailable
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until, until_so
+from tests.valkey import process_of, stopped
 
 SITE = Origin("https", "www.example.com", 443)
 KEY = "robots:{https://www.example.com:443}"
@@ -50,19 +50,6 @@ async def short(store_url: str, monotonic: Monotonic) -> AsyncIterator[RedisStor
     client = connect(store_url)
     yield RedisStore(client, monotonic=monotonic, timeout=0.3)
     await client.aclose()
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
-async def server_pid(client: Redis) -> int:
-    return int((await client.info("server"))["process_id"])
 
 
 async def test_what_is_put_is_got_until_its_time_is_over(store: RedisStore, store_client: Redis) -> None:
@@ -139,7 +126,7 @@ async def test_a_key_of_another_type_is_a_miss_and_is_overwritten(store: RedisSt
 async def test_a_store_that_does_not_answer_is_down_then_left_alone_then_tried_again(
     short: RedisStore, store_client: Redis, monotonic: Monotonic
 ) -> None:
-    with stopped(await server_pid(store_client)):
+    with stopped(await process_of(store_client)):
         with pytest.raises(StoreDown, match="did not answer") as caught:
             await short.get(SITE)
         assert isinstance(caught.value.__cause__, TimeoutError)
@@ -154,7 +141,7 @@ async def test_a_store_that_does_not_answer_is_down_then_left_alone_then_tried_a
 
 
 async def test_after_a_rest_one_call_goes_ahead(short: RedisStore, store_client: Redis, monotonic: Monotonic) -> None:
-    with stopped(await server_pid(store_client)):
+    with stopped(await process_of(store_client)):
         with pytest.raises(StoreDown):
             await short.ping()
         monotonic.now += REST

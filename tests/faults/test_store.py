@@ -1,8 +1,6 @@
 """The service while its store fails: right answers from memory and by fetching, and no allow that no file gave."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -20,6 +18,7 @@ from tests.api.service import START, Service, running
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until
 from tests.origins import LoopbackOrigin, serve, text
+from tests.valkey import process_of, stopped
 
 CLOSED = text(200, "User-agent: *\nDisallow: /private/\n")
 OPEN = Snapshot(Successful(200, b"User-agent: *\nAllow: /\n"), START)
@@ -66,13 +65,9 @@ async def paused(between: Proxy, client: Redis) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def stopped(between: Proxy, client: Redis) -> AsyncIterator[None]:
-    pid = int((await client.info("server"))["process_id"])
-    os.kill(pid, signal.SIGSTOP)
-    try:
+async def hanging(between: Proxy, client: Redis) -> AsyncIterator[None]:
+    with stopped(await process_of(client)):
         yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 @asynccontextmanager
@@ -85,7 +80,7 @@ async def full(between: Proxy, client: Redis) -> AsyncIterator[None]:
 
 
 Fault = Callable[[Proxy, Redis], AbstractAsyncContextManager[None]]
-FAULTS = (down, silent, talking_nonsense, paused, stopped, full)
+FAULTS = (down, silent, talking_nonsense, paused, hanging, full)
 
 
 async def verdict(service: Service, url: str) -> str:
