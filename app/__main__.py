@@ -9,9 +9,9 @@ import uvicorn
 
 from app import logs, metrics
 from app.api.openapi import as_text
-from app.cache.embedded import EmbeddedServerFailed, NoEmbeddedServer, serve
 from app.main import create
 from app.settings import BadSetting, Settings
+from app.store.embedded import EmbeddedServerFailed, NoEmbeddedServer, serve
 
 
 def main() -> int:

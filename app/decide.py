@@ -112,9 +112,14 @@ class Decider:
         return answer
 
     async def _answer(self, question: Question) -> Answer:
-        held, robots = await self.hold(
+        file = await self.hold(
             question.target.origin, visitor=question.agent, max_age=question.max_age, wait=question.wait
         )
+        return self.answer_from(file, question)
+
+    def answer_from(self, file: HeldFile, question: Question) -> Answer:
+        """The answer that this file gives, whether it is the one that is held now or was held once."""
+        held, robots = file
         now = self._clock()
         at = question.at or datetime.fromtimestamp(now, UTC)
         if held.snapshot is None:

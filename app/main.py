@@ -9,17 +9,15 @@ from datetime import UTC, datetime
 from fastapi import FastAPI
 
 from app import __version__
-from app.api import decisions, files, indexing, openapi, ops, pages, problems
+from app.api import allowed, files, indexing, openapi, ops, pages, problems, trial
 from app.api.journal import Journal
 from app.api.limits import BodyLimit
-from app.cache.engines import connect, subscriber
-from app.cache.known import StoreDown
 from app.cache.lease import MARGIN
 from app.cache.news import News
 from app.cache.recheck import DomainTable, Model, model
 from app.cache.recheck_file import RecheckFile
 from app.cache.robots_cache import RobotsCache
-from app.cache.store import RedisStore
+from app.cache.snapshot_store import RedisStore
 from app.cache.visit_store import RedisVisits
 from app.cache.visits import Visits
 from app.decide import Decider
@@ -31,6 +29,8 @@ from app.origin import Origin
 from app.robots.access import Busy, Fetched, Validators
 from app.robots.dialect import recognise_challenge
 from app.settings import BadSetting, Settings
+from app.store.calls import Calls, StoreDown
+from app.store.engines import connect, subscriber
 
 
 def create(
@@ -51,7 +51,7 @@ def create(
 
     def state() -> State:
         return State(
-            store_degraded=store.degraded,
+            store_degraded=calls.degraded,
             news_heard=news.up,
             fetches_under_way=fetcher.under_way,
             fetches_waiting=fetcher.waiting,
@@ -59,7 +59,8 @@ def create(
         )
 
     metrics = Metrics(state)
-    store = RedisStore(client, monotonic=time.monotonic, failed=metrics.store_failed)
+    calls = Calls(client, monotonic=time.monotonic, failed=metrics.store_failed)
+    store = RedisStore(calls)
     system = SystemResolver()
     fetcher = Fetcher(
         user_agent=settings.user_agent,
@@ -82,7 +83,7 @@ def create(
 
     cache = RobotsCache(store, fetch, clock, settings.memory_bytes // 2, lease=settings.fetch_timeout + MARGIN)
     news = News(lambda: subscriber(client), store.name, cache.hear, cache.missed)
-    visits = Visits(RedisVisits(client, clock=clock, monotonic=time.monotonic), clock)
+    visits = Visits(RedisVisits(calls, clock=clock), clock)
     table = None if settings.recheck_file is None else RecheckFile(settings.recheck_file)
 
     def models(host: str, own: str) -> Model:
@@ -101,13 +102,13 @@ def create(
 
     async def probe() -> None:
         with suppress(StoreDown):
-            await store.ping()
+            await calls.ping()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             stack.callback(system.close)
-            for part in (client, store, fetcher, cache):
+            for part in (client, calls, fetcher, cache):
                 stack.push_async_callback(part.aclose)
             await stack.enter_async_context(news)
             await stack.enter_async_context(visits.written_back())
@@ -126,15 +127,12 @@ def create(
         lifespan=lifespan,
     )
     app.state.decider = decider
-    app.state.store = store
+    app.state.store = calls
     app.state.metrics = metrics
     app.state.phase = ops.Phase.STARTING
     app.state.now = lambda: datetime.fromtimestamp(clock(), UTC)
-    app.include_router(decisions.router)
-    app.include_router(files.router)
-    app.include_router(indexing.router)
-    app.include_router(ops.router)
-    app.include_router(pages.router)
+    for routes in (allowed, trial, files, indexing, ops, pages):
+        app.include_router(routes.router)
     app.add_middleware(BodyLimit)
     app.add_middleware(Journal, metrics=metrics, monotonic=time.monotonic, access_log=settings.access_log)
     problems.install(app)

@@ -20,8 +20,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from app.cache.ending import end
 from app.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
+from app.store.ending import end
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """Of the text; every name in it is one that the older format can write."""

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.embedded import serve
-from app.cache.engines import Client, connect
+from app.store.embedded import serve
+from app.store.engines import Client, connect
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field
 
 from app.api.problems import Problem, documented
 from app.api.wire import rfc3339
-from app.cache.known import StoreDown
-from app.cache.store import RedisStore
 from app.metrics import CONTENT_TYPE, Metrics
+from app.store.calls import Calls, StoreDown
 
 router = APIRouter(tags=["operations"])
 
@@ -50,7 +49,7 @@ async def readyz(request: Request) -> Readiness:
     state = request.app.state
     if state.phase is not Phase.RUNNING:
         raise Problem(503, "not-ready", f"The service is {state.phase}.", {"Retry-After": "1"})
-    store: RedisStore = state.store
+    store: Calls = state.store
     with suppress(StoreDown):
         await store.ping()
     trouble = store.trouble

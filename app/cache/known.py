@@ -7,18 +7,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from app.cache.flight import SingleFlight
 from app.cache.freshness import KEEP, Snapshot, recall
 from app.cache.memory import ByteLRU
 from app.cache.news import Word
 from app.origin import Origin
 from app.robots.access import Successful
+from app.store.calls import StoreDown
+from app.store.flight import SingleFlight
 
 _OVERHEAD = 1024  # octets that a snapshot takes beside its body and its texts: objects, its place in the cache
-
-
-class StoreDown(Exception):
-    """The store cannot be used now; the cause is what it or the way to it said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from itertools import chain, repeat
 from secrets import token_hex
 from typing import Protocol, TypeVar
 
-from app.cache.known import StoreDown
 from app.origin import Origin
+from app.store.calls import StoreDown
 
 MARGIN = 2.0
 """Seconds that a lease is longer than the work it is for: calls to the store come before and after the fetch."""

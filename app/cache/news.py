@@ -11,10 +11,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from types import TracebackType
 
-from app.cache.ending import end
-from app.cache.engines import Subscriber
-from app.cache.failures import FAILURES
 from app.origin import BadUrl, Origin, read_target
+from app.store.ending import end
+from app.store.engines import Subscriber
+from app.store.failures import FAILURES
 
 CHANNEL = "robots:news"
 

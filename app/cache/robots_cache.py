@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from app.cache.flight import SingleFlight
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness, succeed
-from app.cache.known import Known, Source, Store, StoreDown
+from app.cache.known import Known, Source, Store
 from app.cache.lease import Lease, LeaseStore
 from app.cache.news import Word
 from app.origin import Origin
 from app.robots.access import Busy, Fetched, NotModified, Successful, Validators
+from app.store.flight import SingleFlight
 
-__all__ = ["CacheStore", "Fetch", "Held", "RobotsCache", "Source", "StoreDown"]
+__all__ = ["CacheStore", "Fetch", "Held", "RobotsCache", "Source"]
 
 
 class CacheStore(Store, LeaseStore, Protocol):

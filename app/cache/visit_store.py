@@ -6,15 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from redis.exceptions import ResponseError
-
-from app.cache.engines import Client
-from app.cache.failures import FAILURES
 from app.cache.freshness import HOUR
-from app.cache.known import StoreDown
-from app.cache.store import REST, snapshot_key
+from app.cache.snapshot_store import snapshot_key
 from app.cache.visits import EXPIRY, HALF_LIFE, Tally
 from app.origin import Origin
+from app.store.calls import Calls, StoreDown
+from app.store.failures import FAILURES
 
 PROBE, WRITE = 1.0, 5.0
 """Seconds that a batch waits for a sign of life, and for its end. No caller waits for either."""
@@ -52,32 +49,16 @@ _ADD_SHA: Final = hashlib.sha1(_ADD.encode(), usedforsecurity=False).hexdigest()
 
 
 class RedisVisits:
-    """Tallies under `robots:{scheme://host:port}:visits`, gone EXPIRY seconds after the last visit.
+    """Tallies under `robots:{scheme://host:port}:visits`, gone EXPIRY seconds after the last visit."""
 
-    A read takes at most `timeout` seconds; after one that fails, none is tried for REST seconds of `monotonic`.
-    """
-
-    def __init__(
-        self, client: Client, *, clock: Callable[[], float], monotonic: Callable[[], float], timeout: float = 0.1
-    ) -> None:
-        self._client = client
+    def __init__(self, calls: Calls, *, clock: Callable[[], float]) -> None:
+        self._calls = calls
+        self._client = calls.client
         self._clock = clock
-        self._monotonic = monotonic
-        self._timeout = timeout
-        self._rests_until = float("-inf")
 
     async def read(self, origin: Origin) -> Tally | None:
         """What is kept of the origin, None also for what is not ours; raises StoreDown."""
-        if self._monotonic() < self._rests_until:
-            raise StoreDown("the store failed a moment ago, and is left alone")
-        try:
-            async with asyncio.timeout(self._timeout):
-                data = await self._client.getrange(key(origin), 0, _VALUE_LIMIT)
-        except ResponseError:
-            return None  # another type's key, which the next write replaces
-        except FAILURES as error:
-            self._rests_until = self._monotonic() + REST
-            raise StoreDown(f"the store did not answer within {self._timeout} s: {error!r}") from error
+        data = await self._calls.read(lambda: self._client.getrange(key(origin), 0, _VALUE_LIMIT))
         return read_value(data, self._clock())
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.cache.flight import SingleFlight
 from app.cache.freshness import DAY, HOUR
-from app.cache.known import StoreDown
 from app.origin import Origin
+from app.store.calls import StoreDown
+from app.store.flight import SingleFlight
 
 HALF_LIFE = 7 * DAY
 

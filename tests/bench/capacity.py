@@ -25,15 +25,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from app.cache.codec import encode
-from app.cache.embedded import serve
-from app.cache.engines import connect
 from app.cache.freshness import DAY, HOUR, KEEP, Snapshot
 from app.cache.recheck import MODELS, RFC9309, SEZNAM
-from app.cache.store import RedisStore
+from app.cache.snapshot_store import RedisStore
 from app.cache.visit_store import RedisVisits
 from app.cache.visits import Tally
 from app.origin import Origin
 from app.robots.access import BODY_LIMIT, Lifetime, Successful, Unavailable, Validators
+from app.store.calls import Calls
+from app.store.embedded import serve
+from app.store.engines import connect
 from tests.bench.simulation import AGES, WITHOUT_FILE, Account, Course, play
 
 NOW = 1_790_000_000.0
@@ -129,14 +130,14 @@ async def _taken(put: Put, number: int) -> tuple[float, float]:
     # A server for each: what one gives back when it is emptied, it gives back when it likes.
     with serve(None) as url:
         client = connect(url)
-        store = RedisStore(client, monotonic=time.monotonic, timeout=5.0)
-        visits = RedisVisits(client, clock=lambda: NOW, monotonic=time.monotonic, timeout=5.0)
-        await store.ping()
+        store = RedisStore(Calls(client, monotonic=time.monotonic, timeout=5.0))
+        visits = RedisVisits(Calls(client, monotonic=time.monotonic, timeout=5.0), clock=lambda: NOW)
+        await store.calls.ping()
         before = await client.info("memory")
         for start in range(0, number, 32):
             await asyncio.gather(*(put(store, visits, at) for at in range(start, min(start + 32, number))))
         after = await client.info("memory")
-        await store.aclose()
+        await store.calls.aclose()
         await client.aclose()
     used, resident = (int(after[name]) - int(before[name]) for name in ("used_memory", "used_memory_rss"))
     return used / number, resident / number

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.known import StoreDown
 from app.cache.lease import Lease
-from app.cache.store import RedisStore
+from app.cache.snapshot_store import RedisStore
 from app.origin import Origin
+from app.store.calls import Calls, StoreDown
 
 SITE = Origin("https", "www.example.com", 443)
 OTHER = Origin("https", "other.example", 443)
@@ -52,7 +52,7 @@ def fleet() -> Fleet:
 
 @pytest.fixture
 def store(store_client: Redis) -> RedisStore:
-    return RedisStore(store_client, monotonic=lambda: 0.0, timeout=20.0)
+    return RedisStore(Calls(store_client, monotonic=lambda: 0.0, timeout=20.0))
 
 
 @pytest.fixture

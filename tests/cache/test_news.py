@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.engines import connect, subscriber
 from app.cache.news import CHANNEL, LONGEST_MESSAGE, News, Word, read, write
-from app.cache.store import RedisStore
+from app.cache.snapshot_store import RedisStore
 from app.origin import Origin
+from app.store.calls import Calls
+from app.store.engines import connect, subscriber
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until, until_so
 
@@ -67,7 +68,7 @@ async def between(store_url: str, store_client: Redis, tmp_path: Path) -> AsyncI
 
 @pytest.fixture
 def store(store_client: Redis) -> RedisStore:
-    return RedisStore(store_client, monotonic=lambda: 0.0, timeout=20.0, name="teller")
+    return RedisStore(Calls(store_client, monotonic=lambda: 0.0, timeout=20.0), name="teller")
 
 
 @pytest.mark.parametrize("origin", [SITE, ODD, Origin("http", "xn--bcher-kva.example", 80)])

@@ -10,12 +10,11 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.codec import encode
-from app.cache.engines import connect
 from app.cache.freshness import DAY, KEEP, Recheck, Snapshot, State
 from app.cache.known import Purged
 from app.cache.news import Word
-from app.cache.robots_cache import RobotsCache, Source, StoreDown
-from app.cache.store import REST, RedisStore
+from app.cache.robots_cache import RobotsCache, Source
+from app.cache.snapshot_store import RedisStore
 from app.origin import Origin
 from app.robots.access import (
     Access,
@@ -29,6 +28,8 @@ from app.robots.access import (
     Unreachable,
     Validators,
 )
+from app.store.calls import REST, Calls, StoreDown
+from app.store.engines import connect
 
 SITE = Origin("https", "www.example.com", 443)
 KEY = "robots:{https://www.example.com:443}"
@@ -122,7 +123,7 @@ def web() -> Origins:
 
 @pytest.fixture
 def store(store_client: Redis) -> Switchable:
-    return Switchable(RedisStore(store_client, monotonic=lambda: 0.0, timeout=20.0))
+    return Switchable(RedisStore(Calls(store_client, monotonic=lambda: 0.0, timeout=20.0)))
 
 
 NewCache = Callable[[], RobotsCache]
@@ -894,13 +895,13 @@ async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
 ) -> None:
     client = connect(store_url)
     monotonic = Clock()
-    stopped = RedisStore(client, monotonic=monotonic, timeout=0.3)
+    stopped = RedisStore(Calls(client, monotonic=monotonic, timeout=0.3))
     cache = RobotsCache(stopped, web.fetch, clock, 1_000_000)
     pid = int((await store_client.info("server"))["process_id"])
     os.kill(pid, signal.SIGSTOP)
     try:
         assert (await cache.held(SITE, DEFAULT)).source is Source.FETCHED
-        assert stopped.degraded
+        assert stopped.calls.degraded
         clock.now += 40
         assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
     finally:
@@ -908,7 +909,7 @@ async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
     monotonic.now += REST
     clock.now += 40
     await cache.held(SITE, DEFAULT)
-    assert not stopped.degraded
+    assert not stopped.calls.degraded
     assert await stopped.get(SITE) is not None
     assert len(web.calls) == 1
     await cache.aclose()

@@ -10,10 +10,10 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.codec import encode
-from app.cache.embedded import serve as serve_valkey
-from app.cache.engines import connect
 from app.cache.freshness import Snapshot
 from app.robots.access import Successful
+from app.store.embedded import serve as serve_valkey
+from app.store.engines import connect
 from tests.api.service import START, Service, running
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until

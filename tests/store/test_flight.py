@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.cache.flight import SingleFlight
+from app.store.flight import SingleFlight
 
 
 class Work:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from app.cache.redis_url import Address, Cluster, Engine, LocalSocket, Login, Sentinels, Server, read
+from app.store.redis_url import Address, Cluster, Engine, LocalSocket, Login, Sentinels, Server, read
 from tests.engines import Certificates
 
 

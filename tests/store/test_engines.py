@@ -14,12 +14,13 @@ from redis.crc import key_slot
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import NoScriptError, RedisError
 
-from app.cache.engines import CONNECTIONS, Client, Subscriber, connect, subscriber
 from app.cache.freshness import Recheck, Snapshot
-from app.cache.robots_cache import RobotsCache, StoreDown
-from app.cache.store import TURNS, RedisStore
+from app.cache.robots_cache import RobotsCache
+from app.cache.snapshot_store import RedisStore
 from app.origin import Origin
 from app.robots.access import Fetched, Successful, Validators
+from app.store.calls import TURNS, Calls, StoreDown
+from app.store.engines import CONNECTIONS, Client, Subscriber, connect, subscriber
 from tests.engines import (
     MASTER,
     QUOTED,
@@ -117,8 +118,8 @@ async def client(request: pytest.FixtureRequest, urls: dict[str, str]) -> AsyncI
 
 
 async def test_every_engine_keeps_snapshots(client: Client) -> None:
-    store = RedisStore(client, monotonic=time.monotonic, timeout=20.0)
-    await store.ping()
+    store = RedisStore(Calls(client, monotonic=time.monotonic, timeout=20.0))
+    await store.calls.ping()
     assert await store.get(SITES[0]) is None
     await asyncio.gather(*(store.put(site, copy(site), 60) for site in SITES))
     assert await asyncio.gather(*(store.get(site) for site in SITES)) == [copy(site) for site in SITES]
@@ -229,8 +230,8 @@ async def test_connecting_sends_nothing_and_what_sent_nothing_is_closed_as_well(
 async def test_where_nothing_listens_every_call_fails_as_a_store_that_is_down(form: str) -> None:
     async with connected(form.format(*(f"127.0.0.1:{free_port()}" for _ in range(form.count("{"))))) as client:
         for _ in range(2):
-            store = RedisStore(client, monotonic=time.monotonic, timeout=20.0)
-            for call in (store.get(SITES[0]), store.ping()):
+            store = RedisStore(Calls(client, monotonic=time.monotonic, timeout=20.0))
+            for call in (store.get(SITES[0]), store.calls.ping()):
                 with pytest.raises(StoreDown):
                     await call
         for use in (client.publish(CHANNEL, b""), subscribed(client), batch(client)):
@@ -254,7 +255,7 @@ async def test_a_server_of_another_kind_is_a_store_that_is_down(url: str) -> Non
     with alone() as fleet:
         async with connected(url.format(QUOTED, fleet.hosts)) as client:
             with pytest.raises(StoreDown):
-                await RedisStore(client, monotonic=time.monotonic, timeout=20.0).get(SITES[0])
+                await RedisStore(Calls(client, monotonic=time.monotonic, timeout=20.0)).get(SITES[0])
 
 
 @pytest.mark.parametrize("query", ["", "ssl_ca_certs={0.authority}", "ssl_certfile={0.client}"])
@@ -263,7 +264,7 @@ async def test_tls_needs_both_sides_to_know_each_other(certificates: Certificate
     with alone() as fleet, behind_tls(certificates, port, fleet.masters[0].port):
         async with connected(f"rediss://:{QUOTED}@127.0.0.1:{port}?{query.format(certificates)}".rstrip("?")) as client:
             with pytest.raises(StoreDown):
-                await RedisStore(client, monotonic=time.monotonic, timeout=20.0).get(SITES[0])
+                await RedisStore(Calls(client, monotonic=time.monotonic, timeout=20.0)).get(SITES[0])
 
 
 class Web:
@@ -322,7 +323,7 @@ async def until(what: str, attempt: Callable[[], Awaitable[bool]]) -> None:
 async def survives(client: Client, fleet: Fleet, lose: Callable[[], None]) -> None:
     """What holds for the store, and for the answers in front of it, before, while and after a master is lost."""
     web = Web()
-    store = RedisStore(client, monotonic=time.monotonic)
+    store = RedisStore(Calls(client, monotonic=time.monotonic))
     lasting = [Origin("http", site.host, 80) for site in SITES]
 
     async def all_written() -> bool:

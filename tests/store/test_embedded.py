@@ -13,12 +13,12 @@ from urllib.parse import unquote
 import pytest
 from redis import Redis
 
-from app.cache.embedded import EmbeddedServerFailed, NoEmbeddedServer, serve, server_binary
+from app.store.embedded import EmbeddedServerFailed, NoEmbeddedServer, serve, server_binary
 
 ROOT = Path(__file__).parents[2]
 SERVICE = """
 import sys
-from app.cache.embedded import serve
+from app.store.embedded import serve
 with serve(None) as url:
     print(url, flush=True)
     sys.stdin.read()
@@ -145,7 +145,7 @@ def test_a_service_that_is_killed_leaves_no_process_and_no_directory() -> None:
 def test_a_service_that_is_gone_before_the_server_is_up_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "private"
     directory.mkdir()
-    guard = [sys.executable, "-I", "-S", str(ROOT / "app/cache/embedded_guard.py"), "20", str(directory)]
+    guard = [sys.executable, "-I", "-S", str(ROOT / "app/store/embedded_guard.py"), "20", str(directory)]
     server = [str(server_binary()), "--port", "0", "--unixsocket", str(directory / "s"), "--dir", str(directory)]
     assert subprocess.run([*guard, *server], input=b"", check=False).returncode == 0
     assert not directory.exists()
@@ -154,7 +154,7 @@ def test_a_service_that_is_gone_before_the_server_is_up_leaves_nothing(tmp_path:
 def test_a_binary_that_cannot_be_run_is_named(tmp_path: Path) -> None:
     directory = tmp_path / "private"
     directory.mkdir()
-    guard = [sys.executable, "-I", "-S", str(ROOT / "app/cache/embedded_guard.py"), "20", str(directory)]
+    guard = [sys.executable, "-I", "-S", str(ROOT / "app/store/embedded_guard.py"), "20", str(directory)]
     ended = subprocess.run([*guard, str(tmp_path / "none")], input=b"", capture_output=True, check=False)
     assert ended.returncode == 1
     assert b"none cannot be run: " in ended.stdout

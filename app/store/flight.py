@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from app.cache.ending import end
+from app.store.ending import end
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -5,9 +5,9 @@ from functools import partial
 
 from redis.asyncio import Redis
 
-from app.cache.ending import end
-from app.cache.engines import connect, subscriber
 from app.cache.news import News
+from app.store.ending import end
+from app.store.engines import connect, subscriber
 
 
 class Stubborn:

@@ -1,24 +1,17 @@
-"""Snapshots in Redis or Valkey: every call is short, and a store that fails is left alone for a while."""
+"""Calls to the store: every one is short, and a store that fails is left alone for a while."""
 
 import asyncio
 import logging
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from secrets import token_hex
 from typing import TypeVar
 
 from redis.exceptions import ResponseError
 
-from app.cache import news
-from app.cache.codec import ENCODED_LIMIT, decode, encode
-from app.cache.ending import end
-from app.cache.engines import Client
-from app.cache.failures import FAILURES
-from app.cache.freshness import Snapshot
-from app.cache.known import Purged, StoreDown
-from app.origin import Origin
+from app.store.ending import end
+from app.store.engines import Client
+from app.store.failures import FAILURES
 
 REST = 1.0
 """Seconds for which a store that failed is left alone."""
@@ -32,13 +25,15 @@ SLICES = 10
 LATE = 5.0
 """Seconds after which a call that is late is ended; connecting over a bad line may take long."""
 
-_PURGED = b"P\x01"
 _PROBE = "robots:probe"
-_RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+class StoreDown(Exception):
+    """The store cannot be used now; the cause is what it or the way to it said."""
 
 
 class Failure(StrEnum):
@@ -60,12 +55,12 @@ def _nobody_counts(_kind: Failure) -> None:
     pass
 
 
-class RedisStore:
-    """Snapshots under `robots:{scheme://host:port}`; whatever else is found under such a key is a miss.
+class Calls:
+    """Everything that a process asks of its store goes through one of these, so that all notice when it fails.
 
     A call takes at most `timeout` seconds once its turn has come. After one that fails or is late, all are refused for
-    REST seconds of `monotonic`; then one goes ahead, and the others once it has succeeded. `name` tells this process
-    from others in its news. `failed` is told of every call that fails, those that are refused during a rest left out.
+    REST seconds of `monotonic`; then one goes ahead, and the others once it has succeeded. `failed` is told of every
+    call that fails, those that are refused during a rest left out. `client` is for what is to be called.
     """
 
     def __init__(
@@ -74,11 +69,9 @@ class RedisStore:
         *,
         monotonic: Callable[[], float],
         timeout: float = 0.1,
-        name: str | None = None,
         failed: Callable[[Failure], None] = _nobody_counts,
     ) -> None:
-        self.name = name or token_hex(8)
-        self._client = client
+        self.client = client
         self._monotonic = monotonic
         self._timeout = timeout
         self._turns = asyncio.Semaphore(TURNS)
@@ -102,53 +95,23 @@ class RedisStore:
         what, since = self._trouble
         return Trouble(what, self._monotonic() - since)
 
-    async def get(self, origin: Origin) -> Snapshot | Purged | None:
-        """What is kept of the origin, None also for what is not ours; raises StoreDown."""
-        # GETRANGE, not GET: no more is read than could be ours, whatever is there.
-        data = await self._call(lambda: self._client.getrange(snapshot_key(origin), 0, ENCODED_LIMIT))
-        if not isinstance(data, bytes):
-            return None
-        return _read_purged(data) if data.startswith(_PURGED) else decode(data)
-
-    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> None:
-        """Keep the snapshot for so long, in place of anything that is there; raises StoreDown."""
-        data = encode(snapshot)
-        await self._write(lambda: self._client.set(snapshot_key(origin), data, ex=max(1, math.ceil(keep_seconds))))
-
-    async def purge(self, origin: Origin, at: float, keep_seconds: float) -> None:
-        """Keep a mark for so long, in place of anything that is there; raises StoreDown."""
-        # A mark, not a gap: a gap may also be what a store has lost, and is given again by who remembers it.
-        mark = _PURGED + repr(at).encode()
-        await self._write(lambda: self._client.set(snapshot_key(origin), mark, ex=max(1, math.ceil(keep_seconds))))
-
-    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> bool:
-        """Hold the origin's lease for so long if nobody does, or `by_force`; raises StoreDown."""
-        key, milliseconds = _lease_key(origin), math.ceil(seconds * 1000)
-        return bool(await self._write(lambda: self._client.set(key, token, nx=not by_force, px=milliseconds)))
-
-    async def release(self, origin: Origin, token: str) -> None:
-        """Give up the lease that was taken with this token, and no other; raises StoreDown."""
-        await self._write(lambda: self._client.eval(_RELEASE, 1, _lease_key(origin), token))
-
-    async def tell(self, word: news.Word, origin: Origin) -> None:
-        """Say it to all processes that listen now; raises StoreDown."""
-        await self._call(lambda: self._client.publish(news.CHANNEL, news.write(self.name, word, origin)))
-
     async def ping(self) -> None:
         """Raises StoreDown unless the store answers and can be written to: a full one helps nobody for long."""
-        await self._write(lambda: self._client.set(_PROBE, b"", px=1000))
+        await self.write(lambda: self.client.set(_PROBE, b"", px=1000))
 
     async def aclose(self) -> None:
         """End the calls that are late; the client is its owner's to close."""
         await end(self._late)
 
-    async def _write(self, command: Callable[[], Awaitable[T]]) -> T | None:
-        result = await self._call(command)
+    async def write(self, command: Callable[[], Awaitable[T]]) -> T | None:
+        """As `read`, for a command that writes: a server may answer the one and refuse the other."""
+        result = await self.read(command)
         self._refuses = False
         self._note_success()
         return result
 
-    async def _call(self, command: Callable[[], Awaitable[T]]) -> T | None:
+    async def read(self, command: Callable[[], Awaitable[T]]) -> T | None:
+        """What the command returns, None where its key holds another type than it asks for; raises StoreDown."""
         # Waiting for a turn is outside the deadline: a thousand calls at once are no sign of a slow store. It is
         # bounded all the same, since once a call has failed those behind it are refused.
         async with self._turns:
@@ -226,21 +189,3 @@ class RedisStore:
 async def _bounded(command: Callable[[], Awaitable[T]]) -> T:
     async with asyncio.timeout(LATE):
         return await command()
-
-
-def snapshot_key(origin: Origin) -> str:
-    """Where the origin's snapshot is kept, and what its other keys begin with."""
-    # The braces put all keys of an origin into one slot of a cluster; no host holds a brace.
-    return f"robots:{{{origin.scheme}://{origin.uri_host}:{origin.port}}}"
-
-
-def _lease_key(origin: Origin) -> str:
-    return f"{snapshot_key(origin)}:lease"
-
-
-def _read_purged(data: bytes) -> Purged | None:
-    try:
-        at = float(data[len(_PURGED) : len(_PURGED) + 32])
-    except ValueError:
-        return None
-    return Purged(at) if math.isfinite(at) else None

@@ -10,13 +10,14 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.codec import ENCODED_LIMIT, encode
-from app.cache.engines import connect
 from app.cache.freshness import Snapshot
-from app.cache.known import Purged, StoreDown
+from app.cache.known import Purged
 from app.cache.news import Word
-from app.cache.store import REST, TURNS, RedisStore
+from app.cache.snapshot_store import RedisStore
 from app.origin import Origin
 from app.robots.access import BODY_LIMIT, Successful, Unavailable
+from app.store.calls import REST, TURNS, Calls, StoreDown
+from app.store.engines import connect
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until, until_so
 from tests.valkey import process_of, stopped
@@ -42,13 +43,13 @@ def monotonic() -> Monotonic:
 @pytest.fixture
 def store(store_client: Redis, monotonic: Monotonic) -> RedisStore:
     # The deadline is wide here, so that a busy machine fails no test that is not about it.
-    return RedisStore(store_client, monotonic=monotonic, timeout=20.0)
+    return RedisStore(Calls(store_client, monotonic=monotonic, timeout=20.0))
 
 
 @pytest.fixture
 async def short(store_url: str, monotonic: Monotonic) -> AsyncIterator[RedisStore]:
     client = connect(store_url)
-    yield RedisStore(client, monotonic=monotonic, timeout=0.3)
+    yield RedisStore(Calls(client, monotonic=monotonic, timeout=0.3))
     await client.aclose()
 
 
@@ -118,7 +119,7 @@ async def test_no_more_of_a_value_is_read_than_could_be_ours(store: RedisStore, 
 async def test_a_key_of_another_type_is_a_miss_and_is_overwritten(store: RedisStore, store_client: Redis) -> None:
     await store_client.rpush(KEY, "a", "b")
     assert await store.get(SITE) is None
-    assert not store.degraded
+    assert not store.calls.degraded
     await store.put(SITE, COPY, 60)
     assert await store.get(SITE) == COPY
 
@@ -130,20 +131,20 @@ async def test_a_store_that_does_not_answer_is_down_then_left_alone_then_tried_a
         with pytest.raises(StoreDown, match="did not answer") as caught:
             await short.get(SITE)
         assert isinstance(caught.value.__cause__, TimeoutError)
-        assert short.degraded
+        assert short.calls.degraded
     # It answers again, and is left alone all the same, until its rest is over.
     with pytest.raises(StoreDown, match="left alone"):
         await short.get(SITE)
     monotonic.now += REST
-    await short.ping()
-    assert not short.degraded
+    await short.calls.ping()
+    assert not short.calls.degraded
     assert await short.get(SITE) is None
 
 
 async def test_after_a_rest_one_call_goes_ahead(short: RedisStore, store_client: Redis, monotonic: Monotonic) -> None:
     with stopped(await process_of(store_client)):
         with pytest.raises(StoreDown):
-            await short.ping()
+            await short.calls.ping()
         monotonic.now += REST
         calls = [asyncio.create_task(short.put(SITE, COPY, 60)) for _ in range(5)]
         errors = await asyncio.gather(*calls, return_exceptions=True)
@@ -154,7 +155,7 @@ async def test_calls_without_number_are_no_failure_of_the_store(store: RedisStor
     origins = [Origin("https", f"host{number}.example", 443) for number in range(20 * TURNS)]
     await asyncio.gather(*(store.put(origin, COPY, 60) for origin in origins))
     assert await asyncio.gather(*(store.get(origin) for origin in origins)) == [COPY] * len(origins)
-    assert not store.degraded
+    assert not store.calls.degraded
 
 
 async def test_a_store_that_refuses_to_write_is_still_read(store: RedisStore, store_client: Redis) -> None:
@@ -164,19 +165,19 @@ async def test_a_store_that_refuses_to_write_is_still_read(store: RedisStore, st
         with pytest.raises(StoreDown, match="refused"):
             await store.put(SITE, Snapshot(Unavailable(404), 2.0), 60)
         assert await store.get(SITE) == COPY
-        assert store.degraded
+        assert store.calls.degraded
         with pytest.raises(StoreDown, match="refused"):
-            await store.ping()
+            await store.calls.ping()
     finally:
         await store_client.config_set("maxmemory", "0")
-    await store.ping()
-    assert not store.degraded
+    await store.calls.ping()
+    assert not store.calls.degraded
 
 
 async def test_a_store_that_is_not_there_is_down(monotonic: Monotonic, tmp_path: Path) -> None:
     client = connect(f"unix://{tmp_path}/none")
-    store = RedisStore(client, monotonic=monotonic)
-    for call in (store.get(SITE), store.put(SITE, COPY, 60), store.ping()):
+    store = RedisStore(Calls(client, monotonic=monotonic))
+    for call in (store.get(SITE), store.put(SITE, COPY, 60), store.calls.ping()):
         monotonic.now += REST
         with pytest.raises(StoreDown):
             await call
@@ -193,9 +194,9 @@ async def between(store_url: str, store_client: Redis, tmp_path: Path) -> AsyncI
 async def far(between: Proxy, monotonic: Monotonic) -> AsyncIterator[RedisStore]:
     """A store with the deadline of production, by way of `between`."""
     client = connect(between.url)
-    store = RedisStore(client, monotonic=monotonic)
+    store = RedisStore(Calls(client, monotonic=monotonic))
     yield store
-    await store.aclose()
+    await store.calls.aclose()
     await client.aclose()
 
 
@@ -203,7 +204,7 @@ async def tried(store: RedisStore, monotonic: Monotonic) -> bool:
     """Whether it can be used, now that it has been left alone for long enough."""
     monotonic.now += REST
     try:
-        await store.ping()
+        await store.calls.ping()
     except StoreDown:
         return False
     return True
@@ -215,10 +216,10 @@ async def test_a_store_that_takes_longer_to_connect_to_than_a_call_may_take_come
     between.latency = 0.3
     with pytest.raises(StoreDown, match="did not answer"):
         await far.get(SITE)
-    assert far.degraded
+    assert far.calls.degraded
     assert await until(lambda: tried(far, monotonic), bool)
     assert await far.get(SITE) is None
-    assert not far.degraded
+    assert not far.calls.degraded
 
 
 async def test_connections_that_are_cut_in_the_middle_are_made_anew(
@@ -254,14 +255,14 @@ async def test_late_calls_are_bounded_and_end_with_the_store(
     between: Proxy, store_client: Redis, monotonic: Monotonic
 ) -> None:
     client = connect(between.url)
-    store = RedisStore(client, monotonic=monotonic, timeout=0.01)
+    store = RedisStore(Calls(client, monotonic=monotonic, timeout=0.01))
     between.held.clear()
     before = asyncio.all_tasks()
     for _ in range(2):
         monotonic.now += REST
         await asyncio.gather(*(store.get(SITE) for _ in range(3 * TURNS)), return_exceptions=True)
         assert between.connections <= 2 * TURNS
-    await store.aclose()
+    await store.calls.aclose()
     await client.aclose()
     between.held.set()
     between.cut()

@@ -1,17 +1,15 @@
-"""`GET /v1/allowed` and `POST /v1/test`: one engine, over the file that is held and over one that is pasted."""
+"""`POST /v1/test`: the same engine over a robots.txt that is pasted in."""
 
 import base64
 import binascii
-from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import agent_from, dialect_from, instant_from, target_from
-from app.api.shapes import AnswerOut, TrialOut
-from app.api.wire import Case, answer_out, trial_out
-from app.decide import Decider, Question
+from app.api.shapes import TrialOut
+from app.api.wire import Case, trial_out
 from app.robots.dialect import RobotsTxt, judge_file
 
 TRIAL_ROWS = 10_000
@@ -21,39 +19,6 @@ EXPLAINED_ROWS = 500
 """The same where every row is explained, for which every rule of the file is tried."""
 
 router = APIRouter(tags=["decisions"])
-
-
-@router.get("/v1/allowed", response_model=AnswerOut, responses={**documented(422, 503)})
-async def allowed(
-    request: Request,
-    url: Annotated[str, Query(description="The page's URL, absolute, http or https, at most 16 KiB.")],
-    agent: Annotated[
-        list[str],
-        Query(
-            min_length=1,
-            max_length=16,
-            description="A product token or a whole User-Agent header; given several times, the first with a group.",
-        ),
-    ],
-    dialect: Annotated[str | None, Query(description="rfc9309, google, seznam, draft1996 or v2; by agent.")] = None,
-    at: Annotated[str | None, Query(description="RFC 3339 instant that rates are asked for; now.")] = None,
-    max_age: Annotated[float | None, Query(ge=0, le=1e9, description="Seconds: the oldest copy that will do.")] = None,
-    wait: Annotated[float, Query(ge=0, le=60, description="Seconds that a cold fetch may hold the answer.")] = 10.0,
-    explain: Annotated[bool, Query(description="Tell every rule that matched, and how the group was found.")] = False,
-) -> Response:
-    """Whether `agent` may fetch `url` now, what decided, and how fast it may go."""
-    who = agent_from(agent)
-    question = Question(
-        target=target_from(url),
-        agent=who,
-        dialect=dialect_from(dialect, who),
-        at=instant_from(at),
-        max_age=max_age,
-        wait=wait,
-    )
-    decider: Decider = request.app.state.decider
-    answer = answer_out(await decider.ask(question), explained=explain)
-    return _json(answer.model_dump_json(exclude=None if explain else {"explanation"}))
 
 
 class Trial(BaseModel):
@@ -104,8 +69,5 @@ def test(request: Request, trial: Trial) -> Response:
         for agent, dialect in readers
     ]
     answer = trial_out(robots, cases, at, explained=trial.explain)
-    return _json(answer.model_dump_json(exclude=None if trial.explain else {"rows": {"__all__": {"explanation"}}}))
-
-
-def _json(content: str) -> Response:
+    content = answer.model_dump_json(exclude=None if trial.explain else {"rows": {"__all__": {"explanation"}}})
     return Response(content, media_type="application/json")

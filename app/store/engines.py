@@ -25,9 +25,9 @@ from redis.exceptions import ClusterDownError, MaxConnectionsError, RedisCluster
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
-from app.cache import redis_url
-from app.cache.flight import SingleFlight
-from app.cache.redis_url import Address, Cluster, LocalSocket, Login, Sentinels, Server
+from app.store import redis_url
+from app.store.flight import SingleFlight
+from app.store.redis_url import Address, Cluster, LocalSocket, Login, Sentinels, Server
 
 CONNECTIONS = 100
 """How many connections a client has open at most to one server; one more than these is refused at once."""
