@@ -1,8 +1,10 @@
 """The caller's URL, read once at the door: past it there is no `str` URL, only a Target (spec A2, A3, A31, D6)."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import NamedTuple
 
 import idna
 
@@ -10,6 +12,10 @@ URL_LIMIT = 16 * 1024
 """Octets of the longest URL that is read (spec A31)."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_KNOWN_ORIGINS = 16_384
+_LONGEST_KNOWN = 256
+"""So many beginnings of URLs, and of so many characters at most, are kept with the origins they name: 10 MB at most."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PORT = re.compile(r"[0-9]{0,5}")
@@ -29,6 +35,15 @@ class Origin:
     scheme: str
     host: str
     port: int
+    # Written out once: an origin is made when it is first named, and asked for its key at every question about it.
+    key: str = field(init=False, repr=False, compare=False)
+    """`scheme://host[:port]`, by which one origin is known everywhere."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"{self.scheme}://{self.authority}")
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     @property
     def uri_host(self) -> str:
@@ -41,18 +56,12 @@ class Origin:
         return self.uri_host if self.port == DEFAULT_PORTS[self.scheme] else f"{self.uri_host}:{self.port}"
 
     @property
-    def key(self) -> str:
-        """`scheme://host[:port]`, by which one origin is known everywhere."""
-        return f"{self.scheme}://{self.authority}"
-
-    @property
     def robots_url(self) -> str:
         """Where the file is (RFC 9309 2.3)."""
         return f"{self.key}/robots.txt"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What is asked about: the origin that decides, and `path`, the rest of the URL that rules are matched against.
 
     `path` starts with `/`, holds the query, and is as the caller wrote it: dot segments and `//` are not folded,
@@ -70,6 +79,30 @@ class Target:
 
 def read_target(url: str) -> Target:
     """Read an absolute http or https URL of at most URL_LIMIT octets; BadUrl says what is wrong with any other."""
+    # A fleet asks about the same origins again and again, and to read one costs more than to know it.
+    ends = url.find("/", 8)  # nothing shorter has a host
+    if 0 < ends <= _LONGEST_KNOWN and len(url) <= URL_LIMIT and url.isascii():
+        origin = _known_origin(url[:ends])
+        if origin is not None:
+            return Target(origin, _path(url[ends:]))
+    return _read_target(url)
+
+
+@lru_cache(_KNOWN_ORIGINS)
+def _known_origin(beginning: str) -> Origin | None:
+    """The origin of a URL's beginning up to its path; None where it is none, or holds more."""
+    try:
+        return None if "?" in beginning or "#" in beginning else _read_target(beginning).origin
+    except BadUrl:
+        return None  # what is wrong is told of the whole URL
+
+
+def _path(rest: str) -> str:
+    path = rest.partition("#")[0] if "#" in rest else rest
+    return path if path.startswith("/") else "/" + path
+
+
+def _read_target(url: str) -> Target:
     shown = repr(url if len(url) <= 200 else url[:200] + "…")
     try:
         size = len(url.encode())
@@ -86,11 +119,12 @@ def read_target(url: str) -> Target:
     rest = url[written.end() :]
     if not rest.startswith("//"):
         raise BadUrl(f"{shown} has no host, so no robots.txt speaks for it")
-    authority, path = _split_authority(rest[2:])
+    authority, rest = _split_authority(rest[2:])
+    if "\\" in authority:
+        # Browsers end the host at a backslash, others go on: http://127.0.0.1\@example.com/ names either of two hosts.
+        raise BadUrl(f"{shown} has a backslash before its path, and clients disagree on what host that makes")
     host, port = _split_port(authority.rpartition("@")[2], shown)
-    origin = Origin(scheme, _read_host(host, shown), _read_port(port, scheme, shown))
-    path = path.partition("#")[0]
-    return Target(origin, path if path.startswith("/") else "/" + path)
+    return Target(Origin(scheme, _read_host(host, shown), _read_port(port, scheme, shown)), _path(rest))
 
 
 def _split_authority(rest: str) -> tuple[str, str]:

@@ -41,6 +41,10 @@ class Exchange:
         self._writer.write(data)
         await self._writer.drain()
 
+    async def receive(self, octets: int) -> bytes:
+        """Read so many octets of what the client sends; asyncio.IncompleteReadError once it has gone."""
+        return await self._reader.readexactly(octets)
+
     async def stall(self) -> None:
         """Say nothing until the client goes or the server is closed."""
         gone = asyncio.ensure_future(self._reader.read())
@@ -108,11 +112,16 @@ class LoopbackOrigin:
 
 @asynccontextmanager
 async def serve(
-    *replies: Reply, tls: ssl.SSLContext | None = None, greeting: bytes = b"", host: str = "127.0.0.1"
+    *replies: Reply,
+    tls: ssl.SSLContext | None = None,
+    greeting: bytes = b"",
+    at_once: Handler | None = None,
+    host: str = "127.0.0.1",
 ) -> AsyncIterator[LoopbackOrigin]:
     """Answer the first request with the first reply, and so on; the last reply answers every request after it.
 
-    A `greeting` is sent to every connection before it has asked anything.
+    A `greeting` is sent to every connection before it has asked anything; `at_once` has it for itself from the start,
+    and no request is read.
     """
     closing = asyncio.Event()
     handlers: set[asyncio.Task[None]] = set()
@@ -124,6 +133,9 @@ async def serve(
         try:
             await origin._note(opened=1)
             writer.write(greeting)
+            if at_once is not None:
+                await at_once(Exchange(b"", reader, writer, closing))
+                return
             head = await reader.readuntil(b"\r\n\r\n")
             reply = replies[min(len(origin.requests), len(replies) - 1)]
             await origin._note(request=head)
@@ -198,6 +210,22 @@ class Names:
         return self._table[name]
 
 
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+LOOPBACKS = ("127.0.0.1", "::1") if _has_ipv6() else ("127.0.0.1",)
+"""Where an origin can be on this machine: a kernel without IPv6 has one row less, and nothing to skip."""
+
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Trusts nobody."""
+
+
 class Authority:
     """A certificate authority of the test's own."""
 
@@ -211,10 +239,24 @@ class Authority:
         self._ca.configure_trust(context)
         return context
 
-    def server_context(self, *names: str, until: datetime | None = None) -> ssl.SSLContext:
+    def trusted_by(self, context: ssl.SSLContext) -> ssl.SSLContext:
+        """The same context, which now trusts this authority beside those that it did."""
+        self._ca.configure_trust(context)
+        return context
+
+    def self_signed_context(self) -> ssl.SSLContext:
+        """A server that shows the authority's own certificate, which nobody else has signed."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with self._ca.private_key_pem.tempfile() as key, self._ca.cert_pem.tempfile() as certificate:
+            context.load_cert_chain(certificate, key)
+        return context
+
+    def server_context(
+        self, *names: str, since: datetime | None = None, until: datetime | None = None
+    ) -> ssl.SSLContext:
         """A server with a certificate for those names; the names that clients ask for go to `names_asked`."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._ca.issue_cert(*names, not_after=until).configure_cert(context)
+        self._ca.issue_cert(*names, not_before=since, not_after=until).configure_cert(context)
 
         def remember(_socket: object, name: str | None, _context: object) -> None:
             self.names_asked.append(name)

@@ -16,6 +16,7 @@ from app.fetch.network import (
     GuardedBackend,
     GuardedStream,
     NameNotResolved,
+    NoPlace,
     ReadingStopped,
     Resolver,
     TlsFailed,
@@ -53,6 +54,9 @@ UNCONDITIONAL = Validators()
 
 PIECES_READ = 65_536
 """How many pieces a body may come in: a chunk of one octet costs as much to read as one of a thousand."""
+
+PROMPT = 0.2
+"""The part of its time after which a fetch is a slow one: nearly all have ended by then."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -113,11 +117,23 @@ class _Walk:
         return None
 
 
+@dataclass(slots=True)
+class _Place:
+    """What a fetch takes up: one of the places that all begin in, or, once it is slow, one of those for such."""
+
+    slow: bool = False
+    given_up: bool = False
+
+
 class Fetcher:
     """Fetches robots.txt files, `concurrency` at once and `waiting` more in line, each within `timeout` seconds.
 
+    One that has not ended after a PROMPT part of that time makes room for the next, and is one of the `slow` from then
+    on: origins that stall, however many, do not keep those waiting that would answer at once. Where there are as many
+    slow ones as may be, it is given up, and that is no fact about its origin.
+
     Every hop is a connection of its own: nothing is kept alive, so no connection is ever judged for one name and used
-    for another, and a fetch that ends, however it ends, leaves nothing open.
+    for another, and a fetch that ends, however it ends, leaves nothing open. `sockets` connects to admitted addresses.
     """
 
     def __init__(
@@ -128,8 +144,10 @@ class Fetcher:
         ports: PortPolicy,
         resolver: Resolver,
         ssl_context: ssl.SSLContext,
+        sockets: httpcore.AsyncNetworkBackend | None = None,
         timeout: float = 10.0,
         concurrency: int = 256,
+        slow: int = 512,
         waiting: int = 1024,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -137,10 +155,12 @@ class Fetcher:
             raise ValueError(f"The user agent {user_agent!r} cannot be sent: it should be printable ASCII.")
         self._user_agent = user_agent.encode("ascii")
         self._ports = ports
-        self._network = GuardedBackend(guard, resolver)
+        self._network = GuardedBackend(guard, resolver, sockets)
         self._ssl_context = ssl_context
         self._timeout = timeout
         self._free = asyncio.Semaphore(concurrency)
+        self._slow_limit = slow
+        self._slow = 0
         self._waiting_limit = waiting
         self._waiting = 0
         self._now = now
@@ -168,6 +188,11 @@ class Fetcher:
         return self._under_way - self._waiting
 
     @property
+    def slow(self) -> int:
+        """How many of those have been at it for so long that they keep no others waiting."""
+        return self._slow
+
+    @property
     def waiting(self) -> int:
         """How many wait in line for one of those to end."""
         return self._waiting
@@ -182,16 +207,36 @@ class Fetcher:
         return Busy(math.ceil(self._timeout))
 
     async def _fetch(self, origin: Origin, validators: Validators) -> Fetched:
-        deadline = asyncio.get_running_loop().time() + self._timeout
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout
         await self._wait_in_line(deadline)
         walk = _Walk(Target(origin, "/robots.txt"), asked_port=origin.port, seen={origin.robots_url})
+        place = _Place()
+        limit = asyncio.timeout_at(deadline)
+        prompt = loop.call_later(self._timeout * PROMPT, self._make_room, place, limit)
         try:
-            async with asyncio.timeout_at(deadline):
+            async with limit:
                 return await self._walk(walk, validators, deadline)
         except TimeoutError:
+            if place.given_up:
+                raise self._busy() from None
             return walk.end(Unreachable(Cause.TIMEOUT, walk.status))
         finally:
+            prompt.cancel()
+            if place.slow:
+                self._slow -= 1
+            else:
+                self._free.release()
+
+    def _make_room(self, place: _Place, limit: asyncio.Timeout) -> None:
+        """The fetch is not as prompt as most are: its place is for another now."""
+        if self._slow < self._slow_limit:
+            self._slow += 1
+            place.slow = True
             self._free.release()
+        elif not limit.expired():
+            place.given_up = True
+            limit.reschedule(asyncio.get_running_loop().time())
 
     async def _wait_in_line(self, deadline: float) -> None:
         if self._free.locked() and self._waiting >= self._waiting_limit:
@@ -211,6 +256,9 @@ class Fetcher:
         while True:
             try:
                 answer = await self._ask(walk, validators, deadline)
+            except NoPlace:
+                # As in _wait_in_line: who shares an address with others that stall is not for that unreachable.
+                raise self._busy() from None
             except AddressRefused as refused:
                 return walk.end(walk.refused(str(refused.address)))
             except _FAILURES as failure:

@@ -1,14 +1,20 @@
 """Which addresses and ports a fetch may reach: tables, no I/O (spec A32).
 
 The service fetches from names that strangers choose, and a name may lead anywhere: to its own loopback, to a pod
-beside it, to the metadata service that hands out a cloud's credentials. So every address is held against the table
-below before a connection is made to it. The table is ours because `ipaddress.is_global` is not meant as a fence: it
+beside it, to the metadata service that hands out a cloud's credentials. So every address is held against the tables
+below before a connection is made to it. The tables are ours because `ipaddress.is_global` is not meant as a fence: it
 answers True for NAT64 and 6to4 addresses that carry a private IPv4 address, and cannot know a cloud's own addresses.
+
+The ranges are those of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190), each with the
+document that the registry names; multicast, the site-local range and two old forms that carry an IPv4 address, which
+the registries leave out; and what clouds document as theirs.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from itertools import accumulate
 from typing import TypeAlias
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -24,55 +30,158 @@ class Refused:
     source: str
 
 
-_ROWS = (
-    ("0.0.0.0/8", "this network; 0.0.0.0 is the local host on many systems", "RFC 791 3.2"),
-    ("10.0.0.0/8", "private use", "RFC 1918"),
-    ("100.64.0.0/10", "shared space behind a carrier's NAT", "RFC 6598"),
-    ("100.100.100.200/32", "Alibaba Cloud instance metadata", "Alibaba Cloud ECS, Instance metadata"),
+_RANGES = (
+    ("0.0.0.0/8", "this network; 0.0.0.0 is the local host on many systems", "RFC 791 3.2, RFC 1122 3.2.1.3"),
+    ("10.0.0.0/8", "private use", "RFC 1918 3"),
+    ("100.64.0.0/10", "shared space behind a carrier's NAT", "RFC 6598 7"),
     ("127.0.0.0/8", "loopback", "RFC 1122 3.2.1.3"),
-    ("168.63.129.16/32", "Azure platform (WireServer), an address in public space", "Azure, What is 168.63.129.16"),
-    ("169.254.0.0/16", "link-local", "RFC 3927"),
-    ("169.254.169.254/32", "instance metadata of most clouds", "AWS EC2, Instance metadata"),
-    ("172.16.0.0/12", "private use", "RFC 1918"),
+    ("169.254.0.0/16", "link-local", "RFC 3927 2.1"),
+    ("172.16.0.0/12", "private use", "RFC 1918 3"),
+    # The registry calls 192.0.0.9 and .10, and the anycast ranges further down, globally reachable. They are no
+    # addresses of web sites all the same: each means the nearest box that offers a service, and the nearest box may
+    # well be our own network's.
     ("192.0.0.0/24", "IETF protocol assignments", "RFC 6890 2.1"),
-    ("192.0.0.192/32", "Oracle Cloud instance metadata, Classic", "Oracle Cloud, Instance metadata"),
-    ("192.0.2.0/24", "documentation (TEST-NET-1)", "RFC 5737"),
+    ("192.0.0.0/29", "IPv4 service continuity: the inside of DS-Lite and 464XLAT", "RFC 7335"),
+    ("192.0.0.8/32", "dummy address", "RFC 7600"),
+    ("192.0.0.9/32", "Port Control Protocol anycast: the nearest NAT", "RFC 7723"),
+    ("192.0.0.10/32", "TURN anycast: the nearest relay", "RFC 8155"),
+    ("192.0.0.170/31", "NAT64 and DNS64 discovery", "RFC 7050 2.2, RFC 8880"),
+    ("192.0.2.0/24", "documentation (TEST-NET-1)", "RFC 5737 3"),
+    ("192.31.196.0/24", "AS112 anycast: the nearest DNS sink", "RFC 7535"),
+    ("192.52.193.0/24", "AMT anycast: the nearest multicast relay", "RFC 7450"),
     ("192.88.99.0/24", "6to4 relay anycast, deprecated", "RFC 7526"),
-    ("192.168.0.0/16", "private use", "RFC 1918"),
-    ("198.18.0.0/15", "benchmarking", "RFC 2544"),
-    ("198.51.100.0/24", "documentation (TEST-NET-2)", "RFC 5737"),
-    ("203.0.113.0/24", "documentation (TEST-NET-3)", "RFC 5737"),
+    ("192.168.0.0/16", "private use", "RFC 1918 3"),
+    ("192.175.48.0/24", "AS112 anycast, direct delegation", "RFC 7534"),
+    ("198.18.0.0/15", "benchmarking", "RFC 2544 C.2.2"),
+    ("198.51.100.0/24", "documentation (TEST-NET-2)", "RFC 5737 3"),
+    ("203.0.113.0/24", "documentation (TEST-NET-3)", "RFC 5737 3"),
     ("224.0.0.0/4", "multicast", "RFC 5771"),
     ("240.0.0.0/4", "reserved", "RFC 1112 4"),
-    ("255.255.255.255/32", "limited broadcast", "RFC 8190"),
+    ("255.255.255.255/32", "limited broadcast", "RFC 919 7, RFC 8190"),
     ("::/128", "unspecified", "RFC 4291 2.5.2"),
     ("::1/128", "loopback", "RFC 4291 2.5.3"),
-    ("::/96", "IPv4-compatible, carries an IPv4 address", "RFC 4291 2.5.5.1"),
+    ("::/96", "IPv4-compatible, deprecated, carries an IPv4 address", "RFC 4291 2.5.5.1"),
     ("::ffff:0:0:0/96", "IPv4-translated, carries an IPv4 address", "RFC 2765 2.1"),
-    ("64:ff9b::/96", "NAT64, carries an IPv4 address", "RFC 6052 2.1"),
     ("64:ff9b:1::/48", "NAT64 of a local network, carries an IPv4 address", "RFC 8215"),
     ("100::/64", "discard", "RFC 6666"),
-    ("2001::/32", "Teredo, carries an IPv4 address", "RFC 4380"),
+    ("100:0:0:1::/64", "dummy prefix", "RFC 9780"),
     ("2001::/23", "IETF protocol assignments", "RFC 2928"),
+    ("2001::/32", "Teredo, carries two IPv4 addresses", "RFC 4380 4"),
+    ("2001:1::1/128", "Port Control Protocol anycast: the nearest NAT", "RFC 7723"),
+    ("2001:1::2/128", "TURN anycast: the nearest relay", "RFC 8155"),
+    ("2001:1::3/128", "service registration anycast: the nearest registrar", "RFC 9665"),
+    ("2001:2::/48", "benchmarking", "RFC 5180"),
+    ("2001:3::/32", "AMT anycast: the nearest multicast relay", "RFC 7450"),
+    ("2001:4:112::/48", "AS112 anycast: the nearest DNS sink", "RFC 7535"),
+    ("2001:10::/28", "ORCHID: identifiers, deprecated", "RFC 4843"),
+    ("2001:20::/28", "ORCHIDv2: identifiers, not addresses", "RFC 7343"),
+    ("2001:30::/28", "remote identifiers of aircraft (DRIP)", "RFC 9374"),
     ("2001:db8::/32", "documentation", "RFC 3849"),
-    ("2002::/16", "6to4, carries an IPv4 address", "RFC 3056"),
+    ("2002::/16", "6to4, deprecated, carries an IPv4 address", "RFC 3056 2, RFC 7526"),
+    ("2620:4f:8000::/48", "AS112 anycast, direct delegation", "RFC 7534"),
     ("3fff::/20", "documentation", "RFC 9637"),
     ("5f00::/16", "segment identifiers of SRv6", "RFC 9602"),
-    ("fc00::/7", "unique local", "RFC 4193"),
-    ("fd00:ec2::254/128", "AWS instance metadata over IPv6", "AWS EC2, Instance metadata"),
+    ("fc00::/7", "unique local", "RFC 4193 3.1"),
     ("fe80::/10", "link-local", "RFC 4291 2.5.6"),
-    ("fec0::/10", "site-local, deprecated", "RFC 3879"),
+    ("fec0::/10", "site-local, deprecated", "RFC 3879 4"),
     ("ff00::/8", "multicast", "RFC 4291 2.7"),
 )
 
-REFUSED: tuple[Refused, ...] = tuple(Refused(ip_network(network), what, source) for network, what, source in _ROWS)
+_PLATFORMS = (
+    ("100.100.100.200/32", "Alibaba Cloud instance metadata", "Alibaba Cloud ECS: Instance metadata"),
+    ("168.63.129.16/32", "Azure platform (WireServer), in public space", "Azure: What is IP address 168.63.129.16?"),
+    ("169.254.42.42/32", "Scaleway instance metadata", "Scaleway: Instance metadata"),
+    ("169.254.169.254/32", "instance metadata of most clouds", "AWS EC2, Azure, Google Cloud, OpenStack: metadata"),
+    ("169.254.170.2/32", "credentials of an AWS ECS task", "AWS ECS: Task IAM role"),
+    ("169.254.170.23/32", "credentials of an AWS EKS pod", "AWS EKS: Set up the Pod Identity Agent"),
+    ("192.0.0.192/32", "Oracle Cloud Classic instance metadata", "Oracle Cloud Classic: Instance metadata"),
+    ("fd00:42::42/128", "Scaleway instance metadata", "Scaleway: Instance metadata"),
+    ("fd00:100::100:200/128", "Alibaba Cloud instance metadata", "Alibaba Cloud ECS: Instance metadata"),
+    ("fd00:a9fe:a9fe::1/128", "Akamai (Linode) instance metadata", "Akamai Cloud: Metadata service API"),
+    ("fd00:c1::a9fe:a9fe/128", "Oracle Cloud instance metadata", "Oracle Cloud: Instance metadata over IPv6"),
+    ("fd00:ec2::/32", "AWS: metadata (::254), credentials (::23), DNS, time", "AWS EC2: Instance metadata over IPv6"),
+    ("fd20:ce::254/128", "Google Cloud instance metadata", "Google Cloud: Metadata of IPv6-only instances"),
+    ("fe80::a9fe:a9fe/128", "OpenStack and Akamai instance metadata", "OpenStack Neutron: Metadata over IPv6"),
+)
+
+
+def _table(rows: Iterable[tuple[str, str, str]]) -> tuple[Refused, ...]:
+    return tuple(Refused(ip_network(network), what, source) for network, what, source in rows)
+
+
+RANGES: tuple[Refused, ...] = _table(_RANGES)
 """Every range that is refused by name. A narrower row inside a wider one tells a reader what is there."""
 
-GLOBAL_UNICAST = IPv6Network("2000::/3")
-"""The only part of IPv6 that IANA assigns unicast addresses from: beyond it nothing is admitted (RFC 4291 2.4)."""
+PLATFORMS: tuple[Refused, ...] = _table(_PLATFORMS)
+"""Where a cloud tells an instance its secrets. A setting opens one of these only by naming it and nothing wider."""
 
-_REFUSED_IPV4 = tuple(row.network for row in REFUSED if isinstance(row.network, IPv4Network))
-_REFUSED_IPV6 = tuple(row.network for row in REFUSED if isinstance(row.network, IPv6Network))
+GLOBAL_UNICAST = IPv6Network("2000::/3")
+"""The only part of IPv6 that IANA assigns unicast addresses from: beyond it nothing is public (RFC 4291 2.4), but for
+NAT64."""
+
+NAT64 = IPv6Network("64:ff9b::/96")
+"""IPv4 as an IPv6-only network sees it: every name without an IPv6 address leads here, and the network's translator
+connects to the IPv4 address inside (RFC 6052 2.1). As public as that address is."""
+
+
+class _Ranges:
+    """Networks of one IP version, for one question: a name may have hundreds of addresses, and all are looked at."""
+
+    def __init__(self, networks: Iterable[Network]) -> None:
+        ordered = sorted((int(network[0]), int(network[-1])) for network in networks)
+        self._first = [first for first, _ in ordered]
+        self._last = list(accumulate((last for _, last in ordered), max))  # a wide range reaches over those inside it
+
+    def __contains__(self, address: Address) -> bool:
+        number = int(address)
+        at = bisect_right(self._first, number) - 1
+        return at >= 0 and number <= self._last[at]
+
+
+_REFUSED_IPV4 = _Ranges(row.network for row in RANGES + PLATFORMS if row.network.version == 4)
+_REFUSED_IPV6 = _Ranges(row.network for row in RANGES + PLATFORMS if row.network.version == 6)
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A form of IPv6 address that some router on the way turns into IPv4: where `read` finds the addresses inside."""
+
+    holds: Callable[[int], bool]
+    read: Callable[[int], tuple[int, ...]]
+    source: str
+
+
+def _within(network: str) -> Callable[[int], bool]:
+    inside = IPv6Network(network)
+    first, last = int(inside[0]), int(inside[-1])
+    return lambda address: first <= address <= last
+
+
+def _is_isatap(address: int) -> bool:
+    return (address >> 32) & 0xFFFF_FFFF in (0x0000_5EFE, 0x0200_5EFE)
+
+
+def _lowest(address: int) -> tuple[int, ...]:
+    return (address & 0xFFFF_FFFF,)
+
+
+CARRIERS = (
+    Carrier(lambda address: 1 < address < 1 << 32, _lowest, "RFC 4291 2.5.5.1"),  # `::` and `::1` carry nothing
+    Carrier(_within("::ffff:0:0:0/96"), _lowest, "RFC 2765 2.1"),
+    Carrier(_within("64:ff9b::/96"), _lowest, "RFC 6052 2.1"),
+    Carrier(
+        _within("2001::/32"),
+        lambda address: (address >> 64 & 0xFFFF_FFFF, address & 0xFFFF_FFFF ^ 0xFFFF_FFFF),  # the server, the client
+        "RFC 4380 4",
+    ),
+    Carrier(_within("2002::/16"), lambda address: (address >> 80 & 0xFFFF_FFFF,), "RFC 3056 2"),
+    Carrier(_is_isatap, _lowest, "RFC 5214 6.1"),
+)
+"""Each of these is refused as long as an IPv4 address inside is: also where a setting admits the IPv6 range.
+
+A local network's NAT64 (RFC 8215, or a prefix of its own) is not among them: where the IPv4 address is depends on a
+prefix that only the network knows (RFC 6052 2.2). Its translator has to refuse private addresses for itself.
+"""
 
 
 def unmapped(address: Address) -> Address:
@@ -82,25 +191,44 @@ def unmapped(address: Address) -> Address:
     return address
 
 
+def carried(address: IPv6Address) -> tuple[IPv4Address, ...]:
+    """The IPv4 addresses that a packet to `address` may be turned towards on its way (CARRIERS)."""
+    number = int(address)
+    return tuple(IPv4Address(inner) for form in CARRIERS if form.holds(number) for inner in form.read(number))
+
+
 class AddressGuard:
-    """Public addresses, and those in `admitted`, whatever the table says of them (setting ALLOW_ADDRESSES)."""
+    """Public addresses, and those in `admitted`, whatever RANGES say of them (setting ALLOW_ADDRESSES).
+
+    PLATFORMS stay closed under an admitted range that is wider than they are: who admits fd00::/8 for the machines
+    of a network has not thought of the metadata service among them.
+    """
 
     def __init__(self, admitted: Iterable[Network] = ()) -> None:
         self._admitted = tuple(admitted)
 
     def admits(self, address: Address) -> bool:
-        """Whether a connection may be made to `address`; an IPv4-mapped one is judged as the IPv4 address it is."""
+        """Whether a connection may be made to `address`, and to every IPv4 address that it is or carries."""
         # A zone names an interface of one machine: no name on the web can mean it, and no setting can admit it.
         if isinstance(address, IPv6Address) and address.scope_id is not None:
             return False
         address = unmapped(address)
-        return any(address in network for network in self._admitted) or _is_public(address)
+        if not (_is_public(address) or self._is_admitted(address)):
+            return False
+        return isinstance(address, IPv4Address) or all(self.admits(inner) for inner in carried(address))
+
+    def _is_admitted(self, address: Address) -> bool:
+        admitting = [network for network in self._admitted if address in network]
+        if not admitting:
+            return False
+        platform = next((row.network for row in PLATFORMS if address in row.network), None)
+        return platform is None or any(network.prefixlen >= platform.prefixlen for network in admitting)
 
 
 def _is_public(address: Address) -> bool:
     if isinstance(address, IPv4Address):
-        return not any(address in network for network in _REFUSED_IPV4)
-    return address in GLOBAL_UNICAST and not any(address in network for network in _REFUSED_IPV6)
+        return address not in _REFUSED_IPV4
+    return (address in GLOBAL_UNICAST or address in NAT64) and address not in _REFUSED_IPV6
 
 
 WEB_PORTS = frozenset({80, 443, 8080, 8443})

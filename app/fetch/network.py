@@ -4,10 +4,15 @@ The check sits below HTTP and TLS on purpose. Rewriting the URL to an address, o
 else resolves it again, leaves a gap: a name that answers with a public address first and 127.0.0.1 a moment later
 (DNS rebinding). Here the name is resolved once per connection, and the socket goes to an address out of that answer;
 TLS above still asks for, and verifies, the name in the URL.
+
+One address that is not admitted refuses the whole answer. Passing over it would be as safe for this service, but not
+for the fleet: a crawler that is told "allow" resolves the name for itself, and may take the other address. An answer
+that mixes public and private ones is also what an attempt at rebinding looks like, and no site on the web needs one.
 """
 # ruff: noqa: ASYNC109 - the `timeout` parameters are httpcore's interface
 
 import asyncio
+import math
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -15,13 +20,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any, TypeAlias, TypeVar
 
 import httpcore
 
 from app.fetch.guard import Address, AddressGuard, unmapped
-from app.robots.access import BODY_LIMIT
+from app.robots.access import BODY_LIMIT, Busy
 
 Resolver: TypeAlias = Callable[[str], Awaitable[Sequence[Address]]]
 """Every address of a host name, best first; OSError when the name has none or nobody answered."""
@@ -31,8 +36,8 @@ T = TypeVar("T")
 Lookup: TypeAlias = Callable[[str], Iterable[str]]
 """The same, blocking: addresses as text, a zone as `%zone`."""
 
-ADDRESSES_READ = 16
-"""How many addresses of one name are looked at."""
+ADDRESSES_READ = 512
+"""How many addresses of one name are judged; any beyond are neither judged nor connected to."""
 
 ADDRESSES_TRIED = 3
 """How many of them a connection is tried to."""
@@ -50,12 +55,20 @@ READ_OCTETS = 16 * 1024
 """How much is handed up at once, and so how long HTTP's parser holds the event loop at a stretch."""
 
 
+LOOPBACK: tuple[Address, ...] = (ip_address("127.0.0.1"), ip_address("::1"))
+"""What `localhost` means, whoever is asked (RFC 6761 6.3)."""
+
+
 class AddressRefused(Exception):
-    """The guard admits none of the host's addresses; `address` is the first of them."""
+    """The guard does not admit one of the host's addresses: `address` is the first such."""
 
     def __init__(self, host: str, address: Address) -> None:
-        super().__init__(f"{host!r} leads to {address}, and to no address that may be fetched from")
+        super().__init__(f"{host!r} leads to {address}, which may not be fetched from")
         self.address = address
+
+
+class NoPlace(Exception):
+    """No connection was tried: as many as may be were open to every address of the host, for as long as could be."""
 
 
 class NameNotResolved(Exception):
@@ -87,22 +100,33 @@ def _as_text(sockaddr: tuple[Any, ...]) -> str:
 
 
 class SystemResolver:
-    """A Resolver that asks the system, in `threads` threads of its own: no other work waits behind slow names."""
+    """A Resolver that asks the system, in `threads` threads of its own: no other work waits behind slow names.
 
-    def __init__(self, threads: int = 64, lookup: Lookup = look_up) -> None:
+    Raises Busy where no thread is free for `patience` seconds: that is no fact about the name.
+    """
+
+    def __init__(self, threads: int = 256, lookup: Lookup = look_up, patience: float = 2.0) -> None:
         self._lookup = lookup
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolver")
         self._free = asyncio.Semaphore(threads)
+        self._patience = patience
 
     async def __call__(self, name: str) -> Sequence[Address]:
         # A lookup cannot be interrupted: a caller whose time is up leaves its thread behind, busy for as long as a
         # dead name server keeps it. So a place is given back by the thread's end and not by the caller's, and who
         # finds no free place waits here, where giving up leaves nothing behind in the executor's queue.
-        await self._free.acquire()
+        await self._wait_for_a_thread()
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._lookup, name)
         running.add_done_callback(lambda _: self._free.release())
         found = await asyncio.shield(running)
-        return [ip_address(text) for text in dict.fromkeys(found)][:ADDRESSES_READ]
+        return [ip_address(text) for text in islice(dict.fromkeys(found), ADDRESSES_READ)]
+
+    async def _wait_for_a_thread(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._free.acquire()
+        except TimeoutError:
+            raise Busy(math.ceil(self._patience)) from None
 
     def close(self) -> None:
         """Take no more names; lookups under way end by themselves."""
@@ -253,7 +277,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Connect to an admitted address of `host` within `timeout` seconds, the resolver's time included.
 
-        Raises NameNotResolved, AddressRefused, httpcore.ConnectError, httpcore.ConnectTimeout.
+        Raises NameNotResolved, AddressRefused, NoPlace, httpcore.ConnectError, httpcore.ConnectTimeout.
         """
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
@@ -267,11 +291,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
                 # has an equal share of what is left, and one more share is kept for the exchange itself.
                 until = loop.time() + (deadline - loop.time()) / (left + 1)
             try:
-                return await _in_time(
-                    self._open(address, port, local_address, socket_options), until, f"no connection to {address}"
-                )
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure = error
+                return await self._open(address, port, until, local_address, socket_options)
+            except (NoPlace, httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                # An address that was never asked might have answered: that the others did not is not the whole truth.
+                failure = failure if isinstance(failure, NoPlace) else error
         raise failure
 
     async def connect_unix_socket(
@@ -291,6 +314,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             return [ip_address(host)]
         except ValueError:
             pass
+        if host == "localhost" or host.endswith(".localhost"):
+            # No name server is asked, whose answer could be anything. The two addresses are one machine's own, not a
+            # stranger's mixture: where only one of them is admitted, it is the one that is meant.
+            return [address for address in LOOPBACK if self._guard.admits(address)] or LOOPBACK
         try:
             found = await self._resolver(host)
         except OSError as error:
@@ -300,21 +327,38 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         return found
 
     def _admitted(self, host: str, found: Sequence[Address]) -> Sequence[Address]:
-        admitted = [unmapped(address) for address in found if self._guard.admits(address)]
-        if not admitted:
-            raise AddressRefused(host, found[0])
-        return _families_in_turn(admitted)[:ADDRESSES_TRIED]
+        refused = next((address for address in found if not self._guard.admits(address)), None)
+        if refused is not None:
+            raise AddressRefused(host, refused)
+        return _families_in_turn([unmapped(address) for address in found])[:ADDRESSES_TRIED]
 
     async def _open(
-        self, address: Address, port: int, local_address: str | None, options: Iterable[httpcore.SOCKET_OPTION] | None
+        self,
+        address: Address,
+        port: int,
+        until: float | None,
+        local_address: str | None,
+        options: Iterable[httpcore.SOCKET_OPTION] | None,
     ) -> GuardedStream:
-        give_back = await self._places.take(address)
+        give_back = await self._place(address, until)
         try:
-            stream = await self._sockets.connect_tcp(str(address), port, None, local_address, options)
+            connecting = self._sockets.connect_tcp(str(address), port, None, local_address, options)
+            return GuardedStream(await _in_time(connecting, until, f"no connection to {address}"), give_back)
         except BaseException:
             give_back()
             raise
-        return GuardedStream(stream, give_back)
+
+    async def _place(self, address: Address, until: float | None) -> Callable[[], None]:
+        # Waiting takes half of the time at most, since the exchange needs some too; and it ends before the deadline
+        # of the whole fetch does, so that a fetch which never asked anybody is not taken for one without an answer.
+        now = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout_at(None if until is None else now + (until - now) / 2):
+                return await self._places.take(address)
+        except TimeoutError:
+            raise NoPlace(
+                f"{CONNECTIONS_PER_ADDRESS} connections to {address} are open, and none ended in time"
+            ) from None
 
 
 async def _in_time(step: Awaitable[T], until: float | None, missed: str) -> T:

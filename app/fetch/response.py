@@ -3,7 +3,6 @@
 import math
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Protocol, TypeAlias
@@ -96,7 +95,7 @@ def read_location(base: Target, headers: Headers) -> Target | None:
         target = read_target(urljoin(base.url, octets.decode(encoding)))
     except (BadUrl, ValueError):  # urljoin raises a ValueError of its own for brackets in the wrong places
         return None
-    return replace(target, path=quote(target.path, safe=_TARGET_SAFE, encoding=encoding))
+    return Target(target.origin, quote(target.path, safe=_TARGET_SAFE, encoding=encoding))
 
 
 def _is_utf8(octets: bytes) -> bool:

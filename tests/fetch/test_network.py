@@ -15,9 +15,11 @@ from app.fetch.network import (
     AddressRefused,
     GuardedBackend,
     NameNotResolved,
+    NoPlace,
     Resolver,
     SystemResolver,
 )
+from app.robots.access import Busy
 from tests.origins import Names
 
 NAME = "www.example.com"
@@ -61,11 +63,27 @@ def backend(addresses: Sequence[str], sockets: Sockets, admitted: Sequence[str] 
     return GuardedBackend(guard, Names({NAME: addresses}), sockets)
 
 
-async def test_a_name_is_connected_to_at_an_admitted_address_only() -> None:
-    sockets = Sockets()
-    network = backend(["10.0.0.1", "::1", "93.184.216.34", "169.254.169.254"], sockets)
-    await (await network.connect_tcp(NAME, 80)).aclose()
-    assert sockets.tried == ["93.184.216.34"]
+@pytest.mark.parametrize("private", ["10.0.0.1", "::1", "169.254.169.254", "::ffff:10.0.0.1", "64:ff9b::a00:1"])
+async def test_one_private_address_among_public_ones_refuses_the_whole_answer(private: str) -> None:
+    public = ["93.184.216.34", "2606:4700::1"]
+    for addresses in ([private, *public], [*public, private], [*public] * 100 + [private]):
+        sockets = Sockets()
+        with pytest.raises(AddressRefused) as refused:
+            await backend(addresses, sockets).connect_tcp(NAME, 80)
+        assert refused.value.address == ip_address(private)
+        assert sockets.tried == []
+
+
+@pytest.mark.parametrize("name", ["localhost", "a.b.localhost"])
+async def test_rfc6761_localhost_is_loopback_and_no_name_server_is_asked(name: str) -> None:
+    names, sockets = Names({name: ["93.184.216.34"]}), Sockets()
+    with pytest.raises(AddressRefused):
+        await GuardedBackend(AddressGuard(), names, sockets).connect_tcp(name, 80)
+    for admitted in ("127.0.0.1", "::1"):
+        network = GuardedBackend(AddressGuard([ip_network(admitted)]), names, sockets)
+        await (await network.connect_tcp(name, 80)).aclose()
+    assert sockets.tried == ["127.0.0.1", "::1"]
+    assert names.asked == []
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "::1", "169.254.169.254", "64:ff9b::a00:1"])
@@ -77,7 +95,7 @@ async def test_a_literal_is_judged_without_being_resolved(host: str) -> None:
     assert names.asked == sockets.tried == []
 
 
-async def test_a_name_with_no_admitted_address_is_refused_and_the_first_one_named() -> None:
+async def test_a_name_with_refused_addresses_is_refused_and_the_first_one_named() -> None:
     sockets = Sockets()
     with pytest.raises(AddressRefused) as refused:
         await backend(["10.0.0.1", "127.0.0.1"], sockets).connect_tcp(NAME, 80)
@@ -129,17 +147,31 @@ async def test_a_name_without_addresses_is_not_resolved(table: dict[str, list[st
 async def test_four_connections_to_an_address_and_a_fifth_when_one_is_closed() -> None:
     network = backend(["93.184.216.34"], Sockets())
     streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
-    with pytest.raises(httpcore.ConnectTimeout):
+    with pytest.raises(NoPlace):
         await network.connect_tcp(NAME, 80, timeout=0.05)
     await streams[0].aclose()
     await streams[0].aclose()  # closing twice gives one place back, not two
     streams.append(await network.connect_tcp(NAME, 80, timeout=5))
-    with pytest.raises(httpcore.ConnectTimeout):
+    with pytest.raises(NoPlace):
         await network.connect_tcp(NAME, 80, timeout=0.05)
     assert network.addresses_in_use == 1
     for stream in streams:
         await stream.aclose()
     assert network.addresses_in_use == 0
+
+
+async def test_a_full_address_leaves_time_for_the_next_and_is_not_called_dead_with_it() -> None:
+    sockets = Sockets(dead=["93.184.216.35"])
+    full, other, dead = "93.184.216.34", "93.184.216.36", "93.184.216.35"
+    names = Names({NAME: [full], "both.example": [full, other], "dead.example": [full, dead]})
+    network = GuardedBackend(AddressGuard(), names, sockets)
+    streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
+    streams.append(await network.connect_tcp("both.example", 80, timeout=1))
+    with pytest.raises(NoPlace):
+        await network.connect_tcp("dead.example", 80, timeout=1)
+    assert sockets.tried[CONNECTIONS_PER_ADDRESS:] == ["93.184.216.36", "93.184.216.35"]
+    for stream in streams:
+        await stream.aclose()
 
 
 async def test_one_full_address_does_not_hold_up_another_name() -> None:
@@ -168,9 +200,7 @@ async def test_a_resolver_passes_on_a_bounded_list_of_different_addresses() -> N
     many = [f"93.184.{high}.{low}" for high in range(4) for low in range(250) for _ in range(2)]
     resolver = SystemResolver(threads=1, lookup=lambda _: many)
     try:
-        assert [str(address) for address in await resolver(NAME)] == [
-            f"93.184.0.{low}" for low in range(ADDRESSES_READ)
-        ]
+        assert [str(address) for address in await resolver(NAME)] == many[: 2 * ADDRESSES_READ : 2]
     finally:
         resolver.close()
 
@@ -209,6 +239,30 @@ async def test_a_lookup_that_was_given_up_holds_its_thread_and_no_queue_builds_u
         go.set()
         assert [str(address) for address in await last] == ["93.184.216.34"]
         assert looked_up == ["slow.example", "last.example"]
+    finally:
+        go.set()
+        resolver.close()
+
+
+async def test_who_finds_no_free_thread_is_told_to_come_back_and_learns_nothing_of_the_name() -> None:
+    loop = asyncio.get_running_loop()
+    begun, go = asyncio.Event(), threading.Event()
+
+    def lookup(name: str) -> list[str]:
+        loop.call_soon_threadsafe(begun.set)
+        go.wait()
+        return ["93.184.216.34"]
+
+    resolver = SystemResolver(threads=1, lookup=lookup, patience=0.05)
+    try:
+        first = loop.create_task(ask(resolver, "slow.example"))
+        await begun.wait()
+        with pytest.raises(Busy) as busy:
+            await resolver("healthy.example")
+        assert busy.value.retry_after == 1
+        go.set()
+        await first
+        assert await resolver("healthy.example")
     finally:
         go.set()
         resolver.close()
