@@ -1,0 +1,23 @@
+#!/bin/sh
+# Make the image $1 of Debian 12 with debootstrap and buildah, as root, for machines that no image registry can be had on.
+set -eu
+
+name=$1
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+debootstrap --variant=minbase --include=ca-certificates bookworm "$directory" "${MIRROR:-http://deb.debian.org/debian}" \
+    >"$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
+rm -f "$directory.log"
+# Security fixes, and where the machine's way out goes through a proxy with an authority of its own, that one too.
+echo "deb http://deb.debian.org/debian-security bookworm-security main" >>"$directory/etc/apt/sources.list"
+if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
+    cp /usr/local/share/ca-certificates/*.crt "$directory/usr/local/share/ca-certificates/"
+    chroot "$directory" update-ca-certificates >/dev/null
+fi
+rm -rf "$directory/var/cache/apt/archives" "$directory/var/lib/apt/lists"
+mkdir -p "$directory/var/cache/apt/archives/partial" "$directory/var/lib/apt/lists/partial"
+container=$(buildah from scratch)
+trap 'rm -rf "$directory"; buildah rm "$container" >/dev/null' EXIT
+buildah copy -q "$container" "$directory" / >/dev/null
+buildah config --cmd /bin/bash "$container"
+buildah commit -q "$container" "$name" >/dev/null

@@ -1,0 +1,97 @@
+"""What the files of deploy/ say of the service is so. What they are besides is checked by `make deploy-check`."""
+
+import asyncio
+import re
+import socket
+import subprocess
+import sys
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
+from pathlib import Path
+
+import pytest
+
+from app.cache.recheck_file import load
+from app.fetch.guard import PLATFORMS, RANGES
+from app.settings import Settings
+from tests.origins import serve, text
+
+ROOT = Path(__file__).parent.parent.parent
+DEPLOY = ROOT / "deploy"
+NO_FIELD = {"SECRETS_DIR"}  # where other settings are read from
+ALERT = re.compile(r"- alert: (\w+)")
+SETTING = re.compile(r"^ *(?:- )?([A-Z][A-Z_]+)[=:]", re.MULTILINE)
+
+
+def covering(within: str) -> list[str]:
+    """The fewest networks that cover what the service does not connect to in that range."""
+    fence = ip_network(within)
+    inside = [row.network for row in (*RANGES, *PLATFORMS) if row.network.version == fence.version]
+    first, last = int(fence[0]), int(fence[-1])
+    networks = [network for network in inside if first <= int(network[0]) <= last]
+    if isinstance(fence, IPv4Network):
+        return [str(network) for network in collapse_addresses(n for n in networks if isinstance(n, IPv4Network))]
+    return [str(network) for network in collapse_addresses(n for n in networks if isinstance(n, IPv6Network))]
+
+
+@pytest.mark.parametrize("within", ["0.0.0.0/0", "2000::/3"])
+def test_the_network_policy_leaves_out_what_the_service_refuses(within: str) -> None:
+    policy = (DEPLOY / "base" / "networkpolicy.yaml").read_text()
+    block = policy.partition(f"cidr: {within}\n")[2].partition("- ipBlock")[0].partition("ports:")[0]
+    assert re.findall(r"- (\S+/\d+)", block) == covering(within)
+
+
+def test_the_operator_is_given_the_rules_that_are_tested() -> None:
+    rules = (DEPLOY / "monitoring" / "alerts.yaml").read_text()
+    indented = "".join(f"  {line}\n" for line in rules.splitlines() if not line.startswith("#"))
+    manifest = (DEPLOY / "monitoring" / "prometheusrule.yaml").read_text()
+    assert manifest.partition("spec:\n")[2] == indented, "make prometheusrule"
+
+
+@pytest.mark.parametrize("written", ["- name: {}\n", "        alertname: {}\n", "alertname: {}, exp_alerts: []"])
+def test_every_alert_is_tested_both_ways(written: str) -> None:
+    tests = (DEPLOY / "monitoring" / "alerts_test.yaml").read_text()
+    for alert in ALERT.findall((DEPLOY / "monitoring" / "alerts.yaml").read_text()):
+        assert written.format(alert) in tests
+
+
+def test_the_page_says_what_to_do_for_every_alert_and_for_no_other() -> None:
+    page = (DEPLOY / "README.md").read_text()
+    alerts = ALERT.findall((DEPLOY / "monitoring" / "alerts.yaml").read_text())
+    assert re.findall(r"^\| `(Robots\w+)` \|", page, re.MULTILINE) == alerts
+
+
+@pytest.mark.parametrize(
+    "file", ["base/settings.env", "overlays/dev/kustomization.yaml", "overlays/prod/kustomization.yaml"]
+)
+def test_every_setting_that_is_set_is_one(file: str) -> None:
+    named = set(SETTING.findall((DEPLOY / file).read_text()))
+    assert named
+    assert named - NO_FIELD <= {name.upper() for name in Settings.model_fields}
+
+
+def test_the_settings_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    for line in (DEPLOY / "base" / "settings.env").read_text().split():
+        name, _, value = line.partition("=")
+        monkeypatch.setenv(name, value.replace("/etc/robots/recheck", str(DEPLOY / "base")))
+    assert Settings.read().workers == 1
+    assert load(DEPLOY / "base" / "recheck.toml").rows == {}
+
+
+def healthy(port: int) -> bool:
+    command = [sys.executable, str(DEPLOY / "image" / "health.py")]
+    return subprocess.run(command, env={"PORT": str(port)}, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize(("status", "passes"), [(200, True), (503, False)])
+async def test_the_image_is_healthy_while_healthz_says_so(status: int, passes: bool) -> None:
+    async with serve(text(status, "{}")) as service:
+        assert await asyncio.to_thread(healthy, service.port) is passes
+        assert service.requests[0].startswith(b"GET /healthz ")
+
+
+def test_the_image_is_not_healthy_where_nothing_listens() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        assert not healthy(bound.getsockname()[1])
