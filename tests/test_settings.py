@@ -46,7 +46,13 @@ def test_lists_are_parted_by_commas_or_blanks(monkeypatch: pytest.MonkeyPatch) -
         ("MEMORY_BYTES", "1"),
         ("USER_AGENT", "a\nb"),
         ("RECHECK_MODEL", "weekly"),
+        ("PACE_FLOOR", "-1"),
+        ("PACE_FLOOR", "86401"),
+        ("PACE_CAP", "0.5"),
+        ("PACE_FLEET", "0"),
+        ("PACE_BY_ADDRESS", "sometimes"),
         ("RECHECK_FILE", "/nowhere/recheck.toml"),
+        ("API_KEYS_FILE", "/nowhere/keys.toml"),
     ],
 )
 def test_what_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -67,3 +73,22 @@ def test_a_recheck_file_that_cannot_be_read_is_named_with_what_is_wrong_in_it(
         Settings.read()
     table.write_text('"example.com" = {delay = "1d"}')
     assert Settings.read().recheck_file == table
+
+
+def test_a_setting_that_is_a_secret_is_read_from_the_file_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "redis_url").write_text("redis://user:password@host\n")
+    (tmp_path / "ca.crt").write_text("no setting")
+    monkeypatch.setenv("SECRETS_DIR", str(tmp_path))
+    assert Settings.read().redis_url == "redis://user:password@host"
+    monkeypatch.setenv("REDIS_URL", "redis://other")
+    assert Settings.read().redis_url == "redis://other"
+
+
+def test_a_directory_of_secrets_that_is_not_there_stops_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRETS_DIR", str(tmp_path / "none"))
+    with pytest.raises(BadSetting, match=r"SECRETS_DIR=.*none cannot be read: it is no directory"):
+        Settings.read()

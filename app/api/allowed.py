@@ -4,31 +4,39 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.api.http_caching import cache_control
+from app.api.parameters import AGENTS, WAIT, At, MaxAge, PageUrl, Wait
 from app.api.problems import documented
-from app.api.reading import agent_from, dialect_from, instant_from, target_from
+from app.api.reading import agent_from, dialect_from, instant_from, past_from, target_from
+from app.api.rendering import Renderer
 from app.api.shapes import AnswerOut
 from app.api.wire import answer_out
 from app.decide import Decider, Question
 
+PATH = "/v1/allowed"
 router = APIRouter(tags=["decisions"])
 
 
-@router.get("/v1/allowed", response_model=AnswerOut, responses={**documented(422, 503)})
+@router.get(PATH, response_model=AnswerOut, responses={**documented(404, 422, 503)})
 async def allowed(
     request: Request,
-    url: Annotated[str, Query(description="The page's URL, absolute, http or https, at most 16 KiB.")],
+    url: PageUrl,
     agent: Annotated[
         list[str],
         Query(
             min_length=1,
-            max_length=16,
+            max_length=AGENTS,
             description="A product token or a whole User-Agent header; given several times, the first with a group.",
         ),
     ],
     dialect: Annotated[str | None, Query(description="rfc9309, google, seznam, draft1996 or v2; by agent.")] = None,
-    at: Annotated[str | None, Query(description="RFC 3339 instant that rates are asked for; now.")] = None,
-    max_age: Annotated[float | None, Query(ge=0, le=1e9, description="Seconds: the oldest copy that will do.")] = None,
-    wait: Annotated[float, Query(ge=0, le=60, description="Seconds that a cold fetch may hold the answer.")] = 10.0,
+    at: At = None,
+    as_of: Annotated[
+        str | None,
+        Query(description="RFC 3339 instant: as it was then, rates too; what is known of it answers, with no fetch."),
+    ] = None,
+    max_age: MaxAge = None,
+    wait: Wait = WAIT,
     explain: Annotated[bool, Query(description="Tell every rule that matched, and how the group was found.")] = False,
 ) -> Response:
     """Whether `agent` may fetch `url` now, what decided, and how fast it may go."""
@@ -42,6 +50,10 @@ async def allowed(
         wait=wait,
     )
     decider: Decider = request.app.state.decider
-    answer = answer_out(await decider.ask(question), explained=explain)
-    content = answer.model_dump_json(exclude=None if explain else {"explanation"})
-    return Response(content, media_type="application/json")
+    renderer: Renderer = request.app.state.renderer
+    past = past_from(as_of, request.app.state.now())
+    answer = await (decider.ask(question) if past is None else decider.ask_as_of(question, past))
+    rendered = renderer.render(answer)
+    content = answer_out(answer, explained=True).model_dump_json() if explain else rendered.text
+    headers = {"Cache-Control": cache_control(answer, rendered.until)}
+    return Response(content, media_type="application/json", headers=headers)

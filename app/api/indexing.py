@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from app.api.markup import metas_in
+from app.api.meta_tags import metas_in
 from app.api.problems import Problem, documented
 from app.api.reading import agent_from
 from app.api.wire import rfc3339
@@ -23,21 +23,21 @@ _FieldText = Annotated[str, StringConstraints(max_length=FIELD_LIMIT)]
 router = APIRouter(tags=["indexing"])
 
 
-class Meta(BaseModel):
+class MetaIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: _FieldText
     content: _FieldText
 
 
-class Page(BaseModel):
+class IndexingIn(BaseModel):
     """A page's X-Robots-Tag values, one per field line, its meta tags, or the page itself."""
 
     model_config = ConfigDict(extra="forbid")
 
     agents: list[str] = Field(min_length=1, max_length=16)
     headers: list[_FieldText] = Field([], max_length=COUNT_LIMIT)
-    metas: list[Meta] = Field([], max_length=COUNT_LIMIT)
+    metas: list[MetaIn] = Field([], max_length=COUNT_LIMIT)
     html: str | None = Field(None, max_length=HTML_LIMIT)
 
 
@@ -61,7 +61,7 @@ class IndexingOut(BaseModel):
 
 
 @router.post("/v1/indexing", responses={**documented(413, 422)})
-def indexing(page: Page) -> IndexingOut:
+def indexing(page: IndexingIn) -> IndexingOut:
     """The most restrictive of all rules that bind the agents, and where each comes from."""
     tokens = list(dict.fromkeys(chain.from_iterable(_tokens(name, at) for at, name in enumerate(page.agents))))
     metas = [(meta.name, meta.content) for meta in page.metas]

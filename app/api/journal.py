@@ -8,8 +8,9 @@ from secrets import token_hex
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.auth import key_of
 from app.api.problems import unexpected
-from app.logs import REQUEST_ID
+from app.logs import REQUEST_ID, log_request
 from app.metrics import Metrics
 
 LONGEST_PATH = 200
@@ -18,15 +19,14 @@ LONGEST_PATH = 200
 _GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
 _log = logging.getLogger(__name__)
-_access = logging.getLogger("app.access")
 
 
 class Journal:
     """The outermost of all: it sees every answer as it is sent, and every exception that nothing else has a word for.
 
     The id is X-Request-ID where the caller gives one that can be believed, else a new one; the answer has it, and so
-    has every line that is logged meanwhile. Of the request itself, the line has no more than the path: the URL that was
-    asked about, and the agent, are the caller's own affair.
+    has every line that is logged meanwhile. Of the request itself, the line has no more than the path, and the id of
+    the API key that let it in: the URL that was asked about, and the agent, are the caller's own affair.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, monotonic: Callable[[], float], *, access_log: bool) -> None:
@@ -70,9 +70,8 @@ class Journal:
         if status is not None:
             self._metrics.answered(getattr(scope.get("route"), "path", ""), scope["method"], status)
         if self._access_log:
-            milliseconds = round(seconds * 1000, 3)
-            fields = {"method": scope["method"], "path": _path(scope), "status": status, "duration_ms": milliseconds}
-            _access.info("%s %s %s in %s ms", *fields.values(), extra={"fields": fields})
+            key = key_of(scope)
+            log_request(scope["method"], _path(scope), status, seconds, None if key is None else key.id)
 
 
 def _given(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -1,12 +1,63 @@
-"""The OpenAPI document: what FastAPI derives from the routes, and the problem object that every error is."""
+"""The OpenAPI document: what FastAPI derives from the routes, and what is true of all of them, said once here."""
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
+from app.api.batch import BatchIn
+from app.api.batch_items import ItemIn
+from app.api.permits import PermitIn, PermitsIn
+from app.api.problem_types import PROBLEMS, ProblemType
+from app.api.problems import MEDIA_TYPE, documented
 from app.api.shapes import ProblemOut
+from app.robots.dialects import DIALECTS
+
+TAGS = {
+    "decisions": "May this agent fetch this URL, on what grounds, how fast.",
+    "files": "The robots.txt files themselves.",
+    "indexing": "What a page says of its own indexing.",
+    "overrides": "What operators decide over the heads of files.",
+    "pace": "Turns to fetch, shared by a whole fleet.",
+    "operations": "What the platform asks.",
+}
+"""What each tag is about; one that is missing here is shown by its name alone."""
+
+PARAMETERS: Mapping[str, Mapping[str, Any]] = {
+    "url": {"format": "http-url"},
+    "agent": {"format": "crawler"},
+    "dialect": {"enum": list(DIALECTS)},
+    "at": {"format": "instant"},
+    "as_of": {"format": "instant"},
+    "expires_at": {"format": "instant"},
+}
+"""What the types of Python do not say of parameters, and of members of bodies; plurals are lists of the same.
+
+The formats are our own, and the descriptions say what they are: a page's URL, absolute, http or https; a product token
+or a User-Agent header; an RFC 3339 instant.
+"""
+
+KEYED = "/v1/"
+"""The beginning of the paths that need a key, where keys are needed."""
+
+SECURITY: Mapping[str, Mapping[str, str]] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "Where the service has API keys: one of them."},
+    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same in a field of its own."},
+}
+
+REFERENCE = "#/components/schemas/{model}"
+
+EXAMPLES = Path(__file__).with_name("examples.json")
+"""By `GET /path`: `query`, `path` or `body`, what is asked, and `answer`; each is what the service says (tests/api)."""
+
+
+def operation_id(route: APIRoute) -> str:
+    """What an operation is called: as the function that answers it, whatever its path."""
+    return route.name
 
 
 def install(app: FastAPI) -> None:
@@ -14,10 +65,7 @@ def install(app: FastAPI) -> None:
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
-            schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-            problem = ProblemOut.model_json_schema(ref_template="#/components/schemas/{model}")
-            schema["components"]["schemas"]["Problem"] = problem
-            app.openapi_schema = schema
+            app.openapi_schema = _document(app)
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
@@ -26,3 +74,99 @@ def install(app: FastAPI) -> None:
 def as_text(app: FastAPI) -> str:
     """The document as it is kept in openapi.json."""
     return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+    schemas: dict[str, Any] = document["components"]["schemas"]
+    schemas["ProblemOut"] = _problem_schema()
+    for model in (BatchIn, ItemIn, PermitIn, PermitsIn):  # which their route reads by itself
+        schema = model.model_json_schema(ref_template=REFERENCE)
+        schemas[model.__name__] = {name: member for name, member in schema.items() if name != "$defs"}
+    document["components"]["securitySchemes"] = SECURITY
+    document["components"]["examples"] = {f"problem-{slug}": _problem_example(slug) for slug in PROBLEMS}
+    known = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    used = []
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if path.startswith(KEYED):
+                operation["responses"] |= {str(status): it for status, it in documented(401, 429).items()}
+                operation["security"] = [{}, *({scheme: []} for scheme in SECURITY)]
+            operation["summary"] = operation["description"].partition("\n")[0].partition(": ")[0].rstrip(".")
+            used += [tag for tag in operation.get("tags", ()) if tag not in used]
+            _tell_parameters(operation)
+            _give_example(operation, known.get(f"{method.upper()} {path}", {}))
+            _give_problems(operation, schemas)
+    for schema in schemas.values():
+        _tell_members(schema)
+    document["tags"] = [{"name": tag, **({"description": TAGS[tag]} if tag in TAGS else {})} for tag in used]
+    return document
+
+
+def _problem_schema() -> dict[str, Any]:
+    schema = ProblemOut.model_json_schema(ref_template=REFERENCE)
+    schema["properties"]["type"]["enum"] = [problem.urn for problem in PROBLEMS.values()]
+    lines = [f"- `{problem.urn}` ({problem.status}): {problem.meaning}" for problem in PROBLEMS.values()]
+    schema["description"] = "\n".join((schema["description"], "", "The types, and what each means:", "", *lines))
+    return schema
+
+
+def _problem_example(slug: str) -> dict[str, Any]:
+    problem = PROBLEMS[slug]
+    return {"summary": problem.meaning, "value": problem.example()}
+
+
+def _tell_parameters(operation: dict[str, Any]) -> None:
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "query":
+            _tell(parameter["schema"], parameter["name"])
+
+
+def _tell_members(schema: dict[str, Any]) -> None:
+    for name, member in schema.get("properties", {}).items():
+        if schema.get("additionalProperties") is False:  # what callers send, and not what they are told
+            _tell(member, name.removesuffix("s") if member.get("type") == "array" else name)
+
+
+def _tell(schema: dict[str, Any], name: str) -> None:
+    for part in (schema, *schema.get("anyOf", ())):
+        for text in (part, part.get("items", {})):
+            if text.get("type") == "string":
+                text.update(PARAMETERS.get(name, {}))
+
+
+def _give_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
+    given = {**example.get("query", {}), **example.get("path", {})}
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in given:
+            parameter["example"] = given[parameter["name"]]
+    if "body" in example:
+        operation["requestBody"]["content"]["application/json"]["example"] = example["body"]
+    if "answer" in example:
+        for status, response in operation["responses"].items():
+            if status.startswith("2"):
+                response["content"]["application/json"]["example"] = example["answer"]
+
+
+def _give_problems(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    words = _words(operation, schemas)
+    for status, response in operation["responses"].items():
+        media = response.get("content", {}).get(MEDIA_TYPE)
+        fitting = [
+            slug for slug, problem in PROBLEMS.items() if str(problem.status) == status and _fits(problem, words)
+        ]
+        if media is not None and fitting:
+            media["examples"] = {slug: {"$ref": f"#/components/examples/problem-{slug}"} for slug in fitting}
+
+
+def _words(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> set[str]:
+    """The names of all that a caller may send."""
+    words = {parameter["name"] for parameter in operation.get("parameters", ())}
+    for media in operation.get("requestBody", {}).get("content", {}).values():
+        reference = media["schema"].get("$ref", "").rpartition("/")[2]
+        words |= schemas.get(reference, {}).get("properties", {}).keys()
+    return words
+
+
+def _fits(problem: ProblemType, words: set[str]) -> bool:
+    return problem.parameter is None or problem.parameter.partition("[")[0].partition(".")[0] in words

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from app.api.problems import Problem, documented
 from app.api.wire import rfc3339
 from app.metrics import CONTENT_TYPE, Metrics
+from app.overrides.following import Overrides
 from app.store.calls import Calls, StoreDown
 
 router = APIRouter(tags=["operations"])
@@ -24,27 +25,30 @@ class Phase(StrEnum):
     STOPPING = "stopping"
 
 
-class Health(BaseModel):
+class HealthOut(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-class Readiness(BaseModel):
+class ReadinessOut(BaseModel):
     """`store` is `degraded` while Redis cannot be used: answers then come from memory and from fetching."""
 
     status: Literal["ready"] = "ready"
     store: Literal["ok", "degraded"] = "ok"
     detail: str | None = Field(None, description="What is wrong; left out while nothing is.")
     since: str | None = Field(None, description="RFC 3339 instant since when; left out while nothing is wrong.")
+    overrides: Literal["unknown"] | None = Field(
+        None, description="Where the store has not told them since the start, so that none is in force; else left out."
+    )
 
 
 @router.get("/healthz")
-async def healthz() -> Health:
+async def healthz() -> HealthOut:
     """The process runs."""
-    return Health()
+    return HealthOut()
 
 
 @router.get("/readyz", response_model_exclude_none=True, responses={**documented(503)})
-async def readyz(request: Request) -> Readiness:
+async def readyz(request: Request) -> ReadinessOut:
     """It can answer: also without its store, for as long as that lasts; not while it starts or stops."""
     state = request.app.state
     if state.phase is not Phase.RUNNING:
@@ -53,13 +57,16 @@ async def readyz(request: Request) -> Readiness:
     with suppress(StoreDown):
         await store.ping()
     trouble = store.trouble
+    overrides: Overrides = state.overrides
+    unknown: Literal["unknown"] | None = None if overrides.known else "unknown"
     if trouble is None:
-        return Readiness()
+        return ReadinessOut(overrides=unknown)
     now: datetime = state.now()
-    return Readiness(
+    return ReadinessOut(
         store="degraded",
         detail=f"{trouble.what}; answers come from memory and from fetching.",
         since=rfc3339(now - timedelta(seconds=trouble.seconds)),
+        overrides=unknown,
     )
 
 

@@ -1,8 +1,9 @@
 """Errors as application/problem+json (RFC 9457): one table from what went wrong to what the caller is told."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
+from math import isfinite
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -10,9 +11,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from app.origin import BadUrl
+from app.api.http_caching import NO_STORE
+from app.api.wire import instant
+from app.decide import NoVersion
 from app.robots.access import Busy
-from app.robots.agents import BadAgent
+from app.store.calls import StoreDown
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -31,9 +34,10 @@ class Problem(HTTPException):
         self.slug = slug
         self.extra = extra
 
-    def response(self) -> Response:
-        """The problem as the HTTP response."""
-        body = {
+    @property
+    def text(self) -> str:
+        """The problem object as JSON."""
+        members = {
             "type": f"urn:robots-decisions:problem:{self.slug}",
             "title": HTTPStatus(self.status_code).phrase,
             "status": self.status_code,
@@ -41,21 +45,26 @@ class Problem(HTTPException):
             **self.extra,
         }
         # ASCII only: a value that is quoted back may hold a lone surrogate, which no UTF-8 can.
-        return Response(json.dumps(body), self.status_code, self.headers, MEDIA_TYPE)
+        return json.dumps(members)
+
+    def response(self) -> Response:
+        """The problem as the HTTP response."""
+        return Response(self.text, self.status_code, {"Cache-Control": NO_STORE, **(self.headers or {})}, MEDIA_TYPE)
 
 
-def bad_value(parameter: str, value: object, detail: str) -> Problem:
-    """422 for a value that cannot be read: `parameter` says where it stood."""
-    return Problem(422, f"bad-{parameter.partition('[')[0]}", detail, parameter=parameter, value=_shown(value))
+def bad_value(parameter: str, value: object, detail: str, slug: str | None = None) -> Problem:
+    """422 for a value that cannot be read: `parameter` says where it stood, and names the kind where no slug does."""
+    kind = slug or f"bad-{parameter.partition('[')[0]}"
+    return Problem(422, kind, detail, parameter=parameter, value=_quotable(value))
 
 
 def install(app: FastAPI) -> None:
     """Answer every error of `app` as a problem."""
     handlers: dict[type[Exception], Callable[[Request, Any], Awaitable[Response]]] = {
         Problem: _problem,
-        BadUrl: _bad_url,
-        BadAgent: _bad_agent,
         Busy: _busy,
+        NoVersion: _no_version,
+        StoreDown: _store_down,
         RequestValidationError: _invalid,
         HTTPException: _http,
     }
@@ -67,32 +76,52 @@ async def _problem(_request: Request, error: Problem) -> Response:
     return error.response()
 
 
-async def _bad_url(request: Request, error: BadUrl) -> Response:
-    return bad_value("url", request.query_params.get("url"), str(error)).response()
-
-
-async def _bad_agent(request: Request, error: BadAgent) -> Response:
-    return bad_value("agent", request.query_params.get("agent"), str(error)).response()
-
-
 async def _busy(_request: Request, error: Busy) -> Response:
-    return Problem(503, "busy", str(error), {"Retry-After": str(error.retry_after)}).response()
+    return busy(error).response()
+
+
+async def _no_version(_request: Request, error: NoVersion) -> Response:
+    earliest = None if error.earliest is None else instant(error.earliest)
+    return Problem(404, "no-version", str(error), earliest=earliest).response()
+
+
+async def _store_down(_request: Request, error: StoreDown) -> Response:
+    return Problem(503, "store-down", f"The store cannot be used: {error}.", {"Retry-After": "1"}).response()
 
 
 async def _invalid(_request: Request, error: RequestValidationError) -> Response:
-    first = error.errors()[0]
+    return invalid(error.errors()).response()
+
+
+def invalid(errors: Sequence[Any]) -> Problem:
+    """422 for what pydantic found wrong: the first of its errors, whose place begins with where the value stood."""
+    first = errors[0]
     parameter = _place(first["loc"])
-    more = len(error.errors()) - 1
+    more = len(errors) - 1
     detail = f"{parameter}: {first['msg']}" + (f" (and {more} more)" if more else "") + "."
-    value = None if first["type"] == "missing" else _shown(first.get("input"))
-    return Problem(422, "bad-request", detail, parameter=parameter, value=value).response()
+    value = None if first["type"] == "missing" else _quotable(first.get("input"))
+    return Problem(422, "bad-request", detail, parameter=parameter, value=value)
 
 
-async def _http(_request: Request, error: HTTPException) -> Response:
+def busy(error: Busy, **extra: object) -> Problem:
+    """503 for a question that needed a fetch when no more could be begun."""
+    return Problem(503, "busy", str(error), {"Retry-After": str(error.retry_after)}, **extra)
+
+
+async def _http(request: Request, error: HTTPException) -> Response:
     if error.status_code == HTTPStatus.BAD_REQUEST:
         return Problem(422, "bad-request", "The request's body is no JSON in UTF-8.").response()
     slug = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-    return Problem(error.status_code, slug, str(error.detail), error.headers).response()
+    headers = error.headers
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers = {**(headers or {}), "Allow": _allowed(request, (headers or {}).get("Allow", ""))}
+    return Problem(error.status_code, slug, str(error.detail), headers).response()
+
+
+def _allowed(request: Request, methods: str) -> str:
+    """All methods of the path (RFC 9110 10.2.1): a router names those of the first route that has it, and no more."""
+    path = getattr(request.scope.get("route"), "path", "")
+    return ", ".join(map(str.upper, request.app.openapi()["paths"].get(path, ()))) or methods
 
 
 def unexpected(request_id: str) -> Problem:
@@ -109,17 +138,22 @@ def _place(location: tuple[int | str, ...]) -> str:
     return place
 
 
-def _shown(value: object) -> object:
-    """A value to quote back, bounded."""
-    if value is None or isinstance(value, bool | int | float):
+def _quotable(value: object) -> object:
+    """A value as it is quoted back: at most 201 characters of it."""
+    if value is None or isinstance(value, bool | int):
         return value
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)  # which JSON has no number for
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+    except RecursionError:
+        text = "…"  # lists in lists, nearly as deep as could be read
     return text if len(text) <= 200 else text[:200] + "…"
 
 
 def documented(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
     """The problems a route may answer with, for the OpenAPI document."""
-    schema = {"$ref": "#/components/schemas/Problem"}
+    schema = {"$ref": "#/components/schemas/ProblemOut"}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": schema}}}
         for status in statuses

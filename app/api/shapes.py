@@ -14,7 +14,7 @@ class RuleOut(BaseModel):
     line: int
 
 
-class RuleText(RuleOut):
+class RuleTextOut(RuleOut):
     text: str = Field(description="The line as written, without outer blanks and comment.")
 
 
@@ -44,8 +44,8 @@ class RateOut(BaseModel):
     documents: int
     seconds: float
     declared_interval: float
-    source: str
-    line: int
+    source: str = Field(description="request-rate, crawl-delay, or override, which stands in no line.")
+    line: int | None
     window: WindowOut | None
     valid_until: str | None
 
@@ -88,6 +88,20 @@ class ExplanationOut(BaseModel):
     schedule: list[SpanOut]
 
 
+class OverrideOut(BaseModel):
+    """The operators' decision that had a say: what decided the verdict, else what set the delay.
+
+    A shadow changes nothing, and is told of only where an explanation was asked for and nothing else had a say.
+    """
+
+    id: str
+    action: str = Field(description="allow, deny, robots or delay")
+    scope: str
+    reason: str
+    expires_at: str | None
+    shadow: bool
+
+
 class RobotsOut(BaseModel):
     """Facts of the fetch that the answer rests on; null where nothing has been fetched yet."""
 
@@ -125,12 +139,13 @@ class RowOut(BaseModel):
 
 
 class AnswerOut(RowOut):
+    override: OverrideOut | None = None
     sitemaps: list[str] = []
     robots: RobotsOut
 
 
-class TrialRow(RowOut):
-    rule: RuleText | None = None
+class TrialRowOut(RowOut):
+    rule: RuleTextOut | None = None
 
 
 class ExtensionOut(BaseModel):
@@ -147,28 +162,8 @@ class WarningOut(BaseModel):
     message: str
 
 
-class FileGroupOut(BaseModel):
-    """A group as RFC 9309 reads the file, its rules in file order, and what else is said to its agents."""
-
-    agents: list[str]
-    line: int
-    rules: list[RuleOut]
-    members: list[ExtensionOut]
-
-
-class FileOut(BaseModel):
-    """What is held of one origin's robots.txt; `text` is null where there is no file."""
-
-    robots: RobotsOut
-    text: str | None
-    groups: list[FileGroupOut]
-    sitemaps: list[str]
-    extensions: list[ExtensionOut]
-    warnings: list[WarningOut]
-
-
 class TrialOut(BaseModel):
-    rows: list[TrialRow]
+    rows: list[TrialRowOut]
     sitemaps: list[str]
     extensions: list[ExtensionOut]
     warnings: list[WarningOut]
@@ -183,3 +178,7 @@ class ProblemOut(BaseModel):
     detail: str
     parameter: str | None = None
     value: str | float | bool | None = None
+    retry_after: int | None = Field(None, description="Of an item: seconds after which to ask about it again.")
+    line: int | None = Field(None, description="Of a stream: which line of the request could not be answered.")
+    earliest: str | None = Field(None, description="Of no-version: the instant of which something is known, if any.")
+    request_id: str | None = Field(None, description="Of a mistake of the service: what its log has it under.")

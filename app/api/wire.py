@@ -8,34 +8,33 @@ from app.api.shapes import (
     AnswerOut,
     ExplanationOut,
     ExtensionOut,
-    FileGroupOut,
-    FileOut,
     GroupOut,
     MatchOut,
+    OverrideOut,
     RateOut,
     RobotsOut,
     RuleOut,
-    RuleText,
+    RuleTextOut,
     SpanOut,
     TrialOut,
-    TrialRow,
+    TrialRowOut,
     UsageOut,
     VisitOut,
     WarningOut,
     WindowOut,
 )
 from app.cache.robots_cache import Held
-from app.decide import Answer, HeldFile
+from app.decide import Answer
 from app.origin import Origin, Target
+from app.overrides.ruling import slowed
+from app.overrides.table import Found, Override
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.advice import advise
 from app.robots.agents import Agent
 from app.robots.dialect import Decision, Dialect, RobotsTxt, Verdict
 from app.robots.document import Document, Group
 from app.robots.explain import explain
-from app.robots.matcher import Entry
-from app.robots.rates import Rate, schedule, visit_at
-from app.robots.rfc9309 import RFC9309
+from app.robots.rates import Rate, Span, Window, schedule, visit_at
 from app.robots.syntax import Directive, line_texts, readable
 from app.robots.terms import Terms
 
@@ -56,10 +55,13 @@ def answer_out(answer: Answer, *, explained: bool) -> AnswerOut:
     """The answer to `GET /v1/allowed`."""
     question = answer.question
     case = Case(question.target, question.agent, question.dialect, answer.verdict)
-    row = _row(case, answer.robots, answer.at, explained=explained)
+    overrides = answer.overrides
+    slower = None if overrides is None else overrides.delaying
+    row = _row(case, answer.robots, answer.at, explained=explained, slower=slower)
     return AnswerOut(
         **row,
-        rule=_rule(answer.verdict),
+        override=None if overrides is None else _override(overrides, shadows=explained),
+        rule=rule_out(answer.verdict),
         sitemaps=list(answer.robots.document.sitemaps) if answer.robots else [],
         robots=robots_out(question.target.origin, answer.held),
         retry_at=None if answer.retry_at is None else instant(answer.retry_at),
@@ -72,60 +74,48 @@ def trial_out(robots: RobotsTxt, cases: Sequence[Case], at: datetime, *, explain
     texts = line_texts(robots.document.body, lines) if lines else {}
     rows = []
     for case in cases:
-        rule = _rule(case.verdict)
-        text = None if rule is None else RuleText(**dict(rule), text=texts[rule.line])
-        rows.append(TrialRow(**_row(case, robots, at, explained=explained), rule=text))
+        rule = rule_out(case.verdict)
+        text = None if rule is None else RuleTextOut(**dict(rule), text=texts[rule.line])
+        rows.append(TrialRowOut(**_row(case, robots, at, explained=explained), rule=text))
     return TrialOut(
         rows=rows,
         sitemaps=list(robots.document.sitemaps),
-        extensions=_extensions(robots.document.extensions),
-        warnings=_warnings(robots.document),
+        extensions=extensions_out(robots.document.extensions),
+        warnings=warnings_out(robots.document),
     )
 
 
-def file_out(origin: Origin, file: HeldFile) -> FileOut:
-    """The answer to `GET /v1/robots`."""
-    facts = robots_out(origin, file.held)
-    if file.robots is None:
-        return FileOut(robots=facts, text=None, groups=[], sitemaps=[], extensions=[], warnings=[])
-    document = file.robots.document
-    snapshot = file.held.snapshot
-    content_type = None
-    if snapshot is not None and isinstance(snapshot.access, Successful):
-        content_type = snapshot.access.content_type
-    return FileOut(
-        robots=facts,
-        text=document.body.decode("utf-8", "replace"),
-        groups=[_file_group(group) for group in document.groups(RFC9309.grammar).groups],
-        sitemaps=list(document.sitemaps),
-        extensions=_extensions(document.extensions),
-        warnings=_warnings(document, content_type),
-    )
-
-
-def _file_group(group: Group) -> FileGroupOut:
-    return FileGroupOut(
-        agents=[readable(name) for name in group.agents],
-        line=group.line,
-        rules=[_directive_out(rule) for rule in group.rules],
-        members=_extensions((line, key, value) for line, key, value, _ in group.members),
-    )
-
-
-def _extensions(directives: Iterable[Directive]) -> list[ExtensionOut]:
+def extensions_out(directives: Iterable[Directive]) -> list[ExtensionOut]:
+    """Lines that decide nothing, as they stand in the file."""
     return [ExtensionOut(key=key, value=readable(value), line=line) for line, key, value in directives]
 
 
-def _warnings(document: Document, content_type: str | None = None) -> list[WarningOut]:
+def warnings_out(document: Document, content_type: str | None = None) -> list[WarningOut]:
+    """What its owner could do better; `content_type` is that of the response it came by, where one is known."""
     return [WarningOut(code=it.code, line=it.line, message=it.message) for it in advise(document, content_type)]
 
 
-def _row(case: Case, robots: RobotsTxt | None, at: datetime, *, explained: bool) -> dict[str, Any]:
+def terms_of(robots: RobotsTxt | None, dialect: Dialect, agent: Agent, verdict: Verdict) -> Terms | None:
+    """What the groups that were asked state beside their rules, where there are any."""
+    if robots is None or verdict.selection is None:
+        return None
+    return robots.reading(dialect).terms(verdict.selection, agent)
+
+
+def changes_at(terms: Terms | None, at: datetime) -> datetime | None:
+    """When something that the terms say of the instant `at` stops being so; None for never."""
+    if terms is None:
+        return None
+    changes = [terms.rates.at(at).valid_until, terms.visits.at(at).valid_until if terms.visits else None]
+    return min((change for change in changes if change is not None), default=None)
+
+
+def _row(
+    case: Case, robots: RobotsTxt | None, at: datetime, *, explained: bool, slower: Override | None = None
+) -> dict[str, Any]:
     target, agent, dialect, verdict = case
-    terms = None
-    if robots is not None and verdict.selection is not None:
-        terms = robots.reading(dialect).terms(verdict.selection, agent)
-    now = terms.rates.at(at) if terms else None
+    terms = terms_of(robots, dialect, agent, verdict)
+    now = slowed(terms.rates.at(at) if terms else None, slower)
     return {
         "url": target.url,
         "agent": agent.token,
@@ -145,7 +135,7 @@ def _row(case: Case, robots: RobotsTxt | None, at: datetime, *, explained: bool)
 def robots_out(origin: Origin, held: Held) -> RobotsOut:
     """The facts of what is held for `origin`."""
     snapshot, freshness = held.snapshot, held.freshness
-    if snapshot is None or freshness is None:
+    if snapshot is None:
         return RobotsOut(url=origin.robots_url, source=held.source)
     failing = snapshot.failing
     outcome, status, cause = _facts(snapshot.access)
@@ -156,9 +146,9 @@ def robots_out(origin: Origin, held: Held) -> RobotsOut:
         status=status,
         cause=failing.failure.cause if failing else cause,
         fetched_at=instant(snapshot.fetched_at),
-        recheck_at=instant(freshness.recheck_at),
-        age=int(freshness.age),
-        stale=freshness.stale,
+        recheck_at=instant(freshness.recheck_at) if freshness else None,
+        age=int(freshness.age) if freshness else None,
+        stale=freshness is not None and freshness.stale,
         failing_since=instant(failing.since) if failing else None,
         truncated=isinstance(snapshot.access, Successful) and snapshot.access.truncated,
         source=held.source,
@@ -191,24 +181,26 @@ def _facts(access: Access) -> tuple[str, int | None, Cause | None]:
             assert_never(access)
 
 
-def _rule(verdict: Verdict) -> RuleOut | None:
-    return None if verdict.rule is None else _rule_out(verdict.rule)
+def rule_out(verdict: Verdict) -> RuleOut | None:
+    """The rule that decided, where one did."""
+    return None if verdict.rule is None else directive_out(verdict.rule.directive)
 
 
-def _rule_out(rule: Entry) -> RuleOut:
-    return _directive_out(rule.directive)
-
-
-def _directive_out(rule: Directive) -> RuleOut:
+def directive_out(rule: Directive) -> RuleOut:
+    """A rule as it stands in its file."""
     line, key, value = rule
     return RuleOut(directive=str(key), pattern=readable(value), line=line)
 
 
+def group_out(token: str, group: Group) -> GroupOut:
+    """The group, which was found by `token`."""
+    return GroupOut(token=token, agents=[readable(name) for name in group.agents], line=group.line)
+
+
 def _group(verdict: Verdict) -> GroupOut | None:
-    group = verdict.group
-    if group is None or verdict.selection is None:
+    if verdict.group is None or verdict.selection is None:
         return None
-    return GroupOut(token=verdict.selection.token, agents=[readable(name) for name in group.agents], line=group.line)
+    return group_out(verdict.selection.token, verdict.group)
 
 
 def _usage(terms: Terms, case: Case) -> UsageOut | None:
@@ -221,34 +213,58 @@ def _usage(terms: Terms, case: Case) -> UsageOut | None:
 
 
 def _explanation(case: Case, robots: RobotsTxt, terms: Terms | None) -> ExplanationOut:
-    told = explain(robots, case.dialect, case.agent, case.target.path)
-    rules = [MatchOut(**dict(_rule_out(entry)), length=entry.length) for entry in told.rules[:EXPLAINED_RULES]]
+    found = explain(robots, case.dialect, case.agent, case.target.path)
+    rules = [
+        MatchOut(**dict(directive_out(entry.directive)), length=entry.length) for entry in found.rules[:EXPLAINED_RULES]
+    ]
     spans = schedule(terms.rates) if terms else []
     return ExplanationOut(
-        path=told.path,
-        tokens=list(told.tokens),
-        group=told.group,
-        matched=len(told.rules),
+        path=found.path,
+        tokens=list(found.tokens),
+        group=found.group,
+        matched=len(found.rules),
         rules=rules,
-        schedule=[SpanOut(start=span.start, end=span.end, rate=_rate_out(span.rate, None)) for span in spans],
+        schedule=spans_out(spans),
     )
+
+
+def spans_out(spans: Iterable[Span]) -> list[SpanOut]:
+    """The rates of a day."""
+    return [SpanOut(start=span.start, end=span.end, rate=_rate_out(span.rate, None)) for span in spans]
+
+
+def window_out(window: Window | None) -> WindowOut | None:
+    """The stretch of every day, null for the whole of it."""
+    return None if window is None else WindowOut(start=window.start_text, end=window.end_text)
 
 
 def _rate_out(rate: Rate | None, valid_until: datetime | None) -> RateOut | None:
     if rate is None:
         return None
-    window = None
-    if rate.window is not None:
-        window = WindowOut(start=rate.window.start_text, end=rate.window.end_text)
     return RateOut(
         interval=rate.interval,
         documents=rate.documents,
         seconds=rate.seconds,
         declared_interval=rate.declared_interval,
         source=rate.source,
-        line=rate.line,
-        window=window,
+        line=rate.line or None,
+        window=window_out(rate.window),
         valid_until=rfc3339(valid_until) if valid_until else None,
+    )
+
+
+def _override(found: Found, *, shadows: bool) -> OverrideOut | None:
+    shadow = found.shadow_deciding or found.shadow_delaying if shadows else None
+    override = found.deciding or found.delaying or shadow
+    if override is None:
+        return None
+    return OverrideOut(
+        id=override.id,
+        action=override.action_name,
+        scope=override.scope_text,
+        reason=override.reason,
+        expires_at=None if override.expires_at is None else instant(override.expires_at),
+        shadow=override.shadow,
     )
 
 

@@ -27,7 +27,7 @@ ENCODED_LIMIT = (BODY_LIMIT + FACTS_LIMIT) * 1001 // 1000 + 64
 
 _MARK = b"R\x01"
 _END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999: a later one has no date to show
-_FIELDS = {"access", "fetched_at", "final_url", "etag", "last_modified", "lifetime", "failing"}
+_FIELDS = {"access", "fetched_at", "final_url", "etag", "last_modified", "lifetime", "failing", "since"}
 
 
 class _NotOurs(ValueError):
@@ -44,6 +44,7 @@ def encode(snapshot: Snapshot) -> bytes:
         "last_modified": snapshot.validators.last_modified,
         "lifetime": snapshot.lifetime,
         "failing": None if snapshot.failing is None else _write_failing(snapshot.failing),
+        "since": snapshot.since,
     }
     body = snapshot.access.body if isinstance(snapshot.access, Successful) else b""
     # The quickest level: the event loop waits meanwhile, and a robots.txt repeats itself enough for any level.
@@ -90,13 +91,15 @@ def _read(data: bytes) -> Snapshot:
         raise _NotOurs
     failing = None if facts["failing"] is None else _read_failing(facts["failing"])
     access = _read_access(facts["access"], body, failing)
+    fetched_at = _number(facts["fetched_at"], _END_OF_TIME)
     return Snapshot(
         access,
-        _number(facts["fetched_at"], _END_OF_TIME),
+        fetched_at,
         _text(facts["final_url"]),
         Validators(_text(facts["etag"]), _text(facts["last_modified"])),
         None if facts["lifetime"] is None else _number(facts["lifetime"], LONGEST_LIFETIME),
         failing,
+        None if facts["since"] is None else _natural(facts["since"], 0, int(fetched_at)),
     )
 
 

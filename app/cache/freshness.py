@@ -3,6 +3,7 @@
 Every instant is Unix seconds, every length of time is seconds.
 """
 
+import math
 import re
 import zlib
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import assert_never
 
+from app.cache.content import same
 from app.robots.access import (
     Access,
     Blocked,
@@ -59,7 +61,8 @@ class Snapshot:
 
     `access` is what was found at `fetched_at`; `lifetime` is the freshness that the response asked for, or None where
     it was silent. `failing` tells of the attempts that failed since: with a Successful access it is the copy that
-    stands in, and an Unreachable access (nothing to stand in) is `failing.failure` itself.
+    stands in, and an Unreachable access (nothing to stand in) is `failing.failure` itself. `since`, in whole
+    seconds, is when the first of the fetches that all found this content did; None where that is this one.
     """
 
     access: Access
@@ -68,6 +71,12 @@ class Snapshot:
     validators: Validators = field(default_factory=Validators)
     lifetime: float | None = None
     failing: Failing | None = None
+    since: int | None = None
+
+    @property
+    def held_since(self) -> float:
+        """When its content was found first; `fetched_at` or before."""
+        return self.fetched_at if self.since is None else self.since
 
     @property
     def checked_at(self) -> float:
@@ -126,7 +135,8 @@ def succeed(previous: Snapshot | None, fetched: Fetched, now: float) -> Snapshot
     """
     match fetched.access:
         case Successful() | Unavailable() | Blocked() as access:
-            return Snapshot(access, now, fetched.final_url, fetched.validators, lifetime(fetched.lifetime, now))
+            seconds, since = lifetime(fetched.lifetime, now), _since(previous, access, now)
+            return Snapshot(access, now, fetched.final_url, fetched.validators, seconds, since=since)
         case Unreachable() as failure:
             return _fail(previous, failure, fetched.final_url, now)
         case NotModified():
@@ -208,7 +218,7 @@ def _fail(previous: Snapshot | None, failure: Unreachable, final_url: str | None
         failing = Failing(min(before.since, now), now, before.attempts + 1, failure)
     if previous is not None and isinstance(previous.access, Successful) and now - previous.fetched_at <= KEEP:
         return replace(previous, failing=failing)
-    return Snapshot(failure, now, final_url, failing=failing)
+    return Snapshot(failure, now, final_url, failing=failing, since=_since(previous, failure, now))
 
 
 def _renew(previous: Snapshot, fetched: Fetched, now: float) -> Snapshot:
@@ -224,7 +234,15 @@ def _renew(previous: Snapshot, fetched: Fetched, now: float) -> Snapshot:
             fetched.validators.last_modified or previous.validators.last_modified,
         ),
         lifetime(said, now) if speaks else previous.lifetime,
+        since=_since(previous, previous.access, now),
     )
+
+
+def _since(previous: Snapshot | None, found: Access, now: float) -> int | None:
+    if previous is None or not same(previous.access, found):
+        return None
+    # A clock that was set back must not leave a beginning that lies after its end.
+    return math.floor(min(previous.held_since, now))
 
 
 def _own_delay(snapshot: Snapshot, recheck: Recheck, key: str) -> float:

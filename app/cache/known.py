@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from app.cache.content import same
 from app.cache.freshness import KEEP, Snapshot, recall
 from app.cache.memory import ByteLRU
 from app.cache.news import Word
@@ -48,6 +49,7 @@ class Source(StrEnum):
     STORE = "store"
     FETCHED = "fetched"
     REVALIDATED = "revalidated"
+    HISTORY = "history"
     NONE = "none"
 
 
@@ -64,12 +66,22 @@ class Known:
 
     News of an origin ends that trust at once, and a gap in the news ends it for all. Without any news the seconds
     alone rule. While the store is down, memory answers, and what is learnt meanwhile is given to the store later.
+    Where that and what the store has are two contents, the one that gives way is told to `overruled`.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float], memory_bytes: int, trust: float) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float],
+        memory_bytes: int,
+        trust: float,
+        *,
+        overruled: Callable[[Origin, Snapshot], None],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._trust = trust
+        self._overruled = overruled
         self._memory: ByteLRU[Origin, _Kept] = ByteLRU(memory_bytes)
         self._era = 0
         self._lookups: SingleFlight[Origin, tuple[Snapshot | None, Source]] = SingleFlight()
@@ -83,11 +95,19 @@ class Known:
 
     async def look(self, origin: Origin) -> tuple[Snapshot | None, Source]:
         """What memory, or past its trust the store, has of the origin and may still be used."""
-        kept = self._memory.get(origin)
-        if kept is not None and self._believed(kept):
-            return self._usable(kept.snapshot), Source.MEMORY
+        believed = self.believed(origin)
+        if believed is not None:
+            return believed, Source.MEMORY
         found, source = await self._lookups.do(origin, lambda: self._look_behind(origin))
         return self._usable(found), source
+
+    def believed(self, origin: Origin) -> Snapshot | None:
+        """What memory has and `look` would say without asking the store."""
+        kept = self._memory.get(origin)
+        if kept is None or kept.agreed_at is None or kept.era != self._era:
+            return None
+        now = self._clock()
+        return recall(kept.snapshot, now) if 0 <= now - kept.agreed_at < self._trust else None
 
     def remembered(self, origin: Origin) -> Snapshot | None:
         """What memory has of the origin, believed or not."""
@@ -107,10 +127,14 @@ class Known:
                 # What the store had before the purge is older than it, whatever the clocks say.
                 if kept is None or kept.saved or kept.snapshot.checked_at <= found.at:
                     kept = None
-            elif found is not None and (kept is None or not self._is_later(kept.snapshot, found)):
-                snapshot = found if kept is None else _as_known(kept.snapshot, found)
-                self._keep(origin, snapshot, saved=True)
-                return snapshot, Source.STORE
+            elif found is not None:
+                if kept is None or not self._is_later(kept.snapshot, found):
+                    if kept is not None and not kept.saved:  # else whoever found the other content knew of this
+                        self._overrule(origin, kept.snapshot, found)
+                    snapshot = found if kept is None else _as_known(kept.snapshot, found)
+                    self._keep(origin, snapshot, saved=True)
+                    return snapshot, Source.STORE
+                self._overrule(origin, found, kept.snapshot)
         # The store has nothing, or less than we have. A purge it would remember: so it was down when this was learnt,
         # or it has lost it since, restarted empty, full, or overwritten by what cannot be read here.
         if kept is None or self._usable(kept.snapshot) is None:
@@ -200,14 +224,13 @@ class Known:
         agreed_at = self._clock() if origin in self._undisturbed else None
         self._memory.put(origin, _Kept(snapshot, saved, agreed_at, self._era), _size(snapshot))
 
-    def _believed(self, kept: _Kept) -> bool:
-        if kept.agreed_at is None or kept.era != self._era:
-            return False
-        return 0 <= self._clock() - kept.agreed_at < self._trust
-
     def _is_later(self, snapshot: Snapshot, found: Snapshot) -> bool:
         # An instant ahead of now is no knowledge but a clock that was wrong, and must not win for as long as it was.
         return found.checked_at < snapshot.checked_at <= self._clock()
+
+    def _overrule(self, origin: Origin, snapshot: Snapshot, by: Snapshot) -> None:
+        if not same(snapshot.access, by.access):
+            self._overruled(origin, snapshot)
 
     def _usable(self, snapshot: Snapshot | None) -> Snapshot | None:
         return None if snapshot is None else recall(snapshot, self._clock())

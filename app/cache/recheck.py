@@ -1,17 +1,18 @@
 """Which recheck model holds for an origin: the domain table says, else the crawler, else the default; pure.
 
-Every length of time is seconds, visits are per day.
+The table also says how fast a host may be visited, which `pace` goes by. Every length of time is seconds, visits are
+per day.
 """
 
 import math
-import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
 
-from app.cache.freshness import DAY, HOUR, KEEP, MINUTE, SPREAD, Heed, Recheck
+from app.cache.freshness import DAY, KEEP, MINUTE, SPREAD, Heed, Recheck
+from app.durations import read_seconds
 from app.origin import BadUrl, read_target
+from app.toml_file import parse, shown
 
 RFC9309, SEZNAM = "rfc9309", "seznam"
 
@@ -22,8 +23,13 @@ RARE, LATEST = 0.1, 21 * DAY
 SHORTEST, LONGEST = MINUTE, KEEP
 """What a delay of the table lies between: below, robots.txt is asked for more than pages; above, nothing is kept."""
 
+SLOWEST = DAY
+"""What a floor or a cap is at most."""
+
 TABLE_LIMIT = 32 * 1024 * 1024
 """Octets of the longest table that is read."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +60,41 @@ MODELS: Row = {RFC9309: Recheck(), SEZNAM: ByVisits()}
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds between two documents: at least `floor`, at most `cap`; None is what the table does not say."""
+
+    floor: float | None = None
+    cap: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DomainTable:
-    """Rows by suffix: `example.com` speaks for itself and for all names that end in `.example.com`."""
+    """What is said by suffix: `example.com` speaks for itself and for all names that end in `.example.com`.
+
+    Of rechecks and of paces, each, the longest suffix counts that says anything.
+    """
 
     rows: Mapping[str, Row]
+    paces: Mapping[str, Pace] = field(default_factory=dict)
 
     def row(self, host: str) -> Row | None:
-        """What the longest suffix says of `host` (A-labels, lower-case); one look-up for each of its labels."""
-        suffix = host
-        while suffix:
-            row = self.rows.get(suffix)
-            if row is not None:
-                return row
-            suffix = suffix.partition(".")[2]
-        return None
+        """What is said of rechecks for `host` (A-labels, lower-case)."""
+        return _longest(self.rows, host)
+
+    def pace(self, host: str) -> Pace | None:
+        """What is said of the pace for `host` (A-labels, lower-case)."""
+        return _longest(self.paces, host)
+
+
+def _longest(rows: Mapping[str, T], host: str) -> T | None:
+    """What the longest suffix says: one look-up for each of the host's labels."""
+    suffix = host if rows else ""
+    while suffix:
+        row = rows.get(suffix)
+        if row is not None:
+            return row
+        suffix = suffix.partition(".")[2]
+    return None
 
 
 def model(table: DomainTable, host: str, own: str, default: str) -> Model:
@@ -83,22 +110,24 @@ def read_table(text: str) -> DomainTable:
     """Read a domain table from TOML; ValueError names the suffix and the field that cannot be read.
 
     A row is `"example.com" = {model = "seznam", min = "1d", max = "7d"}`, each field free to be left out, or
-    `{delay = "2h"}` for a fixed one. Durations are seconds, or texts like "90s", "15m", "12h", "3d", "1w".
+    `{delay = "2h"}` for a fixed one. Either may also have `floor` and `cap`, the bounds of the pace. Durations are
+    seconds, or texts like "90s", "15m", "12h", "3d", "1w".
     """
-    try:
-        written = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"it is no TOML: {error}") from None
-    except RecursionError:
-        raise ValueError("it is no table of suffixes: its values lie in one another without end") from None
+    written = parse(text, "table of suffixes")
     rows: dict[str, Row] = {}
+    paces: dict[str, Pace] = {}
     names: dict[str, str] = {}
-    for name, row in written.items():
+    for name, written_row in written.items():
         suffix = _read_suffix(name)
-        if suffix in rows:
+        if suffix in names:
             raise ValueError(f"the suffixes {names[suffix]!r} and {name!r} are the same: one row speaks for it")
-        rows[suffix], names[suffix] = _read_row(name, row), name
-    return DomainTable(rows)
+        names[suffix] = name
+        row = _checked(name, written_row)
+        if not row.keys() <= {*_PACE_FIELDS}:
+            rows[suffix] = _read_row(name, row)
+        if not row.keys().isdisjoint(_PACE_FIELDS):
+            paces[suffix] = _read_pace(name, row)
+    return DomainTable(rows, paces)
 
 
 def _read_suffix(name: str) -> str:
@@ -115,32 +144,45 @@ def _read_suffix(name: str) -> str:
     return target.origin.host
 
 
-_FIELDS = ("model", "delay", "min", "max")
+_RECHECK_FIELDS = ("model", "delay", "min", "max")
+_PACE_FIELDS = ("floor", "cap")
+_FIELDS = (*_RECHECK_FIELDS, *_PACE_FIELDS)
 
 
-def _read_row(name: str, row: object) -> Row:
+def _checked(name: str, row: object) -> Mapping[str, object]:
+    """The row with no fields but those there are."""
     if not isinstance(row, dict):
-        raise ValueError(f"the suffix {name!r} has {_shown(row)}, where a table of {', '.join(_FIELDS)} is expected")
-    for field, value in row.items():
-        if field not in _FIELDS:
+        raise ValueError(f"the suffix {name!r} has {shown(row)}, where a table of {', '.join(_FIELDS)} is expected")
+    for key, value in row.items():
+        if key not in _FIELDS:
             # [example.com] is the table `com` in the table `example`, which whoever wrote it cannot know.
             hint = '; a name with dots goes in quotes, as in ["example.com"]' if isinstance(value, dict) else ""
-            raise ValueError(
-                f"the suffix {name!r} has a field {_shown(field)}; the fields are {', '.join(_FIELDS)}{hint}"
-            )
+            raise ValueError(f"the suffix {name!r} has a field {shown(key)}; the fields are {', '.join(_FIELDS)}{hint}")
     if not row:
         raise ValueError(f"the suffix {name!r} has no field; the fields are {', '.join(_FIELDS)}")
+    return row
+
+
+def _read_pace(name: str, row: Mapping[str, object]) -> Pace:
+    floor = _read_duration(name, "floor", row["floor"], _PACE_BOUNDS) if "floor" in row else None
+    cap = _read_duration(name, "cap", row["cap"], _PACE_BOUNDS) if "cap" in row else None
+    if floor is not None and cap is not None and floor > cap:
+        raise ValueError(f"the suffix {name!r} has floor = {shown(row['floor'])}, more than cap = {shown(row['cap'])}")
+    return Pace(floor, cap)
+
+
+def _read_row(name: str, row: Mapping[str, object]) -> Row:
     if "delay" in row:
-        if len(row) > 1:
+        if not row.keys().isdisjoint({"model", "min", "max"}):
             raise ValueError(f"the suffix {name!r} has a delay, which is fixed: no model, min or max goes with it")
         return dict.fromkeys(MODELS, _fixed(_read_duration(name, "delay", row["delay"])))
     named = row.get("model")
     if named is not None and not (isinstance(named, str) and named in MODELS):
-        raise ValueError(f"the suffix {name!r} has model = {_shown(named)}; the models are {', '.join(MODELS)}")
+        raise ValueError(f"the suffix {name!r} has model = {shown(named)}; the models are {', '.join(MODELS)}")
     low = _read_duration(name, "min", row["min"]) if "min" in row else None
     high = _read_duration(name, "max", row["max"]) if "max" in row else None
     if low is not None and high is not None and low > high:
-        raise ValueError(f"the suffix {name!r} has min = {_shown(row['min'])}, longer than max = {_shown(row['max'])}")
+        raise ValueError(f"the suffix {name!r} has min = {shown(row['min'])}, longer than max = {shown(row['max'])}")
     return {own: _within(MODELS[named or own], low, high) for own in MODELS}
 
 
@@ -158,33 +200,24 @@ def _within(model: Model, low: float | None, high: float | None) -> Model:
     return Recheck(minimum, maximum, min(max(model.default, minimum), maximum), model.heed)
 
 
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhdw]?)")
-_UNITS = {"": 1.0, "s": 1.0, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+_Bounds: TypeAlias = tuple[float, float, str]
+_RECHECK_BOUNDS: _Bounds = (SHORTEST, LONGEST, "a delay lies between a minute and 30 days")
+_PACE_BOUNDS: _Bounds = (0.0, SLOWEST, "a pace lies between 0 seconds and a day")
 
 
-def _read_duration(name: str, field: str, value: object) -> float:
+def _read_duration(name: str, key: str, value: object, bounds: _Bounds = _RECHECK_BOUNDS) -> float:
+    low, high, expected = bounds
     seconds = math.nan
     if isinstance(value, str):
-        written = _DURATION.fullmatch(value.strip())
-        if written is not None:
-            seconds = float(written[1]) * _UNITS[written[2]]
+        written = read_seconds(value)
+        seconds = math.nan if written is None else written
     elif isinstance(value, int | float) and not isinstance(value, bool):
         # Compared before it is converted: an integer of TOML has no bound, and a float has one.
-        seconds = float(value) if SHORTEST <= value <= LONGEST else math.inf
+        seconds = float(value) if low <= value <= high else math.inf
     if math.isnan(seconds):
         raise ValueError(
-            f'the suffix {name!r} has {field} = {_shown(value)}; expected seconds, or a text like "12h" or "3d"'
+            f'the suffix {name!r} has {key} = {shown(value)}; expected seconds, or a text like "12h" or "3d"'
         )
-    if not SHORTEST <= seconds <= LONGEST:
-        raise ValueError(
-            f"the suffix {name!r} has {field} = {_shown(value)}; a delay lies between a minute and 30 days"
-        )
+    if not low <= seconds <= high:
+        raise ValueError(f"the suffix {name!r} has {key} = {shown(value)}; {expected}")
     return seconds
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # an integer with too many digits to be shown, tables in tables
-        return f"a {type(value).__name__}"
-    return text if len(text) <= 60 else text[:60] + "…"

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from app.cache.content import same
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness, succeed
+from app.cache.history import History, with_held
 from app.cache.known import Known, Source, Store
 from app.cache.lease import Lease, LeaseStore
 from app.cache.news import Word
@@ -14,11 +16,21 @@ from app.origin import Origin
 from app.robots.access import Busy, Fetched, NotModified, Successful, Validators
 from app.store.flight import SingleFlight
 
-__all__ = ["CacheStore", "Fetch", "Held", "RobotsCache", "Source"]
+__all__ = ["CacheStore", "Fetch", "Held", "HistoryStore", "RobotsCache", "Source"]
 
 
 class CacheStore(Store, LeaseStore, Protocol):
     """What processes share: the snapshots, and the leases of those who fetch."""
+
+
+class HistoryStore(Protocol):
+    """Where it is kept what an origin's file was before; what it is now, its snapshot says."""
+
+    async def read(self, origin: Origin) -> History:
+        """What is kept of the origin; bounded in time, and raises nothing but StoreDown."""
+
+    def note(self, origin: Origin, ended: Snapshot) -> None:
+        """Keep, some time later, the version of the origin that this snapshot held to the end."""
 
 
 Fetch = Callable[[Origin, Validators], Awaitable[Fetched]]
@@ -51,10 +63,12 @@ class RobotsCache:
         *,
         trust: float = 30.0,
         lease: float = 12.0,
+        history: HistoryStore | None = None,
     ) -> None:
         self._fetch = fetch
+        self._history = history
         self._clock = clock
-        self._known = Known(store, clock, memory_bytes, trust)
+        self._known = Known(store, clock, memory_bytes, trust, overruled=self._note)
         self._lease = Lease(store, lease)
         self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(expected=Busy)
         self._orders: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(expected=Busy)
@@ -63,6 +77,10 @@ class RobotsCache:
     def usage(self) -> tuple[int, int]:
         """The bytes and the number of the snapshots in memory."""
         return self._known.usage
+
+    def believed(self, origin: Origin) -> Snapshot | None:
+        """What memory has of the origin and is to be believed without asking the store, fresh or not."""
+        return self._known.believed(origin)
 
     async def held(self, origin: Origin, recheck: Recheck, *, max_age: float | None = None, wait: float = 10.0) -> Held:
         """What is known of the origin, refreshed first if it is due, for which the caller waits up to `wait` seconds.
@@ -98,9 +116,23 @@ class RobotsCache:
     async def purge(self, origin: Origin) -> None:
         """Forget the origin here and in the whole fleet; StoreDown where the fleet could not be told, ask again.
 
-        A fetch that is under way is not ended, and what it finds is kept.
+        A fetch that is under way is not ended, and what it finds is kept. What is forgotten goes into the history.
         """
+        known = await self._last_known(origin)
         await self._known.purge(origin)
+        if known is not None:
+            self._note(origin, known)
+
+    async def history(self, origin: Origin) -> History:
+        """What the origin's file is and was, oldest first, without asking the origin; raises StoreDown.
+
+        What is held now is its last.
+        """
+        # This before what is written: what it is when it changes meanwhile may not be written yet.
+        known = await self._last_known(origin)
+        kept = () if self._history is None else await self._history.read(origin)
+        # In a thread: what has to be packed first may be large.
+        return kept if known is None else await asyncio.to_thread(with_held, kept, known, self._clock())
 
     def hear(self, word: Word, origin: Origin) -> None:
         """Another process tells that it has learnt of, or purged, the origin."""
@@ -160,7 +192,21 @@ class RobotsCache:
         conditional = known is not None and isinstance(known.access, Successful) and not whole
         fetched = await self._fetch(origin, known.validators if known is not None and conditional else Validators())
         snapshot = succeed(known, fetched, self._clock())
+        # Beside what was known, another fetch may have found something meanwhile: that is overwritten, too.
+        meanwhile = self._known.remembered(origin)
+        for before in (known, None if meanwhile is known else meanwhile):
+            if before is not None and not same(before.access, snapshot.access):
+                self._note(origin, before)
         await self._known.save(origin, snapshot)
         if snapshot.failing is not None and isinstance(snapshot.access, Successful):
             return snapshot, Source.MEMORY
         return snapshot, Source.REVALIDATED if isinstance(fetched.access, NotModified) else Source.FETCHED
+
+    async def _last_known(self, origin: Origin) -> Snapshot | None:
+        known, _ = await self._known.look(origin)
+        # As a fetch found it: a copy that may not be used any more is history all the same.
+        return self._known.remembered(origin) or known
+
+    def _note(self, origin: Origin, ended: Snapshot) -> None:
+        if self._history is not None:
+            self._history.note(origin, ended)

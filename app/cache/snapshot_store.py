@@ -10,7 +10,18 @@ from app.cache.known import Purged
 from app.origin import Origin
 from app.store.calls import Calls
 
+LONGEST_LEASE = 600_000
+"""Milliseconds of the longest lease that is respected, more than any fetch is given; processes may differ in theirs."""
+
 _PURGED = b"P\x01"
+# What is no lease of ours, or would never end, keeps nobody waiting: it is replaced.
+_TAKE = """
+if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then return 1 end
+local held, left = redis.pcall('get', KEYS[1]), redis.call('pttl', KEYS[1])
+if type(held) == 'string' and #held <= 64 and left >= 0 and left <= tonumber(ARGV[3]) then return 0 end
+redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+return 1
+"""
 _RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 
 
@@ -47,7 +58,10 @@ class RedisStore:
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> bool:
         """Hold the origin's lease for so long if nobody does, or `by_force`; raises StoreDown."""
         key, milliseconds = _lease_key(origin), math.ceil(seconds * 1000)
-        return bool(await self.calls.write(lambda: self._client.set(key, token, nx=not by_force, px=milliseconds)))
+        if by_force:
+            return bool(await self.calls.write(lambda: self._client.set(key, token, px=milliseconds)))
+        limits = (str(milliseconds), str(LONGEST_LEASE))
+        return bool(await self.calls.write(lambda: self._client.eval(_TAKE, 1, key, token, *limits)))
 
     async def release(self, origin: Origin, token: str) -> None:
         """Give up the lease that was taken with this token, and no other; raises StoreDown."""

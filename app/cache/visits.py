@@ -95,19 +95,35 @@ class Visits:
 
     async def visit(self, origin: Origin) -> float:
         """Count a visit; how many the origin has a day, with it. Waits as `per_day` does."""
+        self.count(origin)
+        return await self.per_day(origin)
+
+    def count(self, origin: Origin) -> None:
+        """Count a visit."""
         now = self._clock()
         self._count(origin, Tally(1.0, now, now))
-        return await self.per_day(origin)
 
     async def per_day(self, origin: Origin) -> float:
         """How many visits a day the origin has; waits for the store once per origin and process, as a rule."""
-        now = self._clock()
-        told = self._told.get(origin)
-        if told is None or not 0 <= now - told.at < TOLD:
+        if not self._was_told(origin):
             await self._reads.do(origin, lambda: self._read(origin))
-        else:
-            self._told.move_to_end(origin)
-        known = [self._counted.get(origin), self._sent.get(origin), self._told_tally(origin)]
+        return self._per_day(origin)
+
+    def with_one_more(self, origin: Origin) -> float | None:
+        """What `visit` would say now, and nothing is counted; None where it would wait for the store."""
+        now = self._clock()
+        return self._per_day(origin, Tally(1.0, now, now)) if self._was_told(origin) else None
+
+    def _was_told(self, origin: Origin) -> bool:
+        told = self._told.get(origin)
+        if told is None or not 0 <= self._clock() - told.at < TOLD:
+            return False
+        self._told.move_to_end(origin)
+        return True
+
+    def _per_day(self, origin: Origin, more: Tally | None = None) -> float:
+        now = self._clock()
+        known = [more, self._counted.get(origin), self._sent.get(origin), self._told_tally(origin)]
         tallies = [tally for tally in known if tally is not None]
         return sum(tallies[1:], start=tallies[0]).per_day(now) if tallies else 0.0
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
+from threading import Lock
 from typing import NamedTuple, assert_never
 
 from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable, is_plain_text
@@ -21,10 +22,14 @@ ROBOTS_PATH = "/robots.txt"
 # How many compiled rules a reading keeps, for all tokens together, and the terms of how many tokens.
 _ROOM_FACTOR, _ROOM, _TERMS = 2, 1000, 100
 
+LARGE = 50_000
+"""Octets of a file that is worth a thread to be read in, or to have its rules compiled."""
+
 # What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, a directive with its rule's
-# place in an index, a line that says nothing, a star (the first few of a rule each begin a text of their own), a set.
+# place in an index and its verdict, a line that says nothing, a star (the first few of a rule each begin a text of
+# their own), a set.
 _FILE_BYTES = 6000
-_DIRECTIVE_BYTES = 400
+_DIRECTIVE_BYTES = 480
 _UNKNOWN_BYTES = 120
 _TEXT_BYTES, _TEXTS_PER_RULE, _STAR_BYTES = 380, 4, 20
 _SET_BYTES = 60
@@ -97,6 +102,43 @@ class Verdict(NamedTuple):
         return groups[bisect_left(groups, line, key=attrgetter("line")) - 1]
 
 
+_IMPLICIT = Verdict(Decision.ALLOW, Reason.IMPLICIT)
+_NO_GROUP = Verdict(Decision.ALLOW, Reason.NO_GROUP)
+_NO_RULES = Verdict(Decision.ALLOW, Reason.NO_RULES)
+
+
+class Rulings:
+    """What the groups of one token decide: their verdicts, of which each is made once."""
+
+    __slots__ = ("_verdicts", "rules", "selection")
+
+    def __init__(self, selection: Selection, rules: Ruleset, verdicts: list[Verdict | None] | None = None) -> None:
+        self.selection = selection
+        self.rules = rules
+        # By place in the rules, the last for no match.
+        self._verdicts = verdicts or [None] * (len(rules.entries) + 1)
+
+    def under(self, selection: Selection) -> "Rulings":
+        """The same for another token that the same groups speak for; both keep no more verdicts than one would."""
+        return Rulings(selection, self.rules, self._verdicts)
+
+    def about(self, path: str) -> Verdict:
+        """What they say about `path`."""
+        place = self.rules.first(path)
+        verdict = self._verdicts[place]
+        if verdict is None or verdict.selection is not self.selection:
+            verdict = self._verdicts[place] = self._verdict(place)
+        return verdict
+
+    def _verdict(self, place: int) -> Verdict:
+        entries = self.rules.entries
+        if place == len(entries):
+            reason = Reason.NO_MATCH if entries else Reason.NO_RULES
+            return Verdict(Decision.ALLOW, reason, None, self.selection)
+        rule = entries[place]
+        return Verdict(Decision.ALLOW if rule.allows else Decision.DISALLOW, Reason.RULE, rule, self.selection)
+
+
 class Reading:
     """One document as one dialect reads it; rules are compiled when an agent they bind first asks."""
 
@@ -105,30 +147,55 @@ class Reading:
         self.has_groups = bool(groups)
         self._selector = dialect.select(groups)
         self._dialect = dialect
-        self._rulesets: dict[str, Ruleset] = {}
-        self._by_groups: dict[tuple[Group, ...], Ruleset] = {}
-        self._room = self._all_room = _ROOM_FACTOR * sum(len(group.rules) for group in groups) + _ROOM
+        self._rulings: dict[str, Rulings] = {}
+        self._compiled: dict[tuple[Group, ...], Rulings] = {}
+        self._room = self._all_room = _ROOM_FACTOR * len(document.scan.directives) + _ROOM
         self._terms: dict[tuple[str, bool], Terms] = {}
+        self._compiling = Lock()
+
+    def judge(self, agent: Agent, path: str) -> Verdict:
+        """What it says to `agent` about `path`."""
+        token = self._selector.token(agent)
+        if token is None:
+            return _NO_GROUP if self.has_groups else _NO_RULES
+        rulings = self._rulings.get(token) or self._compile(self._selector.selection(token))
+        return rulings.about(path)
+
+    def takes_long(self, agent: Agent) -> bool:
+        """Whether `judge` has to compile the rules for `agent` first, or they are heavy."""
+        token = self._selector.token(agent)
+        if token is None:
+            return False
+        rulings = self._rulings.get(token)
+        return rulings is None or rulings.rules.heavy
 
     def select(self, agent: Agent) -> Selection | None:
         """The groups that speak for `agent`."""
-        return self._selector.find(agent)
+        token = self._selector.token(agent)
+        return None if token is None else self._selector.selection(token)
 
     def rules(self, selection: Selection) -> Ruleset:
         """Their rules, compiled."""
-        rules = self._rulesets.get(selection.token)
-        if rules is None:
-            # Tokens that the same groups speak for share what is compiled. A file can still give each of a thousand
-            # tokens another thousand groups, and in the draft of 1996 callers make tokens up: there is a bound, past
-            # which what is kept is let go, and compiled anew for whoever asks next.
-            rules = self._by_groups.get(selection.groups) or self._dialect.compile(selection.groups)
-            self._room -= 1 if selection.groups in self._by_groups else 1 + len(rules.entries)
-            if self._room < 0:
-                self._rulesets.clear()
-                self._by_groups.clear()
-                self._room = self._all_room
-            self._rulesets[selection.token] = self._by_groups[selection.groups] = rules
-        return rules
+        return (self._rulings.get(selection.token) or self._compile(selection)).rules
+
+    def _compile(self, selection: Selection) -> Rulings:
+        # Who comes from another thread meanwhile waits for what is made, rather than make it again.
+        with self._compiling:
+            return self._rulings.get(selection.token) or self._compile_now(selection)
+
+    def _compile_now(self, selection: Selection) -> Rulings:
+        # Tokens that the same groups speak for share what is compiled. A file can still give each of a thousand
+        # tokens another thousand groups, and in the draft of 1996 callers make tokens up: there is a bound, past
+        # which what is kept is let go, and compiled anew for whoever asks next.
+        shared = self._compiled.get(selection.groups)
+        rulings = shared.under(selection) if shared else Rulings(selection, self._dialect.compile(selection.groups))
+        self._room -= 1 if shared else 1 + len(rulings.rules.entries)
+        if self._room < 0:
+            self._rulings.clear()
+            self._compiled.clear()
+            self._room = self._all_room
+        self._rulings[selection.token] = self._compiled[selection.groups] = rulings
+        return rulings
 
     def terms(self, selection: Selection, agent: Agent) -> Terms:
         """What else they state; for an agent that says so, with the Crawl-delay of `*` too (spec C12)."""
@@ -136,7 +203,7 @@ class Reading:
         terms = self._terms.get((selection.token, inherits))
         if terms is None:
             members = list(self._selector.members(selection))
-            star = self._selector.find(read_agent(STAR)) if inherits else None
+            star = self.select(read_agent(STAR)) if inherits else None
             if star is not None:
                 members += (member for member in self._selector.members(star) if member[1] is Key.CRAWL_DELAY)
             if len(self._terms) >= _TERMS:
@@ -171,11 +238,19 @@ class RobotsTxt:
             + _SET_BYTES * body.count(b"[")
         )
 
+    def takes_long(self, dialect: Dialect, agent: Agent) -> bool:
+        """Whether `judge_file` may take more than a few milliseconds: no file that is not large does."""
+        if len(self.document.body) < LARGE:
+            return False
+        reading = self._readings.get(dialect.name)
+        return reading is None or reading.takes_long(agent)
+
     def reading(self, dialect: Dialect) -> Reading:
         """The file as `dialect` reads it."""
         reading = self._readings.get(dialect.name)
         if reading is None:
-            reading = self._readings[dialect.name] = Reading(self.document, dialect)
+            # Of two threads that make one at once, both go on with the same.
+            reading = self._readings.setdefault(dialect.name, Reading(self.document, dialect))
         return reading
 
 
@@ -210,18 +285,8 @@ def judge(
 def judge_file(robots: RobotsTxt, dialect: Dialect, agent: Agent, path: str) -> Verdict:
     """What the file says to `agent` about `path`."""
     if path == ROBOTS_PATH:
-        return Verdict(Decision.ALLOW, Reason.IMPLICIT)
-    reading = robots.reading(dialect)
-    selection = reading.select(agent)
-    if selection is None:
-        return Verdict(Decision.ALLOW, Reason.NO_GROUP if reading.has_groups else Reason.NO_RULES)
-    rules = reading.rules(selection)
-    rule = rules.best(path)
-    if rule is None:
-        reason = Reason.NO_MATCH if rules.entries else Reason.NO_RULES
-        return Verdict(Decision.ALLOW, reason, None, selection)
-    decision = Decision.ALLOW if rule.allows else Decision.DISALLOW
-    return Verdict(decision, Reason.RULE, rule, selection)
+        return _IMPLICIT
+    return robots.reading(dialect).judge(agent, path)
 
 
 def recognise_challenge(fetched: Fetched) -> Fetched:

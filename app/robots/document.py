@@ -1,7 +1,7 @@
 """Directives to groups: whose rules they are (RFC 9309 2.1, 2.2.1, spec B8 to B15, K3, K4)."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -30,8 +30,7 @@ _VERSION_2 = re.compile(r"2(\.0(\.[0-9]{1,9})?)?")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Grammar:
+class Grammar(NamedTuple):
     """How lines make groups, where the dialects differ (spec B5, B6, B9, E5, F12).
 
     `tolerant` accepts misspelt keys and missing colons; `members_end_run` lets a Crawl-delay or its like end a run of
@@ -47,25 +46,26 @@ Member: TypeAlias = tuple[int, Key, str, int]
 """A Directive and how many of the group's agents were listed above it: those it speaks for (spec G11)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Group:
     """User-agent lines and what they share: `line` is the first one's, `agents` their values, trimmed octets.
 
     `rules` are its Allow and Disallow lines, the empty ones too; `version_2`: Robot-version 2.0 stands in its place.
+    Nobody changes it but `read_groups` while it reads; to be frozen, it would cost as much as its lines do.
     """
 
     line: int
-    agents: tuple[str, ...]
-    rules: tuple[Directive, ...]
-    members: tuple[Member, ...]
-    version_2: bool
+    agents: Sequence[str]
+    rules: Sequence[Directive]
+    members: Sequence[Member]
+    version_2: bool = False
 
 
 class Groups(NamedTuple):
     """A file as one grammar reads it: its groups in file order, and the member lines that no group owns."""
 
-    groups: tuple[Group, ...]
-    orphans: tuple[Directive, ...]
+    groups: Sequence[Group]
+    orphans: Sequence[Directive]
 
 
 class Document:
@@ -80,7 +80,8 @@ class Document:
         """The file's groups by `grammar`."""
         groups = self._groups.get(grammar)
         if groups is None:
-            groups = self._groups[grammar] = read_groups(self.scan, grammar)
+            # Of two threads that read them at once, both go on with the groups of the same one.
+            groups = self._groups.setdefault(grammar, read_groups(self.scan, grammar))
         return groups
 
     @cached_property
@@ -110,58 +111,57 @@ class Document:
         return markup and all(key is Key.BLANK for _, key, _ in self.scan.directives)
 
 
-class _Open:
-    """A group that is still being read."""
-
-    __slots__ = ("agents", "line", "members", "rules", "version_2")
-
-    def __init__(self, line: int) -> None:
-        self.line = line
-        self.agents: list[str] = []
-        self.rules: list[Directive] = []
-        self.members: list[Member] = []
-        self.version_2 = False
-
-    def close(self) -> Group:
-        return Group(self.line, tuple(self.agents), tuple(self.rules), tuple(self.members), self.version_2)
+# What a member of an enum costs to look up is more than all else that is done for a line.
+_USER_AGENT, _BLANK = Key.USER_AGENT, Key.BLANK
 
 
 def read_groups(lines: Scan, grammar: Grammar) -> Groups:
     """Put the directives of `lines` into groups as `grammar` says (spec K3)."""
-    groups: list[_Open] = []
+    groups: list[Group] = []
     orphans: list[Directive] = []
-    group: _Open | None = None
+    group: Group | None = None
     closed = True  # whether the next user-agent line opens a new group
-    for directive in _accepted(lines, grammar):
-        line, key, value = directive
-        if key in RULE_KEYS:
+    # The open group's, which it holds as its own.
+    agents: list[str] = []
+    rules: list[Directive] = []
+    members: list[Member] = []
+    directives, marks = _accepted(lines, grammar)
+    after = 0
+    for at in (*marks, len(directives)):
+        if after < at:
             if group is None:
-                orphans.append(directive)
+                orphans += directives[after:at]
             else:
-                group.rules.append(directive)
+                rules += directives[after:at]
                 closed = True
-        elif key is Key.USER_AGENT:
-            if closed or group is None:
-                group = _Open(line)
+        if at == len(directives):
+            break
+        after = at + 1
+        line, key, value = directives[at]
+        if key is _USER_AGENT:
+            if closed:
+                agents, rules, members = [], [], []
+                group = Group(line, agents, rules, members)
                 groups.append(group)
                 closed = False
-            group.agents.append(value)
-        elif key is Key.BLANK:
+            agents.append(value)
+        elif key is _BLANK:
             if grammar.blank_ends_record:
                 group, closed = None, True
         elif key in MEMBER_KEYS:
             if group is None:
-                orphans.append(directive)
+                orphans.append(directives[at])
                 continue
-            if key is Key.ROBOT_VERSION and not group.rules and not group.members:
+            if key is Key.ROBOT_VERSION and not rules and not members:
                 group.version_2 = _VERSION_2.fullmatch(value) is not None
-            group.members.append((line, key, value, len(group.agents)))
+            members.append((line, key, value, len(agents)))
             closed = closed or grammar.members_end_run
-    return Groups(tuple(group.close() for group in groups), tuple(orphans))
+    return Groups(groups, orphans)
 
 
-def _accepted(lines: Scan, grammar: Grammar) -> Iterable[Directive]:
+def _accepted(lines: Scan, grammar: Grammar) -> tuple[Sequence[Directive], Sequence[int]]:
+    """The directives that `grammar` takes, and the places of those among them that are no rules."""
     if grammar.tolerant or not lines.oddities:
-        return lines.directives
-    oddities: Mapping[int, object] = lines.oddities
-    return (directive for directive in lines.directives if directive[0] not in oddities)
+        return lines.directives, lines.marks
+    accepted = [directive for directive in lines.directives if directive[0] not in lines.oddities]
+    return accepted, [at for at, (_, key, _) in enumerate(accepted) if key not in RULE_KEYS]

@@ -5,18 +5,37 @@ first pattern of a list that matches? `PatternIndex` answers it for the patterns
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import NamedTuple, Protocol
+from itertools import islice
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from app.robots.globs import Glob, Subject, read_glob
 from app.robots.paths import Wildcard, query_escaped
 from app.robots.prefixes import Prefixes
+from app.robots.sketches import Sketches
 from app.robots.syntax import Directive, Key
 from app.robots.wildcards import Wildcards
 
+HEAVY = 100_000
+"""The weight of an index that can make a decision take milliseconds."""
+
+_FEW = 12
+"""So many patterns with stars are asked one by one."""
+
+_FEW_GLOBS = 4
+"""So many globs whose outlines match are followed one by one."""
+_SHARED = 100
+"""Globs that have the outline of another, if they are more, are told by arrays."""
+
+_Places: TypeAlias = npt.NDArray[np.int64]
+
 
 class Index(Protocol):
-    """Patterns in order of precedence."""
+    """Patterns in order of precedence; `weight` are the characters of those that may have to be tried one by one."""
+
+    weight: int
 
     def first(self, subject: str) -> int:
         """The place of the first pattern that matches the normalised `subject`; the number of patterns if none does."""
@@ -27,6 +46,9 @@ class Index(Protocol):
         ...
 
 
+_ALLOW = Key.ALLOW
+
+
 class Entry(NamedTuple):
     """A rule with the normalised pattern it is matched by; a rule may have two (spec D10)."""
 
@@ -35,7 +57,7 @@ class Entry(NamedTuple):
 
     @property
     def allows(self) -> bool:
-        return self.directive[1] is Key.ALLOW
+        return self.directive[1] is _ALLOW
 
     @property
     def length(self) -> int:
@@ -45,7 +67,7 @@ class Entry(NamedTuple):
 
 def longest_first(entries: Iterable[Entry]) -> list[Entry]:
     """Order of precedence where the longest rule wins, Allow before Disallow, then the first line (RFC 9309 2.2.2)."""
-    return sorted(entries, key=lambda entry: (-len(entry.pattern), not entry.allows))
+    return sorted(entries, key=lambda entry: (entry.directive[1] is not _ALLOW) - 2 * len(entry.pattern))
 
 
 class Ruleset:
@@ -59,41 +81,46 @@ class Ruleset:
         *,
         query_forms: bool = False,
     ) -> None:
-        """`query_forms`: a pattern also matches where it does with both queries' delimiters escaped (spec X5)."""
+        """`query_forms`: a pattern also matches where it does with both queries' delimiters escaped (spec X5).
+
+        `heavy`: a decision may take long, whatever the path.
+        """
         self.entries = entries
         self.subject = subject
+        self._index = index([entry.pattern for entry in entries])
+        self.heavy = self._index.weight >= HEAVY
         self._make_index = index
         self._query_forms = query_forms
+        self._rewritten: tuple[list[int], Index] | None = None
 
-    @cached_property
-    def _index(self) -> Index:
-        return self._make_index([entry.pattern for entry in self.entries])
-
-    @cached_property
-    def _rewritten(self) -> tuple[list[int], Index]:
+    def _rewrite(self) -> tuple[list[int], Index]:
         """The places of the patterns that have delimiters in their query, and an index of them with those escaped.
 
         As they are written these never match a subject whose query is escaped; all others are the same in either form.
         """
-        forms = ((place, query_escaped(entry.pattern)) for place, entry in enumerate(self.entries))
-        rewritten = [(place, form) for place, form in forms if form != self.entries[place].pattern]
-        return [place for place, _ in rewritten], self._make_index([form for _, form in rewritten])
+        asking = [(place, entry.pattern) for place, entry in enumerate(self.entries) if "?" in entry.pattern]
+        forms = {place: form for place, pattern in asking if (form := query_escaped(pattern)) != pattern}
+        return list(forms), self._make_index(list(forms.values())) if forms else _NOTHING
 
-    def best(self, path: str) -> Entry | None:
-        """The rule that decides about `path`, or None where none matches."""
+    def first(self, path: str) -> int:
+        """The place of the rule that decides about `path`; the number of entries where none matches."""
         subject = self.subject(path)
         place = self._index.first(subject)
         if self._query_forms and "?" in subject:
             place = min(place, self._first_escaped(subject))
+        return place
+
+    def best(self, path: str) -> Entry | None:
+        """The rule that decides about `path`, or None where none matches."""
+        place = self.first(path)
         return self.entries[place] if place < len(self.entries) else None
 
     def _first_escaped(self, subject: str) -> int:
         escaped = query_escaped(subject)
         place = self._index.first(escaped) if escaped != subject else len(self.entries)
+        self._rewritten = self._rewritten or self._rewrite()
         places, index = self._rewritten
-        if not places:
-            return place
-        rewritten = index.first(escaped)
+        rewritten = index.first(escaped) if places else 0
         return min(place, places[rewritten]) if rewritten < len(places) else place
 
     def every(self, path: str) -> list[Entry]:
@@ -102,11 +129,13 @@ class Ruleset:
         found = set(self._index.every(subject))
         if self._query_forms and "?" in subject:
             escaped = query_escaped(subject)
+            self._rewritten = self._rewritten or self._rewrite()
             places, index = self._rewritten
             found.update(self._index.every(escaped), (places[place] for place in index.every(escaped)))
-        # A rule with two patterns counts by the one that comes first.
-        rules = {self.entries[place].directive: self.entries[place] for place in sorted(found, reverse=True)}
-        return list(rules.values())[::-1]
+        rules: dict[Directive, Entry] = {}
+        for place in sorted(found):  # a rule with two patterns counts by the one that comes first
+            rules.setdefault(self.entries[place].directive, self.entries[place])
+        return list(rules.values())
 
 
 class PatternIndex:
@@ -119,33 +148,51 @@ class PatternIndex:
         prefixes: dict[str, int] = {}
         wildcards: dict[str, int] = {}
         for place, pattern in enumerate(patterns):
-            if "*" not in (stem := pattern.rstrip("*")):
-                if stem.endswith("$") and stem == pattern:
-                    self._same.add(wholes, pattern[:-1], place)
-                else:
-                    self._same.add(prefixes, stem, place)
+            stem = pattern.rstrip("*")
+            if "*" in stem:
+                kind, text = wildcards, pattern
+            elif pattern.endswith("$"):
+                kind, text = wholes, pattern[:-1]
             else:
-                self._same.add(wildcards, pattern, place)
+                kind, text = prefixes, stem
+            if kind.setdefault(text, place) != place:
+                self._same.add(kind, text, place)
         self._wholes = wholes
         self._prefixes = Prefixes(prefixes)
-        self._wildcards = Wildcards([(place, Wildcard.read(pattern)) for pattern, place in wildcards.items()])
+        self._glance = self._prefixes.glance
+        self.weight = sum(map(len, wildcards))
+        read = [(place, Wildcard.read(pattern)) for pattern, place in wildcards.items()]
+        # Most paths do not even hold the longest text of a pattern; where patterns are few, that is the quickest no.
+        self._few = [(place, max(it.segments, key=len), it) for place, it in read] if len(read) <= _FEW else None
+        self._wildcards = Wildcards(read)
+        self._reach = self._wildcards.reach
 
     def first(self, subject: str) -> int:
-        best = self._prefixes.first(subject, self._none)
+        best = self._none
+        if subject.startswith(self._glance):
+            best = self._prefixes.first(subject, best)
         if self._wholes:
             best = min(best, self._wholes.get(subject, best))
-        return self._wildcards.first(subject, best)
+        if self._few is None or len(subject) >= self._reach:
+            return self._wildcards.first(subject, best)
+        for place, text, pattern in self._few:
+            if place >= best:
+                break
+            if text in subject and pattern.matches(subject):
+                return place
+        return best
 
     def every(self, subject: str) -> list[int]:
         found = [self._prefixes.place(prefix) for prefix in self._prefixes.every(subject)]
         found += [self._wholes[subject]] if subject in self._wholes else []
-        return self._same.all_of(found + self._wildcards.every(subject, self._none))
+        return self._same.all_of([*found, *self._wildcards.every(subject, self._none)])
 
 
 class PrefixIndex:
     """Patterns that are prefixes to the letter (spec E6)."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
+        self.weight = 0
         self._none = len(patterns)
         self._same = _Same()
         places: dict[str, int] = {}
@@ -164,6 +211,7 @@ class GlobIndex:
     """Patterns of version 2.0, which match whole subjects (spec F10)."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
+        self.weight = sum(map(len, patterns))
         self._none = len(patterns)
         self._same = _Same()
         self._wholes: dict[str, int] = {}
@@ -181,7 +229,15 @@ class GlobIndex:
                 self._same.add(self._wholes, glob.segments[0], place)
             else:
                 outlines.append((place, glob))
+        # What thousands of globs have in common is looked for once.
+        firsts: dict[Wildcard, int] = {}
+        common = [firsts.setdefault(outline, place) for place, outline in outlines]
+        self._common: tuple[_Places, _Places] | None = None
+        if len(common) - len(firsts) > _SHARED:
+            self._common = np.array([place for place, _ in outlines]), np.array(common)
+            outlines = [(place, outline) for outline, place in firsts.items()]
         self._outlines = Wildcards(outlines)
+        self._sketches = Sketches(list(self._marked.items())) if len(self._marked) > _FEW_GLOBS else None
 
     def first(self, subject: str) -> int:
         below = self._wholes.get(subject, self._none)
@@ -192,15 +248,32 @@ class GlobIndex:
         return self._same.all_of(found + list(self._matching(subject, self._none)))
 
     def _matching(self, subject: str, below: int) -> Iterator[int]:
-        """Ascending: an outline that matches is only asked further when the answer may hang on it."""
-        asked: Subject | None = None
-        for place in self._outlines.every(subject, below):
+        """Ascending: an outline that matches is only asked further when the answer may hang on it.
+
+        Where more than a few match, most of the others are struck out together.
+        """
+        outlined = self._places(self._outlines.every(subject, below), below)
+        asked = Subject(subject)
+        yield from self._fitting(islice(outlined, _FEW_GLOBS), asked)
+        others = list(outlined)
+        if others and self._sketches:
+            others = self._sketches.left(others, subject)
+        yield from self._fitting(others, asked)
+
+    def _places(self, outlined: Iterable[int], below: int) -> Iterator[int]:
+        """All places below `below` that have one of the outlines, ascending."""
+        if self._common is None:
+            return iter(outlined)
+        places, common = self._common
+        matching = np.full(self._none, False)
+        matching[list(outlined)] = True
+        found = places[matching[common]]
+        return iter(found[: np.searchsorted(found, below)].tolist())
+
+    def _fitting(self, places: Iterable[int], asked: Subject) -> Iterator[int]:
+        for place in places:
             glob = self._marked.get(place)
-            if glob is None:
-                yield place
-                continue
-            asked = asked or Subject(subject)
-            if glob.fits(asked):
+            if glob is None or glob.fits(asked):
                 yield place
 
 
@@ -219,3 +292,6 @@ class _Same:
     def all_of(self, places: Iterable[int]) -> list[int]:
         """`places` and those that say the same, ascending."""
         return sorted(found for place in places for found in (place, *self._others.get(place, ())))
+
+
+_NOTHING = PatternIndex(())

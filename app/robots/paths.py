@@ -27,19 +27,26 @@ _OCTETS = {written: chr(int(written[1:], 16)) for written in _UPPER} | {
 _GEN_DELIMS = {":": "%3A", "/": "%2F", "?": "%3F", "#": "%23", "[": "%5B", "]": "%5D", "@": "%40"}
 
 
-def _speller(characters: dict[str, str], escapes: dict[str, str]) -> Callable[[str], str]:
-    """What rewrites escapes by one table and single characters by another; most texts have neither and stay."""
-    # A bare set is looked for several times as fast as anything that it is part of. No escape is rewritten to a
-    # character of the other table, so the order is free; in this one, what is written second is not read again.
-    odd = f"[{re.escape(''.join(characters))}]" if characters else "(?!)"
-    any_odd, odd_run = re.compile(odd), re.compile(f"{odd}+")
+def _speller(characters: dict[str, str], escapes: dict[str, str], *, urls: bool = False) -> Callable[[str], str]:
+    """What rewrites escapes by one table and single characters by another; most texts have neither and stay.
+
+    With `urls` it is given what callers write, any text; without, one character per octet.
+    """
+    # No escape is rewritten to a character of the other table, so the order is free; in this one, what is written
+    # second is not read again.
     escape = re.compile(_any_of([written for written, meant in escapes.items() if written != meant]))
+    spelling = [characters.get(chr(octet), chr(octet)) for octet in range(0x100)].__getitem__
+    # What makes another character of every odd one: whether there is one is seen sooner so than by any search.
+    other = next(octet for octet in range(0x80) if chr(octet) not in characters)
+    marked = bytes(other if chr(octet) in characters else octet for octet in range(0x100))
 
     def spell(text: str) -> str:
+        if urls and not text.isascii():
+            text = text.encode("utf-8", "surrogatepass").decode("latin-1")
         if escapes and "%" in text:
             text = escape.sub(lambda found: escapes[found[0]], text)
-        if any_odd.search(text):
-            text = odd_run.sub(lambda run: "".join(map(characters.__getitem__, run[0])), text)
+        if characters and (octets := text.encode("latin-1")).translate(marked) != octets:
+            text = "".join(map(spelling, octets))
         return text
 
     return spell
@@ -53,57 +60,35 @@ def _any_of(escapes: Sequence[str]) -> str:
     return "%(?:" + "|".join(f"{first}[{digits}]" for first, digits in seconds.items()) + ")" if seconds else "(?!)"
 
 
-_rfc_subject = _speller(_BLANK | _FOREIGN | _LITERAL, _DECODED)
-_rfc_pattern = _speller(_FOREIGN | {"$": "%24"}, _DECODED)
-_google_subject = _speller(_BLANK | _FOREIGN, _UPPER)
-_google_pattern = _speller(_FOREIGN, _UPPER)
-_glob_subject = _speller(_BLANK | _FOREIGN, _DECODED)
-_glob_pattern = _speller(_FOREIGN, _DECODED)
-_draft_octets = _speller({}, _OCTETS)
+_spell_rfc_pattern = _speller(_FOREIGN | {"$": "%24"}, _DECODED)
 _query_delims = _speller(_GEN_DELIMS, {})
 
-
-def octets(path: str) -> str:
-    """A URL's path as the caller wrote it, one character per octet of its UTF-8."""
-    return path if path.isascii() else path.encode("utf-8", "surrogatepass").decode("latin-1")
-
-
-def rfc_subject(path: str) -> str:
-    """Unreserved escapes decoded, all else encoded, `*` and `$` too: in a URL they are characters (spec K8)."""
-    return _rfc_subject(octets(path))
+rfc_subject = _speller(_BLANK | _FOREIGN | _LITERAL, _DECODED, urls=True)
+"""Unreserved escapes decoded, all else encoded, `*` and `$` too: in a URL they are characters (spec K8)."""
 
 
 def rfc_pattern(value: str) -> str:
     """As the subject, but `*` stays a wildcard, a final `$` an anchor, and blanks stay as they are (spec K9)."""
-    return _rfc_pattern(value[:-1]) + "$" if value.endswith("$") else _rfc_pattern(value)
+    return _spell_rfc_pattern(value[:-1]) + "$" if value.endswith("$") else _spell_rfc_pattern(value)
 
 
-def google_subject(path: str) -> str:
-    """Escapes in upper case, blanks and non-ASCII encoded, nothing decoded (spec D4c, K8)."""
-    return _google_subject(octets(path))
+google_subject = _speller(_BLANK | _FOREIGN, _UPPER, urls=True)
+"""Escapes in upper case, blanks and non-ASCII encoded, nothing decoded (spec D4c, K8)."""
 
+google_pattern = _speller(_FOREIGN, _UPPER)
+"""Escapes in upper case, non-ASCII encoded, nothing decoded (spec D4c, K9)."""
 
-def google_pattern(value: str) -> str:
-    """Escapes in upper case, non-ASCII encoded, nothing decoded (spec D4c, K9)."""
-    return _google_pattern(value)
+glob_subject = _speller(_BLANK | _FOREIGN, _DECODED, urls=True)
+"""As `rfc_subject`, but `*` and `$` stay: a 2.0 pattern can name them (spec F11)."""
 
+glob_pattern = _speller(_FOREIGN, _DECODED)
+"""Unreserved escapes decoded and non-ASCII encoded before the glob is read (spec F11)."""
 
-def glob_subject(path: str) -> str:
-    """As `rfc_subject`, but `*` and `$` stay: a 2.0 pattern can name them (spec F11)."""
-    return _glob_subject(octets(path))
+draft_subject = _speller({}, _OCTETS, urls=True)
+"""Every escape decoded to its octet but %2F, which equals only itself (spec E3)."""
 
-
-def glob_pattern(value: str) -> str:
-    """Unreserved escapes decoded and non-ASCII encoded before the glob is read (spec F11)."""
-    return _glob_pattern(value)
-
-
-def draft_subject(path: str) -> str:
-    """Every escape decoded to its octet but %2F, which equals only itself (spec E3)."""
-    return _draft_octets(octets(path))
-
-
-draft_pattern = _draft_octets
+draft_pattern = _speller({}, _OCTETS)
+"""As the subject: a rule of the draft is the beginning of a path, to the letter (spec E3)."""
 
 
 def query_escaped(text: str) -> str:

@@ -132,10 +132,11 @@ class VisitTime:
 
 
 class RateSource(StrEnum):
-    """Which directive a rate comes from."""
+    """Which directive a rate comes from, or that an operator set it, whose line is 0."""
 
     REQUEST_RATE = "request-rate"
     CRAWL_DELAY = "crawl-delay"
+    OVERRIDE = "override"
 
 
 @dataclass(frozen=True, slots=True)

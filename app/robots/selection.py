@@ -26,8 +26,12 @@ class Selection:
 class Selector(Protocol):
     """A file's groups, ready to be asked for an agent's."""
 
-    def find(self, agent: Agent) -> Selection | None:
-        """The groups that speak for `agent`; None where neither its tokens nor `*` has one."""
+    def token(self, agent: Agent) -> str | None:
+        """What the groups that speak for `agent` are found by; None where neither its tokens nor `*` has one."""
+        ...
+
+    def selection(self, token: str) -> Selection:
+        """The groups that are found by a token that was given so."""
         ...
 
     def members(self, selection: Selection) -> Iterator[Directive]:
@@ -41,8 +45,8 @@ def token_cut(alphabet: str) -> Cut:
     token = re.compile(rf"[{alphabet}]+")
 
     def cut(value: str) -> str:
-        if star.match(value):
-            return STAR
+        if value.startswith(STAR):
+            return STAR if value == STAR or star.match(value) else ""
         found = token.match(value)
         return found[0].lower() if found else ""
 
@@ -60,25 +64,21 @@ class MergedGroups:
         self._cut = cut
         self._prefer_version_2 = prefer_version_2
         self._by_token: dict[str, list[Group]] = {}
-        self._selections: dict[str, Selection] = {}
         for group in groups:
-            for token in dict.fromkeys(map(cut, group.agents)):
+            for token in set(map(cut, group.agents)):
                 if token:
                     self._by_token.setdefault(token, []).append(group)
+        self._star = STAR if STAR in self._by_token else None
 
-    def find(self, agent: Agent) -> Selection | None:
+    def token(self, agent: Agent) -> str | None:
         for token in agent.chain:
             if token in self._by_token:
-                return self._selection(token)
-        return self._selection(STAR) if agent.obeys_star and STAR in self._by_token else None
+                return token
+        return self._star if agent.obeys_star else None
 
-    def _selection(self, token: str) -> Selection:
-        selection = self._selections.get(token)
-        if selection is None:
-            groups = self._by_token[token]
-            selection = Selection(token, _newest(groups) if self._prefer_version_2 else tuple(groups))
-            self._selections[token] = selection
-        return selection
+    def selection(self, token: str) -> Selection:
+        groups = self._by_token[token]
+        return Selection(token, _newest(groups) if self._prefer_version_2 else tuple(groups))
 
     def members(self, selection: Selection) -> Iterator[Directive]:
         return _members(selection, lambda agent: self._cut(agent) == selection.token)
@@ -94,14 +94,18 @@ class FirstRecord:
         records = ["\n".join(["", *agents, ""]) for agents in values]
         self._text = "".join(records)
         self._ends = list(accumulate(map(len, records)))
-        self._star = next((group for group, agents in zip(groups, values, strict=True) if STAR in agents), None)
+        self._star = tuple(group for group, agents in zip(groups, values, strict=True) if STAR in agents)[:1]
 
-    def find(self, agent: Agent) -> Selection | None:
+    def token(self, agent: Agent) -> str | None:
         for name in agent.names:
-            at = self._text.find(name) if name != STAR else -1
-            if at >= 0:
-                return Selection(name, (self._groups[bisect_right(self._ends, at)],))
-        return Selection(STAR, (self._star,)) if self._star else None
+            if name != STAR and name in self._text:
+                return name
+        return STAR if self._star else None
+
+    def selection(self, token: str) -> Selection:
+        if token == STAR:
+            return Selection(STAR, self._star)
+        return Selection(token, (self._groups[bisect_right(self._ends, self._text.find(token))],))
 
     def members(self, selection: Selection) -> Iterator[Directive]:
         return _members(selection, lambda agent: selection.token in agent.lower())

@@ -6,7 +6,7 @@ as an Oddity: a grammar that is stricter leaves those lines out.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -56,13 +56,15 @@ A bare tuple: a large file has tens of thousands, and any class would cost more 
 class Scan(NamedTuple):
     """A file's directives in file order, and what was met on the way: lines by number, counted as CRLF = one.
 
-    Of empty lines with no directive between them only the first is a directive.
+    Of empty lines with no directive between them only the first is a directive. `marks` are the places in `directives`
+    of those that are neither Allow nor Disallow: between two of them lies a run of rules.
     """
 
     directives: tuple[Directive, ...]
+    marks: Sequence[int]
     oddities: dict[int, Oddity]
     unknown_keys: dict[int, str]
-    long_lines: tuple[int, ...]
+    long_lines: Sequence[int]
     bom: bool
     truncated: bool
     lines: int
@@ -76,53 +78,55 @@ _PREFIXES = (
     (Key.SITEMAP, ("sitemap", "site-map")),
 )
 _EXACT: dict[str, Key] = {str(key): key for key in Key if key not in (Key.BLANK, Key.UNKNOWN)}
-_USUAL = {form: key for name, key in _EXACT.items() for form in (name, name.capitalize())}
+# What a line begins with, up to its colon, where it is written as nearly all are.
+_USUAL = {
+    form + blank: key
+    for name, key in _EXACT.items()
+    for form in (name, name.capitalize(), name.title(), name.upper())
+    for blank in ("", " ")
+}
 _NO_COLON = re.compile(r"([^ \t]+)[ \t]+([^ \t]+)")
 
+# An enum is slow to tell its members: the two take as long as a line does.
+_ALLOW, _DISALLOW, _BLANK, _UNKNOWN = Key.ALLOW, Key.DISALLOW, Key.BLANK, Key.UNKNOWN
+
 _Reading: TypeAlias = tuple[Key, Oddity | None]
+_EMPTY = (_BLANK, "", None)
 
 
 def scan(body: bytes, *, truncated: bool = False) -> Scan:
     """Read any bytes; `truncated` says that the body was already cut, so that its last line is no whole line."""
-    text = _split(body, truncated=truncated)
+    lines, long_lines, bom, truncated = _split(body, truncated=truncated)
     directives: list[Directive] = []
+    marks: list[int] = []
     oddities: dict[int, Oddity] = {}
     unknown: dict[int, str] = {}
-    # How this file writes its keys, and what each means: nearly every line is answered from the first.
-    plain = dict(_USUAL)
-    others: dict[str, _Reading] = {}
-    blank = True  # whether the last line that says anything was an empty one: of a run of those, one says it all
-    for number, line in enumerate(text.lines, 1):
-        if "#" in line:
-            line = line[: line.index("#")]
-            if not line.strip(BLANKS):
-                continue
+    keys: dict[str, _Reading] = {}
+    usual, allow, disallow, blanks = _USUAL.get, _ALLOW, _DISALLOW, BLANKS  # looked up once, not once a line
+    for number, line in enumerate(lines, 1):
         raw, colon, value = line.partition(":")
-        key = plain.get(raw) if colon else None
-        if key is None:
-            if not colon:
-                raw, value = _two_words(line)
-            if not colon and not raw:
-                if not blank and not line.strip(BLANKS):
-                    directives.append((number, Key.BLANK, ""))
-                    blank = True
+        key = usual(raw)
+        if key is None or not colon or "#" in value:
+            read = _read_line(line, keys)
+            if read is None:
                 continue
-            key, oddity = others.get(raw) or others.setdefault(raw, _read_key(raw))
-            if key is Key.UNKNOWN:
-                unknown[number] = raw.strip(BLANKS)
+            key, value, oddity = read
+            if key is _UNKNOWN:
+                unknown[number] = value
                 continue
-            if oddity or not colon:
-                oddities[number] = Oddity.TYPO_KEY if colon else Oddity.NO_COLON
-            else:
-                plain[raw] = key
-        directives.append((number, key, value.strip(BLANKS)))
-        blank = False
-    return Scan(tuple(directives), oddities, unknown, text.long_lines, text.bom, text.truncated, len(text.lines))
+            if key is _BLANK and (not directives or directives[-1][1] is _BLANK):
+                continue  # of a run of empty lines, one says it all
+            if oddity is not None:
+                oddities[number] = oddity
+        if key is not disallow and key is not allow:
+            marks.append(len(directives))
+        directives.append((number, key, value.strip(blanks)))
+    return Scan(tuple(directives), marks, oddities, unknown, long_lines, bom, truncated, len(lines))
 
 
 def line_texts(body: bytes, numbers: Iterable[int]) -> dict[int, str]:
     """Those lines as written, without outer blanks and comment, for people to read."""
-    lines = _split(body, truncated=False).lines
+    lines, *_ = _split(body, truncated=False)
     return {number: readable(lines[number - 1].partition("#")[0].strip(BLANKS)) for number in numbers}
 
 
@@ -131,11 +135,25 @@ def readable(value: str) -> str:
     return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
 
 
-def _two_words(line: str) -> tuple[str, str]:
-    """Key and value of a line without a colon, if it has just two words (spec B5); else two empty texts."""
-    line = line.strip(BLANKS)
-    words = _NO_COLON.fullmatch(line) if " " in line or "\t" in line else None
-    return (words[1], words[2]) if words else ("", "")
+def _read_line(line: str, keys: dict[str, _Reading]) -> tuple[Key, str, Oddity | None] | None:
+    """What a line says that is not written as nearly all are: its key and value, of an UNKNOWN one the key itself.
+
+    None for a comment, and for words that are no directive. `keys` are those of the file that were read so before.
+    """
+    text, comment, _ = line.partition("#")
+    if not text or not (text := text.strip(BLANKS)):
+        return None if comment else _EMPTY
+    raw, colon, value = text.partition(":")
+    if not colon:
+        # Key and value, if they are just two words (spec B5).
+        words = _NO_COLON.fullmatch(text)
+        if words is None:
+            return None
+        raw, value = words[1], words[2]
+    key, oddity = keys.get(raw) or keys.setdefault(raw, _read_key(raw))
+    if key is _UNKNOWN:
+        return key, raw.strip(BLANKS), None
+    return key, value, oddity if colon else Oddity.NO_COLON
 
 
 def _read_key(raw: str) -> _Reading:
@@ -149,14 +167,8 @@ def _read_key(raw: str) -> _Reading:
     return Key.UNKNOWN, None
 
 
-class _Text(NamedTuple):
-    lines: list[str]
-    long_lines: tuple[int, ...]
-    bom: bool
-    truncated: bool
-
-
-def _split(body: bytes, *, truncated: bool) -> _Text:
+def _split(body: bytes, *, truncated: bool) -> tuple[list[str], Sequence[int], bool, bool]:
+    """The lines as they are read, the numbers of those that were cut, whether there was a mark, whether an end."""
     if len(body) > BODY_LIMIT:
         body, truncated = body[:BODY_LIMIT], True
     body, bom = _without_bom(body) if body.startswith(_FIRST_OF_MARKS) else (body, False)
@@ -169,14 +181,14 @@ def _split(body: bytes, *, truncated: bool) -> _Text:
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()  # what follows the last line end is no line
-    long_lines: tuple[int, ...] = ()
+    long_lines: Sequence[int] = ()
     if len(text) > LINE_LIMIT:
-        long_lines = tuple(number for number, line in enumerate(lines, 1) if len(line) > LINE_LIMIT)
+        long_lines = [number for number, line in enumerate(lines, 1) if len(line) > LINE_LIMIT]
         for number in long_lines:
             lines[number - 1] = lines[number - 1][:LINE_LIMIT]
     if "\0" in text:
         lines = [line.partition("\0")[0] for line in lines]
-    return _Text(lines, long_lines, bom, truncated)
+    return lines, long_lines, bom, truncated
 
 
 # UTF-32 first: its little-endian mark begins with that of UTF-16.

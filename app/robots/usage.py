@@ -3,7 +3,7 @@
 Both are drafts in motion: what is stated is reported, in the words it is stated in.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import http_sf
@@ -39,6 +39,16 @@ class UsageTerms:
         self._stated = [by_path[path] for path in self._paths]
         self._index = PatternIndex(self._paths)
         self._signals = _signals(signals)
+
+    @property
+    def by_path(self) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Patterns, "*" for lines without a path, and what is stated for each; the first that fits counts."""
+        return list(zip(self._paths, self._stated, strict=True))
+
+    @property
+    def signals(self) -> Mapping[str, str]:
+        """What Content-Signal states, by purpose."""
+        return self._signals
 
     def at(self, path: str, *, allowed: bool) -> Usage | None:
         """What holds for a URL's path and query, None where nothing is stated.

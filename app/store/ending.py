@@ -1,7 +1,8 @@
 """Tasks told to end, until they have."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from typing import Any
 
 AGAIN = 0.1
@@ -19,3 +20,15 @@ async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
         for task in pending:
             task.cancel()
         _, pending = await asyncio.wait(pending, timeout=AGAIN)
+
+
+@asynccontextmanager
+async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do this work while the block lasts; raises, at its end, what ended the work before its time."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        await end([task])
+        if not task.cancelled():
+            task.result()

@@ -33,4 +33,6 @@ Sitemap: https://shop.example/sitemap.xml
   dialects: [],
   chosen: [1, 0],
   side: 0,
+  fetched: null,
+  earlier: null,
 };

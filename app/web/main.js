@@ -1,17 +1,20 @@
 // The page: what is asked, what is answered, and which of the answers is being looked at.
 
-import { held, judge, Trouble } from "./api.js";
+import { held, judge, Trouble, version } from "./api.js";
 import { Changes } from "./changes.js";
+import { Earlier, period } from "./earlier.js";
 import { EXAMPLE } from "./example.js";
 import { explanation } from "./why.js";
+import { facts, without } from "./fetched.js";
 import { FileField } from "./file-field.js";
 import { fragmentOf, isLink, stateOf } from "./state.js";
 import { instant } from "./words.js";
+import { Gains } from "./gains.js";
 import { Listing } from "./listing.js";
 import { Numbered } from "./numbered.js";
 import { Pace } from "./pace.js";
 import { Table } from "./table.js";
-import { count, linesOf, plain } from "./text.js";
+import { count, el, linesOf, plain } from "./text.js";
 
 const MOST_UNREAD = 25;
 
@@ -28,12 +31,15 @@ const table = new Table(at("table"), choose);
 const listing = new Listing(at("lines"), at("listing-facts"), at("warnings"));
 const pace = new Pace(at("pace-body"));
 const changes = new Changes(at("diff"), at("changes-facts"));
+const earlier = new Earlier(at("earlier"), lookAt);
+const gains = new Gains(at("gains"), at("reader"));
 
 /** What the last answer was about: per version its text, its warnings, and its rows, an array for each page. */
 let answered = null;
 let chosen = [0, 0];
 let asking = null;
 let fetching = null;
+let looking = null;
 
 // --- what is asked ---
 
@@ -47,10 +53,13 @@ function state() {
     dialects: ticks.filter(({ checked }) => checked).map(({ value }) => value),
     chosen,
     side: side(),
+    fetched: earlier.site,
+    earlier: earlier.chosen && { id: earlier.chosen.id, from: earlier.chosen.from, reader: at("reader").value },
   };
 }
 
 async function restore(wanted) {
+  drop();
   fields.site.value = wanted.site;
   robots.value = wanted.robots ?? "";
   other.value = wanted.other;
@@ -61,8 +70,15 @@ async function restore(wanted) {
   for (const radio of sides) radio.checked = Number(radio.value) === wanted.side;
   chosen = wanted.chosen;
   say("site", "");
-  if (wanted.robots === null && wanted.site !== "") await fetchFile();
-  else await ask();
+  if ([...at("reader").options].some(({ value }) => value === wanted.earlier?.reader)) at("reader").value = wanted.earlier.reader;
+  if (wanted.robots === null && wanted.site !== "") {
+    await fetchFile();
+    if (wanted.earlier !== null && earlier.site !== null) await earlier.find(wanted.earlier);
+    return;
+  }
+  if (wanted.fetched !== null) earlier.offer(wanted.fetched);
+  // The version is looked up and not taken from the link, in which anybody may call any text what a site once served.
+  if (wanted.earlier === null || !(await earlier.find(wanted.earlier))) await ask();
 }
 
 function side() {
@@ -78,6 +94,8 @@ async function ask() {
   at("verdicts").removeAttribute("aria-busy");
   const question = { urls: urls.asked, agents: agents.asked, dialects: state().dialects };
   const versions = [robots.value, other.value].filter((text, index) => index === 0 || text !== "");
+  const since = earlier.site?.file ? earlier.chosen : null;
+  if (earlier.chosen === null) gains.hide();
   quiet();
   if (question.urls.length === 0) urls.tell([{ line: null, detail: "Name at least one page." }]);
   if (question.agents.length === 0) agents.tell([{ line: null, detail: "Name at least one crawler." }]);
@@ -90,7 +108,7 @@ async function ask() {
       answers.push(await judge(wire(read, versions[1]), mine.signal).catch((error) => blame(error, "other")));
     }
     if (mine.signal.aborted) return;
-    show(read, versions, answers);
+    show(read, versions, answers, since);
   } catch (error) {
     if (error instanceof Trouble) complain(error);
     else if (error.name !== "AbortError") throw error;
@@ -164,11 +182,15 @@ async function fetchFile() {
   fetching?.abort();
   const mine = (fetching = new AbortController());
   const site = fields.site.value.trim();
+  drop();
+  at("linked").hidden = true;
   if (site === "") return say("site", "Name a site, as in https://www.example.com/", true);
   fields.site.value = site.includes("://") ? site : `https://${site}`;
   say("site", "Fetching …");
   try {
     const file = await held(fields.site.value, mine.signal);
+    if (mine.signal.aborted) return undefined;
+    earlier.offer({ url: fields.site.value, at: file.robots.fetched_at, file: file.text !== null });
     if (file.text === null) return say("site", without(file.robots), true);
     robots.value = file.text;
     say("site", facts(file.robots));
@@ -181,36 +203,68 @@ async function fetchFile() {
   }
 }
 
-function facts(fetched) {
-  const from = fetched.final_url === null ? fetched.url : `${fetched.url}, which led to ${fetched.final_url}`;
-  const parts = [`${from}, status ${fetched.status}, fetched ${instant(fetched.fetched_at)}.`];
-  if (fetched.stale) parts.push(`A new fetch fails (${fetched.cause ?? "unknown"}), so this is the last good copy.`);
-  if (fetched.truncated) parts.push("It is longer than crawlers read, and was cut.");
-  return parts.join(" ");
+// --- what it was before ---
+
+/** Show an earlier version of what was fetched: beside the file, or in its place where there is none; true once it is. */
+async function lookAt(wanted) {
+  looking?.abort();
+  const mine = (looking = new AbortController());
+  const { site } = earlier;
+  at("linked").hidden = true;
+  earlier.say("Fetching …");
+  try {
+    const { text } = await version(site.url, wanted.id, mine.signal);
+    if (mine.signal.aborted) return false;
+    earlier.mark(wanted);
+    const beside = site.file ? other : robots;
+    beside.value = text ?? "";
+    if (site.file) at("comparing").open = text !== null;
+    const told = gains.show(site, wanted);
+    await Promise.all([ask(), told]);
+    if (mine.signal.aborted) return false;
+    earlier.say(...seen(text), " ", toChanges());
+    return true;
+  } catch (error) {
+    if (error instanceof Trouble) earlier.complain(error.message);
+    else if (error.name !== "AbortError") throw error;
+    return false;
+  }
 }
 
-/** What it means that there is no file. */
-function without(fetched) {
-  const { url, outcome, status, cause } = fetched;
-  const because = cause === null ? `status ${status}` : cause.replaceAll("_", " ");
-  const said = {
-    unavailable: `${url} holds no file (${because}). Most crawlers take that for permission to fetch everything.`,
-    unreachable: `${url} could not be read (${because}). Crawlers are to wait and ask again.`,
-    challenge: `${url} asks for proof of being human. Crawlers are to wait and ask again.`,
-    blocked: `The host of ${url} leads to an address that is not public, so it is not asked.`,
-  };
-  return said[outcome] ?? `${url} is still being fetched. Try again in a moment.`;
+function seen(text) {
+  const when = period(earlier.chosen);
+  if (!earlier.site.file) return [`The file is shown as it was, ${when}.`];
+  if (text === null) return [`There was no file to compare line by line, ${when}.`];
+  return [`The second version is the file as it was, ${when}.`];
+}
+
+function toChanges() {
+  const button = el("button", { type: "button", class: "to-line" }, "See what changed");
+  button.addEventListener("click", () => {
+    const place = at("changes").hidden || at("because").hidden ? at("gains") : at("changes");
+    place.focus();
+    place.scrollIntoView();
+  });
+  return button;
+}
+
+/** Leave the site whose earlier versions are offered. */
+function drop() {
+  looking?.abort();
+  if (earlier.chosen !== null && earlier.site.file) other.value = "";
+  earlier.forget();
+  gains.hide();
 }
 
 // --- what is answered ---
 
-function show(read, texts, answers) {
+function show(read, texts, answers, since) {
   tellUnread(read.unread);
   at("stale").hidden = true;
   if (answers[0] === null) {
     answered = null;
     at("because").hidden = true;
-    table.show(lines(read), read.agents.length, [], null);
+    table.show(lines(read), read.agents.length, [], null, false);
     at("summary").textContent = "No line of the question can be read.";
     return;
   }
@@ -222,12 +276,15 @@ function show(read, texts, answers) {
     rows: read.urls.map((_, page) => answer.rows.slice(page * width, (page + 1) * width)),
   }));
   const [before, after] = answered;
-  table.show(lines(read), read.agents.length, before.rows, after?.rows ?? null);
-  at("summary").textContent = summary(read, before, after);
+  table.show(lines(read), read.agents.length, before.rows, after?.rows ?? null, since !== null);
+  at("summary").textContent = summary(read, before, after, since);
   at("sides").hidden = after === undefined;
   at("changes").hidden = after === undefined;
   if (after === undefined) sides[0].checked = true;
-  else changes.show(before.lines, after.lines);
+  else if (since === null) changes.show(before.lines, after.lines);
+  else changes.show(after.lines, before.lines);
+  at("second").textContent = since === null ? "second version" : "earlier version";
+  at("changes-title").textContent = since === null ? "From the file to the second version" : `From the version of ${instant(since.from)} to the file`;
   at("because").hidden = false;
   chosen = [Math.min(chosen[0], read.urls.length - 1), Math.min(chosen[1], width - 1)];
   showSide();
@@ -240,13 +297,15 @@ function lines(read) {
   return [...good, ...bad].sort((left, right) => left.line - right.line);
 }
 
-function summary(read, before, after) {
+function summary(read, before, after, since) {
   const verdicts = before.rows.flat();
   const number = (name) => verdicts.filter(({ verdict }) => verdict === name).length;
   const parts = [`${count(verdicts.length, "verdict")}: ${number("allow")} allow, ${number("disallow")} disallow.`];
   if (after !== undefined) {
     const changed = after.rows.flat().filter(({ verdict }, index) => verdict !== verdicts[index].verdict).length;
-    parts.push(`With the second version, ${changed === 0 ? "none" : changed} of them ${changed === 1 ? "changes" : "change"}.`);
+    const many = changed === 0 ? "none" : changed;
+    if (since !== null) parts.push(`Since the earlier version, ${many} of them ${changed === 1 ? "has" : "have"} changed.`);
+    else parts.push(`With the second version, ${many} of them ${changed === 1 ? "changes" : "change"}.`);
   }
   const unread = read.unread.urls.length + read.unread.agents.length;
   if (unread > 0) parts.push(`${count(unread, "line")} of the question could not be read.`);
@@ -340,6 +399,10 @@ for (const radio of sides) radio.addEventListener("change", showSide);
 for (const field of document.querySelectorAll("#robots, #other, #urls, #agents, input[name=dialect]")) {
   field.addEventListener("input", changed);
 }
+at("reader").addEventListener("change", () => {
+  at("linked").hidden = true;
+});
+fields.other.addEventListener("input", () => earlier.site?.file && earlier.leave());
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();

@@ -4,6 +4,7 @@
 const MARK = "#1=";
 const LINK_LIMIT = 16_000;
 const TEXT_LIMIT = 2_000_000;
+const WHEN = /^\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ$/;
 
 /**
  * The fragment for a state, and what had to be left out of it: null, or "file" where the link would be too long to be
@@ -75,5 +76,17 @@ function checked(state) {
     dialects: list(state.dialects).filter((name) => typeof name === "string"),
     chosen: [index(list(state.chosen)[0]), index(list(state.chosen)[1])],
     side: index(state.side) > 0 ? 1 : 0,
+    ...compared(state.fetched ?? null, state.earlier ?? null),
   };
+}
+
+/** The site whose earlier versions are offered, and the one that is looked at: an instant that is none is left out. */
+function compared(fetched, earlier) {
+  const text = (value) => typeof value === "string" && value !== "";
+  const when = (value) => value === null || (typeof value === "string" && WHEN.test(value));
+  if (!text(fetched?.url) || !when(fetched.at)) return { fetched: null, earlier: null };
+  const site = { url: fetched.url, at: fetched.at, file: fetched.file === true };
+  const { id, from, reader } = earlier ?? {};
+  if (!text(id) || !text(from)) return { fetched: site, earlier: null };
+  return { fetched: site, earlier: { id, from, reader: text(reader) ? reader : "" } };
 }

@@ -19,10 +19,12 @@ export class Table {
 
   /**
    * Show the verdicts. `pages` are the lines of the question in order: {text, row} with the row's number among the
-   * answers, or {text, trouble} where it could not be read. `rows` and `others` hold an array per page.
+   * answers, or {text, trouble} where it could not be read. `rows` and `others` hold an array per page; where the two
+   * differ, the way leads from `rows` to `others`, or `back` from those.
    */
-  show(pages, agents, rows, others) {
+  show(pages, agents, rows, others, back) {
     this._cells = [];
+    this._back = back;
     const columns = rows[0] ?? [];
     const body = pages.map((page) => this._page(page, columns.length, rows, others));
     this._table.replaceChildren(head(columns, columns.length / Math.max(agents, 1)), el("tbody", {}, body));
@@ -46,7 +48,7 @@ export class Table {
     }
     const buttons = [];
     const cells = rows[page.row].map((verdict, column) => {
-      const button = cell(verdict, others?.[page.row][column] ?? null, page.row, column);
+      const button = cell(verdict, others?.[page.row][column] ?? null, this._back, page.row, column);
       buttons.push(button);
       return el("td", { role: "gridcell", "aria-selected": "false" }, button);
     });
@@ -87,11 +89,11 @@ function head(columns, perAgent) {
   return el("thead", {}, el("tr", {}, corner, agents), el("tr", {}, dialects));
 }
 
-function cell(before, after, row, column) {
-  const changed = after !== null && after.verdict !== before.verdict;
-  const verdicts = [verdict(before)];
-  if (changed) verdicts.push(el("span", { class: "to" }, " → "), verdict(after));
-  const because = changed ? `${briefly(before)} → ${briefly(after)}` : briefly(before);
+function cell(answer, other, back, row, column) {
+  const changed = other !== null && other.verdict !== answer.verdict;
+  const [before, after] = back ? [other, answer] : [answer, other];
+  const verdicts = changed ? [verdict(before), el("span", { class: "to" }, " → "), verdict(after)] : [verdict(answer)];
+  const because = changed ? `${briefly(before)} → ${briefly(after)}` : briefly(answer);
   return el(
     "button",
     { type: "button", "data-row": row, "data-column": column, tabindex: -1, class: changed ? "cell changed" : "cell" },

@@ -24,6 +24,10 @@ const SHORT = {
   no_group: "no group",
   no_rules: "no rules",
   implicit: "robots.txt itself",
+  missing: "no file",
+  forbidden: "the file is forbidden",
+  challenge: "proof of being human is asked for",
+  blocked_address: "the address is not public",
 };
 
 const LONG = {

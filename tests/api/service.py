@@ -8,9 +8,12 @@ from ipaddress import ip_network
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 
+from app.fetch.network import Resolver
 from app.main import create
 from app.settings import Settings
+from app.tracing import Spans
 from tests.origins import Names
 
 START = datetime(2026, 11, 21, 18, 30, tzinfo=UTC).timestamp()
@@ -19,7 +22,8 @@ START = datetime(2026, 11, 21, 18, 30, tzinfo=UTC).timestamp()
 class Service:
     """A client of a running application, and the clock it goes by, in Unix seconds."""
 
-    def __init__(self, client: httpx.AsyncClient, names: Names) -> None:
+    def __init__(self, app: FastAPI, client: httpx.AsyncClient, names: Names) -> None:
+        self.app = app
         self.client = client
         self.names = names
         self.now = START
@@ -33,27 +37,36 @@ class Service:
         return answer
 
 
-@asynccontextmanager
-async def running(
-    store_url: str,
-    names: Mapping[str, Sequence[str]] | None = None,
-    tls: ssl.SSLContext | None = None,
-    **settings: Any,
-) -> AsyncIterator[Service]:
-    """The application on that store; it may ask loopback, and knows no names but those given."""
+def settings_on(store_url: str, **others: Any) -> Settings:
+    """Those of a service on that store, which may ask loopback, on whatever port."""
     values: dict[str, Any] = {
         "redis_url": store_url,
         "allow_addresses": (ip_network("127.0.0.0/8"),),
         "allow_ports": "*",
         "fetch_timeout": 5.0,
-        **settings,
+        **others,
     }
-    resolver = Names(names or {})
-    app = create(Settings(**values), clock=lambda: service.now, resolver=resolver, ssl_context=tls)
+    return Settings(**values)
+
+
+@asynccontextmanager
+async def running(
+    store_url: str,
+    names: Mapping[str, Sequence[str]] | None = None,
+    tls: ssl.SSLContext | None = None,
+    spans: Spans | None = None,
+    resolver: Resolver | None = None,
+    **settings: Any,
+) -> AsyncIterator[Service]:
+    """The application on that store; it may ask loopback, and knows no names but those given, or the resolver's."""
+    known = Names(names or {})
+    asked = resolver or known
+    chosen = settings_on(store_url, **settings)
+    app = create(chosen, clock=lambda: service.now, resolver=asked, ssl_context=tls, spans=spans)
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://service") as client,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
     ):
-        service = Service(client, resolver)
+        service = Service(app, client, known)
         yield service

@@ -42,6 +42,7 @@ async def test_a_decision_names_the_rule_its_line_and_everything_it_rests_on(sto
             "crawl_delay": 2.5,
             "visit": None,
             "usage": None,
+            "override": None,
             "sitemaps": ["https://h.example/s.xml"],
             "robots": {
                 "url": f"{origin.url}/robots.txt",

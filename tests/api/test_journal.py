@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from app.api.body_limit import BODY_LIMIT
 from app.api.journal import Journal
-from app.api.limits import BODY_LIMIT
+from app.keys import new_key
 from app.logs import AsJson
 from app.main import create
 from app.metrics import Metrics, State
@@ -99,6 +100,24 @@ async def test_the_line_of_a_request_has_neither_url_nor_agent(store_url: str, l
         assert (line["method"], line["path"], line["status"]) == ("GET", "/v1/allowed", 200)
         assert line["duration_ms"] >= 0
         assert "private" not in json.dumps(line).lower()
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_the_line_of_a_request_names_the_key_that_let_it_in_and_shows_none(
+    store_url: str, lines: Lines, tmp_path: Path
+) -> None:
+    key, admitted = new_key("crawler-7")
+    keys = tmp_path / "keys.toml"
+    keys.write_text(admitted)
+    async with running(store_url, api_keys_file=keys) as service:
+        for headers in ({"X-API-Key": key}, {}, {"X-API-Key": key[:-1]}):
+            await service.client.get("/v1/allowed?url=http://10.0.0.1/&agent=a", headers=headers)
+        await service.client.get("/healthz")
+    told = lines.of("app.access")
+    assert [line["status"] for line in told] == [200, 401, 401, 200]
+    assert told[0]["key"] == "crawler-7"
+    assert not any("key" in line for line in told[1:])
+    assert key.partition(".")[2][:-1] not in json.dumps(told)
 
 
 @pytest.mark.usefixtures("store_client")

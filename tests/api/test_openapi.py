@@ -1,24 +1,123 @@
-"""openapi.json is what the routes are."""
+"""openapi.json is what the routes are, and its examples are what they say."""
 
+import ast
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from app.api.openapi import as_text
+import jsonschema_rs
+import pytest
+
+from app.api.auth import OPEN
+from app.api.openapi import EXAMPLES, as_text
+from app.api.problem_types import PROBLEMS
 from app.main import create
 from app.settings import Settings
+from tests.api.examples import ASKED, answers
+from tests.api.service import running
 
-KEPT = Path(__file__).parents[2] / "openapi.json"
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "openapi.json"
+DOCUMENT = json.loads(as_text(create(Settings(redis_url="redis://localhost"))))
+
+
+def operations() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def against(schema: dict[str, Any]) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for({**schema, "components": DOCUMENT["components"]})
 
 
 def test_openapi_json_is_current() -> None:
-    current = as_text(create(Settings(redis_url="redis://localhost")))
-    assert KEPT.read_text(encoding="utf-8") == current, "run `make openapi`"
+    assert json.loads(KEPT.read_text(encoding="utf-8")) == DOCUMENT, "run `make openapi`"
 
 
-def test_every_error_is_a_problem() -> None:
-    document = json.loads(KEPT.read_text(encoding="utf-8"))
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            for status, response in operation["responses"].items():
-                if not status.startswith("2"):
-                    assert list(response["content"]) == ["application/problem+json"]
+def test_every_operation_is_described_and_named_once() -> None:
+    named = [operation["operationId"] for _, operation in operations()]
+    assert sorted(set(named)) == sorted(named)
+    for label, operation in operations():
+        assert operation["description"], label
+        assert operation["tags"], label
+
+
+def test_every_error_is_a_problem_with_examples() -> None:
+    for label, operation in operations():
+        for status, response in operation["responses"].items():
+            if not status.startswith("2"):
+                [(media, content)] = response["content"].items()
+                assert media == "application/problem+json", label
+                assert content["examples"], (label, status)
+
+
+def test_every_type_of_problem_that_the_routes_name_is_enumerated() -> None:
+    named = {
+        (call.args[1].value, call.args[0].value)
+        for file in (ROOT / "app").rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Problem"
+        if len(call.args) > 1 and all(isinstance(it, ast.Constant) for it in call.args[:2])
+        if isinstance(call.args[0], ast.Constant) and isinstance(call.args[1], ast.Constant)
+    }
+    assert named <= {(problem.slug, problem.status) for problem in PROBLEMS.values()}
+
+
+@pytest.mark.parametrize("slug", PROBLEMS)
+def test_every_example_of_a_problem_is_one(slug: str) -> None:
+    against({"$ref": "#/components/schemas/ProblemOut"}).validate(PROBLEMS[slug].example())
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_the_examples_are_what_the_service_says(store_url: str) -> None:
+    kept = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    assert kept == await answers(store_url), "run `python -m tests.api.examples`"
+
+
+@pytest.mark.parametrize("label", ASKED)
+def test_every_example_fits_its_schema(label: str) -> None:
+    operation = dict(operations())[label]
+    media = operation["responses"]["200"]["content"]["application/json"]
+    against(media["schema"]).validate(media["example"])
+    if "requestBody" in operation:
+        body = operation["requestBody"]["content"]["application/json"]
+        against(body["schema"]).validate(body["example"])
+    for parameter in operation.get("parameters", ()):
+        if "example" in parameter:
+            against(parameter["schema"]).validate(parameter["example"])
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_a_method_that_a_path_has_not_is_answered_with_all_it_has(store_url: str) -> None:
+    async with running(store_url) as service:
+        for path, methods in DOCUMENT["paths"].items():
+            response = await service.client.request("PATCH", path.replace("{id}", "a"))
+            assert response.status_code == 405
+            assert set(response.headers["allow"].split(", ")) == {method.upper() for method in methods}
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_every_answer_and_every_refusal_says_how_long_it_may_be_kept(store_url: str) -> None:
+    async with running(store_url) as service:
+        for label, _ in operations():
+            method, path = label.split()
+            asked = ASKED.get(label, {})
+            good = await service.client.request(
+                method,
+                path.format_map(asked.get("path", {"id": "a", "permit": "a"})),
+                params=asked.get("query"),
+                json=asked.get("body"),
+            )
+            bad = await service.client.request("PATCH", path)
+            for response in (good, bad):
+                kept = response.headers.get_list("cache-control")
+                assert kept in (["no-store"], [f"private, max-age={kept[0].rpartition('=')[2]}"]), (label, kept)
+
+
+def test_every_route_that_keys_guard_says_so_and_no_other() -> None:
+    for label, operation in operations():
+        guarded = label.split()[1] not in OPEN
+        assert ("security" in operation) == guarded, label
+        assert ({"401", "429"} <= operation["responses"].keys()) == guarded, label

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.api.limits import BODY_LIMIT
+from app.api.body_limit import BODY_LIMIT
 from tests.api.service import Service, running
 
 pytestmark = pytest.mark.usefixtures("store_client")

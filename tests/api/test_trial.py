@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.api.service import running
+from tests.origins import serve, text
 from tests.robots.cases import rows
 
 pytestmark = pytest.mark.usefixtures("store_client")
@@ -79,3 +80,118 @@ async def test_a_file_past_the_limit_is_read_as_a_fetched_one_would_be(store_url
     answer = await trial(store_url, robots=robots, urls=["http://h/"], agents=["a"])
     assert answer["rows"][0]["allowed"] is True
     assert "file-truncated" in [warning["code"] for warning in answer["warnings"]]
+
+
+ROBOTS = "User-agent: *\nDisallow: /private/\n"
+NO_COPY = {"had_copy": False}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict", "reason"),
+    [
+        ({"status": 503, "for": "3d"}, "disallow", "rule"),
+        ({"status": 503, "for": "31d"}, "defer", "unreachable"),
+        ({"status": 503, **NO_COPY}, "defer", "unreachable"),
+        ({"status": 429, "retry_after": 600, **NO_COPY}, "defer", "unreachable"),
+        ({"cause": "timeout", **NO_COPY}, "defer", "unreachable"),
+        ({"cause": "dns", **NO_COPY}, "defer", "unreachable"),
+        ({"cause": "tls", **NO_COPY}, "defer", "unreachable"),
+        ({"cause": "challenge", **NO_COPY}, "defer", "challenge"),
+        ({"cause": "redirect_loop"}, "allow", "missing"),
+        ({"cause": "blocked_address"}, "disallow", "blocked_address"),
+        ({"status": 401}, "allow", "missing"),
+        ({"status": 403}, "allow", "missing"),
+        ({"status": 404}, "allow", "missing"),
+        ({"status": 410}, "allow", "missing"),
+        ({"status": 200}, "disallow", "rule"),
+    ],
+)
+async def test_a_pretended_outcome_is_judged_as_a_fetch_is(
+    store_url: str, outcome: dict[str, Any], verdict: str, reason: str
+) -> None:
+    answer = await trial(store_url, robots=ROBOTS, urls=["http://h/private/"], agents=["a"], outcome=outcome)
+    [row] = answer["rows"]
+    assert (row["verdict"], row["reason"]) == (verdict, reason)
+    assert (row["retry_at"] is not None) is (verdict == "defer")
+
+
+async def test_a_pretended_outage_shows_the_facts_and_its_timeline(store_url: str) -> None:
+    answer = await trial(
+        store_url,
+        robots=ROBOTS,
+        urls=["http://h/private/", "http://h/"],
+        agents=["a"],
+        at="2026-11-21T18:30:00Z",
+        outcome={"status": 503, "for": "3d"},
+    )
+    row, other = answer["rows"]
+    facts = row["robots"]
+    assert (facts["stale"], facts["cause"], facts["failing_since"]) == (True, "server_error", "2026-11-18T18:30:00Z")
+    assert facts["recheck_at"] > "2026-11-21T18:30:00Z"
+    assert [(turn["verdict"], turn["stale"]) for turn in row["timeline"]] == [("disallow", True), ("defer", False)]
+    assert [turn["verdict"] for turn in other["timeline"]] == ["allow", "defer"]
+    assert row["timeline"][0]["after"] == 0
+    assert 28 * 86_400 < row["timeline"][1]["after"] < 30 * 86_400
+
+
+async def test_the_settings_of_the_service_hold_for_what_is_pretended(store_url: str) -> None:
+    body = {"robots": ROBOTS, "urls": ["http://h/"], "agents": ["a"], "outcome": {"status": 403}}
+    async with running(store_url, forbidden="deny") as service:
+        [row] = (await service.client.post("/v1/test", json=body)).json()["rows"]
+    assert (row["verdict"], row["reason"]) == ("disallow", "forbidden")
+
+
+async def test_the_recheck_model_of_the_agent_says_how_old_the_copy_was(store_url: str) -> None:
+    answer = await trial(
+        store_url, robots=ROBOTS, urls=["http://h/"], agents=["a", "SeznamBot"], outcome={"status": 503}
+    )
+    ages = [row["robots"]["age"] / 86_400 for row in answer["rows"]]
+    assert ages[0] < 1.1
+    assert ages[1] > 9
+
+
+@pytest.mark.parametrize(
+    ("outcome", "parameter"),
+    [
+        ({}, "outcome"),
+        ({"status": 302}, "outcome.status"),
+        ({"status": 503, "for": "3 moons"}, "outcome.for"),
+        ({"status": 503, "for": -1}, "outcome.for"),
+        ({"status": 503, "for": "61d"}, "outcome.for"),
+        ({"status": 404, "retry_after": 5}, "outcome.retry_after"),
+        ({"status": 503.5}, "outcome.status"),
+        ({"cause": "boredom"}, "outcome.cause"),
+    ],
+)
+async def test_an_outcome_that_cannot_be_pretended_is_named(
+    store_url: str, outcome: dict[str, Any], parameter: str
+) -> None:
+    body = {"robots": "", "urls": ["http://h/"], "agents": ["a"], "outcome": outcome}
+    async with running(store_url) as service:
+        response = await service.client.post("/v1/test", json=body)
+    assert response.status_code == 422
+    assert response.json()["parameter"] == parameter
+
+
+@pytest.mark.parametrize("status", [*range(200, 207), 226, 300, 304, 400, 401, 404, 410, 429, 451, 500, 503, 599])
+async def test_a_pretended_status_is_the_fact_that_a_fetch_reports(store_url: str, status: int) -> None:
+    async with serve(text(status, ROBOTS)) as origin, running(store_url) as service:
+        url = f"{origin.url}/private/"
+        fetched = await service.allowed(url)
+        outcome = {"status": status, "had_copy": False}
+        body = {"robots": ROBOTS, "urls": [url], "agents": ["ExampleBot"], "outcome": outcome}
+        [row] = (await service.client.post("/v1/test", json=body)).json()["rows"]
+    assert (row["verdict"], row["reason"]) == (fetched["verdict"], fetched["reason"])
+    for fact in ("outcome", "status", "cause", "stale"):
+        assert row["robots"][fact] == fetched["robots"][fact], fact
+
+
+async def test_an_outcome_is_pretended_for_few_origins_at_once(store_url: str) -> None:
+    body = {
+        "urls": [f"http://h{number}/" for number in range(9)],
+        "agents": ["a"],
+        "outcome": {"cause": "blocked_address", "for": "60d"},
+    }
+    async with running(store_url) as service:
+        response = await service.client.post("/v1/test", json=body)
+    assert (response.status_code, response.json()["type"].rpartition(":")[2]) == (422, "too-many-origins")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from random import Random
-from string import ascii_lowercase
+from string import ascii_letters, ascii_lowercase, digits
 
 from app.origin import URL_LIMIT
 from app.robots.access import BODY_LIMIT
@@ -80,20 +80,76 @@ def _wrong_order() -> Iterator[Adversary]:
         yield Adversary(name, "rfc9309", _group(patterns), f"/{first}{second}")
 
 
+def _chains() -> Iterator[Adversary]:
+    """Every text stands where the one before needs it, but for the one in the middle: only following them tells."""
+    letters = ascii_letters + digits + "-._~"
+    for texts, width, length in (
+        (8000, 1, LONG),
+        (2000, 1, LONG),
+        (2000, 2, LONG),
+        (400, 2, LONG),
+        (100, 2, LONG),
+        (20, 1, LONG),
+        (20, 1, SHORT),
+        (20, 3, LONG),
+        (100, 8, LONG),
+    ):
+        random = Random(texts * width)
+        path = "".join(random.choices(letters, k=length - 3))
+        patterns = (f"/*{_chain(path, texts, width, random)}" for _ in range(BODY_LIMIT // (texts * (width + 1))))
+        name = f"as many as a file holds of {texts} texts of {width}, path {length}"
+        yield Adversary(name, "rfc9309", _group(patterns), f"/!!{path}")
+    for texts in (2, 5):
+        random = Random(texts)
+        quarters = ["".join(random.choices(letters, k=LONG // 4)) for _ in range(2)]
+        patterns = ("/*" + "*".join(_piece(quarters[text % 2], random) for text in range(texts)) for _ in range(50_000))
+        path = "/" + (quarters[1] + quarters[0]) * (1 if texts == 2 else 2)
+        yield Adversary(f"as many as a file holds of {texts} texts by turns", "rfc9309", _group(patterns), path[:LONG])
+
+
+def _chain(path: str, texts: int, width: int, random: Random) -> str:
+    """Pieces of `path`, one behind the other and over all of it, with stars between them; the middle one is none."""
+    gap = (len(path) - 1 - texts * width) / texts
+    begins, at = [], 0.0
+    for _ in range(texts):
+        begins.append(int(at))
+        at += width + gap * random.random()
+    pieces = [path[begin : begin + width] for begin in begins]
+    pieces[texts // 2] = "!!"
+    return "*".join(pieces)
+
+
+def _piece(path: str, random: Random) -> str:
+    at = random.randrange(len(path) - 4)
+    return path[at : at + random.randrange(2, 5)]
+
+
 def _texts() -> Iterator[Adversary]:
     runs = ((before, behind) for before in range(41, 96) for behind in range(1, 99 - before))
     near = _group(f"/*{'a' * before}b{'a' * behind}" for before, behind in runs)
     path = "/" + ("a" * 40 + "b") * (LONG // 41)
     yield Adversary(f"texts that nearly match everywhere, path {len(path)}", "rfc9309", near, path)
+    random = Random(100)
+    many = ("/*" + "*".join(_bent(random) for _ in range(100)) + "*c" for _ in range(200))
+    yield Adversary("100 texts each that nearly match everywhere", "rfc9309", _group(many), f"/c{path[1:-2]}")
+    few = (f"/*{'a' * before}ba" for before in range(86, 98))
+    yield Adversary("12 texts that nearly match everywhere", "rfc9309", _group(few), "/" + "a" * (LONG - 1))
     nested = ["/" + "a" * length for length in range(1, 1100)]
     yield Adversary("nested prefixes", "rfc9309", _group(nested), "/" + "a" * MIDDLE)
     yield Adversary("nested heads", "rfc9309", _group(f"{head}*b" for head in nested), "/" + "a" * MIDDLE)
     yield Adversary("nested ends", "google", _group(f"/*b{head[1:]}$" for head in nested), "/" + "a" * MIDDLE)
     delimiters = "/?" + ":" * (LONG - 2)
     yield Adversary("delimiters in a query", "rfc9309", _group(f"/*?*{word}:" for word in _WORDS), delimiters)
+    halves = [":" + ":".join(word[at : at + 2] for word in _WORDS)[: LONG // 2 - 20] for at in (2, 0)]
+    turned = (f"/*?*:{word[:2]}*{word[2:]}:" for word in _WORDS)
+    yield Adversary("delimiters in the wrong order", "rfc9309", _group(turned), "/?" + ":".join(halves))
     octets = "/" + "éa" * (LONG // 3 - 1)
     for dialect in ("rfc9309", "google", "draft1996"):
         yield Adversary(f"{dialect}: octets to encode", dialect, _group(f"/é*{word}" for word in _WORDS), octets)
+
+
+def _bent(random: Random) -> str:
+    return "a" * random.randrange(11, 41) + "b" + "a" * random.randrange(1, 40)
 
 
 def _globs() -> Iterator[Adversary]:
@@ -113,9 +169,47 @@ def _globs() -> Iterator[Adversary]:
                 "/" + "a" * length,
             ),
         )
-        for name, patterns, path in shapes:
+        random = Random(length)
+        sets = [f"[a-{last}]" for last in "cdefghijklmnopqrstuvwxyz"]
+        searched = (
+            ("as many sets in 30 lines as fit", (_mixed(sets, random) for _ in range(30)), "/" + "ab" * (length // 2)),
+            ("15,000 of sets in the wrong order", (f"/*[{word}]1*1[{word}]*" for word in _WORDS), f"/1b{text[3:-2]}a1"),
+        )
+        for name, patterns, path in shapes + searched:
             body = _group(patterns, "Robot-version: 2.0")
             yield Adversary(f"v2: {name}, path {length}", "v2", body, path[:length])
+
+
+def _sets_by_turns() -> Iterator[Adversary]:
+    """Sets that each stand in every other part of the path, so that only what stands behind what tells."""
+    first, second = ascii_lowercase[:13], ascii_lowercase[13:]
+    for length, texts in product((SHORT, LONG), (False, True)):
+        random = Random(length)
+
+        def part(letters: str, mark: str, length: int = length, random: Random = random) -> str:
+            return "".join(random.choice(letters) + mark + random.choice(first) for _ in range(length // 12))
+
+        def stretch(letters: str, mark: str, texts: bool = texts, random: Random = random) -> str:
+            return f"[{''.join(random.sample(letters, 4))}]{mark}{random.choice(first) if texts else ''}"
+
+        parts = [part(second, "2"), part(first, "1"), part(second, "2"), part("03456789", "1")]
+        patterns = (f"/*{stretch(first, '1')}*{stretch(second, '2')}*{stretch(first, '1')}*" for _ in range(RULES))
+        body = _group(patterns, "Robot-version: 2.0")
+        name = f"v2: 15,000 of sets{' and texts' * texts} by turns, path {length}"
+        yield Adversary(name, "v2", body, "/" + "".join(parts)[: length - 1])
+    rare = ascii_letters[1:] + digits
+    random = Random(1)
+    octets = ["a"] * (LONG - 3)
+    for at, letter in zip(random.sample(range(len(octets)), 4 * len(rare)), 4 * rare, strict=True):
+        octets[at] = letter
+    lines = ("/*" + "".join(f"[!{random.choice(rare)}]" for _ in range(4000)) + "*!!*" for _ in range(32))
+    body = _group(lines, "Robot-version: 2.0")
+    yield Adversary("v2: 30 lines of sets that nearly everything is in", "v2", body, "/!!" + "".join(octets))
+
+
+def _mixed(sets: list[str], random: Random) -> str:
+    """A stretch that has to be searched for, with nothing in it that comes again."""
+    return "/*" + "".join(random.choices(sets, k=3200)) + "[ab][cd]*"
 
 
 def _files() -> Iterator[Adversary]:
@@ -138,6 +232,8 @@ def adversaries() -> Iterator[Adversary]:
     """All of them, one at a time: together they are large."""
     yield from _stars()
     yield from _wrong_order()
+    yield from _chains()
     yield from _texts()
     yield from _globs()
+    yield from _sets_by_turns()
     yield from _files()

@@ -18,26 +18,42 @@ from datetime import UTC, datetime
 from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
+from secrets import token_bytes
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from app.cache import history
 from app.cache.codec import encode
-from app.cache.freshness import DAY, HOUR, KEEP, Snapshot
+from app.cache.freshness import DAY, HOUR, KEEP, Failing, Snapshot
+from app.cache.history_store import history_key
 from app.cache.recheck import MODELS, RFC9309, SEZNAM
 from app.cache.snapshot_store import RedisStore
 from app.cache.visit_store import RedisVisits
 from app.cache.visits import Tally
 from app.origin import Origin
-from app.robots.access import BODY_LIMIT, Lifetime, Successful, Unavailable, Validators
+from app.robots.access import (
+    BODY_LIMIT,
+    Access,
+    Cause,
+    Lifetime,
+    Successful,
+    Unavailable,
+    Unreachable,
+    Validators,
+)
 from app.store.calls import Calls
 from app.store.embedded import serve
 from app.store.engines import connect
 from tests.bench.simulation import AGES, WITHOUT_FILE, Account, Course, play
 
 NOW = 1_790_000_000.0
+SINCE = int(NOW - 400 * DAY)
+
+BETWEEN = (Unavailable(404), Unreachable(Cause.CONNECTION))
+"""What ends when an origin without a file breaks down, and comes back."""
 
 # The assumptions: what no program of ours could measure.
 
@@ -76,12 +92,18 @@ MANY = 100.0
 class Bytes:
     """What one origin takes in the server's memory: with a file, without one, and its visits beside either.
 
+    `changed` is the history of a file that has changed once, `again` what another change adds to it, `outage` the
+    history of a 404 that an outage came between, and `empty` what any history takes beside its octets.
     `resident`: the memory that the system has given the server, for each byte that it uses of it.
     """
 
     file: float
     missing: float
     visits: float
+    changed: float = 0.0
+    again: float = 0.0
+    outage: float = 0.0
+    empty: float = 0.0
     resident: float = 1.0
 
 
@@ -112,18 +134,40 @@ def measure(files: Sequence[tuple[str, bytes]]) -> Bytes:
 
     def with_file(store: RedisStore, _: RedisVisits, at: int) -> Any:
         access = Successful(200, bodies[at], content_type="text/plain; charset=utf-8")
-        return store.put(origins[at], Snapshot(access, NOW, None, validators), KEEP)
+        return store.put(origins[at], Snapshot(access, NOW, None, validators, since=SINCE), KEEP)
 
     def without_file(store: RedisStore, _: RedisVisits, at: int) -> Any:
-        return store.put(origins[at], Snapshot(Unavailable(404), NOW), KEEP)
+        return store.put(origins[at], Snapshot(Unavailable(404), NOW, since=SINCE), KEEP)
 
     def visited(_: RedisStore, visits: RedisVisits, at: int) -> Any:
         return visits.add({origins[at]: Tally(123.456789, NOW, NOW - 60 * DAY)})
 
-    (file, resident), (missing, _), (counted, _) = (
-        asyncio.run(_taken(put, len(origins))) for put in (with_file, without_file, visited)
+    def past(store: RedisStore, at: int, *found: Access) -> Any:
+        versions = [_version(access, SINCE + number * DAY) for number, access in enumerate(found)]
+        kept = history.write(history.add((), versions, NOW), token_bytes(8))
+        return store.calls.client.set(history_key(origins[at]), kept, ex=int(history.EXPIRY))
+
+    def changed(store: RedisStore, _: RedisVisits, at: int) -> Any:
+        return past(store, at, Successful(200, bodies[at]))
+
+    def changed_again(store: RedisStore, _: RedisVisits, at: int) -> Any:
+        return past(store, at, Successful(200, bodies[at]), Successful(200, bodies[at] + b"\nDisallow: /new/\n"))
+
+    def interrupted(store: RedisStore, _: RedisVisits, at: int) -> Any:
+        return past(store, at, *BETWEEN)
+
+    (file, resident), *others = (
+        asyncio.run(_taken(put, len(origins)))
+        for put in (with_file, without_file, visited, changed, changed_again, interrupted)
     )
-    return Bytes(file, missing, counted, resident / file)
+    missing, counted, once, twice, outage = (used for used, _ in others)
+    octets = len(history.write(tuple(_version(access, SINCE) for access in BETWEEN), bytes(8)))
+    return Bytes(file, missing, counted, once, twice - once, outage, outage - octets, resident / file)
+
+
+def _version(access: Access, since: float) -> history.Version:
+    failing = Failing(since, since + HOUR, 2, access) if isinstance(access, Unreachable) else None
+    return history.version_of(Snapshot(access, since + HOUR, failing=failing, since=int(since)))
 
 
 async def _taken(put: Put, number: int) -> tuple[float, float]:
@@ -163,7 +207,10 @@ def quantiles(sizes: Sequence[int]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """What origins of one pace do and know, for each of them and day; `ages` are shares of the decisions."""
+    """What origins of one pace do and know, for each of them and day; `ages` are shares of the decisions.
+
+    `past`: how many of them have a history; `octets`: of it, whether they have or not.
+    """
 
     fetches: float
     age: float
@@ -171,6 +218,8 @@ class Origins:
     deferred: float
     kept: float
     counted: float
+    past: float
+    octets: float
 
 
 def watch(model: str, said: Lifetime) -> list[Origins]:
@@ -192,6 +241,8 @@ def watch(model: str, said: Lifetime) -> list[Origins]:
                 account.deferred / account.decisions,
                 account.kept_days / account.days,
                 account.counted_days / account.days,
+                account.history_days / account.days,
+                account.history_octet_days / account.days,
             )
         )
     return found
@@ -213,6 +264,8 @@ def blend(parts: Sequence[tuple[Origins, float]]) -> Origins:
         mean(lambda one: one.deferred),
         mean(lambda one: one.kept),
         mean(lambda one: one.counted),
+        mean(lambda one: one.past),
+        mean(lambda one: one.octets),
     )
 
 
@@ -231,7 +284,8 @@ def at_pace(rows: Sequence[Origins], pace: float) -> Origins:
 class Fleet:
     """What all origins come to, a second; ages in seconds, memory in bytes.
 
-    `kept` and `counted`: the shares of origins that have a snapshot, and visits, in the store at any time.
+    `kept`, `counted` and `past`: the shares of origins that have a snapshot, visits, and a history in the store at any
+    time; `octets`: of such a history, in the mean over all origins.
     """
 
     fetches: float
@@ -242,6 +296,8 @@ class Fleet:
     deferred: float
     kept: float
     counted: float
+    past: float
+    octets: float
     memory: float
 
 
@@ -262,7 +318,7 @@ def zipf(origins: int, exponent: float) -> list[tuple[float, float]]:
 
 
 def add_up(rows: Sequence[Origins], origins: int, size: Bytes, *, visits: bool, exponent: float = ZIPF) -> Fleet:
-    fetches = decisions = age = deferred = kept = counted = 0.0
+    fetches = decisions = age = deferred = kept = counted = past = octets = 0.0
     ages = [0.0] * (len(AGES) + 1)
     for pace, number in zipf(origins, exponent):
         one = at_pace(rows, pace)
@@ -275,6 +331,8 @@ def add_up(rows: Sequence[Origins], origins: int, size: Bytes, *, visits: bool, 
             ages[at] += share * known
         kept += one.kept * number
         counted += one.counted * number * visits
+        past += one.past * number
+        octets += one.octets * number
     known = decisions - deferred
     return Fleet(
         fetches / DAY,
@@ -285,7 +343,12 @@ def add_up(rows: Sequence[Origins], origins: int, size: Bytes, *, visits: bool, 
         deferred / decisions,
         kept / origins,
         counted / origins,
-        kept * (size.missing * WITHOUT_FILE + size.file * (1 - WITHOUT_FILE)) + counted * size.visits,
+        past / origins,
+        octets / origins,
+        kept * (size.missing * WITHOUT_FILE + size.file * (1 - WITHOUT_FILE))
+        + counted * size.visits
+        + past * size.empty
+        + octets,
     )
 
 
@@ -333,6 +396,8 @@ def tell_fleets(rows: Mapping[str, Sequence[Origins]], size: Bytes) -> None:
                     model,
                     f"{fleet.kept:.1%}",
                     f"{fleet.counted:.1%}",
+                    f"{fleet.past:.2%}",
+                    fleet.octets,
                     memory(fleet.memory),
                     fleet.decisions,
                     fleet.fetches,
@@ -343,7 +408,18 @@ def tell_fleets(rows: Mapping[str, Sequence[Origins]], size: Bytes) -> None:
                     f"{fleet.deferred:.2%}",
                 ]
             )
-    head = ["origins", "model", "kept", "counted", "memory", "decisions/s", "fetches/s", "decisions a fetch"]
+    head = [
+        "origins",
+        "model",
+        "kept",
+        "counted",
+        "with history",
+        "its octets",
+        "memory",
+        "decisions/s",
+        "fetches/s",
+        "decisions a fetch",
+    ]
     table([*head, "mean age", "median", "95 %", "deferred"], told)
 
 
@@ -411,7 +487,15 @@ def main(folder: Path, picture: Path) -> None:
     print()
     table(
         ["an origin in the store", "bytes"],
-        [["with a file", size.file], ["with a 404", size.missing], ["visits beside either", size.visits]],
+        [
+            ["with a file", size.file],
+            ["with a 404", size.missing],
+            ["visits beside either", size.visits],
+            ["the history of a file that has changed", size.changed],
+            ["another change", size.again],
+            ["the history of a 404, after an outage", size.outage],
+            ["a history without its octets", size.empty],
+        ],
     )
     print(f"\nresident for each byte used: {size.resident:.2f}")
     kinds = {(model, name): watch(model, said) for model in (RFC9309, SEZNAM) for name, (said, _) in SAID.items()}

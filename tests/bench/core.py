@@ -8,8 +8,6 @@ asserts: figures are for people, and for the README.
 import gc
 import importlib
 import platform
-import sys
-import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,11 +25,13 @@ from app.robots.dialect import Decision, RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
 from tests.bench.adversaries import adversaries
 from tests.bench.bodies import body, paths
+from tests.corpus import real_files
 
 TOKEN = "ExampleBot"
 AGENT = read_agent(TOKEN)
 HOST = "https://www.example.com"
 DIALECT = DIALECTS["rfc9309"]
+_ALLOW = Decision.ALLOW
 SIZES = (5, 60, 2000, 15_000)
 SECONDS = 1.0
 """About how long each contestant is measured in a comparison; in at least 3 rounds, at most 200."""
@@ -57,7 +57,7 @@ def _parse_ours(body: bytes) -> RobotsTxt:
 
 
 def _decide_ours(robots: RobotsTxt, path: str) -> bool:
-    return judge_file(robots, DIALECT, AGENT, path).decision is Decision.ALLOW
+    return judge_file(robots, DIALECT, AGENT, path).decision is _ALLOW
 
 
 OURS = Contestant("ours", _parse_ours, _decide_ours)
@@ -196,24 +196,8 @@ def _first_decision(peers: Sequence[Contestant]) -> None:
         _row(f"{rules:,} rules", [partial(_parse_and_ask, it, [data], path) for it in (OURS, *peers)])
 
 
-def _real_files(folder: Path) -> list[bytes]:
-    """Every twelfth of the files in the test data of protego's sdist; none where it is not there."""
-    sdist = next(folder.glob("protego-*.tar.gz"), None)
-    if sdist is None:
-        return []
-    with tarfile.open(sdist) as archive:
-        members = sorted(
-            (it for it in archive if it.isfile() and "/tests/test_data/" in it.name), key=lambda it: it.name
-        )
-        found = [archive.extractfile(member) for member in members[::12]]
-        return [file.read() for file in found if file is not None]
-
-
-def _real(peers: Sequence[Contestant], folder: Path) -> None:
-    files = _real_files(folder)
-    if not files:
-        print(f"\nnot measured: real files (no sdist of protego in {folder})")
-        return
+def _real(peers: Sequence[Contestant]) -> None:
+    files = list(real_files().values())[::12]
     asked = paths(60, queries=True)[:8]
     everybody, holding = (OURS, *peers), (OURS, *(peer for peer in peers if peer.holds))
     title = f"{len(files)} real files, {sum(map(len, files)):,} bytes; for one of them"
@@ -244,7 +228,7 @@ def _adversarial() -> None:
     print(f"  {'the worst decision':<58}{worst:>36.3f} ms")
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -260,18 +244,18 @@ def _versions(peers: Sequence[Contestant]) -> Iterator[str]:
             yield peer.name
 
 
-def main(folder: Path) -> None:
-    """Print the whole comparison; `folder` may hold protego's sdist, which has real files in it."""
+def main() -> None:
+    """Print the whole comparison."""
     peers = list(_installed())
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    print(f"{datetime.now(UTC):%Y-%m-%d}, {python}, {_processor()}; {', '.join(_versions(peers))}")
+    print(f"{datetime.now(UTC):%Y-%m-%d}, {python}, {processor()}; {', '.join(_versions(peers))}")
     print("A figure such as 5.0x says that it took five times as long as ours.")
     _parsing(peers)
     _deciding(peers)
     _first_decision(peers)
-    _real(peers, folder)
+    _real(peers)
     _adversarial()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

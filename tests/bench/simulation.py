@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
 
+from app.cache import history
+from app.cache.content import same
 from app.cache.freshness import DAY, HOUR, KEEP, Recheck, Snapshot, State, freshness, recall, succeed
 from app.cache.recheck import Model
 from app.cache.visits import EXPIRY, Tally
@@ -31,11 +33,15 @@ AGES = (1.0, *(60.0 * 10 ** (step / 16) for step in range(76)))
 _FILE = Successful(200, b"User-agent: *\nDisallow: /private/\n")
 _MISSING = Unavailable(404)
 _DOWN = Unreachable(Cause.CONNECTION)
+_TAG = bytes(8)
 
 
 @dataclass(slots=True)
 class Account:
-    """What was seen in so many origin-days; `ages` counts decisions by AGES, and one more class for older."""
+    """What was seen in so many origin-days; `ages` counts decisions by AGES, and one more class for older.
+
+    `history_octet_days` adds up the octets of the histories that are there, times the days.
+    """
 
     days: float = 0.0
     fetches: int = 0
@@ -45,6 +51,8 @@ class Account:
     ages: list[float] = field(default_factory=lambda: [0.0] * (len(AGES) + 1))
     kept_days: float = 0.0
     counted_days: float = 0.0
+    history_days: float = 0.0
+    history_octet_days: float = 0.0
 
     def decide(self, age: float | None, weight: float) -> None:
         """Note so many decisions from knowledge of that age, None where there was none."""
@@ -63,7 +71,7 @@ class Course:
     pace: float
     model: Model
     said: Lifetime
-    warm_up: float = 8 * 7 * DAY
+    warm_up: float = 26 * 7 * DAY
     watched: float = 26 * 7 * DAY
 
     @property
@@ -83,14 +91,25 @@ def play(course: Course, account: Account, random: Random) -> None:
     tally: Tally | None = None
     puts: list[float] = []
     visits: list[float] = []
+    past: history.History = ()
+    writings: list[float] = []
+    octets: list[int] = []
     account.days += course.watched / DAY
 
     def fetch(now: float) -> Snapshot:
+        nonlocal past
         begun = bisect(outages, (now, math.inf)) - 1
         down = begun >= 0 and now < outages[begun][1]
         puts.append(now)
         account.fetches += now >= course.warm_up
-        return succeed(known, Fetched(_DOWN if down else answer, lifetime=course.said), now)
+        found = succeed(known, Fetched(_DOWN if down else answer, lifetime=course.said), now)
+        if known is not None and not same(known.access, found.access):
+            if writings and now - writings[-1] > history.EXPIRY:
+                past = ()
+            past = history.add(past, [history.version_of(known)], now)
+            writings.append(now)
+            octets.append(len(history.write(past, _TAG)))
+        return found
 
     now = random.expovariate(pace) * DAY
     while now < course.end:
@@ -107,8 +126,11 @@ def play(course: Course, account: Account, random: Random) -> None:
         if state is State.GRACE:
             known = fetch(now)
         now += random.expovariate(pace) * DAY
-    account.kept_days += _covered(puts, KEEP, course) / DAY
-    account.counted_days += _covered(visits, EXPIRY, course) / DAY
+    account.kept_days += sum(_covered(puts, KEEP, course)) / DAY
+    account.counted_days += sum(_covered(visits, EXPIRY, course)) / DAY
+    covered = _covered(writings, history.EXPIRY, course)
+    account.history_days += sum(covered) / DAY
+    account.history_octet_days += sum(size * lasts for size, lasts in zip(octets, covered, strict=True)) / DAY
 
 
 def _age(known: Snapshot | None, now: float) -> float | None:
@@ -125,9 +147,9 @@ def _outages(end: float, random: Random) -> Iterator[tuple[float, float]]:
         now = until + random.expovariate(1 / OUTAGES_APART)
 
 
-def _covered(writes: Sequence[float], lasts: float, course: Course) -> float:
-    """Seconds of the watched time at which something is there that is written then, and lasts so long each time."""
-    return sum(
+def _covered(writes: Sequence[float], lasts: float, course: Course) -> list[float]:
+    """Seconds of the watched time for which what is written then is there: so long, or until the next is written."""
+    return [
         max(0.0, min(until, begun + lasts, course.end) - max(begun, course.warm_up))
         for begun, until in pairwise([*writes, course.end])
-    )
+    ]

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.browser.tester import NOW, PHONE, PREFIX, Visitor, browsing, serving, visiting
+from tests.browser.tester import CONTRAST, NOW, PHONE, PREFIX, Visitor, browsing, serving, visiting
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -42,6 +42,8 @@ async def test_a_first_visit_shows_an_example_that_is_evaluated(service: str, br
     async with visiting(browser, service) as visitor:
         await visitor.open()
         assert await visitor.text("#summary") == "15 verdicts: 9 allow, 6 disallow. 1 warning about the file."
+        for needless in ("#keyed", "#forget", "#earlier", "#gains"):
+            assert await visitor.page.locator(needless).is_hidden()
         assert (await visitor.cells())[1] == ["disallow, line 9", "disallow, line 15", "disallow, line 3"]
         assert await visitor.text("#table thead") == "Page SeznamBot Googlebot ExampleBot Seznam Google RFC 9309"
         why = await visitor.text("#why")
@@ -52,22 +54,22 @@ async def test_a_first_visit_shows_an_example_that_is_evaluated(service: str, br
 async def test_the_line_that_decides_is_lit_and_its_group_is_marked(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
-        assert await _lines(visitor, ".is-decides") == [9]
-        assert await _lines(visitor, ".in-group") == [8, 9, 10, 11, 12]
+        assert await visitor.lines(".is-decides") == [9]
+        assert await visitor.lines(".in-group") == [8, 9, 10, 11, 12]
         await visitor.choose(4, 2)
-        assert await _lines(visitor, ".is-decides.allow") == [5]
-        assert await _lines(visitor, ".is-matches") == [4]
-        assert await _lines(visitor, ".in-group") == [2, 3, 4, 5, 6]
+        assert await visitor.lines(".is-decides.allow") == [5]
+        assert await visitor.lines(".is-matches") == [4]
+        assert await visitor.lines(".in-group") == [2, 3, 4, 5, 6]
         assert (await visitor.text(".is-decides")).endswith("decides")
         await visitor.choose(0, 0)
-        assert await _lines(visitor, ".is-decides") == []
+        assert await visitor.lines(".is-decides") == []
         assert "none of them matches this page" in await visitor.text("#why")
 
 
 async def test_warnings_stand_at_their_lines(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
-        assert await _lines(visitor, ".odd") == [15]
+        assert await visitor.lines(".odd") == [15]
         warning = await visitor.text("[data-line='15'] .warning")
         assert warning == "'Dissalow: /basket/' is read as 'Disallow: /basket/' by some only; write that"
         await visitor.page.locator("#warnings summary").click()
@@ -110,7 +112,7 @@ async def test_the_day_is_drawn_with_a_marker_for_now(service: str, browser: Bro
                      limits: [...document.querySelectorAll(".segment:not(.open)")].map(ends) };
         })()"""
         assert await visitor.evaluate(drawn) == {"now": 10, "limits": [[9.5, 11.75], [18, 19]]}
-        assert await _lines(visitor, ".is-pace") == [3, 4]
+        assert await visitor.lines(".is-pace") == [3, 4]
         await visitor.page.clock.set_fixed_time(NOW.replace(hour=20))
         await visitor.ask(agents="Googlebot")
         assert "limits the pace" in await visitor.text("#pace")
@@ -202,7 +204,7 @@ async def test_the_page_is_used_by_keyboard_alone(service: str, browser: Browser
         await keyboard.press("Shift+Tab")
         for key, line in [("ArrowRight", 15), ("ArrowDown", 16), ("End", 3), ("Home", 9), ("Control+End", 5)]:
             await keyboard.press(key)
-            assert await _lines(visitor, ".is-decides") == [line], key
+            assert await visitor.lines(".is-decides") == [line], key
         assert await visitor.evaluate("document.activeElement.closest('[aria-selected=true]') !== null")
         await visitor.page.locator("#urls").focus()
         await keyboard.press("Control+A")
@@ -254,7 +256,7 @@ async def test_a_file_of_half_a_megabyte_stays_usable(service: str, browser: Bro
         await visitor.ask(robots=robots, agents="ExampleBot", urls="https://h.example/x\nhttps://h.example/y")
         assert (await visitor.text("#listing-facts")).startswith(f"{lines:,} lines")
         await visitor.choose(0, 0)
-        [deciding] = await _lines(visitor, ".is-decides")
+        [deciding] = await visitor.lines(".is-decides")
         assert robots.splitlines()[deciding - 1] == "Disallow: /x"
         await visitor.page.locator("#lines").scroll_into_view_if_needed()
         await expect(visitor.page.locator(".is-decides")).to_be_in_viewport()
@@ -262,7 +264,7 @@ async def test_a_file_of_half_a_megabyte_stays_usable(service: str, browser: Bro
         await expect(visitor.page.locator("#lines .line").first).to_be_attached()
         assert await visitor.evaluate("document.querySelectorAll('*').length") < 8000
         await visitor.choose(1, 0)
-        assert await _lines(visitor, ".is-decides") == []
+        assert await visitor.lines(".is-decides") == []
 
 
 async def test_a_file_that_no_editor_could_hold_is_judged_whole_and_can_be_emptied(
@@ -301,29 +303,6 @@ async def test_a_phone_never_scrolls_sideways(service: str, browser: Browser) ->
         await expect(visitor.page.locator("#linked")).to_be_visible()
         assert await visitor.evaluate(overflow) == 0
         assert await visitor.evaluate("(it => it.scrollWidth > it.clientWidth)(document.querySelector('#table-box'))")
-
-
-CONTRAST = """() => {
-    const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-    const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
-    const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-    const ground = (element) => {
-        for (let at = element; at !== null; at = at.parentElement) {
-            const color = numbers(getComputedStyle(at).backgroundColor);
-            if (color.length < 4 || color[3] === 1) return color;
-        }
-        return [255, 255, 255];
-    };
-    const worst = new Map();
-    for (const element of document.querySelectorAll("body *")) {
-        const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== "");
-        if (!own || element.offsetParent === null) continue;
-        const [a, b] = [numbers(getComputedStyle(element).color), ground(element)].map(luminance);
-        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-        if (ratio < 4.5) worst.set(element.className || element.tagName, ratio);
-    }
-    return { low: [...worst], ground: luminance(ground(document.body)) };
-}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -369,7 +348,7 @@ async def test_a_link_names_the_site_where_the_file_is_too_large_for_it(service:
     async with serve(text(200, f"User-agent: *\n{rules}Disallow: /x\n")) as origin:
         async with visiting(browser, service) as visitor:
             await visitor.open()
-            await _fetch(visitor, origin.url)
+            await visitor.fetch(origin.url)
             await expect(visitor.page.locator("#listing-facts")).to_contain_text("20,002 lines")
             await visitor.ask(urls=f"{origin.url}/x", agents="ExampleBot")
             await visitor.page.locator("#link").click()
@@ -433,11 +412,11 @@ async def test_a_file_is_fetched_from_its_site(service: str, browser: Browser) -
     file = "User-agent: *\r\nDisallow: /private/\r\n"
     async with serve(text(200, file)) as origin, visiting(browser, service) as visitor:
         await visitor.open()
-        await _fetch(visitor, f"{origin.url}/private/page")
+        await visitor.fetch(f"{origin.url}/private/page")
         await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allow, 3 disallow.")
         said = f"{origin.url}/robots.txt, status 200, fetched 21 Nov 2026, 10:00 UTC."
         assert await visitor.text("#site-said") == said
-        assert await _lines(visitor, ".is-decides") == [2]
+        assert await visitor.lines(".is-decides") == [2]
         assert await visitor.page.locator("#urls").input_value() == f"{origin.url}/private/page"
 
 
@@ -452,7 +431,7 @@ async def test_a_site_that_gives_no_file_says_why(service: str, browser: Browser
             ("ftp://h.example/", "'ftp://h.example/'"),
             ("", "Name a site"),
         ]:
-            await _fetch(visitor, site)
+            await visitor.fetch(site)
             await expect(visitor.page.locator("#site-said")).to_contain_text(expected)
             assert await visitor.page.locator("#site").get_attribute("aria-invalid") == "true"
         assert (await visitor.cells())[1][0] == "disallow, line 9"
@@ -463,17 +442,6 @@ async def test_the_page_works_below_a_prefix(service: str, browser: Browser) -> 
         await visitor.open(f"{PREFIX[1:]}/")
         assert (await visitor.cells())[1][0] == "disallow, line 9"
         assert all(f"{PREFIX}/" in address for address in visitor.asked)
-
-
-async def _lines(visitor: Visitor, selector: str) -> list[int]:
-    script = "selector => [...document.querySelectorAll(`#lines ${selector}`)].map(it => Number(it.dataset.line))"
-    found: list[int] = await visitor.evaluate(script, selector)
-    return found
-
-
-async def _fetch(visitor: Visitor, site: str) -> None:
-    await visitor.page.locator("#site").fill(site)
-    await visitor.page.locator("#site").press("Enter")
 
 
 async def _state(visitor: Visitor) -> dict[str, Any]:

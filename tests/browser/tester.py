@@ -4,10 +4,10 @@ import asyncio
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from playwright.async_api import Browser, ConsoleMessage, Page, ViewportSize, as
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.main import create
-from app.settings import Settings
+from tests.api.service import settings_on
 from tests.origins import Names
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -59,6 +59,29 @@ PASTE = """(field, text) => {
     field.dispatchEvent(new InputEvent("input", { bubbles: true }));
 }"""
 
+# The text on the page that stands out too little from what is behind it (WCAG 2.2, 1.4.3), and how light the page is.
+CONTRAST = """() => {
+    const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+    const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    const ground = (element) => {
+        for (let at = element; at !== null; at = at.parentElement) {
+            const color = numbers(getComputedStyle(at).backgroundColor);
+            if (color.length < 4 || color[3] === 1) return color;
+        }
+        return [255, 255, 255];
+    };
+    const worst = new Map();
+    for (const element of document.querySelectorAll("body *")) {
+        const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== "");
+        if (!own || element.offsetParent === null) continue;
+        const [a, b] = [numbers(getComputedStyle(element).color), ground(element)].map(luminance);
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (ratio < 4.5) worst.set(element.className || element.tagName, ratio);
+    }
+    return { low: [...worst], ground: luminance(ground(document.body)) };
+}"""
+
 
 class Prefixed:
     """The application as it is behind a proxy that serves it below PREFIX too, and strips that."""
@@ -73,12 +96,12 @@ class Prefixed:
 
 
 @asynccontextmanager
-async def serving(store_url: str) -> AsyncIterator[str]:
+async def serving(
+    store_url: str, clock: Callable[[], float] = NOW.timestamp, keys: Path | None = None
+) -> AsyncIterator[str]:
     """The URL of the application, which may ask loopback and knows one name, a private one."""
-    settings = Settings(
-        redis_url=store_url, allow_addresses=(ip_network("127.0.0.0/8"),), allow_ports="*", fetch_timeout=5.0
-    )
-    app = create(settings, clock=NOW.timestamp, resolver=Names({"private.example": ["10.0.0.1"]}))
+    settings = settings_on(store_url, api_keys_file=keys)
+    app = create(settings, clock=clock, resolver=Names({"private.example": ["10.0.0.1"]}))
     server = uvicorn.Server(uvicorn.Config(Prefixed(app), ws="none", log_config=None, access_log=False))
     # It listens before the server runs, so that a browser that comes early is kept waiting and not turned away.
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -122,6 +145,24 @@ class Visitor:
         """Go to the page and wait until it shows verdicts."""
         await self.page.goto(f"{self.url}{below}")
         await expect(self.page.locator("#table button").first).to_be_visible()
+
+    async def enter(self, below: str, key: str) -> None:
+        """Go to the page of a service that wants a key, give it, and wait for verdicts."""
+        await self.page.goto(f"{self.url}{below}")
+        await self.page.get_by_label("API key", exact=True).fill(key)
+        await self.page.keyboard.press("Enter")
+        await expect(self.page.locator("#table button").first).to_be_visible()
+
+    async def fetch(self, site: str) -> None:
+        """Ask for the file of a site."""
+        await self.page.locator("#site").fill(site)
+        await self.page.locator("#site").press("Enter")
+
+    async def lines(self, selector: str) -> list[int]:
+        """The numbers of the lines of the file that are marked so."""
+        script = "selector => [...document.querySelectorAll(`#lines ${selector}`)].map(it => Number(it.dataset.line))"
+        found: list[int] = await self.evaluate(script, selector)
+        return found
 
     async def ask(self, **fields: str) -> None:
         """Paste into the fields of those ids, test, and wait for the answer."""

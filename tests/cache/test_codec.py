@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,10 +25,13 @@ answers: st.SearchStrategy[Access] = st.one_of(
     st.builds(Blocked, st.ip_addresses().map(str)),
 )
 rest = (instants, texts, st.builds(Validators, texts, texts), st.none() | st.floats(0, LONGEST_LIFETIME))
-snapshots = st.one_of(
+recent = st.one_of(
     st.builds(Snapshot, answers, *rest),
     st.builds(Snapshot, files, *rest, runs),
     st.tuples(runs, *rest).map(lambda parts: Snapshot(parts[0].failure, *parts[1:], parts[0])),
+)
+snapshots = recent | st.tuples(recent, st.floats(0, 1)).map(
+    lambda it: replace(it[0], since=int(it[0].fetched_at * it[1]))
 )
 
 COPY = Snapshot(Successful(200, b"User-agent: *\n"), 5.0, None, Validators('"1"'), 60.0)
@@ -39,6 +43,7 @@ FACTS: dict[str, Any] = {
     "last_modified": None,
     "lifetime": 60.0,
     "failing": None,
+    "since": None,
 }
 
 
@@ -111,6 +116,10 @@ def test_the_facts_of_these_tests_are_ours() -> None:
         {**FACTS, "failing": [1.0, 2.0, 1, "dns", None, -5]},
         {**FACTS, "failing": [1.0, 2.0, 1, [], None, None]},
         {**FACTS, "failing": [1.0]},
+        {**FACTS, "since": 6},  # after it was fetched
+        {**FACTS, "since": -1},
+        {**FACTS, "since": 1.5},
+        {**FACTS, "since": False},
         [],
         b'{"fetched_at": 1' + b"0" * 9000 + b"}",
         json.dumps({**FACTS, "fetched_at": 0}).replace('"fetched_at": 0', '"fetched_at": 1e999').encode(),

@@ -23,6 +23,7 @@ from app.cache.freshness import (
     succeed,
 )
 from app.robots.access import (
+    Access,
     Blocked,
     Cause,
     Fetched,
@@ -61,9 +62,8 @@ def test_an_answer_replaces_what_was_held(
     access: Successful | Unavailable | Blocked, previous: Snapshot | None
 ) -> None:
     fetched = Fetched(access, "https://b.example/r", Validators('"2"'), Lifetime(cache_control="max-age=60"))
-    assert succeed(previous, fetched, NOW + 9) == Snapshot(
-        access, NOW + 9, "https://b.example/r", Validators('"2"'), 60.0, None
-    )
+    after = succeed(previous, fetched, NOW + 9)
+    assert replace(after, since=None) == Snapshot(access, NOW + 9, "https://b.example/r", Validators('"2"'), 60.0)
 
 
 def test_rfc9309_a_failure_keeps_the_last_good_copy() -> None:
@@ -104,7 +104,7 @@ def test_spec_a29_a_copy_stands_in_for_thirty_days_and_no_longer() -> None:
 
 def test_rfc9110_not_modified_renews_the_copy() -> None:
     after = succeed(failed(2, previous=COPY), Fetched(NotModified(), "https://example.com/r"), NOW + 700)
-    assert after == replace(COPY, fetched_at=NOW + 700)
+    assert after == replace(COPY, fetched_at=NOW + 700, since=int(NOW))
     assert after.access is FILE
 
 
@@ -119,6 +119,55 @@ def test_rfc9111_not_modified_updates_the_fields_it_carries() -> None:
 @pytest.mark.parametrize("previous", [None, Snapshot(Unavailable(404), NOW), failed(1)])
 def test_not_modified_without_a_copy_makes_no_sense(previous: Snapshot | None) -> None:
     assert succeed(previous, Fetched(NotModified()), NOW).access == Unreachable(Cause.BAD_RESPONSE, 304)
+
+
+# Since when it is what it is.
+
+
+def course(*found: Access | NotModified, every: float = 100.0) -> list[float]:
+    """Since when each snapshot is held what it holds, in seconds from the first fetch, for fetches that find these."""
+    known: Snapshot | None = None
+    since = []
+    for number, access in enumerate(found):
+        known = succeed(known, Fetched(access), NOW + number * every)
+        since.append(known.held_since - NOW)
+    return since
+
+
+OTHER = Successful(200, b"User-agent: *\n")
+BUSY = Unreachable(Cause.TOO_MANY_REQUESTS, 429)
+
+
+@pytest.mark.parametrize(
+    ("found", "since"),
+    [
+        ([FILE, NotModified(), Successful(206, FILE.body), NotModified()], [0, 0, 0, 0]),
+        ([FILE, DOWN, DOWN, NotModified(), DOWN, FILE], [0, 0, 0, 0, 0, 0]),
+        ([FILE, OTHER, OTHER, FILE], [0, 100, 100, 300]),
+        ([FILE, Unavailable(404), Unavailable(404), Unavailable(403)], [0, 100, 100, 300]),
+        ([Unavailable(404), DOWN, BUSY, Unavailable(404)], [0, 100, 100, 300]),
+        ([Blocked("10.0.0.1"), Blocked("10.0.0.2"), FILE], [0, 0, 200]),
+        ([FILE, DOWN, OTHER], [0, 0, 200]),
+    ],
+)
+def test_a_content_is_held_since_the_first_of_the_fetches_that_found_it(
+    found: list[Access | NotModified], since: list[float]
+) -> None:
+    assert course(*found) == since
+
+
+def test_a_copy_that_lapses_gives_way_to_the_failures() -> None:
+    assert course(FILE, DOWN, DOWN, every=KEEP / 2 + 1) == [0, 0, KEEP + 2]
+
+
+@given(st.lists(st.tuples(st.sampled_from([FILE, OTHER, NotModified(), DOWN]), st.floats(-1e11, 1e11)), min_size=1))
+def test_nothing_is_held_since_later_than_its_fetch_whatever_the_clock_does(
+    fetches: list[tuple[Access | NotModified, float]],
+) -> None:
+    known: Snapshot | None = None
+    for access, now in fetches:
+        known = succeed(known, Fetched(access), now)
+        assert known.held_since <= known.fetched_at
 
 
 # What may still be used.

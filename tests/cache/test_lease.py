@@ -122,8 +122,21 @@ async def test_of_those_who_wait_for_a_dead_holder_one_works(once: Once, fleet: 
     assert sorted(results) == ["done", "done", "worked 1"]
 
 
-async def test_a_foreign_value_without_an_end_is_waited_for_once(once: Once, fleet: Fleet, store_client: Redis) -> None:
-    await store_client.rpush(KEY, "not", "ours")
+@pytest.mark.parametrize("value", ["a string without an end", "x" * 1000, ["not", "ours"]])
+async def test_what_is_no_lease_keeps_nobody_waiting(
+    once: Once, fleet: Fleet, store_client: Redis, value: str | list[str]
+) -> None:
+    if isinstance(value, str):
+        await store_client.set(KEY, value, ex=600 if len(value) > 64 else None)
+    else:
+        await store_client.rpush(KEY, *value)
+    fleet.done.set()
+    assert await once(0) == "worked 1"
+    assert fleet.looks == 1
+
+
+async def test_what_looks_like_a_lease_is_waited_for_once(once: Once, fleet: Fleet, store_client: Redis) -> None:
+    await store_client.set(KEY, "somebody else's", ex=600)
     fleet.done.set()
     assert await once(0, seconds=SHORT, pauses=(0.05,)) == "worked 1"
     fleet.left = None

@@ -1,9 +1,5 @@
 """Which recheck model holds, and for how long (spec A21 to A23): tables, and what is true of all of them."""
 
-import asyncio
-import logging
-import os
-import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,8 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.cache.freshness import DAY, HOUR, MINUTE, Heed, Recheck, Snapshot, delay
-from app.cache.recheck import LATEST, MODELS, SEZNAM, SOONEST, ByVisits, DomainTable, Model, model, read_table
-from app.cache.recheck_file import RecheckFile, load
+from app.cache.recheck import (
+    LATEST,
+    MODELS,
+    RFC9309,
+    SEZNAM,
+    SOONEST,
+    ByVisits,
+    DomainTable,
+    Model,
+    Pace,
+    model,
+    read_table,
+)
+from app.cache.recheck_file import load
 from app.robots.access import Successful
 
 NOW = 1_790_000_000.0
@@ -190,9 +198,12 @@ def test_a_look_up_costs_the_labels_of_the_name_and_not_the_table() -> None:
     ("text", "said"),
     [
         ("a = ", "no TOML"),
-        ("a = 1", "'a' has 1, where a table of model, delay, min, max is expected"),
+        ("a = 1", "'a' has 1, where a table of model, delay, min, max, floor, cap is expected"),
         ("a = {}", "'a' has no field"),
-        ('"a.b" = {modell = "seznam"}', "'a.b' has a field 'modell'; the fields are model, delay, min, max"),
+        (
+            '"a.b" = {modell = "seznam"}',
+            "'a.b' has a field 'modell'; the fields are model, delay, min, max, floor, cap",
+        ),
         ('[example.com]\nmodel = "seznam"', r"'example' has a field 'com'.*a name with dots goes in quotes"),
         ('a = {model = "sez"}', "'a' has model = 'sez'; the models are rfc9309, seznam"),
         ("a = {model = []}", r"'a' has model = \[\]"),
@@ -218,6 +229,12 @@ def test_a_look_up_costs_the_labels_of_the_name_and_not_the_table() -> None:
         ('"a/b" = {delay = "1d"}', "'a/b' is no host name"),
         ('"[::1]:80/x" = {delay = "1d"}', r"'\[::1\]:80/x' is no host name"),
         ('"2.1" = {delay = "1d"}', "'2.1' is no host name"),
+        ("a = {floor = 86401}", "'a' has floor = 86401; a pace lies between 0 seconds and a day"),
+        ("a = {floor = -1}", "'a' has floor = -1; a pace lies between"),
+        ('a = {cap = "2d"}', "'a' has cap = '2d'; a pace lies between"),
+        ("a = {cap = nan}", "'a' has cap = nan; a pace lies between"),
+        ('a = {floor = "fast"}', "'a' has floor = 'fast'; expected seconds"),
+        ('a = {floor = "1m", cap = 59}', "'a' has floor = '1m', more than cap = 59"),
         ("a = " + "[" * 5000, "lie in one another without end"),
     ],
 )
@@ -232,6 +249,43 @@ def test_what_cannot_be_read_is_said_with_its_suffix_and_field(text: str, said: 
 def test_no_text_breaks_the_reading(text: str) -> None:
     with suppress(ValueError):
         assert all(row.keys() == MODELS.keys() for row in read_table(text).rows.values())
+
+
+# Paces.
+
+PACES = read_table(
+    """
+    example = {floor = 5, cap = "1m"}
+    "slow.example" = {floor = "2m", cap = "1h"}
+    "daily.example" = {delay = "1d"}
+    "www.slow.example" = {cap = 30.5}
+    "both.example" = {model = "seznam", floor = 0}
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("example", Pace(5, 60)),
+        ("a.example", Pace(5, 60)),
+        ("a.slow.example", Pace(120, 3600)),
+        ("daily.example", Pace(5, 60)),
+        ("www.slow.example", Pace(None, 30.5)),
+        ("both.example", Pace(0, None)),
+        ("anexample", None),
+    ],
+)
+def test_the_longest_suffix_that_says_anything_of_paces_counts(host: str, expected: Pace | None) -> None:
+    assert PACES.pace(host) == expected
+
+
+def test_a_row_of_paces_leaves_rechecks_alone_and_the_other_way_round() -> None:
+    assert set(PACES.rows) == {"daily.example", "both.example"}
+    assert set(PACES.paces) == {"example", "slow.example", "www.slow.example", "both.example"}
+    assert PACES.row("slow.example") is None
+    assert model(PACES, "www.slow.example", RFC9309, RFC9309) == Recheck()
+    assert model(PACES, "both.example", RFC9309, RFC9309) == ByVisits()
 
 
 # The file, and SIGHUP.
@@ -251,63 +305,3 @@ def test_a_file_that_cannot_be_read_is_refused(path: Path, data: bytes, said: st
         load(path)
     with pytest.raises(ValueError, match="cannot be opened"):
         load(path.parent)
-
-
-def write(path: Path, text: str | None) -> None:
-    path.unlink(missing_ok=True)
-    if text is not None:
-        path.write_text(text)
-
-
-class Lines(logging.Handler):
-    """What is logged, and an event at each of it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-        self.loop = asyncio.get_running_loop()
-        self.logged = asyncio.Event()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-        self.logged.set()
-
-
-async def test_sighup_reads_the_file_again_and_one_that_cannot_be_read_changes_nothing(path: Path) -> None:
-    lines = Lines()
-    log = logging.getLogger("app.cache.recheck_file")
-    log.addHandler(lines)
-    log.setLevel(logging.INFO)
-    file = RecheckFile(path)
-    try:
-        async with file.reloaded_on_sighup():
-            write(path, '"b.example" = {delay = "2h"}')
-            await hang_up(lines)
-            assert list(file.table.rows) == ["b.example"]
-            write(path, '"c.example" = {delay = "2h"}\n"d.example" = {delay = "x"}')
-            await hang_up(lines)
-            assert list(file.table.rows) == ["b.example"]
-            assert "'d.example' has delay = 'x'" in lines.lines[-1]
-            write(path, None)
-            await hang_up(lines)
-            assert list(file.table.rows) == ["b.example"]
-    finally:
-        log.removeHandler(lines)
-        log.setLevel(logging.NOTSET)
-
-
-async def hang_up(lines: Lines) -> None:
-    lines.logged.clear()
-    os.kill(os.getpid(), signal.SIGHUP)
-    await lines.logged.wait()
-    await asyncio.sleep(0)
-
-
-async def test_what_is_in_the_file_when_it_is_told_to_reload_is_in_force_when_the_last_reading_ends(path: Path) -> None:
-    file = RecheckFile(path)
-    async with file.reloaded_on_sighup():
-        for number in range(20):
-            write(path, f'"{number}a.example" = {{delay = "2h"}}')
-            file.reload()
-            await asyncio.sleep(0)
-    assert list(file.table.rows) == ["19a.example"]

@@ -178,6 +178,12 @@ def test_every_matching_rule_is_told_the_one_that_decides_first(dialect: str, da
     assert len(found) == len(alone)
 
 
+def test_a_rule_with_two_patterns_is_told_in_the_place_of_the_first() -> None:
+    rules = [(False, "//index.htm"), (True, "/*/index.htm")]
+    found = ruleset(file(rules, "google"), "google").every("//index.htm/")
+    assert [entry.pattern for entry in found] == ["/*/index.htm", "//index.htm"]
+
+
 def text(random: Random, longest_text: int) -> str:
     return "".join(random.choices("ab", k=random.randrange(1, longest_text)))
 

@@ -2,7 +2,7 @@
 
 import gc
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from app.robots.agents import read_agent
 from app.robots.dialect import RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
+from app.robots.document import RULE_KEYS
 
 UNDER, OVER = 1.5, 2.0
 """How many times its size a file may cost, whoever wrote it; and how many times its cost an ordinary one may claim."""
@@ -44,6 +45,14 @@ HOSTILE = {
     "stars alone": ("rfc9309", group(*("Allow:/" + "*a*b" * 4000 + word for word in words(2, 10)))),
     "globs": ("v2", group("Robot-version: 2.0", *(f"Allow:/*?{word}*[0-9]" for word in words(4, 1500)))),
     "sets": ("v2", group("Robot-version: 2.0", *("Allow:/" + "[!a]" * 4000 + word for word in words(2, 5)))),
+    "sets and texts": (
+        "v2",
+        group("Robot-version: 2.0", *(f"Allow:/*[{word}]a*[{word[::-1]}][ab]*[{word}]*" for word in words(4, 1500))),
+    ),
+    "sets before all stars": (
+        "v2",
+        group("Robot-version: 2.0", *(f"Allow:/[{word}][a{word}][b{word}]*[{word}]" for word in words(4, 1500))),
+    ),
     "unknown keys": ("rfc9309", b"".join(b"%x:\n" % line for line in range(10_000))),
     "empty lines": ("draft1996", b"\n" * 50_000),
     "groups": ("rfc9309", b"User-agent:*\nAllow:\n" * 3000),
@@ -51,22 +60,23 @@ HOSTILE = {
 }
 
 
-def cost(body: bytes, dialect: str) -> tuple[RobotsTxt, int]:
-    """The file, read and compiled, and how many bytes that took, its body included."""
-    compiled(body, dialect)  # the first time, the interpreter makes things that it keeps
+def cost(body: bytes, dialect: str, paths: Sequence[str] = ()) -> tuple[RobotsTxt, int]:
+    """The file, read, compiled and asked about `paths`, and how many bytes that took, its body included."""
+    compiled(body, dialect, paths)  # the first time, the interpreter makes things that it keeps
     gc.collect()
     tracemalloc.start()
     try:
-        robots = compiled(body, dialect)
+        robots = compiled(body, dialect, paths)
         gc.collect()
         return robots, tracemalloc.get_traced_memory()[0] + len(body)
     finally:
         tracemalloc.stop()
 
 
-def compiled(body: bytes, dialect: str) -> RobotsTxt:
+def compiled(body: bytes, dialect: str, paths: Sequence[str]) -> RobotsTxt:
     robots = RobotsTxt(body)
-    for path in ("/", "/a/aaaa?x:y", "/catalog/x/aaaa/" + "ab" * 50):
+    # The last is so long that wildcards are asked as a crowd: they are kept as that beside what they were before.
+    for path in ("/", "/a/aaaa?x:y", "/catalog/x/aaaa/" + "ab" * 50, "/catalog/x/aaaa/?" + "abcdefgh:" * 150, *paths):
         judge_file(robots, DIALECTS[dialect], AGENT, path)
     return robots
 
@@ -81,4 +91,12 @@ def test_an_ordinary_file_costs_about_its_size(name: str) -> None:
 def test_no_file_costs_much_more_than_its_size(name: str) -> None:
     dialect, body = HOSTILE[name]
     robots, taken = cost(body, dialect)
+    assert taken <= robots.size * UNDER
+
+
+@pytest.mark.parametrize("name", ["short prefixes", "index pages"])
+def test_a_file_costs_no_more_when_each_of_its_rules_has_decided(name: str) -> None:
+    dialect, body = HOSTILE[name]
+    values = [value for _, key, value in RobotsTxt(body).document.scan.directives if key in RULE_KEYS]
+    robots, taken = cost(body, dialect, values)
     assert taken <= robots.size * UNDER

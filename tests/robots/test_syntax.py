@@ -77,14 +77,14 @@ def test_b6_other_keys_are_unknown(written: str) -> None:
 @pytest.mark.parametrize("body", [b"Dissallow /x", b"Dissallow: /x", b"Disallow /x"])
 def test_b5_b6_the_draft_takes_no_oddity(body: bytes) -> None:
     groups = read_groups(scan(b"User-agent: *\n" + body), Grammar(tolerant=False)).groups
-    assert groups[0].rules == ()
+    assert not groups[0].rules
 
 
 def test_b7_a_line_is_cut_at_its_limit_and_what_is_left_still_counts() -> None:
     found = scan(b"Disallow: /" + b"a" * 20_000 + b"\nAllow: /b")
     assert found.directives[0] == (1, Key.DISALLOW, "/" + "a" * (LINE_LIMIT - len("Disallow: /")))
     assert found.directives[1] == (2, Key.ALLOW, "/b")
-    assert found.long_lines == (1,)
+    assert list(found.long_lines) == [1]
 
 
 def test_b13_nul_ends_a_line_and_other_octets_survive() -> None:
@@ -107,8 +107,8 @@ def test_a24_a_body_that_was_cut_before_loses_its_last_line() -> None:
 
 def test_g11_a_member_line_is_kept_with_the_agents_above_it() -> None:
     [group] = read_groups(scan(b"User-agent: a\nCrawl-delay: 5\nUser-agent: b\nDisallow: /"), Grammar()).groups
-    assert group.agents == ("a", "b")
-    assert group.members == ((2, Key.CRAWL_DELAY, "5", 1),)
+    assert list(group.agents) == ["a", "b"]
+    assert list(group.members) == [(2, Key.CRAWL_DELAY, "5", 1)]
 
 
 @pytest.mark.parametrize(

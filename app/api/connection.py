@@ -1,0 +1,226 @@
+"""One connection of a caller: uvicorn's own, and bounds for all that a caller can make it hold or wait for.
+
+uvicorn with httptools reads a head without an end, however slowly it comes, waits for ever for a client that says
+nothing, or that reads nothing, and queues as many requests as are sent ahead of their answers.
+"""
+
+import asyncio
+import resource
+from functools import cache
+from http import HTTPStatus
+from typing import cast
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from app.api.problems import MEDIA_TYPE, Problem
+
+HEAD_LIMIT = 64 * 1024
+"""Octets of the longest head: the longest URL with every octet of it escaped, and a browser's cookies."""
+
+HEAD_SECONDS = 10.0
+"""Seconds within which a head has to be there as a whole, from the connection's begin or the head's."""
+
+PIPELINED = 32
+"""How many requests may wait behind the one that is answered; a connection with more is closed after these."""
+
+REST_SECONDS = 3.0
+"""Seconds for which the rest of a request is waited for that is answered already, or whose process ends."""
+
+READ_SECONDS = 60.0
+"""Seconds within which a client has to read some of the answers that wait for it."""
+
+FILES = 65_536
+"""File descriptors that a process asks for, as far as the system lets it."""
+
+FILES_KEPT = 2048
+"""Those kept for fetches, names and the store: a fetch that finds none free would tell it as its origin's fault."""
+
+MOST_CONNECTIONS = 10_000
+
+_ALWAYS = frozenset({"/healthz", "/metrics"})
+
+
+def allow_files() -> None:
+    """Let this process, and those it begins, have more file descriptors than the system gives unasked."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+@cache
+def most_connections() -> int:
+    """How many connections are served at once; with as many more, requests are refused, and then connections."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return min(MOST_CONNECTIONS, max(soft // 4, (soft - FILES_KEPT) // 2))
+
+
+class _HeadTooLarge(Exception):
+    pass
+
+
+class _TooManyAhead(Exception):
+    """RFC 9112 9.3.2: who sends ahead has to be ready to send again."""
+
+
+class Connection(HttpToolsProtocol):
+    """What uvicorn makes of each connection. The bounds are the constants of this module; tests have less time."""
+
+    head_seconds = HEAD_SECONDS
+    rest_seconds = REST_SECONDS
+    read_seconds = READ_SECONDS
+    most: int | None = None  # as most_connections
+
+    _in_head = True  # a head is what comes next, or is coming: else the body that belongs to `cycle`
+    _head_octets = 0  # what has come of it, or with it
+    _head_timer: asyncio.TimerHandle | None = None
+    _rest_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        most = most_connections() if self.most is None else self.most
+        excess = len(self.connections) - most
+        if excess > most:
+            transport.abort()
+        elif excess > 0:
+            self.app = _Overloaded(self.app)
+        self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._head_timer, self._rest_timer, self._read_timer):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_head:
+            self._head_octets += len(data)
+        super().data_received(data)
+        if not self._in_head or self._head_octets == 0 or self.transport.is_closing():
+            return
+        if self._head_octets > HEAD_LIMIT:
+            self._refuse(_head_too_large())
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
+
+    def on_headers_complete(self) -> None:
+        if self.transport.is_closing():
+            return
+        # A piece of what is received may be larger than the limit, and hold much besides a head.
+        if self._head_octets > HEAD_LIMIT and self._head_size() > HEAD_LIMIT:
+            raise _HeadTooLarge
+        self._in_head = False
+        self._head_octets = 0
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+        if len(self.pipeline) >= PIPELINED:
+            raise _TooManyAhead
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read."""
+        if self._in_head and self._head_octets > HEAD_LIMIT:
+            self._refuse(_head_too_large())
+        else:
+            self._refuse(Problem(400, "bad-http", msg))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing: it is answered as if no upgrade had been asked for, and whoever asks fills no log."""
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._in_head and self.cycle.response_complete:
+            self._wait_for_the_rest()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        # Who has asked is answered; who has not asked to the end need not, and asks another process.
+        if self._answers() and self.cycle.more_body:
+            self._wait_for_the_rest()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._read_timer = self.loop.call_later(self.read_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+
+    def _answers(self) -> bool:
+        """Whether the answer to the last request that came is still to be given."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # there is none before the first request
+        return cycle is not None and not cycle.response_complete
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def _head_is_late(self) -> None:
+        if self._answers():
+            # Its turn has not come: nothing more may be read from the client until it is answered.
+            self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
+        elif self._head_octets == 0:
+            self.transport.close()
+        else:
+            self._refuse(
+                Problem(408, "slow-request", f"The head of a request was not there in {self.head_seconds:.0f} s.")
+            )
+
+    def _wait_for_the_rest(self) -> None:
+        if self._rest_timer is None:
+            self._rest_timer = self.loop.call_later(self.rest_seconds, self._rest_is_late, self.cycle)
+
+    def _rest_is_late(self, cycle: object) -> None:
+        self._rest_timer = None
+        if self.cycle is cycle and not self._in_head:
+            self.transport.abort()
+
+    def _refuse(self, problem: Problem) -> None:
+        if self.transport.is_closing():
+            return
+        if self._answers() and not self.cycle.more_body:
+            # What cannot be read stands behind requests that were, whose answers are given before the end.
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        if not self._answers() or not (self.cycle.response_started or self.pipeline):
+            content = problem.text.encode()
+            fields = [*self.server_state.default_headers, (b"content-type", MEDIA_TYPE.encode())]
+            fields += [(b"content-length", b"%d" % len(content)), (b"connection", b"close")]
+            head = b"HTTP/1.1 %d %s\r\n" % (problem.status_code, HTTPStatus(problem.status_code).phrase.encode())
+            self.transport.write(head + b"".join(b"%s: %s\r\n" % field for field in fields) + b"\r\n" + content)
+        self.transport.close()
+
+
+class _Overloaded:
+    """What answers on a connection too many: what the platform asks, and that everybody else is to come back."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in _ALWAYS:
+            detail = "As many connections are open as this process serves; ask again in 1 s."
+            problem = Problem(503, "overloaded", detail, {"Retry-After": "1", "Connection": "close"})
+            await problem.response()(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def _head_too_large() -> Problem:
+    return Problem(431, "head-too-large", f"The head of the request has more than {HEAD_LIMIT} octets.")

@@ -1,0 +1,101 @@
+"""`/v1/robots`: the file that is held for an origin: to look at, to fetch anew, to forget."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from app.api import raw_file
+from app.api.auth import admin
+from app.api.held_file_out import FactsOut, HeldFileOut, facts_out, held_file_out
+from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Wait
+from app.api.problems import Problem, documented
+from app.api.reading import agent_from, dialect_from, target_from
+from app.api.wire import robots_out
+from app.decide import Decider, HeldFile
+from app.origin import Origin
+from app.robots.access import Successful
+from app.robots.agents import STAR, Agent, read_agent
+from app.robots.dialect import Dialect
+
+router = APIRouter(tags=["files"])
+
+ANYBODY = read_agent(STAR)
+"""Who reads the file where no agent is named."""
+
+
+@router.get(
+    "/v1/robots",
+    response_model=HeldFileOut | FactsOut,
+    responses={**raw_file.DOCUMENTED, **documented(404, 422, 503)},
+)
+async def robots(
+    request: Request,
+    url: OriginUrl,
+    as_: Annotated[
+        Literal["json", "text", "facts"],
+        Query(alias="as", description="text: the bytes as they came; facts: those of the fetch alone."),
+    ] = "json",
+    agent: Annotated[
+        list[str] | None,
+        Query(min_length=1, max_length=AGENTS, description="For whom `reader` is told, as in GET /v1/allowed."),
+    ] = None,
+    dialect: Annotated[str | None, Query(description="Who reads the file: by agent, and without one rfc9309.")] = None,
+    max_age: MaxAge = None,
+    wait: Wait = WAIT,
+) -> Response:
+    """What is held of the robots.txt of that URL's origin; it is fetched where nothing is."""
+    origin = target_from(url).origin
+    who = None if agent is None else agent_from(agent)
+    reads = dialect_from(dialect, who or ANYBODY)
+    decider: Decider = request.app.state.decider
+    file = await decider.hold(origin, max_age=max_age, wait=wait)
+    match as_:
+        case "facts":
+            return Response(facts_out(origin, file).model_dump_json(), media_type="application/json")
+        case "text":
+            return _text(origin, file)
+        case "json":
+            content = await run_in_threadpool(_whole, origin, file, reads, who)
+            return Response(content, media_type="application/json")
+
+
+@router.post("/v1/robots/refresh", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})
+async def refresh(request: Request, url: OriginUrl) -> FactsOut:
+    """Fetch the robots.txt of that URL's origin anew, however new what is held, and tell all processes.
+
+    For operators. The answer is what the fetch found: with 503, too many others are under way.
+    """
+    origin = target_from(url).origin
+    decider: Decider = request.app.state.decider
+    return facts_out(origin, await decider.refresh(origin))
+
+
+@router.delete(
+    "/v1/robots",
+    status_code=204,
+    dependencies=[Depends(admin)],
+    responses={**documented(403, 422, 503)},
+)
+async def purge(request: Request, url: OriginUrl) -> Response:
+    """Forget what is held of that URL's origin, in all processes; its history stays.
+
+    For operators. With 503, only this process has forgotten it: the store cannot be reached, so ask again.
+    """
+    decider: Decider = request.app.state.decider
+    await decider.purge(target_from(url).origin)
+    return Response(status_code=204)
+
+
+def _whole(origin: Origin, file: HeldFile, reads: Dialect, who: Agent | None) -> str:
+    return held_file_out(origin, file, reads, who).model_dump_json()
+
+
+def _text(origin: Origin, file: HeldFile) -> Response:
+    snapshot = file.held.snapshot
+    if snapshot is None or not isinstance(snapshot.access, Successful):
+        facts = robots_out(origin, file.held)
+        found = facts.outcome or "pending"
+        because = f" ({facts.cause})" if facts.cause else f" (status {facts.status})" if facts.status else ""
+        raise Problem(404, "no-file", f"No file is held for {origin.key}: its robots.txt is {found}{because}.")
+    return raw_file.answer(snapshot.access.body)

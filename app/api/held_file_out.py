@@ -1,0 +1,237 @@
+"""The answer of `GET /v1/robots`: a file told whole, its rates and uses as declared, and as one reader takes them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from pydantic import BaseModel, Field
+
+from app.api.shapes import ExtensionOut, GroupOut, RobotsOut, RuleOut, SpanOut, WarningOut, WindowOut
+from app.api.wire import (
+    directive_out,
+    extensions_out,
+    group_out,
+    robots_out,
+    spans_out,
+    warnings_out,
+    window_out,
+)
+from app.decide import HeldFile
+from app.origin import Origin
+from app.robots.access import Successful
+from app.robots.agents import Agent
+from app.robots.dialect import Dialect, RobotsTxt
+from app.robots.document import Group
+from app.robots.rates import (
+    CrawlDelay,
+    Reading,
+    RequestRate,
+    Timetable,
+    VisitTime,
+    read_crawl_delay,
+    read_request_rate,
+    read_visit_time,
+    schedule,
+)
+from app.robots.syntax import Directive, Key, readable
+from app.robots.usage import UsageTerms
+
+T = TypeVar("T")
+
+
+class DelayOut(BaseModel):
+    """A Crawl-delay in seconds; `capped` where it is so long that a crawler may well cap it; nothing here does."""
+
+    seconds: float
+    line: int
+    capped: bool
+
+
+class RequestRateOut(BaseModel):
+    """A Request-rate line: so many documents in so many seconds, in its window or, where that is null, all day."""
+
+    documents: int
+    seconds: int
+    interval: float
+    window: WindowOut | None
+    line: int
+
+
+class VisitTimeOut(WindowOut):
+    """A Visit-time line: one window of the UTC day in which visits are welcome."""
+
+    line: int
+
+
+class DeclaredOut(BaseModel):
+    """What a group's lines say of pace, in file order; a line that cannot be read is in `warnings` only."""
+
+    crawl_delays: list[DelayOut]
+    request_rates: list[RequestRateOut]
+    visit_times: list[VisitTimeOut]
+
+
+class PathUsageOut(BaseModel):
+    """What Content-Usage states, by category, of such paths, `*` being every one; the first that fits counts."""
+
+    path: str
+    content_usage: dict[str, str]
+
+
+class GroupUsageOut(BaseModel):
+    """What is stated about the use of what is fetched; Content-Signal is for all paths."""
+
+    paths: list[PathUsageOut]
+    content_signal: dict[str, str]
+
+
+class HeldGroupOut(BaseModel):
+    """A group, its rules in file order, and what else is said to its agents."""
+
+    agents: list[str]
+    line: int
+    rules: list[RuleOut]
+    members: list[ExtensionOut]
+    declared: DeclaredOut
+    usage: GroupUsageOut | None
+
+
+class ReaderOut(BaseModel):
+    """What the file means to the agent that was asked for, beside its rules.
+
+    `group` is the first that speaks for it. `schedule` is the pace of the whole UTC day as the dialect obeys it, and
+    `visits` are the hours in which it is welcome, null where no line limits them.
+    """
+
+    agent: str
+    policy: bool = Field(description="A token to state a preference with: nothing ever fetches under this name.")
+    exempt: bool = Field(description="Its vendor says that it does not, or not always, ask robots.txt.")
+    group: GroupOut | None
+    crawl_delay: DelayOut | None
+    schedule: list[SpanOut]
+    visits: list[WindowOut] | None
+    usage: GroupUsageOut | None
+
+
+class FactsOut(BaseModel):
+    """The facts of the fetch alone."""
+
+    robots: RobotsOut
+
+
+class HeldFileOut(FactsOut):
+    """What is held of one origin's robots.txt, grouped as `dialect` reads it; `text` is null where there is no file."""
+
+    dialect: str
+    text: str | None = None
+    groups: list[HeldGroupOut] = []
+    reader: ReaderOut | None = Field(None, description="Where an agent was named, and there is a file.")
+    sitemaps: list[str] = []
+    extensions: list[ExtensionOut] = []
+    warnings: list[WarningOut] = []
+
+
+def facts_out(origin: Origin, file: HeldFile) -> FactsOut:
+    """The facts of the fetch, and nothing of the file."""
+    return FactsOut(robots=robots_out(origin, file.held))
+
+
+def held_file_out(origin: Origin, file: HeldFile, dialect: Dialect, agent: Agent | None) -> HeldFileOut:
+    """All of it; a file that is made to be slow takes seconds."""
+    facts = robots_out(origin, file.held)
+    if file.robots is None:
+        return HeldFileOut(robots=facts, dialect=dialect.name)
+    document = file.robots.document
+    snapshot = file.held.snapshot
+    content_type = None
+    if snapshot is not None and isinstance(snapshot.access, Successful):
+        content_type = snapshot.access.content_type
+    return HeldFileOut(
+        robots=facts,
+        dialect=dialect.name,
+        text=document.body.decode("utf-8", "replace"),
+        groups=[_group(group) for group in document.groups(dialect.grammar).groups],
+        reader=None if agent is None else _reader(file.robots, dialect, agent),
+        sitemaps=list(document.sitemaps),
+        extensions=extensions_out(document.extensions),
+        warnings=warnings_out(document, content_type),
+    )
+
+
+def _group(group: Group) -> HeldGroupOut:
+    members = [(line, key, value) for line, key, value, _ in group.members]
+    usages, signals = ([value for _, key, value in members if key is wanted] for wanted in _USAGE_KEYS)
+    return HeldGroupOut(
+        agents=[readable(name) for name in group.agents],
+        line=group.line,
+        rules=[directive_out(rule) for rule in group.rules],
+        members=extensions_out(members),
+        declared=DeclaredOut(
+            crawl_delays=[_delay(delay) for delay in _read(members, Key.CRAWL_DELAY, read_crawl_delay)],
+            request_rates=[_request_rate(rate) for rate in _read(members, Key.REQUEST_RATE, read_request_rate)],
+            visit_times=[_visit_time(time) for time in _read(members, Key.VISIT_TIME, read_visit_time)],
+        ),
+        usage=_usage(UsageTerms(usages, signals)) if usages or signals else None,
+    )
+
+
+_USAGE_KEYS = (Key.CONTENT_USAGE, Key.CONTENT_SIGNAL)
+
+
+def _reader(robots: RobotsTxt, dialect: Dialect, agent: Agent) -> ReaderOut:
+    reading = robots.reading(dialect)
+    selection = reading.select(agent)
+    terms = None if selection is None else reading.terms(selection, agent)
+    return ReaderOut(
+        agent=agent.token,
+        policy=agent.policy,
+        exempt=agent.exempt,
+        group=None if selection is None else group_out(selection.token, selection.groups[0]),
+        crawl_delay=_delay(terms.crawl_delay) if terms and terms.crawl_delay else None,
+        schedule=[] if terms is None else spans_out(schedule(terms.rates)),
+        visits=_open(terms.visits) if terms and terms.visits is not None else None,
+        usage=_usage(terms.usage) if terms and terms.usage else None,
+    )
+
+
+def _read(lines: Iterable[Directive], wanted: Key, reader: Callable[[str, int], Reading[T]]) -> Iterator[T]:
+    for line, key, value in lines:
+        if key is wanted:
+            declared = reader(readable(value), line).value
+            if declared is not None:
+                yield declared
+
+
+def _delay(delay: CrawlDelay) -> DelayOut:
+    return DelayOut(seconds=delay.seconds, line=delay.line, capped=delay.capped)
+
+
+def _request_rate(rate: RequestRate) -> RequestRateOut:
+    return RequestRateOut(
+        documents=rate.documents,
+        seconds=rate.seconds,
+        interval=rate.interval,
+        window=window_out(rate.window),
+        line=rate.line,
+    )
+
+
+def _visit_time(time: VisitTime) -> VisitTimeOut:
+    return VisitTimeOut(start=time.window.start_text, end=time.window.end_text, line=time.line)
+
+
+def _usage(terms: UsageTerms) -> GroupUsageOut:
+    paths = [PathUsageOut(path=path, content_usage=dict(stated)) for path, stated in terms.by_path]
+    return GroupUsageOut(paths=paths, content_signal=dict(terms.signals))
+
+
+def _open(table: Timetable[bool]) -> list[WindowOut]:
+    ends = (*table.starts[1:], 24 * 60)
+    return [
+        WindowOut(start=_clock(start), end=_clock(end))
+        for start, end, is_open in zip(table.starts, ends, table.values, strict=True)
+        if is_open
+    ]
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"

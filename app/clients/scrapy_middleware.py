@@ -1,0 +1,387 @@
+"""A downloader middleware of Scrapy that asks the service before every request, and keeps to the pace it gives.
+
+ROBOTSTXT_OBEY = False
+DOWNLOAD_DELAY = 0
+DOWNLOADER_MIDDLEWARES = {"app.clients.scrapy_middleware.PermitMiddleware": 840}
+ROBOTS_DECISIONS_URL = "http://127.0.0.1:8080"
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, assert_never
+from weakref import WeakKeyDictionary
+
+from scrapy import Request, Spider, signals
+from scrapy.exceptions import DontCloseSpider, IgnoreRequest
+from scrapy.http import Response
+from scrapy.squeues import PickleFifoDiskQueue
+from scrapy.utils.job import job_dir
+
+from app.clients.asking import Service
+from app.clients.lane import Lane
+from app.clients.permits import HOLDS_BACK, PACE, Answer, Later, NoAnswer, NotTaken, Refused, Turn, place
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+MAX_WAIT = 5.0
+"""ROBOTS_DECISIONS_MAX_WAIT: seconds that a request may wait for its turn inside the downloader, where it keeps one of
+CONCURRENT_REQUESTS busy. Whoever has to wait longer does so outside."""
+
+GIVE_UP_AFTER = 3600.0
+"""ROBOTS_DECISIONS_GIVE_UP_AFTER: seconds that an origin's verdict may be put off, or the service be silent, before its
+requests are dropped. Waiting for the turn of others does not count."""
+
+MAX_WAITING = 10_000
+"""ROBOTS_DECISIONS_MAX_WAITING: requests that wait outside. Beyond these, each first waits inside for one to leave."""
+
+LEAVES_WITHIN = 60.0
+"""Seconds that it waits for that: whoever never went outside would keep a spider from closing."""
+
+TICK = 1.0
+"""Seconds after which whoever has room is looked at again, should nobody have said so."""
+
+STATS = "robots_decisions"
+"""What the names of the stats begin with."""
+
+_MARK = "robots_decisions_waited"
+_WAITING, _CALLED = "waiting", "called"
+_KEPT = "robots_decisions.waiting"
+_ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+
+_log = logging.getLogger(__name__)
+
+_Key: TypeAlias = tuple[str, str]
+
+
+class Disallowed(IgnoreRequest):
+    """The page may not be fetched: `reason`, and the `rule` of robots.txt and its `line` where one decided."""
+
+    def __init__(self, url: str, refused: Refused) -> None:
+        super().__init__(f"{url} may not be fetched: {refused}.")
+        self.reason = refused.reason
+        self.rule = refused.rule
+        self.line = refused.line
+
+
+class NotUnderstood(IgnoreRequest):
+    """The service cannot read the URL or the agent, so nothing is known of the page."""
+
+
+class GivenUp(IgnoreRequest):
+    """Whether the page may be fetched was not to be learnt in time."""
+
+
+class _Going(NamedTuple):
+    """A request on its way to its origin: in which lane, with which turn, since when."""
+
+    lane: Lane[Request]
+    turn: Turn
+    since: float
+
+
+class PermitMiddleware:
+    """Lets a request go when the service permits it and its turn has come; the settings are above.
+
+    A page that may not be fetched is dropped (Disallowed, an IgnoreRequest). A request that has to wait for longer than
+    ROBOTS_DECISIONS_MAX_WAIT leaves the engine, and comes back through the scheduler: meanwhile it holds up no other
+    origin, and the spider stays open. With JOBDIR, those that still wait when the spider is closed are kept for the
+    next run. While the service cannot be asked, requests wait, unless ROBOTS_DECISIONS_UNREACHABLE is "allow". Requests
+    whose meta says dont_obey_robotstxt are not asked about, as with Scrapy's own middleware.
+
+    It belongs between RetryMiddleware (550), which would hide a 503 from it, and DownloaderStats (850). Scrapy has to
+    run on asyncio. Raises ValueError for settings that cannot be used, which ends the crawl before it begins.
+    """
+
+    def __init__(self, crawler: "Crawler") -> None:
+        settings = crawler.settings
+        url = settings.get("ROBOTS_DECISIONS_URL")
+        if not url:
+            raise ValueError("ROBOTS_DECISIONS_URL is not set, so nobody can be asked what may be fetched.")
+        reactor = settings.get("TWISTED_REACTOR")
+        if settings.getbool("TWISTED_REACTOR_ENABLED", True) and reactor != _ASYNCIO:
+            raise ValueError(f"TWISTED_REACTOR={reactor!r} is not {_ASYNCIO!r}, and this needs asyncio.")
+        unreachable = settings.get("ROBOTS_DECISIONS_UNREACHABLE", "wait")
+        if unreachable not in {"wait", "allow"}:
+            raise ValueError(f"ROBOTS_DECISIONS_UNREACHABLE={unreachable!r} is neither 'wait' nor 'allow'.")
+        self._crawler = crawler
+        self._agent = settings.get("ROBOTS_DECISIONS_AGENT") or settings.get("ROBOTSTXT_USER_AGENT")
+        self._open = unreachable == "allow"
+        self._max_wait = _seconds(crawler, "ROBOTS_DECISIONS_MAX_WAIT", MAX_WAIT)
+        self._give_up_after = _seconds(crawler, "ROBOTS_DECISIONS_GIVE_UP_AFTER", GIVE_UP_AFTER)
+        self._most_waiting = max(1, settings.getint("ROBOTS_DECISIONS_MAX_WAITING", MAX_WAITING))
+        self._at_once = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
+        self._service = Service(
+            url, key=settings.get("ROBOTS_DECISIONS_KEY"), caller=settings.get("ROBOTS_DECISIONS_CALLER")
+        )
+        self._lanes: dict[_Key, Lane[Request]] = {}
+        self._timers: dict[_Key, asyncio.TimerHandle] = {}
+        self._going: WeakKeyDictionary[Request, _Going] = WeakKeyDictionary()
+        self._waiting = 0
+        self._space = asyncio.Event()
+        self._space.set()
+
+    @classmethod
+    def from_crawler(cls, crawler: "Crawler") -> "PermitMiddleware":
+        """As Scrapy makes it."""
+        made = cls(crawler)
+        crawler.signals.connect(made.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(made.request_scheduled, signal=signals.request_scheduled)
+        crawler.signals.connect(made.spider_idle, signal=signals.spider_idle)
+        crawler.signals.connect(made.spider_closed, signal=signals.spider_closed)
+        return made
+
+    async def process_request(self, request: Request, spider: Spider | None = None) -> Request | None:  # noqa: ARG002
+        """Nothing when the turn of the request has come; the request itself, marked, where it has to wait outside."""
+        if not request.url.startswith(("http://", "https://")):
+            return None
+        if request.meta.get("dont_obey_robotstxt"):
+            self._count("unasked")
+            return None
+        key = self._key(request)
+        came = _unmark(request)
+        if came == _WAITING:
+            # Not by the scheduler, but straight back: somebody downloads it by himself, and nobody has put it aside.
+            await asyncio.sleep(TICK)
+        lane = self._lanes.setdefault(key, Lane(self._at_once))
+        lane.came(request)
+        if _now() < lane.given_up_until:
+            raise self._given_up(request)
+        # Those that wait go first, and those that were called. But who has waited and is here takes a place that was
+        # promised to another: that one may be unable to come before this one leaves the downloader.
+        free = lane.places(_now()) if came else 0 if lane.waiting else lane.room(_now())
+        if not free:
+            return await self._put_aside(request, first=came is not None)
+        lane.asking += 1
+        try:
+            answer = await self._service.turn(request.url, key[1], self._max_wait)
+            self._count("asked")
+            goes = self._goes(request, lane, answer)
+        finally:
+            lane.asking -= 1
+            self._tend(key)
+        return None if goes else await self._put_aside(request, first=True)
+
+    async def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Response:  # noqa: ARG002
+        """The response; where the origin has too much to do, all of the fleet are told."""
+        going = self._left(request)
+        if going is None:
+            return response
+        if "cached" in response.flags:
+            self._service.give_back(going.turn)
+        elif response.status in HOLDS_BACK:
+            said = response.headers.get(b"Retry-After")
+            retry_after = None if said is None else said.decode("latin-1")
+            elapsed = _now() - going.since
+            held_back = await self._service.report(going.turn, response.status, retry_after, elapsed)
+            self._count("reported")
+            if held_back is not None:
+                going.lane.opens = max(going.lane.opens, _now() + held_back)
+        self._tend(self._key(request))
+        return response
+
+    async def process_exception(self, request: Request, exception: Exception, spider: Spider | None = None) -> None:  # noqa: ARG002
+        """A turn that was not used is given back; a connection that failed has used it."""
+        going = self._left(request)
+        if going is not None:
+            if isinstance(exception, IgnoreRequest):
+                self._service.give_back(going.turn)
+            self._tend(self._key(request))
+
+    def request_scheduled(self, request: Request) -> None:
+        """Put a request that is to wait aside, which the scheduler then never sees."""
+        mark = request.meta.get(_MARK)
+        if mark is None or mark["state"] != _WAITING:
+            return
+        key = self._key(request)
+        lane = self._lanes.setdefault(key, Lane(self._at_once))
+        if mark["first"]:
+            lane.waiting.appendleft(request)
+        else:
+            lane.waiting.append(request)
+        self._now_waiting(1)
+        self._tend(key)
+        raise IgnoreRequest("It waits for its turn.")
+
+    def spider_opened(self, spider: Spider) -> None:  # noqa: ARG002
+        """Go on with those that waited when the last run of this job ended."""
+        for request in _kept(self._crawler):
+            self._crawl(request)
+
+    def spider_idle(self) -> None:
+        """Keep the spider open while requests wait."""
+        if self._waiting:
+            raise DontCloseSpider
+
+    async def spider_closed(self) -> None:
+        """Keep those that wait for the next run of this job, if it is one, and end."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        left = [request for lane in self._lanes.values() for request in lane.waiting]
+        self._count("left_waiting", len(left))
+        try:
+            _keep(self._crawler, left)
+        finally:
+            await self._service.aclose()
+
+    def _goes(self, request: Request, lane: Lane[Request], answer: Answer) -> bool:
+        """Whether the request goes now, and not later; raises IgnoreRequest where it never does."""
+        now = _now()
+        match answer:
+            case Turn():
+                lane.turn_has_come(now, answer.interval, self._max_wait)
+                lane.going.add(request)
+                self._going[request] = _Going(lane, answer, now)
+                self._count("allowed")
+                self._count("degraded", int(answer.degraded))
+                return True
+            case Refused(reason=reason):
+                lane.known()
+                self._count("disallowed")
+                self._count(f"disallowed/{reason}")
+                _log.debug("%s may not be fetched: %s", request, answer, extra={"spider": self._crawler.spider})
+                raise Disallowed(request.url, answer)
+            case NotTaken(why=why):
+                self._count("not_understood")
+                raise NotUnderstood(f"The service does not take {request.url}: {why}.")
+            case Later(seconds=seconds, reason=reason, interval=interval) if reason == PACE:
+                lane.others_turn(now, seconds, interval)
+                return False
+            case Later(seconds=seconds):
+                self._count("deferred")
+                self._wait_for_verdict(request, lane, seconds)
+                return False
+            case NoAnswer(why=why):
+                self._count("unreachable")
+                _log.warning("%s cannot be asked about: %s", request, why, extra={"spider": self._crawler.spider})
+                if self._open:
+                    self._count("unasked")
+                    return True
+                self._wait_for_verdict(request, lane, None)
+                return False
+            case _:
+                assert_never(answer)
+
+    def _wait_for_verdict(self, request: Request, lane: Lane[Request], seconds: float | None) -> None:
+        if lane.not_known(_now(), seconds, self._give_up_after):
+            self._call(lane, len(lane.waiting))  # each of them is given up as it comes, so that its errback hears
+            raise self._given_up(request)
+
+    def _given_up(self, request: Request) -> GivenUp:
+        self._count("given_up")
+        return GivenUp(f"Whether {request.url} may be fetched was not to be learnt in time.")
+
+    async def _put_aside(self, request: Request, *, first: bool) -> Request:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVES_WITHIN):
+                await self._space.wait()
+        self._count("put_aside")
+        copy = request.copy()
+        # The duplicate filter has seen it, and must not take it for another.
+        copy.meta[_MARK] = {"state": _WAITING, "first": first, "dont_filter": request.dont_filter}
+        copy.dont_filter = True
+        return copy
+
+    def _tend(self, key: _Key) -> None:
+        """Call as many as there is room for, and see to it that the others are not forgotten."""
+        lane = self._lanes.get(key)
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        if lane is None:
+            return
+        now = _now()
+        self._call(lane, lane.room(now))
+        if lane.waiting or now < max(lane.opens, lane.given_up_until):
+            delay = max(lane.opens - now, 0.0) or TICK
+            self._timers[key] = asyncio.get_running_loop().call_later(delay, self._tend, key)
+        elif lane.is_idle():
+            del self._lanes[key]
+
+    def _call(self, lane: Lane[Request], most: int) -> None:
+        for _ in range(min(most, len(lane.waiting))):
+            request = lane.call(_now())
+            self._now_waiting(-1)
+            request.meta[_MARK] = {**request.meta[_MARK], "state": _CALLED}
+            self._crawl(request)
+
+    def _now_waiting(self, more: int) -> None:
+        self._waiting += more
+        if self._waiting < self._most_waiting:
+            self._space.set()
+        else:
+            self._space.clear()
+
+    def _crawl(self, request: Request) -> None:
+        engine = self._crawler.engine
+        if engine.spider is not None:
+            engine.crawl(request)
+
+    def _left(self, request: Request) -> _Going | None:
+        going = self._going.pop(request, None)
+        if going is not None:
+            going.lane.going.discard(request)
+        return going
+
+    def _key(self, request: Request) -> _Key:
+        said = request.headers.get(b"User-Agent")
+        own = said.decode("latin-1") if said else self._crawler.settings.get("USER_AGENT")
+        return place(request.url), self._agent or own or "*"
+
+    def _count(self, name: str, number: int = 1) -> None:
+        if number and self._crawler.stats is not None:
+            self._crawler.stats.inc_value(f"{STATS}/{name}", number)
+
+
+def _now() -> float:
+    return time.monotonic()
+
+
+def _seconds(crawler: "Crawler", name: str, default: float) -> float:
+    value = crawler.settings.getfloat(name, default)
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name}={value!r} is no number of seconds.")
+    return value
+
+
+def _unmark(request: Request) -> str | None:
+    """How a request that was put aside comes back, as it was before; None for one that was not."""
+    mark = request.meta.pop(_MARK, None)
+    if mark is None:
+        return None
+    request.dont_filter = mark["dont_filter"]
+    state: str = mark["state"]
+    return state
+
+
+def _queue(crawler: "Crawler") -> Any:
+    """A queue of Scrapy's in the job's directory; None where there is no job."""
+    folder = job_dir(crawler.settings)
+    kind: Any = PickleFifoDiskQueue
+    return None if folder is None else kind.from_crawler(crawler, str(Path(folder, _KEPT)))
+
+
+def _keep(crawler: "Crawler", requests: list[Request]) -> None:
+    queue = _queue(crawler)
+    if queue is None:
+        return
+    for request in requests:
+        request.meta[_MARK] = {**request.meta[_MARK], "state": _CALLED}
+        with suppress(ValueError):  # what cannot be written, Scrapy's own queues do not keep, either
+            queue.push(request)
+    queue.close()
+
+
+def _kept(crawler: "Crawler") -> Iterator[Request]:
+    queue = _queue(crawler)
+    if queue is None:
+        return
+    while (request := queue.pop()) is not None:
+        yield request
+    queue.close()

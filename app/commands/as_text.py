@@ -1,0 +1,109 @@
+"""Answers as lines of text for people. What sites wrote is shown so that it can do nothing to a terminal."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def shown(text: str) -> str:
+    """The text on one line: what is not printable, escape sequences first of all, as Python writes it."""
+    return text if text.isprintable() else "".join(it if it.isprintable() else repr(it)[1:-1] for it in text)
+
+
+def answer_lines(answer: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of an answer of `GET /v1/allowed`, the verdict first."""
+    robots = answer["robots"]
+    told = {
+        answer["verdict"]: answer["url"],
+        "agent": f"{answer['agent']}, by {answer['dialect']}",
+        "reason": answer["reason"],
+        "rule": _rule(answer["rule"]),
+        "group": _group(answer["group"]),
+        "rate": _rate(answer["rate"]),
+        "visit": _visit(answer["visit"]),
+        "usage": _usage(answer["usage"]),
+        "robots": _robots(robots),
+        "stale": f"a copy stands in, since {robots['failing_since']}" if robots["stale"] else None,
+        "retry": f"at {answer['retry_at']}" if answer["retry_at"] else None,
+    }
+    for name, text in told.items():
+        if text is not None:
+            yield f"{name:<9} {shown(text)}"
+    for text in _why(answer.get("explanation")):
+        yield shown(text)
+
+
+def row_line(row: Mapping[str, Any]) -> str:
+    """One line for a row of `POST /v1/test`."""
+    rule = row["rule"]
+    why = f"line {rule['line']}: {rule['text']}" if rule else row["reason"]
+    return shown(f"{row['verdict']:<9} {row['agent']} ({row['dialect']})  {row['url']}  {why}")
+
+
+def row_details(row: Mapping[str, Any]) -> Iterator[str]:
+    """What else is to be said of a row, indented: its rate, when to ask again, why."""
+    rate = _rate(row["rate"])
+    if rate is not None:
+        yield f"  rate {shown(rate)}"
+    for entry in row.get("timeline") or ():
+        yield f"  {shown(_entry(entry))}"
+    for text in _why(row.get("explanation")):
+        yield f"  {shown(text)}"
+
+
+def _rule(rule: Mapping[str, Any] | None) -> str | None:
+    return None if rule is None else f"line {rule['line']}: {rule['directive']}: {rule['pattern']}"
+
+
+def _group(group: Mapping[str, Any] | None) -> str | None:
+    return None if group is None else f"{group['token']} (line {group['line']})"
+
+
+def _rate(rate: Mapping[str, Any] | None) -> str | None:
+    if rate is None:
+        return None
+    until = f", until {rate['valid_until']}" if rate.get("valid_until") else ""
+    declared = ""
+    if rate["declared_interval"] != rate["interval"]:
+        declared = f", declared as {rate['declared_interval']:g} s"
+    return f"one document every {rate['interval']:g} s ({rate['source']}, line {rate['line']}{declared}){until}"
+
+
+def _visit(visit: Mapping[str, Any] | None) -> str | None:
+    if visit is None:
+        return None
+    return "welcome now" if visit["now"] else f"not welcome now; from {visit['next_open'] or 'no time on'}"
+
+
+def _usage(usage: Mapping[str, Any] | None) -> str | None:
+    if usage is None:
+        return None
+    return ", ".join(f"{name}={value}" for said in usage.values() for name, value in said.items()) or None
+
+
+def _robots(robots: Mapping[str, Any]) -> str:
+    what = [str(robots[name]) for name in ("outcome", "status", "cause") if robots[name] is not None]
+    where = f" (at {robots['final_url']})" if robots["final_url"] else ""
+    return f"{robots['url']}{where}: {', '.join(what) or 'not fetched yet'}"
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    days, rest = divmod(entry["after"], 86_400)
+    hours, seconds = divmod(rest, 3600)
+    minutes = seconds // 60
+    parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if number]
+    stale = ", from the copy" if entry["stale"] else ""
+    return f"after {' '.join(parts) or '0 s'}: {entry['verdict']} ({entry['reason']}{stale})"
+
+
+def _why(explanation: Mapping[str, Any] | None) -> Iterator[str]:
+    if explanation is None:
+        return
+    yield f"path      {explanation['path']}"
+    yield f"because   {explanation['group']}"
+    for rule in explanation["rules"]:
+        yield f"matched   line {rule['line']}: {rule['directive']}: {rule['pattern']} ({rule['length']} octets)"
+    unseen = explanation["matched"] - len(explanation["rules"])
+    if unseen > 0:
+        yield f"          and {unseen} more"
+    for span in explanation["schedule"]:
+        yield f"{span['start']}-{span['end']} {_rate(span['rate']) or 'no limit'}"

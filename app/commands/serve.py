@@ -1,0 +1,70 @@
+"""`python -m app serve`: the service, with a server of its own to keep things in where REDIS_URL names none."""
+
+import argparse
+import os
+import sys
+from contextlib import ExitStack, suppress
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from app import logs, metrics
+from app.api.connection import Connection, allow_files
+from app.commands.ending import Parser
+from app.settings import Settings
+from app.store.embedded import serve
+
+ENDING = 60
+"""Seconds for which what is under way may go on once the process is told to end: as long as a question may wait."""
+
+
+def add(parser: Parser) -> None:
+    """It takes no arguments: its settings are environment variables."""
+    parser.description = "Serve; settings are environment variables, which the README lists."
+
+
+def run(_arguments: argparse.Namespace) -> int:
+    """Serve until told to end; raises what stops the start."""
+    settings = Settings.read()
+    allow_files()
+    with ExitStack() as stack:
+        if settings.redis_url is None:
+            # In the environment, since workers are processes that read their settings there.
+            os.environ["REDIS_URL"] = stack.enter_context(serve(settings.data_dir))
+        if settings.workers > 1:
+            stack.enter_context(metrics.shared())
+        config = configuration(settings)
+        if settings.workers > 1:
+            _Workers(config, [config.bind_socket()]).run()
+            return 0
+        server = uvicorn.Server(config)
+        with suppress(KeyboardInterrupt):
+            server.run()
+    return 0 if server.started else STARTUP_FAILURE
+
+
+def configuration(settings: Settings, application: str = "app.main:create") -> uvicorn.Config:
+    """How the application is served that this function makes, named as `module:function`."""
+    return uvicorn.Config(
+        application,
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        http=Connection,
+        ws="none",
+        timeout_graceful_shutdown=ENDING,
+        log_config=logs.configuration(settings.log_format or ("text" if sys.stderr.isatty() else "json")),
+        access_log=False,  # the application writes those lines itself, without the query
+    )
+
+
+class _Workers(Multiprocess):
+    """uvicorn's workers, and their parent, which listens no longer than they do."""
+
+    def terminate_all(self) -> None:
+        # Else whoever connects while the workers end is let in, by a socket that nobody accepts from any more.
+        for listener in self.sockets:
+            listener.close()
+        super().terminate_all()

@@ -1,0 +1,102 @@
+"""Turns of one process that cannot ask the store: the pace divided by the size of the fleet."""
+
+import math
+import random
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Generic, TypeVar
+
+from app.pace.places import Place
+from app.pace.slots import Lane, Reply, Slot, Wish, too_long
+from app.pace.spans import interval_at, made_up
+
+HORIZON = 2.0
+"""Seconds: no slot is given away farther ahead, so that soon after the store is back the fleet keeps one pace again."""
+
+LANES = 100_000
+"""So many are remembered; beyond, the one that was asked for the longest ago is forgotten."""
+
+FIRST_BACK_OFF, LONGEST_BACK_OFF = 10.0, 86_400.0
+"""Seconds for which a process alone leaves an origin that asks for it, at least and at most."""
+
+ALONE = "alone"
+"""What the names of slots begin with that no store knows of."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """What was set last, of at most LANES keys."""
+
+    def __init__(self) -> None:
+        self._held: Final[OrderedDict[K, V]] = OrderedDict()
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._held[key] = value
+        self._held.move_to_end(key)
+        if len(self._held) > LANES:
+            self._held.popitem(last=False)
+
+    def get(self, key: K, otherwise: V) -> V:
+        """What was set, unless it is forgotten."""
+        return self._held.get(key, otherwise)
+
+
+def _nobody_knows() -> Place | None:
+    return None
+
+
+class Alone:
+    """Each of `fleet` processes takes every fleet-th turn: its own, by the `place` that they agreed on.
+
+    Turns are counted from 1970 by the store's clock, so that those of different places never meet. Where no place is
+    known, chance has to do: in a short window such a fleet may go beyond the pace by up to one document less than there
+    are processes. More places than `fleet` make the fleet as large as they are.
+
+    `now` is Unix seconds of the store's clock, as far as known.
+    """
+
+    def __init__(self, fleet: int, place: Callable[[], Place | None] = _nobody_knows) -> None:
+        self._fleet = fleet
+        self._place = place
+        self._ends: Recent[Lane, float] = Recent()
+        self._held_back: Recent[str, float] = Recent()
+
+    def reserve(self, wish: Wish, now: float, after: float) -> Reply:
+        """The next free slot of this process, not before `after` (Unix seconds): there others may still have theirs."""
+        place = self._place()
+        fleet = self._fleet if place is None else max(self._fleet, place.of)
+        spans = tuple(replace(span, interval=span.interval * fleet) for span in wish.spans)
+        visited = made_up(wish.spans, min(wish.fetched_at, now), 1) if wish.fetched_at else 0.0
+        start = max(now, after, visited, wish.not_before, self._held_back.get(wish.lane.place, 0.0))
+        end = self._ends.get(wish.lane, 0.0)
+        if end >= now - interval_at(spans, now):
+            start = max(start, end)
+        elif place is None:
+            # One process has nobody to share the interval with.
+            start += random.random() * interval_at(spans, start) * (fleet > 1)  # noqa: S311 - no secret
+            # Kept before it is given: a caller who finds it too far away is to find it nearer when he comes again.
+            self._ends[wish.lane] = start
+        if place is not None and fleet > 1:
+            start = _turn(start, interval_at(wish.spans, start), place.number, fleet)
+        wait, interval = start - now, interval_at(spans, start)
+        longest = min(wish.max_wait, HORIZON)
+        if wait > longest:
+            return too_long(wait, interval, longest)
+        self._ends[wish.lane] = made_up(spans, start, wish.cost)
+        return Slot(wish.lane, ALONE, start, wait, interval)
+
+    def hold_back(self, lane: Lane, now: float, retry_after: float) -> float:
+        """Leave the place alone for FIRST_BACK_OFF, or longer if that is asked for: for how many seconds it now is."""
+        seconds = min(max(retry_after, FIRST_BACK_OFF), LONGEST_BACK_OFF)
+        until = max(self._held_back.get(lane.place, 0.0), now + seconds)
+        self._held_back[lane.place] = until
+        return until - now
+
+
+def _turn(at: float, interval: float, number: int, fleet: int) -> float:
+    """The first turn of the process with this number that does not begin before `at`, but for what rounding does."""
+    first, period = number * interval, interval * fleet
+    return first + math.ceil((at - first) / period - 1e-3) * period

@@ -1,0 +1,117 @@
+"""Lanes in Redis or Valkey: one script a slot, by the store's own clock."""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from importlib.resources import files
+from secrets import token_hex
+from typing import Any, Final
+
+from redis.exceptions import NoScriptError
+
+from app.pace.slots import Lane, Reply, Slot, Tail, Wish, too_long
+from app.store.calls import Calls, StoreDown
+
+MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    """How long an origin is left alone that asks for it, in seconds: doubling from `first` to `last`."""
+
+    first: float = 10.0
+    last: float = 3600.0
+    retry_after: float = 86_400.0
+    quiet: float = 600.0
+
+
+class _Script:
+    def __init__(self, name: str) -> None:
+        self._text: Final = files(__package__).joinpath(name).read_text(encoding="utf-8")
+        self._sha: Final = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
+
+    async def run(self, calls: Calls, keys: tuple[str, ...], *arguments: str) -> Any:
+        # By its hash first; a server that does not know it (new, or flushed) is told the whole text, and keeps it.
+        async def command() -> Any:
+            try:
+                return await calls.client.evalsha(self._sha, len(keys), *keys, *arguments)
+            except NoScriptError:
+                return await calls.client.eval(self._text, len(keys), *keys, *arguments)
+
+        return await calls.write(command)
+
+
+_RESERVE, _OUTCOME = _Script("reserve.lua"), _Script("outcome.lua")
+
+
+class RedisPace:
+    """Slots under `robots:{origin}:pace…`, or `robots:{address:…}:pace…`; every method raises StoreDown."""
+
+    def __init__(self, calls: Calls, back_off: BackOff | None = None) -> None:
+        self._calls = calls
+        self._back_off = back_off or BackOff()
+
+    async def reserve(self, wish: Wish, known: Tail, *, hold: float, lost: float) -> tuple[Reply, Tail]:
+        """The next free slot, and the lane as it is with it; `known` is how the caller last saw it.
+
+        With `hold`, nothing is given away for so many seconds: others may still go by what they were given while the
+        store was in trouble. Nor is it for `lost` seconds where the store turns out to know less than the caller does:
+        others may know of still more, and are to have the time to say so.
+        """
+        lane, name = wish.lane, token_hex(8)
+        spans = [text for span in wish.spans for text in (_micro(span.until), _micro(span.interval, up=True))]
+        said = await _RESERVE.run(
+            self._calls,
+            _keys(lane),
+            _micro(wish.max_wait),
+            f"{wish.cost:.6f}",
+            wish.caller,
+            name,
+            _micro(wish.not_before),
+            _micro(hold),
+            _micro(lost),
+            _micro(known.ends),
+            str(known.count),
+            _micro(wish.fetched_at),
+            *spans,
+        )
+        given, now, go, over, length, ends, count = _numbers(said, 7)
+        tail = Tail(ends / MICROSECONDS, count)
+        wait, interval = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS
+        if not given:
+            return too_long(wait, interval, wish.max_wait), tail
+        return Slot(lane, f"{over}:{name}:{wish.caller}", go / MICROSECONDS, wait, interval), tail
+
+    async def release(self, lane: Lane, name: str) -> bool:
+        """Give a slot back that was not used; False where it is none, or was given back before."""
+        return bool(_numbers(await _OUTCOME.run(self._calls, _keys(lane), "released", name), 3)[0])
+
+    async def hold_back(self, lane: Lane, retry_after: float) -> float:
+        """The lane's origin asks the whole fleet to hold back: for how many seconds that now is."""
+        own = self._back_off
+        bounds = (min(retry_after, own.retry_after), own.first, own.last, own.retry_after, own.quiet)
+        _, now, until = _numbers(await _OUTCOME.run(self._calls, _keys(lane), "backoff", *map(_micro, bounds)), 3)
+        return max(0.0, (until - now) / MICROSECONDS)
+
+    async def ping(self) -> None:
+        """Raises StoreDown unless the store can be used."""
+        await self._calls.ping()
+
+
+def _micro(seconds: float, *, up: bool = False) -> str:
+    if math.isinf(seconds):
+        return "0"
+    return str(math.ceil(seconds * MICROSECONDS) if up else round(seconds * MICROSECONDS))
+
+
+def _numbers(said: Any, count: int) -> list[int]:
+    if not isinstance(said, list) or len(said) != count or not all(type(number) is int for number in said):
+        raise StoreDown(f"the store answered a script with {said!r:.100}")
+    return said
+
+
+def _keys(lane: Lane) -> tuple[str, ...]:
+    # The braces put all keys of a place into one slot of a cluster, those of an origin beside its snapshot.
+    place = f"robots:{{{lane.place}}}:pace"
+    own = f"{place}:{lane.token or ''}"
+    return place, own, f"{own}:slots", f"{own}:callers", f"{own}:ahead"

@@ -1,0 +1,238 @@
+-- Reserve the next free slot of one lane: an agent's turns at one origin.
+--
+-- KEYS  1 the origin's back-off   hash: until
+--       2 the lane                hash: tail, hint, hold, fetched, counted, count
+--       3 its slots               sorted set: "<end>:<nonce>:<caller>" by the instant to go at
+--       4 its callers             sorted set: by the instant they last asked
+--       5 slots ahead             hash: by caller
+-- ARGV  1 longest wait   2 cost, in documents   3 caller   4 nonce   5 not before, an instant or 0
+--       6 for so long nothing is given away, or 0   7 for so long nothing is where slots were lost
+--       8, 9 the tail and the count as this caller remembers them, or 0
+--       10 when robots.txt was fetched last, or 0   11.. spans: until (an instant), interval; the last is for ever
+--
+-- Instants are microseconds of this server's clock since 1970, lengths of time microseconds. A slot is taken from the
+-- instant to go at up to its end, which is where the pace has made up for its cost; slots never overlap. Whatever is
+-- found that this script does not write is not ours, and goes; what is read is bounded, whoever wrote it.
+--
+-- The set of slots is the truth. `tail` is its last end, kept beside it in case it is lost, and before `hint` nothing is
+-- free, which spares looking at every slot. `count` grows by one with every slot: a caller who
+-- remembers a higher one tells that the server has lost some, as a replica does that lagged behind its master.
+--
+-- Returns {1, now, go, end, interval, tail, count}, or {0, now, go, 0, interval, tail, count} where that is too late.
+local BACKOFF, LANE, SLOTS, CALLERS, AHEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local ACTIVE = 10e6          -- a caller who last asked longer ago has gone
+local MOST_CALLERS = 1000
+local MOST_SLOTS = 10000
+local STEPS = 500            -- slots that are looked at for a gap
+local NEAR = 5               -- intervals: a gap so near is anybody's, since it is nearly lost
+local NEWCOMERS = 10         -- one slot in so many is left for who has not asked yet
+local LONGEST = 2592000e6    -- what is fetched at once is made up for after so long
+local FARTHEST = 2 * LONGEST -- what lies farther ahead is nonsense
+local KEPT = 3600e6
+
+for place, kind in ipairs({'hash', 'hash', 'zset', 'zset', 'hash'}) do
+  local held = redis.call('TYPE', KEYS[place]).ok
+  if held ~= 'none' and held ~= kind then redis.call('UNLINK', KEYS[place]) end
+end
+if redis.call('ZCARD', SLOTS) > 2 * MOST_SLOTS then redis.call('UNLINK', SLOTS) end
+if redis.call('ZCARD', CALLERS) > 2 * MOST_CALLERS then redis.call('UNLINK', CALLERS) end
+if redis.call('HLEN', AHEAD) > 2 * MOST_SLOTS then redis.call('UNLINK', AHEAD) end
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1e6 + clock[2]
+
+local function instant(value)
+  local at = tonumber(value) or 0
+  if at ~= at or at < 0 or at > now + FARTHEST then return 0 end
+  return math.floor(at)
+end
+
+local function text(number) return string.format('%.0f', number) end
+
+local longest, cost, caller, nonce = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local not_before = instant(ARGV[5])
+local untils, intervals = {}, {}
+for at = 11, #ARGV, 2 do
+  untils[#untils + 1], intervals[#intervals + 1] = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+end
+untils[#untils] = math.huge
+
+-- Where the pace has made up for `documents`, each stretch of time counting at its own interval.
+local function made_up(at, documents)
+  local latest = at + LONGEST
+  for place, stop in ipairs(untils) do
+    if at < stop then
+      local room = (stop - at) / intervals[place]
+      if documents <= room then return math.min(math.ceil(at + documents * intervals[place]), latest) end
+      documents, at = documents - room, stop
+    end
+  end
+end
+
+local function interval_at(at)
+  for place, stop in ipairs(untils) do
+    if at < stop then return intervals[place] end
+  end
+end
+
+-- The end of a slot; one that cannot be ours is taken out, and has none.
+local function ending(slot, go)
+  go = tonumber(go)
+  local ends = tonumber(string.match(slot, '^(%d+):%w+:'))
+  if ends and go and go >= 0 and go < ends and ends <= now + FARTHEST then return ends, go end
+  redis.call('ZREM', SLOTS, slot)
+  return nil
+end
+
+local held = redis.call('HMGET', LANE, 'tail', 'hint', 'hold', 'fetched', 'counted', 'count')
+local tail, hint, hold, fetched = 0, instant(held[2]), instant(held[3]), instant(held[4])
+local counted, count = instant(held[5]), math.floor(tonumber(held[6]) or 0)
+if not (count >= 0 and count < 1e15) then count = 0 end
+
+local last
+for attempt = 1, 20 do
+  local found = redis.call('ZREVRANGE', SLOTS, 0, 0, 'WITHSCORES')
+  if #found == 0 then break end
+  local ends, go = ending(found[1], found[2])
+  if ends then
+    tail, last = ends, go
+    break
+  end
+  if attempt == 20 then redis.call('UNLINK', SLOTS) end
+end
+-- Where the slots are lost, one takes the place of them all.
+local lost = instant(held[1])
+if not last and lost > now then
+  tail, last, hint = lost, now, lost
+  redis.call('ZADD', SLOTS, text(now), text(lost) .. ':lost:')
+end
+
+-- After trouble with the store: others may still go by what they were given meanwhile, or by what this server lost.
+local remembered, remembered_count = instant(ARGV[8]), tonumber(ARGV[9])
+local closed = tonumber(ARGV[6])
+if remembered > now and remembered_count > count then closed = math.max(closed, tonumber(ARGV[7])) end
+if closed > 0 then
+  hold = math.max(hold, now + closed)
+  if remembered > tail then hold = math.max(hold, remembered) end
+end
+
+hint = math.min(hint, math.max(tail, now))
+
+-- The fetch of robots.txt is a visit like any other. Its instant is a caller's, whose clock may be ahead of this one.
+local asked_at = instant(ARGV[10])
+if asked_at > fetched then
+  fetched = asked_at
+  local at = math.min(asked_at, now)
+  if made_up(at, 1) > now then
+    at = math.max(at, tail)
+    if hint >= tail then hint = made_up(at, 1) end
+    tail, last = made_up(at, 1), at
+    redis.call('ZADD', SLOTS, text(at), text(tail) .. ':robots:')
+  end
+end
+
+-- Slots whose time has come are no longer ahead of their callers; all but the last of them are over.
+if not last or last <= now then
+  redis.call('UNLINK', AHEAD)
+  redis.call('ZREMRANGEBYRANK', SLOTS, 0, -2)
+  counted = now
+else
+  local due = redis.call('ZRANGEBYSCORE', SLOTS, '(' .. text(counted), text(now), 'WITHSCORES', 'LIMIT', 0, 200)
+  for at = 1, #due, 2 do
+    local ends, go = ending(due[at], due[at + 1])
+    local whose = ends and string.match(due[at], '^%d+:%w+:(.+)$')
+    if whose then
+      local left = (tonumber(redis.call('HGET', AHEAD, whose)) or 0) - 1
+      if left >= 1 and left <= MOST_SLOTS then
+        redis.call('HSET', AHEAD, whose, text(left))
+      else
+        redis.call('HDEL', AHEAD, whose)
+      end
+    end
+    if ends then
+      counted = go
+      redis.call('ZREMRANGEBYSCORE', SLOTS, '-inf', '(' .. text(go))
+    end
+  end
+end
+
+redis.call('ZREMRANGEBYSCORE', CALLERS, '-inf', '(' .. text(now - ACTIVE))
+if redis.call('ZCARD', CALLERS) < MOST_CALLERS or redis.call('ZSCORE', CALLERS, caller) then
+  redis.call('ZADD', CALLERS, text(now), caller)
+end
+local active = redis.call('ZCARD', CALLERS)
+
+local open = math.max(now, hold, instant(redis.call('HGET', BACKOFF, 'until')))
+local start = math.max(open, not_before)
+
+-- The first instant from `at` on where the slot fits, and whether a gap was passed over that was too small for it.
+-- With `lined_up`, an instant in the middle of a gap is moved back, so that whole slots fit between it and the last.
+local function first_gap(at, lined_up)
+  local passed, from = false, text(at)
+  local ends = tail
+  for attempt = 1, 20 do
+    local before = redis.call('ZREVRANGEBYSCORE', SLOTS, from, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local known = #before == 0 and 0 or ending(before[1], before[2])
+    if known then
+      ends = known
+      break
+    end
+  end
+  if ends < at and lined_up then
+    local left = math.max(ends, start)
+    local room = made_up(left, cost) - left
+    at = left + math.max(0, math.floor((at - left) / room)) * room
+  end
+  at = math.max(at, ends)
+  local later = redis.call('ZRANGEBYSCORE', SLOTS, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, STEPS)
+  for place = 1, #later, 2 do
+    local ends, go = ending(later[place], later[place + 1])
+    if ends then
+      if made_up(at, cost) <= go then return at, passed end
+      passed = passed or at < go
+      at = math.max(at, ends)
+    end
+  end
+  if #later == 2 * STEPS then return math.max(at, tail), true end
+  return at, passed
+end
+
+-- Who has slots ahead of him leaves as many between them as others ask here, who fill the gaps, and a few for who may
+-- come. But a gap that is so near that nobody else may come in time is his, too.
+local from = math.max(start, hint)
+local go, passed = first_gap(from, false)
+local first = start <= math.max(hint, open)
+local ahead = tonumber(redis.call('HGET', AHEAD, caller)) or 0
+if ahead >= 1 and ahead <= 2 * MOST_SLOTS and not_before <= open then
+  local interval = interval_at(open)
+  if go > open + (NEAR + active) * interval then
+    local turns = ahead * active
+    if active == 1 then turns = ahead + 1 + math.floor((ahead + 1) / NEWCOMERS) end
+    local fair = open + turns * interval
+    if fair > go then
+      go, first = first_gap(fair, true), false
+    end
+  end
+else
+  ahead = 0
+end
+
+local given = go - now <= longest and redis.call('ZCARD', SLOTS) < MOST_SLOTS
+local over = 0
+if given then
+  over = made_up(go, cost)
+  count = count + 1
+  redis.call('ZADD', SLOTS, text(go), text(over) .. ':' .. nonce .. ':' .. caller)
+  if go > counted then
+    ahead = (tonumber(redis.call('HGET', AHEAD, caller)) or 0) + 1
+    redis.call('HSET', AHEAD, caller, ahead >= 1 and ahead <= MOST_SLOTS and text(ahead) or '1')
+  end
+  if first and not passed then hint = over end
+  tail = math.max(tail, over)
+end
+
+redis.call('HSET', LANE, 'tail', text(tail), 'hint', text(hint), 'hold', text(hold), 'fetched', text(fetched),
+  'counted', text(counted), 'count', text(count))
+local kept = math.ceil((math.max(tail, hold, now) - now + KEPT) / 1000)
+for place = 2, 5 do redis.call('PEXPIRE', KEYS[place], kept) end
+return {given and 1 or 0, now, go, over, interval_at(go), tail, count}

@@ -1,0 +1,84 @@
+"""What is asked of a pace, and what it answers: the words that all of its parts share."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from app.origin import Origin
+from app.pace.spans import Span
+
+LONGEST_TOKEN = 64
+"""Characters of a product token that stand in a lane as they are; of a longer one, its hash does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Who takes turns: the agents of one product token at one origin, or, with `token` None, all at one address."""
+
+    place: str
+    token: str | None
+
+    @classmethod
+    def of(cls, origin: Origin, token: str) -> "Lane":
+        """An agent's lane at an origin."""
+        name = token.lower()
+        if len(name) > LONGEST_TOKEN:
+            name = hashlib.sha256(name.encode()).hexdigest()
+        return cls(origin.key, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A slot that is asked for: `cost` in documents, `max_wait` in seconds; `caller` is who shares fairly with others.
+
+    `spans` is the pace; `fetched_at` (Unix seconds, 0 for never) is the last visit for robots.txt, which is charged to
+    it; `not_before` (Unix seconds of the store's clock) is the earliest instant that will do.
+    """
+
+    lane: Lane
+    spans: tuple[Span, ...]
+    caller: str
+    cost: float = 1.0
+    max_wait: float = 0.0
+    fetched_at: float = 0.0
+    not_before: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A reserved turn: go at `go_at` (Unix seconds, the store's clock), in `wait` seconds; it is kept by its `name`."""
+
+    lane: Lane
+    name: str
+    go_at: float
+    wait: float
+    interval: float
+
+
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """Nothing was reserved: the next free slot is `wait` seconds away; ask again in `again_in` seconds."""
+
+    wait: float
+    again_in: float
+    interval: float
+
+
+Reply: TypeAlias = Slot | TooLong
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """How a lane was last seen: where it ends (Unix seconds of the store's clock), and how many slots it ever gave."""
+
+    ends: float = 0.0
+    count: int = 0
+
+
+def too_long(wait: float, interval: float, max_wait: float) -> TooLong:
+    """A wait that is longer than `max_wait`.
+
+    Others who were refused come again too, and the slot is one of them only's: so nobody is called back at once, even
+    where his wait is nearly short enough.
+    """
+    return TooLong(wait, max(wait - max_wait, min(wait, interval), max_wait / 10), interval)

@@ -1,0 +1,39 @@
+"""Files of TOML that operators write: read within bounds, with faults that are sentences."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+
+def read_file(path: Path, limit: int) -> str:
+    """The text of a file of at most `limit` octets; ValueError says what is wrong with it."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise ValueError(f"it cannot be opened: {error.strerror}") from None
+    if len(data) > limit:
+        raise ValueError(f"it is longer than {limit} octets")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is no UTF-8: {error.reason} at octet {error.start}") from None
+
+
+def parse(text: str, what: str) -> dict[str, Any]:
+    """What the TOML says; ValueError says what is wrong with it, which should be `what`."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"it is no TOML: {error}") from None
+    except RecursionError:
+        raise ValueError(f"it is no {what}: its values lie in one another without end") from None
+
+
+def shown(value: object) -> str:
+    """A value of it, to be quoted in a fault: at most 61 characters."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer with too many digits to be shown, tables in tables
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:60] + "…"

@@ -1,0 +1,328 @@
+"""Who may ask and who may order: by key where there are keys, else all, and operators from this machine alone."""
+
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI, Request
+from redis.asyncio import Redis
+
+from app.api import problems
+from app.api.auth import OPEN, KeyCheck, charge
+from app.api.quotas import Quotas
+from app.keys import Scope, load_keys, new_key
+from app.main import WITHOUT_KEYS, create
+from app.metrics import Metrics, State
+from app.settings import Settings
+from app.store.calls import Calls
+from tests.api.service import Service, running
+from tests.api.test_ops import counted
+from tests.faults.until import until, until_so
+from tests.origins import serve, text
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+READER, READER_LINES = new_key("reader")
+ADMIN, ADMIN_LINES = new_key("ops-1", Scope.ADMIN)
+LIMITED, LIMITED_LINES = new_key("limited")
+STRANGER, _ = new_key("reader")
+QUESTION = "/v1/allowed?url=http://10.0.0.1/&agent=a"
+OVERRIDE = {"scope": "example.com", "action": "deny", "reason": "because"}
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    file = tmp_path / "keys.toml"
+    file.write_text(READER_LINES + ADMIN_LINES + LIMITED_LINES + "limit = {requests = 3, seconds = 3600}\n")
+    return file
+
+
+@asynccontextmanager
+async def keyed(store_url: str, keys: Path) -> AsyncIterator[Service]:
+    async with running(store_url, api_keys_file=keys) as service:
+        yield service
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+async def ask(service: Service, headers: dict[str, str] | None = None, path: str = QUESTION) -> httpx.Response:
+    return await service.client.get(path, headers=headers or {})
+
+
+async def order(service: Service, headers: dict[str, str] | None = None, id_: str = "one") -> httpx.Response:
+    return await service.client.put(f"/v1/overrides/{id_}", json=OVERRIDE, headers=headers or {})
+
+
+def slug(response: httpx.Response) -> str:
+    assert response.headers["content-type"] == "application/problem+json"
+    return str(response.json()["type"]).rpartition(":")[2]
+
+
+# With keys.
+
+
+async def test_a_key_is_shown_as_bearer_or_in_a_field_of_its_own(store_url: str, keys: Path) -> None:
+    async with keyed(store_url, keys) as service:
+        ways = [
+            bearer(READER),
+            {"Authorization": f"bearer  {READER}"},
+            {"X-API-Key": READER},
+            {"Authorization": "Basic YTpi", "X-API-Key": READER},
+        ]
+        for headers in ways:
+            assert (await ask(service, headers)).status_code == 200
+
+
+async def test_without_a_key_the_answer_says_how_to_show_one(store_url: str, keys: Path) -> None:
+    async with keyed(store_url, keys) as service:
+        response = await ask(service)
+        assert (response.status_code, slug(response)) == (401, "no-key")
+        assert response.headers["www-authenticate"] == 'Bearer realm="robots-decisions"'
+        assert response.headers["x-request-id"]
+        assert await counted(service, "robots_requests_turned_away_total", why="no-key") == 1
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [STRANGER, "reader", "reader.", "", READER[:-1], READER + " ", READER.replace("reader", "ops-1"), "x" * 9999],
+    ids=str.__len__,  # keys are new in every process, and names of tests are not
+)
+async def test_a_key_that_nobody_was_given_is_unknown(store_url: str, keys: Path, shown: str) -> None:
+    async with keyed(store_url, keys) as service:
+        response = await ask(service, {"X-API-Key": f"{shown}x" if shown.endswith(" ") else shown})
+        assert (response.status_code, slug(response)) == (401, "unknown-key")
+        assert response.headers["www-authenticate"].endswith(', error="invalid_token"')
+        assert shown not in response.text or len(shown) < 9
+
+
+async def test_a_bearer_goes_before_the_other_field(store_url: str, keys: Path) -> None:
+    async with keyed(store_url, keys) as service:
+        assert (await ask(service, {**bearer(STRANGER), "X-API-Key": READER})).status_code == 401
+
+
+async def test_operators_need_a_key_of_theirs_even_on_this_machine(store_url: str, keys: Path) -> None:
+    async with keyed(store_url, keys) as service:
+        assert (await order(service)).status_code == 401
+        response = await order(service, bearer(READER))
+        assert (response.status_code, slug(response)) == (403, "forbidden")
+        assert response.headers["www-authenticate"].endswith(', error="insufficient_scope", scope="admin"')
+        assert "'reader'" in response.json()["detail"]
+        made = await order(service, bearer(ADMIN))
+        assert (made.status_code, made.json()["updated_by"]) == (201, "ops-1")
+        assert (await ask(service, bearer(ADMIN))).status_code == 200
+
+
+async def test_an_operators_key_is_good_from_anywhere(store_url: str, keys: Path) -> None:
+    async with keyed(store_url, keys) as service:
+        elsewhere = {"X-Forwarded-For": "198.51.100.7", "Origin": "https://ops.example", "Host": "robots.example"}
+        assert (await order(service, {**elsewhere, **bearer(ADMIN)})).status_code == 201
+
+
+async def test_everything_needs_a_key_but_the_page_the_documentation_and_what_the_platform_asks(
+    store_url: str, keys: Path
+) -> None:
+    async with keyed(store_url, keys) as service:
+        for path in (*OPEN, "/web/style.css"):
+            assert (await ask(service, path=path)).status_code == 200, path
+        for path in ("/nowhere", "/v1", "/healthz/", "/web", "/v1/robots?url=http://10.0.0.1/"):
+            assert (await ask(service, path=path)).status_code == 401, path
+
+
+def test_no_route_is_open_by_mistake() -> None:
+    app = create(Settings(redis_url="redis://localhost"))
+    paths = app.openapi()["paths"]
+    assert {path for path in paths if path in OPEN} == {"/healthz", "/readyz", "/metrics"}
+    assert all(path.startswith("/v1/") for path in paths if path not in OPEN)
+
+
+async def test_the_log_has_no_key(store_url: str, keys: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with keyed(store_url, keys) as service:
+        for key in (READER, STRANGER, ADMIN):
+            await ask(service, bearer(key))
+            await order(service, {"X-API-Key": key})
+    for key in (READER, STRANGER, ADMIN):
+        assert key.partition(".")[2] not in caplog.text
+    assert WITHOUT_KEYS not in caplog.text
+
+
+async def test_a_key_that_spent_its_quota_is_told_when_to_come_back(store_url: str, keys: Path) -> None:
+    async with keyed(store_url, keys) as service:
+        answers = [await ask(service, bearer(LIMITED)) for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+        assert [answer.headers["ratelimit"].partition(";t=")[0] for answer in answers] == [
+            '"default";r=2',
+            '"default";r=1',
+            '"default";r=0',
+            '"default";r=0',
+        ]
+        assert {answer.headers["ratelimit-policy"] for answer in answers} == {'"default";q=3;w=3600'}
+        refused = answers[-1]
+        assert slug(refused) == "quota-exceeded"
+        assert 1190 <= int(refused.headers["retry-after"]) <= 1200
+        assert await counted(service, "robots_requests_turned_away_total", why="quota-exceeded") == 1
+        other = await ask(service, bearer(READER))
+        assert (other.status_code, "ratelimit" in other.headers) == (200, False)
+        assert (await ask(service, bearer(LIMITED), "/healthz")).status_code == 200
+
+
+async def test_an_error_costs_a_request_too_and_says_what_is_left(store_url: str, keys: Path) -> None:
+    async with keyed(store_url, keys) as service:
+        response = await ask(service, bearer(LIMITED), "/v1/allowed?url=ftp://h/&agent=a")
+        assert (response.status_code, response.headers["ratelimit"][:13]) == (422, '"default";r=2')
+
+
+async def test_sighup_reads_the_file_again_and_one_that_cannot_be_read_changes_nothing(
+    store_url: str, keys: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = tmp_path / "recheck.toml"
+    table.write_text('"127.0.0.1" = {delay = "2h"}')
+    replacement, lines = new_key("reader")
+
+    async def status(key: str) -> int:
+        return (await ask(service, bearer(key))).status_code
+
+    async with running(store_url, api_keys_file=keys, recheck_file=table) as service:
+        rewrite(keys, lines)
+        await until(lambda: status(replacement), lambda found: found == 200)
+        assert (await status(READER), await status(ADMIN)) == (401, 401)
+        rewrite(keys, "[reader]\n")
+        await until_so(lambda: "'reader' has no sha256" in caplog.text)
+        async with serve(text(200)) as origin:
+            rewrite(table, '"127.0.0.1" = {delay = "5d"}')
+            path = f"/v1/allowed?url={origin.url}/&agent=a"
+
+            async def recheck_at() -> str:
+                return str((await ask(service, bearer(replacement), path)).json()["robots"]["recheck_at"])
+
+            await until(recheck_at, lambda at: at > "2026-11-25")
+        assert await status(replacement) == 200
+
+
+async def test_a_route_charges_for_the_work_of_many_and_the_answer_tells_what_is_left(
+    store_client: Redis, keys: Path
+) -> None:
+    calls = Calls(store_client, monotonic=lambda: 0.0)
+    app = FastAPI()
+
+    @app.get("/many")
+    async def many(request: Request, items: int) -> int:
+        charge(request, items - 1)
+        return items
+
+    problems.install(app)
+    metrics = Metrics(lambda: State(False, True, 0, 0, {}))
+    checked = KeyCheck(app, lambda: load_keys(keys), Quotas(calls, lambda: 0.0, lambda: None), metrics)
+    transport = httpx.ASGITransport(checked)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        for key, items, status, left in [
+            (LIMITED, 2, 200, '"default";r=1;t=2400'),
+            (LIMITED, 2, 429, '"default";r=0;t=3600'),
+            (READER, 1000, 200, None),
+        ]:
+            response = await client.get("/many", params={"items": items}, headers=bearer(key))
+            assert (response.status_code, response.headers.get("ratelimit")) == (status, left)
+
+
+async def test_a_batch_costs_its_items_and_a_stream_its_lines(store_url: str, keys: Path) -> None:
+    item = '{"url": "http://10.0.0.1/", "agent": "a"}'
+    lines = {"Content-Type": "application/x-ndjson"}
+    async with keyed(store_url, keys) as service:
+
+        async def post(body: str, headers: dict[str, str]) -> tuple[int, str | None]:
+            response = await service.client.post("/v1/allowed", content=body, headers=bearer(LIMITED) | headers)
+            return response.status_code, response.headers.get("ratelimit")
+
+        assert await post(f'{{"items": [{item}, {item}]}}', {}) == (200, '"default";r=1;t=2400')
+        assert (await post(f'{{"items": [{item}, {item}]}}', {}))[0] == 429
+    async with keyed(store_url, keys) as service:
+        key, more = new_key("streamer")
+        rewrite(keys, more + "limit = {requests = 9, seconds = 3600}\n")
+        found = await until(lambda: ask(service, bearer(key)), lambda found: found.status_code == 200)
+        assert found.headers["ratelimit"].startswith('"default";r=8;')
+        response = await service.client.post("/v1/allowed", content=f"{item}\n" * 5, headers=bearer(key) | lines)
+        assert len(response.text.splitlines()) == 5
+        assert (await ask(service, bearer(key))).headers["ratelimit"].startswith('"default";r=2;')
+
+
+def rewrite(file: Path, content: str) -> None:
+    file.write_text(content)
+    os.kill(os.getpid(), signal.SIGHUP)
+
+
+# Without keys.
+
+
+async def test_without_keys_all_may_ask_and_start_up_says_so(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with running(store_url) as service:
+        response = await ask(service, {"Host": "robots.example", "X-Forwarded-For": "198.51.100.7"})
+        assert (response.status_code, "ratelimit" in response.headers) == (200, False)
+    assert caplog.text.count(WITHOUT_KEYS) == 1
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Host": "localhost:8080"},
+        {"Host": "127.0.0.1:8080"},
+        {"Host": "127.9.9.9"},
+        {"Host": "[::1]:8080"},
+        {"Host": "localhost:8080", "Origin": "http://localhost:8080", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none"},
+    ],
+)
+async def test_an_operator_is_who_asks_from_this_machine(store_url: str, headers: dict[str, str]) -> None:
+    async with running(store_url) as service:
+        response = await order(service, headers)
+        assert (response.status_code, response.json()["updated_by"]) == (201, "loopback")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://localhost:3000", "Host": "localhost:8080"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Host": "evil.example:8080"},
+        {"Host": "evil.example:8080", "Origin": "http://evil.example:8080", "Sec-Fetch-Site": "same-origin"},
+        {"Host": "localhost.evil.example"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Host": "localhost@evil.example"},
+        {"Host": "[::1"},
+        {"Host": "10.0.0.1"},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"X-Forwarded-Host": "localhost"},
+        {"X-Real-IP": "127.0.0.1"},
+        {"Forwarded": "for=127.0.0.1"},
+        {"Via": "1.1 proxy"},
+    ],
+)
+async def test_a_page_in_a_browser_here_and_a_proxy_here_are_no_operators(
+    store_url: str, headers: dict[str, str]
+) -> None:
+    async with running(store_url) as service:
+        response = await order(service, headers)
+        assert (response.status_code, slug(response)) == (403, "forbidden")
+        assert (await service.client.get("/v1/overrides")).json()["overrides"] == []
+
+
+@pytest.mark.parametrize("client", [("192.0.2.9", 5), ("::ffff:192.0.2.9", 5), ("", 0), None])
+async def test_who_asks_from_elsewhere_is_no_operator(store_url: str, client: tuple[str, int] | None) -> None:
+    app = create(Settings(redis_url=store_url))
+    transport = httpx.ASGITransport(app, client=client)  # type: ignore[arg-type]
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as caller:
+        for method, path in (("GET", "/v1/overrides"), ("PUT", "/v1/overrides/a"), ("DELETE", "/v1/overrides/a")):
+            response = await caller.request(method, path, json=OVERRIDE if method == "PUT" else None)
+            assert (response.status_code, slug(response)) == (403, "forbidden")

@@ -1,0 +1,209 @@
+"""`POST /v1/allowed` as one JSON object: the same answers, in order, and nothing of one item for another."""
+
+import json
+from typing import Any, cast
+
+import pytest
+from starlette.types import Message, Scope
+
+from app.api.batch import ITEMS, PIECE
+from app.api.batch_items import answer_to, question_of, text_of
+from app.api.body_limit import BODY_LIMIT
+from app.api.rendering import Renderer
+from app.decide import Answer, Decider, Question
+from app.robots.access import Busy
+from tests.api.service import Service, running
+from tests.origins import Exchange, serve, text
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+RULES = "User-agent: ExampleBot\nDisallow: /private/\nCrawl-delay: 2\n\nUser-agent: *\nDisallow: /x\n"
+
+
+async def asked(service: Service, items: list[Any], **members: object) -> list[dict[str, Any]]:
+    response = await service.client.post("/v1/allowed", json={"items": items, **members})
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+    answers: list[dict[str, Any]] = response.json()["answers"]
+    return answers
+
+
+async def test_answers_are_those_of_get_in_the_order_of_the_items(store_url: str) -> None:
+    async with serve(text(200, RULES)) as one, serve(text(404)) as other, running(store_url) as service:
+        questions: list[dict[str, Any]] = [
+            {"url": f"{one.url}/private/é?a=1", "agent": "ExampleBot/1.0"},
+            {"url": f"{other.url}/private/", "agent": "ExampleBot"},
+            {"url": f"{one.url}/x", "agent": ["NewBot", "OtherBot"], "dialect": "google"},
+            {"url": f"{one.url}/robots.txt", "agent": "ExampleBot", "at": "2026-11-21T20:00:00Z"},
+            {"url": f"{one.url}/private/", "agent": "ExampleBot", "dialect": "seznam", "max_age": 60, "wait": 3},
+        ]
+        cold, hot = await asked(service, questions), await asked(service, questions)
+        assert {answer["robots"]["source"] for answer in cold} >= {"fetched"}
+        assert [answer["robots"].pop("source") for answer in hot] == ["memory"] * len(hot)
+        for answer in cold:
+            del answer["robots"]["source"]
+        assert hot == cold
+        for question, answer in zip(questions, hot, strict=True):
+            told = (await service.client.get("/v1/allowed", params=question)).json()
+            del told["robots"]["source"]
+            assert told == answer
+
+
+@pytest.mark.parametrize("max_age", [None, 0])
+async def test_a_batch_has_an_origin_fetched_once(store_url: str, max_age: float | None) -> None:
+    async with serve(text(200, RULES)) as one, serve(text(200, "")) as other, running(store_url) as service:
+        items = [{"url": f"{origin.url}/{n}", "agent": f"Bot{n}"} for n in range(50) for origin in (one, other)]
+        answers = await asked(service, items, max_age=max_age)
+        assert [answer["url"] for answer in answers] == [item["url"] for item in items]
+        assert (len(one.requests), len(other.requests)) == (1, 1)
+
+
+BAD: list[tuple[Any, str, object]] = [
+    ({"url": "ftp://h/", "agent": "a"}, "url", "ftp://h/"),
+    ({"url": "http://h/\ud800", "agent": "a"}, "url", "http://h/\ud800"),
+    ({"url": "http://h/", "agent": "()"}, "agent", "()"),
+    ({"url": "http://h/", "agent": ["a", "()"]}, "agent", "()"),
+    ({"url": "http://h/", "agent": []}, "agent", "[]"),
+    ({"url": "http://h/", "agent": ["a"] * 17}, "agent", json.dumps(["a"] * 17)),
+    ({"url": "http://h/", "agent": 5}, "agent", 5),
+    ({"url": 5, "agent": "a"}, "url", 5),
+    ({"agent": "a"}, "url", None),
+    ({"url": "http://h/", "agent": "a", "dialect": "bing"}, "dialect", "bing"),
+    ({"url": "http://h/", "agent": "a", "at": "now"}, "at", "now"),
+    ({"url": "http://h/", "agent": "a", "wait": 61}, "wait", 61),
+    ({"url": "http://h/", "agent": "a", "max_age": -1}, "max_age", -1),
+    ({"url": "http://h/", "agent": "a", "explain": True}, "explain", True),
+    ("http://h/", "item", "http://h/"),
+    (None, "item", None),
+]
+
+
+async def test_a_bad_item_fails_alone(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        good = {"url": f"{origin.url}/private/", "agent": "ExampleBot"}
+        body = json.dumps({"items": [thing for bad, _, _ in BAD for thing in (bad, good)]})
+        headers = {"Content-Type": "application/json"}
+        response = await service.client.post("/v1/allowed", content=body, headers=headers)
+        answers = response.json()["answers"]
+        assert [answer["verdict"] for answer in answers[1::2]] == ["disallow"] * len(BAD)
+        for answer, (bad, parameter, value) in zip(answers[::2], BAD, strict=True):
+            assert list(answer) == ["problem"], bad
+            problem = answer["problem"]
+            assert (problem["status"], problem["parameter"], problem["value"]) == (422, parameter, value)
+            assert problem["type"].startswith("urn:robots-decisions:problem:bad-")
+            assert "allowed" not in answer
+
+
+class NoRoom:
+    """A Decider when no fetch can be begun."""
+
+    async def ask(self, _question: Question) -> Answer:
+        raise Busy(7)
+
+
+async def test_an_item_that_there_is_no_room_to_fetch_for_says_when_to_ask_again() -> None:
+    question = question_of({"url": "http://h/", "agent": "a"})
+    found = await answer_to(cast("Decider", NoRoom()), question)
+    problem = json.loads(text_of(found, Renderer()))["problem"]
+    assert (problem["status"], problem["type"]) == (503, "urn:robots-decisions:problem:busy")
+    assert problem["retry_after"] == 7
+
+
+async def test_more_items_than_a_batch_may_have_are_counted(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        item = {"url": f"{origin.url}/private/", "agent": "ExampleBot"}
+        assert len(await asked(service, [item] * ITEMS)) == ITEMS
+        response = await service.client.post("/v1/allowed", json={"items": [item] * (ITEMS + 1)})
+        problem = response.json()
+        assert (response.status_code, problem["parameter"], problem["value"]) == (422, "items", ITEMS + 1)
+        assert str(ITEMS + 1) in problem["detail"]
+        assert await asked(service, []) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"[]", 422),
+        (b"{}", 422),
+        (b'{"items": {}}', 422),
+        (b'{"items": [], "agent": "a"}', 422),
+        (b'{"items": [], "wait": NaN}', 422),
+        (b'{"items": [], "wait": 1e999}', 422),
+        (b'{"items": [\xff]}', 422),
+        (b'{"items": ' + b"[" * 100_000, 422),
+        (b'{"items": ["' + b"a" * BODY_LIMIT + b'"]}', 413),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, bytes) else None,
+)
+async def test_a_body_that_is_no_batch_is_a_problem(store_url: str, body: bytes, status: int) -> None:
+    async with running(store_url) as service:
+        response = await service.client.post("/v1/allowed", content=body, headers={"Content-Type": "application/json"})
+        assert (response.status_code, response.json()["status"]) == (status, status)
+        assert response.headers["content-type"] == "application/problem+json"
+
+
+async def stall(exchange: Exchange) -> None:
+    await exchange.stall()
+
+
+async def test_an_origin_that_says_nothing_holds_up_nobody_who_does_not_wait(store_url: str) -> None:
+    async with serve(stall) as dead, serve(text(200, RULES)) as alive, running(store_url) as service:
+        await service.allowed(f"{alive.url}/")
+        items = [{"url": f"{dead.url}/", "agent": "a"}, {"url": f"{alive.url}/x", "agent": "a"}]
+        pending, answer = await asked(service, items, wait=0)
+        assert (pending["verdict"], pending["reason"], answer["verdict"]) == ("defer", "pending", "disallow")
+
+
+async def test_answers_without_end_are_put_together_bit_by_bit(store_url: str) -> None:
+    sitemaps = "".join(f"Sitemap: https://h.example/{n:0500}.xml\n" for n in range(800))
+    async with serve(text(200, sitemaps)) as origin, running(store_url) as service:
+        items = [{"url": f"{origin.url}/{n}", "agent": "a"} for n in range(10)]
+        await asked(service, items[:1])
+        sent = await messages(service, json.dumps({"items": items}).encode())
+        bodies = [message["body"] for message in sent if message["type"] == "http.response.body"]
+        assert len(bodies) > 10
+        assert max(map(len, bodies)) < PIECE + len(sitemaps) * 1.5
+        answers = json.loads(b"".join(bodies))["answers"]
+        assert [answer["url"] for answer in answers] == [item["url"] for item in items]
+        assert all(len(answer["sitemaps"]) == 800 for answer in answers)
+
+
+async def messages(service: Service, body: bytes) -> list[Message]:
+    """What the application sends in answer to that body, message by message."""
+    sent: list[Message] = []
+    asked = iter([{"type": "http.request", "body": body}])
+
+    async def receive() -> Message:
+        return next(asked, {"type": "http.disconnect"})
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    scope: Scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "method": "POST",
+        "path": "/v1/allowed",
+        "raw_path": b"/v1/allowed",
+        "query_string": b"",
+        "headers": headers,
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+        "scheme": "http",
+        "http_version": "1.1",
+        "root_path": "",
+    }
+    await service.app(scope, receive, send)
+    return sent
+
+
+async def test_decisions_of_a_batch_are_counted_one_by_one(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        await asked(service, [{"url": f"{origin.url}/{n}", "agent": "a"} for n in range(30)])
+        counted = (await service.client.get("/metrics")).text
+        line = 'robots_decisions_total{dialect="rfc9309",reason="no_match",source="%s",verdict="allow"} %s.0'
+        assert line % ("fetched", 1) in counted
+        assert line % ("memory", 29) in counted
+        assert 'robots_requests_total{method="POST",route="/v1/allowed",status="2xx"} 1.0' in counted

@@ -1,0 +1,313 @@
+"""What a caller can make a connection hold or wait for is bounded: heads, bodies, requests ahead, answers not read."""
+
+import asyncio
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.api.body_limit import BODY_LIMIT, BodyLimit
+from app.api.connection import HEAD_LIMIT, PIPELINED, Connection, most_connections
+from app.api.problems import Problem
+from tests.api.listening import calling, listening, status
+from tests.faults.until import until_so
+
+SHORT = 0.2
+"""Seconds for those who take all the time in the world."""
+
+GET = b"GET /page HTTP/1.1\r\nHost: h\r\n\r\n"
+POST = b"POST /page HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
+CHUNKED = b"POST /page HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class Hasty(Connection):
+    head_seconds = rest_seconds = read_seconds = SHORT
+
+
+class Small(Connection):
+    most = 2
+
+
+async def send_text(send: Send, text: bytes) -> None:
+    headers = [(b"content-length", b"%d" % len(text))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": text})
+
+
+async def hello(scope: Scope, receive: Receive, send: Send) -> None:
+    await send_text(send, scope["path"].encode())
+
+
+async def size(scope: Scope, receive: Receive, send: Send) -> None:
+    """Says how long the body was, or that the client has gone."""
+    octets = 0
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        octets += len(message["body"])
+        more = message["more_body"]
+    await send_text(send, b"%d" % octets)
+
+
+class Flood:
+    """Sends without an end to whoever asks, and knows when that has ended."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(self._gone(receive))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while not gone.done():
+            await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+            await asyncio.sleep(0)
+        self.over.set()
+
+    async def _gone(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+def reading(app: ASGIApp, *, spares: bool = False, together: int = 2**28) -> ASGIApp:
+    """The application behind a BodyLimit of little patience, which answers its problems."""
+    bounded = BodyLimit(app, lambda _: spares, together=together, seconds=SHORT, silence=SHORT)
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await bounded(scope, receive, send)
+        except Problem as problem:
+            await problem.response()(scope, receive, send)
+
+    return answered
+
+
+# Heads.
+
+
+LARGE = [
+    b"GET /page HTTP/1.1\r\nHost: h\r\nX-Long: " + b"a" * HEAD_LIMIT + b"\r\n\r\n",
+    b"GET /page HTTP/1.1\r\nHost: h\r\nX-Endless: " + b"a" * (HEAD_LIMIT + 1),
+    b"GET /page HTTP/1.1\r\nHost: h\r\n" + b"a:\r\n" * (HEAD_LIMIT // 4),
+    b"GET /page HTTP/1.1\r\nHost: h\r\n" + b"a: b\r\n" * 40_000,
+    b"GET /" + b"a" * HEAD_LIMIT + b" HTTP/1.1\r\nHost: h\r\n\r\n",
+]
+
+
+async def test_a_head_that_is_too_large_is_refused() -> None:
+    async with listening(hello) as (address, _):
+        for head in LARGE:
+            async with calling(address) as caller:
+                await caller.send(head)
+                said = await caller.answer()
+                assert status(said) == 431
+                assert b"problem:head-too-large" in said
+
+
+async def test_a_large_body_behind_a_head_makes_no_large_head() -> None:
+    async with listening(size) as (address, _), calling(address) as caller:
+        await caller.send(POST % 200_000 + b"x" * 200_000)
+        assert (await caller.answer()).endswith(b"200000")
+        await caller.send(GET)
+        assert (await caller.answer()).endswith(b"\r\n0")
+
+
+async def test_a_head_that_drips_is_not_waited_for() -> None:
+    async with listening(hello, Hasty) as (address, _), calling(address) as caller:
+        await caller.send(GET[:20])
+        assert b"problem:slow-request" in await caller.end()
+
+
+async def test_a_second_head_that_drips_is_not_waited_for_either() -> None:
+    async with listening(hello, Hasty) as (address, _), calling(address) as caller:
+        await caller.send(GET)
+        assert status(await caller.answer()) == 200
+        await caller.send(b"GE")
+        assert b"problem:slow-request" in await caller.end()
+
+
+@pytest.mark.parametrize("said", [b"", b"\r\n"])
+async def test_a_connection_that_asks_nothing_is_closed(said: bytes) -> None:
+    async with listening(hello, Hasty) as (address, server), calling(address) as caller:
+        await caller.send(said)
+        await caller.end()
+        await until_so(lambda: not server.server_state.connections)
+
+
+async def test_a_head_in_pieces_is_one() -> None:
+    async with listening(hello) as (address, _), calling(address) as caller:
+        for octet in GET:
+            await caller.send(bytes([octet]))
+        assert (await caller.answer()).endswith(b"/page")
+
+
+# Not HTTP.
+
+
+NONSENSE = [
+    b"\x16\x03\x01\x02\x00\x01\x00",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"GET /page HTTP/1.1\r\nno colon\r\n\r\n",
+    b"CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"POST /page HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    b"POST /page HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\na",
+    b"POST /page HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n",
+    CHUNKED + b"not a size\r\n",
+    CHUNKED + b"ffffffffffffffffff\r\n",
+]
+
+
+async def test_what_is_no_http_is_refused_and_ends_the_connection() -> None:
+    async with listening(size) as (address, _):
+        for said in NONSENSE:
+            async with calling(address) as caller:
+                await caller.send(said)
+                answer = await caller.end()
+                assert status(answer) == 400
+                assert b"problem:bad-http" in answer
+                assert answer.count(b"HTTP/1.1") == 1
+
+
+async def test_what_stands_before_nonsense_is_answered_all_the_same() -> None:
+    async with listening(size) as (address, _), calling(address) as caller:
+        await caller.send(POST % 3 + b"{}{}{}{}")
+        answer = await caller.end()
+        assert status(answer) == 200
+        assert answer.endswith(b"\r\n3")
+
+
+async def test_an_upgrade_is_not_taken_up() -> None:
+    async with listening(hello) as (address, _), calling(address) as caller:
+        await caller.send(GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        assert (await caller.answer()).endswith(b"/page")
+
+
+# Requests ahead of their answers.
+
+
+async def test_requests_that_are_sent_ahead_are_answered_in_order() -> None:
+    async with listening(hello) as (address, _), calling(address) as caller:
+        await caller.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n" % number for number in range(PIPELINED)))
+        for number in range(PIPELINED):
+            assert (await caller.answer()).endswith(b"/%d" % number)
+
+
+async def test_no_more_of_them_are_kept_than_a_few() -> None:
+    async with listening(hello) as (address, _), calling(address) as caller:
+        await caller.send(GET * 10_000)
+        assert (await caller.end()).count(b"HTTP/1.1 200") == PIPELINED + 1
+
+
+# Bodies.
+
+
+async def test_a_body_that_drips_is_not_waited_for() -> None:
+    async with listening(reading(size)) as (address, _), calling(address) as caller:
+        await caller.send(POST % 100 + b"{")
+        answer = await caller.end()
+        assert status(answer) == 408
+        assert b"problem:slow-request" in answer
+
+
+async def test_a_body_that_is_read_bit_by_bit_ends_with_its_sender_s_silence() -> None:
+    async with listening(reading(size, spares=True)) as (address, _), calling(address) as caller:
+        await caller.send(CHUNKED + b"5\r\nabcde\r\n")
+        assert (await caller.answer()).endswith(b"\r\n5")
+
+
+async def test_a_length_that_is_a_lie_is_not_believed() -> None:
+    async with listening(reading(size)) as (address, _), calling(address) as caller:
+        await caller.send(POST % (10**30))
+        assert status(await caller.end()) in {400, 413}
+
+
+async def test_an_endless_body_is_refused_and_its_rest_is_not_read_for_long() -> None:
+    async with listening(reading(size), Hasty) as (address, server), calling(address) as caller:
+        await caller.send(POST % (BODY_LIMIT + 1))
+        assert status(await caller.answer()) == 413
+        for _ in range(1000):
+            await caller.send(b"x")
+        await until_so(lambda: not server.server_state.connections)
+
+
+async def test_all_bodies_together_are_bounded() -> None:
+    app = reading(size, together=1000)
+    async with listening(app) as (address, _), calling(address) as first, calling(address) as second:
+        await second.send(POST % 1001 + b"x" * 1001)
+        answer = await second.answer()
+        assert status(answer) == 503
+        assert b"retry-after: 1" in answer
+        await first.send(POST % 1000 + b"x" * 1000)
+        assert status(await first.answer()) == 200
+
+
+# Answers.
+
+
+async def test_a_client_that_reads_nothing_is_not_waited_for() -> None:
+    flood = Flood()
+    async with listening(flood, Hasty) as (address, server), calling(address, window=4096) as caller:
+        await caller.send(GET)
+        await asyncio.wait_for(flood.over.wait(), 30)
+        await until_so(lambda: not server.server_state.connections)
+
+
+# Connections.
+
+
+async def test_past_their_bound_connections_are_told_to_come_back_and_then_are_none() -> None:
+    async with listening(hello, Small) as (address, server):
+        async with calling(address) as one, calling(address) as two:
+            for caller in (one, two):
+                await caller.send(GET)
+                assert status(await caller.answer()) == 200
+            async with calling(address) as three, calling(address) as four:
+                await three.send(GET)
+                answer = await three.end()
+                assert status(answer) == 503
+                assert b"retry-after: 1" in answer
+                await four.send(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+                assert status(await four.answer()) == 200
+                async with calling(address) as five, calling(address) as six:
+                    await five.send(b"")
+                    await six.send(GET)
+                    assert await six.end() == b""
+        await until_so(lambda: not server.server_state.connections)
+        async with calling(address) as again:
+            await again.send(GET)
+            assert status(await again.answer()) == 200
+
+
+def test_some_connections_are_always_served() -> None:
+    assert most_connections() > 0
+
+
+# The end.
+
+
+async def test_a_server_that_ends_waits_for_its_answers_and_not_for_what_is_never_asked() -> None:
+    go = asyncio.Event()
+    asked = asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST":
+            await size(scope, receive, send)
+            return
+        asked.set()
+        await go.wait()
+        await send_text(send, b"at last")
+
+    async with (
+        listening(slow, Hasty) as (address, server),
+        calling(address) as answered,
+        calling(address) as half,
+        calling(address) as idle,
+    ):
+        await half.send(POST % 100 + b"{")
+        await answered.send(GET)
+        await asked.wait()
+        server.should_exit = True
+        assert await half.end() == b""
+        assert await idle.end() == b""
+        go.set()
+        assert (await answered.end()).endswith(b"at last")

@@ -1,0 +1,305 @@
+"""What was held before: listed, asked as of an instant, compared."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from tests.api.service import START, Service, running
+from tests.faults.until import until
+from tests.origins import LoopbackOrigin, Reply, redirect, serve, text
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+OLD = "User-agent: *\nDisallow: /old\nCrawl-delay: 5\n"
+NEW = "User-agent: *\nDisallow: /new\nCrawl-delay: 9\n\nUser-agent: Foo\nUser-agent: bar\nDisallow: /\nSitemap: http://h/s\n"
+HOUR = 3600
+
+
+def at(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def id_of(body: str | bytes) -> str:
+    return hashlib.sha256(body.encode() if isinstance(body, str) else body).hexdigest()[:16]
+
+
+async def get(service: Service, path: str, **query: str) -> Any:
+    response = await service.client.get(path, params={name.rstrip("_"): value for name, value in query.items()})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def versions(service: Service, url: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await get(service, "/v1/robots/history", url=url))["versions"]
+    return found
+
+
+@asynccontextmanager
+async def told(store_url: str, *replies: Reply) -> AsyncIterator[tuple[Service, LoopbackOrigin]]:
+    """A service that has fetched each of these replies, an hour apart, and has written it down."""
+    async with serve(*replies) as origin, running(store_url) as service:
+        for number in range(len(replies)):
+            service.now = START + number * HOUR
+            response = await service.client.post("/v1/robots/refresh", params={"url": origin.url})
+            assert response.status_code == 200, response.text
+        yield service, origin
+
+
+async def test_versions_are_listed_with_the_times_between_which_they_were_held(store_url: str) -> None:
+    async with told(store_url, text(200, OLD), text(200, NEW), text(404)) as (service, origin):
+        service.now += 60
+        answer = await get(service, "/v1/robots/history", url=f"{origin.url}/any/page")
+        assert answer["url"] == f"{origin.url}/robots.txt"
+        gone, new, old = answer["versions"]
+        assert old == {
+            "id": id_of(OLD),
+            "outcome": "successful",
+            "status": 200,
+            "cause": None,
+            "size": len(OLD),
+            "truncated": False,
+            "final_url": None,
+            "from": at(START),
+            "seen": at(START),
+            "until": at(START + HOUR),
+        }
+        assert (new["id"], new["from"], new["until"]) == (id_of(NEW), at(START + HOUR), at(START + 2 * HOUR))
+        assert (gone["outcome"], gone["status"], gone["size"], gone["until"]) == ("unavailable", 404, None, None)
+        assert len(origin.requests) == 3
+
+
+async def test_a_file_that_stays_the_same_is_one_version_that_was_seen_later(store_url: str) -> None:
+    async with told(store_url, text(200, OLD), text(200, OLD), text(200, OLD)) as (service, origin):
+        [version] = await versions(service, origin.url)
+        assert (version["from"], version["seen"], version["until"]) == (at(START), at(START + 2 * HOUR), None)
+
+
+async def test_a_file_that_never_changed_has_its_version_in_its_snapshot_alone(
+    store_url: str, store_client: Redis
+) -> None:
+    async with told(store_url, text(200, OLD), text(200, OLD)) as (service, origin):
+        assert len(await versions(service, origin.url)) == 1
+        assert (await service.allowed(f"{origin.url}/old", as_of=at(START + 60)))["verdict"] == "disallow"
+    assert await store_client.keys("*:history") == []
+
+
+async def test_what_is_purged_stays_in_the_history(store_url: str) -> None:
+    async with told(store_url, text(200, OLD), text(200, OLD), text(200, NEW)) as (service, origin):
+        before = await versions(service, origin.url)
+        assert (await service.client.delete("/v1/robots", params={"url": origin.url})).status_code == 204
+        assert await versions(service, origin.url) == before
+        service.now += HOUR
+        await service.client.post("/v1/robots/refresh", params={"url": origin.url})
+        new, old = await versions(service, origin.url)
+        assert (old["id"], old["from"], old["until"]) == (id_of(OLD), at(START), at(START + 2 * HOUR))
+        assert (new["from"], new["seen"]) == (at(START + 2 * HOUR), at(START + 3 * HOUR))
+
+
+async def test_a_copy_that_stands_in_for_an_unreachable_origin_stays_the_version(store_url: str) -> None:
+    async with told(store_url, text(200, OLD), text(503), text(503)) as (service, origin):
+        [version] = await versions(service, origin.url)
+        assert (version["id"], version["seen"]) == (id_of(OLD), at(START))
+        assert (await service.allowed(f"{origin.url}/old", as_of=at(START + HOUR)))["verdict"] == "disallow"
+
+
+async def test_an_unreachable_origin_without_a_copy_was_one_to_come_back_to(store_url: str) -> None:
+    async with told(store_url, text(404), text(503), text(200, OLD)) as (service, origin):
+        outcomes = [version["outcome"] for version in await versions(service, origin.url)]
+        assert outcomes == ["successful", "unreachable", "unavailable"]
+        answer = await service.allowed(f"{origin.url}/x", as_of=at(START + HOUR))
+        assert (answer["verdict"], answer["reason"], answer["retry_at"]) == ("defer", "unreachable", None)
+        assert (await service.allowed(f"{origin.url}/x", as_of=at(START)))["reason"] == "missing"
+
+
+async def test_one_version_has_its_text_and_its_bytes(store_url: str) -> None:
+    body = b"User-agent: *\nDisallow: /\xff<script>\n"
+    async with told(store_url, text(200, body), text(404)) as (service, origin):
+        path, id_ = "/v1/robots/history", id_of(body)
+        [version] = (await get(service, path, url=origin.url, version=id_))["versions"]
+        assert (version["id"], version["text"]) == (id_, body.decode("utf-8", "replace"))
+        by_digest = {"url": origin.url, "version": hashlib.sha256(body).hexdigest(), "as": "text"}
+        raw = await service.client.get(path, params=by_digest)
+        assert raw.content == body
+        assert raw.headers["content-type"].startswith("text/plain")
+        assert "default-src 'none'" in raw.headers["content-security-policy"]
+        gone = (await versions(service, origin.url))[0]["id"]
+        no_file = await service.client.get(path, params={"url": origin.url, "version": gone, "as": "text"})
+        assert (no_file.status_code, no_file.json()["type"][-7:]) == (404, "no-file")
+
+
+async def test_as_of_an_instant_the_version_and_the_rates_of_then_answer(store_url: str) -> None:
+    async with told(store_url, text(200, OLD), text(200, NEW)) as (service, origin):
+        service.now += 60
+        before = await service.allowed(f"{origin.url}/old", as_of=at(START + HOUR - 1))
+        assert (before["verdict"], before["rate"]["interval"]) == ("disallow", 5.0)
+        assert (before["robots"]["source"], before["robots"]["fetched_at"]) == ("history", at(START))
+        assert (before["robots"]["recheck_at"], before["robots"]["age"]) == (None, None)
+        after = await service.allowed(f"{origin.url}/old", as_of=at(START + HOUR))
+        assert (after["verdict"], after["rate"]["interval"]) == ("allow", 9.0)
+        assert (await service.allowed(f"{origin.url}/old"))["robots"]["source"] == "memory"
+
+
+async def test_rates_are_those_of_then_unless_another_instant_is_asked_for(store_url: str) -> None:
+    body = "User-agent: *\nRequest-rate: 1/60 1800-1900\nRequest-rate: 1/2\n"
+    async with told(store_url, text(200, body), text(404)) as (service, origin):
+        url, then = f"{origin.url}/x", at(START)
+        assert (await service.allowed(url, as_of=then))["rate"]["interval"] == 60.0
+        other = await service.allowed(url, as_of=then, at="2026-11-21T03:00:00Z", explain="true")
+        assert other["rate"]["interval"] == 2.0
+        assert other["explanation"]["schedule"][0]["start"] == "00:00"
+
+
+async def test_an_answer_about_the_past_is_for_no_cache(store_url: str) -> None:
+    async with told(store_url, text(200, OLD)) as (service, origin):
+        query = {"url": origin.url, "agent": "A", "as_of": at(START)}
+        response = await service.client.get("/v1/allowed", params=query)
+        assert response.headers["cache-control"] == "no-store"
+
+
+async def test_before_the_first_version_nothing_is_known_and_the_earliest_is_named(store_url: str) -> None:
+    async with told(store_url, text(200, OLD)) as (service, origin):
+        query = {"url": origin.url, "agent": "A", "as_of": at(START - 1)}
+        response = await service.client.get("/v1/allowed", params=query)
+        assert response.status_code == 404
+        problem = response.json()
+        assert problem["type"] == "urn:robots-decisions:problem:no-version"
+        assert problem["earliest"] == at(START)
+        assert "2026-11-21T18:29:59Z" in problem["detail"]
+
+
+async def test_of_an_origin_nobody_asked_about_nothing_is_known_and_nothing_is_fetched(store_url: str) -> None:
+    async with serve(text(200, OLD)) as origin, running(store_url) as service:
+        assert await versions(service, origin.url) == []
+        query = {"url": origin.url, "agent": "A", "as_of": at(START)}
+        response = await service.client.get("/v1/allowed", params=query)
+        assert (response.status_code, response.json()["earliest"]) == (404, None)
+        assert (await service.client.get("/v1/robots/diff", params={"url": origin.url})).status_code == 404
+        assert origin.requests == []
+
+
+async def test_looking_back_is_no_visit(store_url: str, store_client: Redis) -> None:
+    async with serve(text(200, OLD)) as origin, running(store_url) as service:
+        await service.client.post("/v1/robots/refresh", params={"url": origin.url})
+        await service.allowed(origin.url, agent="SeznamBot", as_of=at(START))
+        await versions(service, origin.url)
+    assert await store_client.keys("*:visits") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [
+        ("/v1/allowed", "as_of", at(START + 1)),
+        ("/v1/allowed", "as_of", "yesterday"),
+        ("/v1/robots/history", "version", "not-hex"),
+        ("/v1/robots/history", "as", "text"),
+        ("/v1/robots/history", "as", "pdf"),
+        ("/v1/robots/diff", "from", "yesterday"),
+        ("/v1/robots/diff", "to", "abc"),
+        ("/v1/robots/diff", "dialect", "klingon"),
+        ("/v1/robots/diff", "url", "gopher://h/"),
+    ],
+)
+async def test_what_cannot_be_read_is_named(store_url: str, path: str, name: str, value: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.get(path, params={"url": "http://h/", "agent": "A", name: value})
+        assert response.status_code == 422
+        named = "version" if (name, value) == ("as", "text") else name
+        assert response.json()["parameter"] == named
+
+
+async def test_a_diff_tells_who_gained_and_who_lost_what(store_url: str) -> None:
+    async with told(store_url, text(200, OLD), text(200, NEW)) as (service, origin):
+        answer = await get(service, "/v1/robots/diff", url=origin.url)
+        assert (answer["from"]["id"], answer["to"]["id"], answer["dialect"]) == (id_of(OLD), id_of(NEW), "rfc9309")
+        everyone, named = answer["agents"]
+        assert (everyone["agents"], named["agents"]) == (["*"], ["bar", "Foo"])
+        assert everyone["added"] == [{"directive": "disallow", "pattern": "/new", "line": 2}]
+        assert everyone["paths"] == [
+            {
+                "path": "/new",
+                "gained": False,
+                "before": {"verdict": "allow", "reason": "no_match", "rule": None},
+                "after": {"verdict": "disallow", "reason": "rule", "rule": everyone["added"][0]},
+            },
+            {
+                "path": "/old",
+                "gained": True,
+                "before": {"verdict": "disallow", "reason": "rule", "rule": everyone["removed"][0]},
+                "after": {"verdict": "allow", "reason": "no_match", "rule": None},
+            },
+        ]
+        assert [side[0]["rate"]["interval"] for side in everyone["rates"].values()] == [5.0, 9.0]
+        assert [(it["path"], it["gained"]) for it in named["paths"]] == [("/", False)]
+        assert named["rates"]["after"] == [{"start": "00:00", "end": "24:00", "rate": None}]
+        assert (answer["sitemaps_added"], answer["sitemaps_removed"]) == (["http://h/s"], [])
+        assert answer["truncated"] is False
+        assert "text" not in {**answer["from"], **answer["to"]}
+
+
+async def test_versions_to_compare_are_named_by_id_or_instant(store_url: str) -> None:
+    async with told(store_url, text(200, OLD), text(200, NEW), text(404)) as (service, origin):
+        path, url = "/v1/robots/diff", origin.url
+        by_instant = await get(service, path, url=url, from_=at(START + 1), to=at(START + HOUR))
+        by_id = await get(service, path, url=url, from_=id_of(OLD), to=id_of(NEW))
+        assert by_instant == by_id
+        back = await get(service, path, url=url, from_=id_of(NEW), to=id_of(OLD))
+        assert back["agents"][0]["added"] == by_id["agents"][0]["removed"]
+        to_none = await get(service, path, url=url)
+        assert (to_none["from"]["id"], to_none["to"]["status"]) == (id_of(NEW), 404)
+        assert to_none["agents"][0]["paths"][0]["after"] == {"verdict": "allow", "reason": "missing", "rule": None}
+        same = await get(service, path, url=url, from_=id_of(OLD), to=id_of(OLD), dialect="google")
+        assert (same["agents"], same["dialect"]) == ([], "google")
+        unknown = await service.client.get(path, params={"url": url, "from": "0123456789abcdef"})
+        assert (unknown.status_code, unknown.json()["type"][-10:]) == (404, "no-version")
+        too_early = await service.client.get(path, params={"url": url, "from": at(START - 1)})
+        assert (too_early.status_code, too_early.json()["earliest"]) == (404, at(START))
+
+
+async def test_one_version_alone_has_none_before_it(store_url: str) -> None:
+    async with told(store_url, text(200, OLD)) as (service, origin):
+        response = await service.client.get("/v1/robots/diff", params={"url": origin.url})
+        assert (response.status_code, response.json()["type"][-10:]) == (404, "no-version")
+
+
+async def test_what_another_process_saw_is_known(store_url: str) -> None:
+    async with told(store_url, redirect("/moved"), text(200, OLD), text(200, NEW)) as (service, origin):
+        found = await versions(service, origin.url)
+        assert [version["final_url"] for version in found] == [None, f"{origin.url}/moved"]
+        async with running(store_url) as other:
+            other.now = service.now
+            await until(lambda: versions(other, origin.url), lambda it: it == found)
+
+
+async def test_without_its_store_a_service_decides_and_says_that_it_knows_no_history() -> None:
+    async with serve(text(200, OLD)) as origin, running("unix:///nonexistent/valkey.sock") as service:
+        assert (await service.allowed(f"{origin.url}/old"))["verdict"] == "disallow"
+        for path in ("/v1/robots/history", "/v1/robots/diff"):
+            response = await service.client.get(path, params={"url": origin.url})
+            assert (response.status_code, response.json()["type"][-10:]) == (503, "store-down")
+            assert response.headers["retry-after"] == "1"
+        query = {"url": origin.url, "agent": "A", "as_of": at(START)}
+        assert (await service.client.get("/v1/allowed", params=query)).status_code == 503
+
+
+async def test_a_comparison_of_large_files_holds_up_nobody(store_url: str) -> None:
+    def large(mark: str) -> str:
+        return "User-agent: *\n" + "".join(f"Disallow: /{mark}{at}*x*y{at}\n" for at in range(9000))
+
+    ask: Callable[[Service, str], Any] = lambda service, url: service.client.get(  # noqa: E731
+        "/v1/robots/diff", params={"url": url}
+    )
+    async with told(store_url, text(200, large("p")), text(200, large("q"))) as (service, origin):
+        slow = asyncio.create_task(ask(service, origin.url))
+        answered = 0
+        while not slow.done():
+            assert (await service.client.get("/healthz")).status_code == 200
+            answered += 1
+            await asyncio.sleep(0.01)
+        assert answered > 1
+        assert slow.result().json()["truncated"] is True

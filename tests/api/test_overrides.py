@@ -1,0 +1,329 @@
+"""What operators decide over the heads of robots.txt files: it holds, is told, expires, and outlives a store."""
+
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from app.overrides.store import COUNT_LIMIT
+from tests.api.service import Service, running
+from tests.api.test_ops import counted
+from tests.faults.until import until
+from tests.origins import serve, text
+from tests.valkey import process_of, stopped
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+RULES = "User-agent: *\nDisallow: /private/\nCrawl-delay: 2\n\nSitemap: https://h.example/s.xml\n"
+LATER = "2026-11-21T19:00:00Z"
+
+
+async def put(service: Service, id_: str = "one", status: int = 201, **members: Any) -> dict[str, Any]:
+    body = {"scope": "127.0.0.1", "action": "deny", "reason": "They asked us to.", **members}
+    response = await service.client.put(f"/v1/overrides/{id_}", json=body)
+    assert response.status_code == status, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+async def listed(service: Service, **query: object) -> list[str]:
+    response = await service.client.get("/v1/overrides", params={name: str(value) for name, value in query.items()})
+    assert response.status_code == 200, response.text
+    return [one["id"] for one in response.json()["overrides"]]
+
+
+async def test_a_deny_closes_an_origin_and_says_who_decided(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        assert (await service.allowed(f"{origin.url}/"))["override"] is None
+        await put(service, expires_at=LATER)
+        answer = await service.allowed(f"{origin.url}/")
+        assert (answer["verdict"], answer["allowed"], answer["reason"]) == ("disallow", False, "overridden")
+        assert (answer["rule"], answer["retry_at"]) == (None, None)
+        assert answer["override"] == {
+            "id": "one",
+            "action": "deny",
+            "scope": "127.0.0.1",
+            "reason": "They asked us to.",
+            "expires_at": LATER,
+            "shadow": False,
+        }
+        assert answer["robots"]["outcome"] == "successful"
+        assert await counted(service, "robots_overrides_applied_total", action="deny") == 1
+        service.now += 30 * 60
+        assert (await service.allowed(f"{origin.url}/"))["reason"] == "no_match"
+
+
+async def test_an_allow_opens_what_the_file_closes_and_leaves_its_pace(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        await service.allowed(f"{origin.url}/")
+        await put(service, action="allow", agents=["ExampleBot"])
+        answer = await service.allowed(f"{origin.url}/private/")
+        assert (answer["verdict"], answer["reason"], answer["rule"]) == ("allow", "overridden", None)
+        assert (answer["rate"]["interval"], answer["sitemaps"]) == (2.0, ["https://h.example/s.xml"])
+        assert (await service.allowed(f"{origin.url}/private/", "OtherBot"))["reason"] == "rule"
+
+
+async def test_an_own_file_is_read_in_place_of_the_origins(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        await service.allowed(f"{origin.url}/")
+        await put(service, action="robots", robots="User-agent: *\nDisallow: /\nAllow: /private/\nCrawl-delay: 7\n")
+        answer = await service.allowed(f"{origin.url}/private/")
+        assert (answer["verdict"], answer["reason"]) == ("allow", "overridden")
+        assert answer["rule"] == {"directive": "allow", "pattern": "/private/", "line": 3}
+        assert (answer["rate"]["interval"], answer["sitemaps"]) == (7.0, [])
+        answer = await service.allowed(f"{origin.url}/other")
+        assert (answer["verdict"], answer["reason"], answer["rule"]["line"]) == ("disallow", "overridden", 2)
+        # A new text takes the place of the old one at once, though the old one was read a moment ago.
+        await put(service, status=200, action="robots", robots="")
+        assert (await service.allowed(f"{origin.url}/other"))["verdict"] == "allow"
+
+
+@pytest.mark.parametrize(
+    ("delay", "interval", "source", "line"), [(1, 2.0, "crawl-delay", 3), (9, 9.0, "override", None)]
+)
+async def test_a_delay_slows_down_and_never_hurries(
+    store_url: str, delay: float, interval: float, source: str, line: int | None
+) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        await put(service, action="delay", delay=delay, expires_at=LATER)
+        answer = await service.allowed(f"{origin.url}/private/")
+        assert (answer["verdict"], answer["reason"], answer["rule"]["line"]) == ("disallow", "rule", 2)
+        rate = answer["rate"]
+        assert (rate["interval"], rate["source"], rate["line"]) == (interval, source, line)
+        assert rate["valid_until"] == (LATER if source == "override" else None)
+        assert answer["override"]["action"] == "delay"
+
+
+async def test_a_delay_holds_where_the_file_says_nothing_of_a_pace(store_url: str) -> None:
+    async with serve(text(404)) as origin, running(store_url) as service:
+        await put(service, action="delay", delay=4)
+        answer = await service.allowed(f"{origin.url}/x")
+        assert (answer["reason"], answer["rate"]["interval"], answer["rate"]["source"]) == ("missing", 4.0, "override")
+
+
+@pytest.mark.parametrize("action", ["allow", "deny", "robots"])
+async def test_a_decision_waits_for_no_fetch(store_url: str, action: str) -> None:
+    async def stall(exchange: Any) -> None:
+        await exchange.stall()
+
+    async with serve(stall) as origin, running(store_url, fetch_timeout=60) as service:
+        await put(service, action=action, robots="User-agent: *\nDisallow: /x\n" if action == "robots" else None)
+        answer = await service.allowed(f"{origin.url}/x", wait=60)
+        assert (answer["verdict"], answer["reason"]) == ("allow" if action == "allow" else "disallow", "overridden")
+        assert answer["robots"]["source"] == "none"
+        answer = await service.allowed(f"{origin.url}/robots.txt", wait=60)
+        assert (answer["verdict"], answer["reason"], answer["retry_at"]) == ("allow", "implicit", None)
+
+
+async def test_an_origin_that_is_down_is_decided_about(store_url: str) -> None:
+    async with serve(text(503)) as origin, running(store_url) as service:
+        assert (await service.allowed(f"{origin.url}/"))["verdict"] == "defer"
+        await put(service, action="allow")
+        answer = await service.allowed(f"{origin.url}/")
+        assert (answer["verdict"], answer["reason"], answer["retry_at"]) == ("allow", "overridden", None)
+
+
+@pytest.mark.parametrize("action", ["allow", "deny", "robots"])
+async def test_a_blocked_address_stays_blocked(store_url: str, action: str) -> None:
+    async with running(store_url) as service:
+        assert (await service.allowed("http://10.0.0.1/x"))["reason"] == "blocked_address"
+        await put(service, scope="10.0.0.1", action=action, robots="" if action == "robots" else None)
+        answer = await service.allowed("http://10.0.0.1/x")
+        assert (answer["verdict"], answer["reason"], answer["override"]) == ("disallow", "blocked_address", None)
+
+
+async def test_a_shadow_is_counted_and_changes_nothing(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        await put(service, shadow=True)
+        await put(service, "slow", action="delay", delay=1, shadow=True)
+        before = await service.allowed(f"{origin.url}/")
+        assert (before["verdict"], before["reason"], before["override"]) == ("allow", "no_match", None)
+        assert (await service.allowed(f"{origin.url}/private/"))["reason"] == "rule"
+        deny, slow = {"action": "deny"}, {"action": "delay"}
+        assert await counted(service, "robots_overrides_shadowed_total", **deny, differs="true") == 1
+        assert await counted(service, "robots_overrides_shadowed_total", **deny, differs="false") == 1
+        assert await counted(service, "robots_overrides_shadowed_total", **slow, differs="false") == 2
+        assert await counted(service, "robots_overrides_applied_total", action="deny") == 0
+        explained = await service.allowed(f"{origin.url}/", explain="true")
+        assert (explained["reason"], explained["override"]["id"], explained["override"]["shadow"]) == (
+            "no_match",
+            "one",
+            True,
+        )
+
+
+async def test_another_process_follows_and_one_that_begins_knows(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as one, running(store_url) as other:
+        url = f"{origin.url}/"
+        assert (await other.allowed(url))["verdict"] == "allow"
+        await put(one)
+        await until(lambda: other.allowed(url), lambda answer: answer["reason"] == "overridden")
+        async with running(store_url) as third:
+            assert (await third.allowed(url))["reason"] == "overridden"
+        assert (await other.client.delete("/v1/overrides/one")).status_code == 204
+        assert (await other.allowed(url))["reason"] == "no_match"
+        assert await listed(one) == []
+
+
+async def test_what_was_decided_does_not_lapse_because_the_store_is_down(store_url: str, store_client: Redis) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        await put(service)
+        with stopped(await process_of(store_client)):
+            assert (await service.allowed(f"{origin.url}/"))["reason"] == "overridden"
+            response = await service.client.get("/v1/overrides")
+            assert (response.json()["degraded"], len(response.json()["overrides"])) == (True, 1)
+            await put(service, "two", status=503)
+            assert (await service.client.delete("/v1/overrides/one")).status_code == 503
+            assert (await service.client.get("/v1/overrides/audit")).status_code == 503
+            assert (await service.allowed(f"{origin.url}/"))["reason"] == "overridden"
+
+
+async def test_a_process_that_begins_without_a_store_says_that_it_knows_no_overrides(tmp_path: Any) -> None:
+    async with running(f"unix://{tmp_path}/none") as service:
+        body = (await service.client.get("/readyz")).json()
+        assert (body["store"], body["overrides"]) == ("degraded", "unknown")
+        assert "robots_overrides_known 0.0" in (await service.client.get("/metrics")).text.splitlines()
+
+
+async def test_a_process_that_knows_the_overrides_counts_as_such(store_url: str) -> None:
+    async with running(store_url) as service:
+        assert "robots_overrides_known 1.0" in (await service.client.get("/metrics")).text.splitlines()
+
+
+async def test_putting_twice_is_putting_once(store_url: str) -> None:
+    async with running(store_url) as service:
+        first = await put(service)
+        service.now += 60
+        assert await put(service, status=200) == first
+        changes = (await service.client.get("/v1/overrides/audit")).json()["changes"]
+        assert len(changes) == 1
+
+
+async def test_an_override_is_told_as_it_was_understood(store_url: str) -> None:
+    async with running(store_url) as service:
+        told = await put(
+            service,
+            scope="HTTPS://Www.Example.com:443/",
+            agents=["ExampleBot/1.0"],
+            expires_at="2026-12-01T01:00:00+01:00",
+        )
+        assert told == {
+            "id": "one",
+            "scope": "https://www.example.com",
+            "action": "deny",
+            "reason": "They asked us to.",
+            "agents": ["examplebot"],
+            "robots": None,
+            "delay": None,
+            "expires_at": "2026-12-01T00:00:00Z",
+            "shadow": False,
+            "expired": False,
+            "updated_at": "2026-11-21T18:30:00Z",
+            "updated_by": "loopback",
+        }
+        assert (await service.client.get("/v1/overrides/one")).json() == told
+        assert (await service.client.get("/v1/overrides/other")).status_code == 404
+        assert (await service.client.delete("/v1/overrides/other")).status_code == 404
+
+
+async def test_pages_of_the_list_hold_everything_once(store_url: str) -> None:
+    async with running(store_url) as service:
+        ids = [f"o-{number}" for number in range(7)]
+        for id_ in ids:
+            await put(service, id_, scope="a.example" if id_ in ids[:5] else "b.example")
+        found: list[str] = []
+        for _ in range(4):
+            query = {"limit": "2", **({"cursor": found[-1]} if found else {})}
+            page = (await service.client.get("/v1/overrides", params=query)).json()
+            found += [one["id"] for one in page["overrides"]]
+            assert page["next"] == (found[-1] if len(found) < 7 else None)
+        assert found == ids
+        assert await listed(service, url="http://www.a.example/x", limit=3) == ids[:3]
+        assert await listed(service, url="http://www.a.example/x", limit=3, cursor=ids[2]) == ids[3:5]
+
+
+async def test_a_page_ends_where_the_texts_on_it_grow_long(store_url: str) -> None:
+    async with running(store_url) as service:
+        for number in range(3):
+            await put(service, f"o-{number}", action="robots", robots="#" * 500_000)
+        page = (await service.client.get("/v1/overrides")).json()
+        assert ([one["id"] for one in page["overrides"]], page["next"]) == (["o-0", "o-1"], "o-1")
+
+
+async def test_the_audit_tells_who_changed_what_newest_first(store_url: str) -> None:
+    async with running(store_url) as service:
+        await put(service, action="robots", robots="#")
+        service.now += 60
+        await put(service, status=200)
+        await service.client.delete("/v1/overrides/one")
+        answer = (await service.client.get("/v1/overrides/audit")).json()
+        assert [(one["change"], one["by"], one["at"]) for one in answer["changes"]] == [
+            ("delete", "loopback", "2026-11-21T18:31:00Z"),
+            ("put", "loopback", "2026-11-21T18:31:00Z"),
+            ("put", "loopback", "2026-11-21T18:30:00Z"),
+        ]
+        deleted, changed, made = answer["changes"]
+        assert (made["before"], made["after"]["action"]) == (None, "robots")
+        assert made["after"]["robots"].startswith("sha256:")
+        assert (changed["before"], changed["after"]["action"]) == (made["after"], "deny")
+        assert (deleted["before"], deleted["after"]) == (changed["after"], None)
+        page = (await service.client.get("/v1/overrides/audit", params={"limit": 2})).json()
+        assert (len(page["changes"]), page["next"]) == (2, 2)
+        page = (await service.client.get("/v1/overrides/audit", params={"limit": 2, "cursor": 2})).json()
+        assert (page["changes"], page["next"]) == ([made], None)
+
+
+@pytest.mark.parametrize(
+    ("members", "slug", "parameter"),
+    [
+        ({"scope": "*.example.com"}, "bad-override", "scope"),
+        ({"action": "open"}, "bad-request", "action"),
+        ({"action": "delay"}, "bad-override", "delay"),
+        ({"reason": ""}, "bad-override", "reason"),
+        ({"expires_at": "soon"}, "bad-expires_at", "expires_at"),
+        ({"expires_at": "2026-11-21T18:30:00Z"}, "bad-expires_at", "expires_at"),
+        ({"owner": "me"}, "bad-request", "owner"),
+        ({"shadow": "maybe"}, "bad-request", "shadow"),
+    ],
+)
+async def test_what_cannot_be_is_refused_and_named(
+    store_url: str, members: dict[str, Any], slug: str, parameter: str
+) -> None:
+    async with running(store_url) as service:
+        problem = await put(service, status=422, **members)
+        assert (problem["type"].rpartition(":")[2], problem["parameter"]) == (slug, parameter)
+        assert (await put(service, "audit", status=422))["parameter"] == "id"
+
+
+async def test_there_is_a_bound_on_how_many_there_are(store_url: str, store_client: Redis) -> None:
+    await store_client.hset("robots:{overrides}:rows", mapping={f"o-{number}": "x" for number in range(COUNT_LIMIT)})
+    async with running(store_url) as service:
+        problem = await put(service, status=409)
+        assert problem["type"].endswith(":too-many-overrides")
+        assert "10000" in problem["detail"]
+
+
+async def test_there_is_a_bound_on_how_long_they_are_together(store_url: str) -> None:
+    async with running(store_url) as service:
+        for number in range(34):
+            status = 201 if number < 32 else 409
+            await put(service, f"o-{number}", status=status, action="robots", robots="#" * 511_000)
+        assert (await service.client.delete("/v1/overrides/o-0")).status_code == 204
+        await put(service, "o-33", action="robots", robots="#" * 511_000)
+
+
+async def test_a_batch_is_decided_about_item_by_item(store_url: str) -> None:
+    async with serve(text(200, RULES)) as known, serve(text(503)) as down, running(store_url) as service:
+        await service.allowed(f"{known.url}/")
+        await put(service, scope=down.url, action="allow")
+        await put(service, "two", scope=known.url, agents=["ExampleBot"])
+        asked = [(known, "ExampleBot"), (known, "OtherBot"), (down, "ExampleBot")]
+        items = [{"url": f"{origin.url}/x", "agent": agent} for origin, agent in asked]
+        response = await service.client.post("/v1/allowed", json={"items": items})
+        answers = response.json()["answers"]
+        assert [(answer["verdict"], answer["reason"]) for answer in answers] == [
+            ("disallow", "overridden"),
+            ("allow", "no_match"),
+            ("allow", "overridden"),
+        ]
+        assert [answer["override"] and answer["override"]["id"] for answer in answers] == ["two", None, "one"]

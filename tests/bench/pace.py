@@ -1,0 +1,182 @@
+"""What a permit costs: CPU of the store and of the service, beside a plain SET; and eight processes of crawlers, 30 s.
+
+`make bench-pace`. Rounds alternate, so that whatever else the machine does meets all of them alike. Times are CPU
+times, and so "a second and core" is what one core does that has nothing else to do.
+"""
+
+import asyncio
+import math
+import os
+import platform
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import psutil
+from redis.asyncio import Redis
+
+from app.origin import Origin
+from app.pace.pace_store import RedisPace
+from app.pace.slots import Lane, Slot, Tail, Wish
+from app.pace.spans import Span
+from app.store.calls import TURNS, Calls
+from app.store.embedded import serve
+from app.store.engines import connect
+from tests.pace.crawler import Connection
+from tests.pace.fleet import Log, crawl, logging_origin, services
+
+ROUNDS = 5
+CALLS = 4000
+LANES = [Lane.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(500)]
+SECOND = (Span(math.inf, 1.0),)
+WINDOWS = tuple(Span((time.time() + 3600 * hour) if hour < 16 else math.inf, 1.0 + hour % 3) for hour in range(1, 17))
+CRAWL = float(os.environ.get("CRAWL_SECONDS", "30"))
+
+Call = Callable[[int], Awaitable[object]]
+
+
+Clock = Callable[[], Awaitable[float]]
+
+
+def store_cpu(client: Redis) -> Clock:
+    """Seconds of CPU that the server has had, by its own account: the system's is in hundredths."""
+
+    async def read() -> float:
+        info = await client.info("cpu")
+        return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
+
+    return read
+
+
+def process_cpu(process: psutil.Process) -> Clock:
+    """Seconds of CPU that a process has had."""
+
+    async def read() -> float:
+        times = process.cpu_times()
+        return float(times.user + times.system)
+
+    return read
+
+
+async def spent(call: Call, calls: int, *clocks: Clock) -> list[float]:
+    """Microseconds of CPU by each clock for one call, as many of them at once as a process of the service makes."""
+    before = [await clock() for clock in clocks]
+    numbers = iter(range(calls))
+
+    async def work() -> None:
+        for number in numbers:
+            await call(number)
+
+    await asyncio.gather(*(work() for _ in range(TURNS)))
+    return [(await clock() - begun) / calls * 1e6 for clock, begun in zip(clocks, before, strict=True)]
+
+
+def tell(name: str, micros: float, beside: float) -> None:
+    print(f"| {name} | {micros:.1f} | {1e6 / micros:,.0f} | {micros / beside:.1f}x |")
+
+
+async def store(client: Redis) -> None:
+    """The script alone."""
+    pace = RedisPace(Calls(client, monotonic=time.monotonic, timeout=20.0))
+
+    def wish(lane: Lane, at: int, spans: tuple[Span, ...] = SECOND) -> Wish:
+        return Wish(lane, spans, f"caller-{at % 8}", max_wait=3600)
+
+    async def reserve(wish: Wish) -> object:
+        return await pace.reserve(wish, Tail(), hold=0.0, lost=1.0)
+
+    async def given_back(at: int) -> None:
+        reply, _ = await pace.reserve(wish(LANES[at % 500], at), Tail(), hold=0.0, lost=1.0)
+        if isinstance(reply, Slot):
+            await pace.release(reply.lane, reply.name)
+
+    cases: dict[str, Call] = {
+        "SET": lambda at: client.set(f"robots:{{{at % 500}}}", b"x" * 64, px=3_600_000),
+        "a permit, 500 lanes": lambda at: reserve(wish(LANES[at % 500], at)),
+        "a permit, one lane": lambda at: reserve(wish(LANES[0], at)),
+        "a permit, 16 windows ahead": lambda at: reserve(wish(LANES[at % 500], at, WINDOWS)),
+        "a permit given back": given_back,
+    }
+    found: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(ROUNDS):
+        for name, call in cases.items():
+            await client.flushall()
+            found[name] += await spent(call, CALLS, store_cpu(client))
+    print("\n| the store | us | a second and core | beside SET |\n|---|---|---|---|")
+    for name, micros in found.items():
+        tell(name, statistics.median(micros), statistics.median(found["SET"]))
+
+
+async def service(store_url: str, client: Redis) -> None:
+    """The whole way, by HTTP."""
+    with services(store_url, 1) as [url]:
+        [process] = [it for it in psutil.Process().children() if "app" in it.cmdline()]
+        async with logging_origin() as (origin, _):
+            free = [Connection(url) for _ in range(TURNS)]
+
+            async def ask(method: str, path: str, body: object = None) -> None:
+                connection = free.pop()
+                status, answer = await connection.ask(method, path, body)
+                free.append(connection)
+                if status != 200:
+                    raise RuntimeError(f"{path} was answered with {status}: {answer!r}")
+
+            def wish(at: int) -> dict[str, object]:
+                return {"url": f"{origin}/{at}", "agent": f"Bot{at % 100}", "max_wait": 3600}
+
+            cases: dict[str, tuple[int, Call]] = {
+                "GET /v1/allowed": (1, lambda at: ask("GET", f"/v1/allowed?url={origin}/{at}&agent=Bot{at % 100}")),
+                "POST /v1/permits": (1, lambda at: ask("POST", "/v1/permits", wish(at))),
+                "POST /v1/permits, 100 items": (
+                    100,
+                    lambda at: ask("POST", "/v1/permits", {"items": [wish(at * 100 + item) for item in range(100)]}),
+                ),
+            }
+            own: dict[str, list[float]] = {name: [] for name in cases}
+            stores: dict[str, list[float]] = {name: [] for name in cases}
+            for _ in range(ROUNDS):
+                for name, (items, call) in cases.items():
+                    await client.flushall()
+                    each = await spent(call, CALLS // 2 // items, process_cpu(process), store_cpu(client))
+                    own[name].append(each[0] / items)
+                    stores[name].append(each[1] / items)
+            for connection in free:
+                connection.close()
+    print("\n| the service | us | a second and core | beside GET /v1/allowed | the store's us |\n|---|---|---|---|---|")
+    for name, all_micros in own.items():
+        micros, beside = statistics.median(all_micros), statistics.median(own["GET /v1/allowed"])
+        print(
+            f"| {name} | {micros:.0f} | {1e6 / micros:,.0f} | {micros / beside:.1f}x |"
+            f" {statistics.median(stores[name]):.1f} |"
+        )
+
+
+def told(log: Log, begin: float, end: float) -> str:
+    """What came of a crawl, in a sentence."""
+    return f"{log!r}; {log.used(begin, end):.1%} of it used"
+
+
+async def measured(url: str) -> None:
+    """All of it."""
+    client = connect(url)
+    if not isinstance(client, Redis):
+        raise TypeError(f"{url} is no single server")
+    await store(client)
+    await service(url, client)
+    await client.flushall()
+    print(f"\n8 processes of 50 workers, 20 pages a second, {CRAWL:.0f} s:")
+    print(told(*await crawl(url, processes=8, workers=50, seconds=CRAWL, late=0.02)))
+    await client.aclose()
+
+
+def main() -> None:
+    """Measure against a server of its own."""
+    print(f"{datetime.now(UTC):%Y-%m-%d}, {platform.python_implementation()} {platform.python_version()}")
+    with suppress(KeyboardInterrupt), serve(None) as url:
+        asyncio.run(measured(url))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,360 @@
+"""What a site's file was before, on the tester page of a service that wants API keys, in a real Chromium."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from app.keys import Scope, new_key
+from tests.browser.tester import CONTRAST, NOW, PHONE, Visitor, browsing, serving, visiting
+from tests.origins import Reply, serve, text
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+KEY, LINES = new_key("people")
+OPERATOR, OPERATOR_LINES = new_key("operator", Scope.ADMIN)
+DAY = timedelta(days=1)
+SCHEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
+
+OLD = "User-agent: *\nDisallow: /old/\nCrawl-delay: 5\n"
+NEW = "User-agent: *\nDisallow: /new/\nCrawl-delay: 9\n\nUser-agent: Foo\nUser-agent: bar\nDisallow: /\nSitemap: http://h/s\n"
+
+
+class Clock:
+    """The service's clock, which a test sets."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now.timestamp()
+
+
+class Keyed(NamedTuple):
+    """A service that wants keys, and an operator's client of it."""
+
+    url: str
+    clock: Clock
+    operator: httpx.AsyncClient
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("keys") / "keys.toml"
+    file.write_text(LINES + OPERATOR_LINES)
+    return file
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(store_url: str, keys: Path) -> AsyncIterator[Keyed]:
+    clock = Clock()
+    headers = {"Authorization": f"Bearer {OPERATOR}"}
+    async with (
+        serving(store_url, clock, keys) as url,
+        httpx.AsyncClient(base_url=url, headers=headers) as client,
+    ):
+        yield Keyed(url, clock, client)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as browser:
+        yield browser
+
+
+@asynccontextmanager
+async def looking(
+    browser: Browser, service: Keyed, *replies: Reply, **options: Any
+) -> AsyncIterator[tuple[Visitor, str]]:
+    """A visitor who has fetched a site, and the site; the service has fetched each of the replies, the last one now."""
+    async with serve(*replies) as origin, visiting(browser, service.url, **options) as visitor:
+        for days in range(len(replies) - 1, -1, -1):
+            service.clock.now = NOW - days * DAY
+            response = await service.operator.post("v1/robots/refresh", params={"url": origin.url})
+            assert response.status_code == 200, response.text
+        await visitor.enter("", KEY)
+        await visitor.fetch(f"{origin.url}/old/page")
+        await expect(visitor.page.locator("#earlier")).to_be_visible()
+        yield visitor, origin.url
+
+
+async def test_the_versions_are_listed_with_their_times_and_what_they_were(service: Keyed, browser: Browser) -> None:
+    async with looking(browser, service, text(200, OLD), text(404), text(200, OLD), text(200, NEW)) as (visitor, _):
+        assert not any("history" in address for address in visitor.asked)
+        await _open(visitor)
+        assert await _listed(visitor) == [
+            f"since 21 Nov 2026, 10:00 UTC {len(NEW)} bytes · what was fetched",
+            f"20 Nov 2026, 10:00 – 21 Nov 2026, 10:00 UTC {len(OLD)} bytes",
+            "19 Nov 2026, 10:00 – 20 Nov 2026, 10:00 UTC no file (status 404)",
+            f"18 Nov 2026, 10:00 – 19 Nov 2026, 10:00 UTC {len(OLD)} bytes",
+        ]
+        assert await visitor.text("#earlier-said") == "Choose one to compare it with the file."
+        assert await visitor.page.locator("#earlier-said").get_attribute("aria-live") == "polite"
+        assert await visitor.page.locator(".versions button").count() == 3
+
+
+async def test_an_earlier_version_is_compared_with_the_file(service: Keyed, browser: Browser) -> None:
+    async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, site):
+        await visitor.ask(urls=f"{site}/old/page\n{site}/new/page\n{site}/", agents="ExampleBot")
+        await _open(visitor)
+        await _choose(visitor, 0)
+        # From then to now, whereas a version that is pasted is what may come.
+        assert await visitor.cells() == [
+            ["disallow > allow, line 2 → no rule matches"],
+            ["allow > disallow, no rule matches → line 2"],
+            ["allow, no rule matches"],
+        ]
+        assert "Since the earlier version, 2 of them have changed." in await visitor.text("#summary")
+        assert await visitor.page.locator("#other").input_value() == OLD
+        assert await visitor.text("#changes-title") == "From the version of 20 Nov 2026, 10:00 UTC to the file"
+        assert await visitor.text("#changes-facts") == "2 lines removed, 7 added"
+        assert await visitor.text("#diff .gone") == "2 − removed: Disallow: /old/"
+        await visitor.page.get_by_label("earlier version", exact=True).check()
+        assert await visitor.lines(".is-decides.disallow") == [2]
+        await visitor.page.locator("#other").fill("User-agent: *\n")
+        assert await visitor.page.locator("[aria-pressed=true]").count() == 0
+        await visitor.page.locator("#test").click()
+        await expect(visitor.page.locator("#changes-title")).to_have_text("From the file to the second version")
+        assert await visitor.page.locator("#gains").is_hidden()
+
+
+async def test_who_gained_or_lost_what_is_told_by_crawler(service: Keyed, browser: Browser) -> None:
+    async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
+        await _open(visitor)
+        await _choose(visitor, 0)
+        assert await visitor.text("#gains-title") == "Who gained or lost what since 20 Nov 2026, 10:00 UTC"
+        assert await visitor.text("#gains-said") == (
+            "Read as RFC 9309, something changed for all who are not named and for 2 named crawlers. "
+            "A path was tried for every rule of the two; what stands before an arrow is of the earlier one."
+        )
+        assert await _told(visitor) == [
+            "all who are not named (*) 1 path lost, 1 path gained, 1 rule removed, 1 rule added, another pace",
+            "− lost /new/ ✓ allow, no rule matches → ✕ disallow, line 2 Disallow: /new/",
+            "+ gained /old/ ✕ disallow, line 2 Disallow: /old/ → ✓ allow, no rule matches",
+            "− rule removed, line 2 Disallow: /old/",
+            "+ rule added, line 2 Disallow: /new/",
+            "• pace one page every 5 s (line 3) → one page every 9 s (line 3)",
+            "bar, Foo 1 path lost, 1 rule removed, 1 rule added, another pace",
+            "− lost / ✓ allow, no rule matches → ✕ disallow, line 7 Disallow: /",
+            "− rule removed, line 2 Disallow: /old/",
+            "+ rule added, line 7 Disallow: /",
+            "• pace one page every 5 s (line 3) → no limit",
+            "Sitemaps",
+            "+ added http://h/s",
+        ]
+        await visitor.page.get_by_label("Both read as").select_option("google")
+        await expect(visitor.page.locator("#gains-said")).to_contain_text("Read as Google")
+        assert not [told for told in await _told(visitor) if "pace" in told]
+
+
+async def test_a_time_without_a_file_is_told_without_lines(service: Keyed, browser: Browser) -> None:
+    async with looking(browser, service, text(404), text(200, OLD)) as (visitor, _):
+        await _open(visitor)
+        await _choose(visitor, 0)
+        assert await visitor.text("#earlier-said") == (
+            "There was no file to compare line by line, 20 Nov 2026, 10:00 – 21 Nov 2026, 10:00 UTC. See what changed"
+        )
+        assert await visitor.page.locator("#changes").is_hidden()
+        assert (await _told(visitor))[1] == "− lost /old/ ✓ allow, no file → ✕ disallow, line 2 Disallow: /old/"
+        await visitor.page.get_by_role("button", name="See what changed").press("Enter")
+        await expect(visitor.page.locator("#gains")).to_be_focused()
+        await expect(visitor.page.locator("#gains-title")).to_be_in_viewport()
+
+
+async def test_a_file_that_is_gone_can_be_tested_as_it_was(service: Keyed, browser: Browser) -> None:
+    async with looking(browser, service, text(200, OLD), text(404)) as (visitor, site):
+        await expect(visitor.page.locator("#site-said")).to_contain_text("holds no file (status 404)")
+        await visitor.ask(urls=f"{site}/old/page", agents="ExampleBot")
+        await _open(visitor)
+        assert await visitor.text("#earlier-said") == "Choose one to test it in the place of a file."
+        await _choose(visitor, 0)
+        assert await visitor.page.locator("#robots").input_value() == OLD
+        assert await visitor.cells() == [["disallow, line 2"]]
+        assert (await _told(visitor))[1] == "+ gained /old/ ✕ disallow, line 2 Disallow: /old/ → ✓ allow, no file"
+
+
+async def test_another_site_has_its_own_past_or_none(service: Keyed, browser: Browser) -> None:
+    async with (
+        serve(text(200, NEW)) as other,
+        looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _),
+    ):
+        await _open(visitor)
+        await _choose(visitor, 0)
+        await visitor.fetch(other.url)
+        await expect(visitor.page.locator("#site-said")).to_contain_text(other.url)
+        await expect(visitor.page.locator("#changes")).to_be_hidden()
+        assert await visitor.page.locator("#gains").is_hidden()
+        assert await visitor.page.locator("#other").input_value() == ""
+        await _open(visitor)
+        assert await visitor.text("#earlier-said") == "Nothing is known of what it was before this."
+        assert await visitor.page.locator(".versions button").count() == 0
+
+
+async def test_a_link_reproduces_the_comparison(service: Keyed, browser: Browser) -> None:
+    async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
+        await _open(visitor)
+        await _choose(visitor, 0)
+        await visitor.page.get_by_label("Both read as").select_option("seznam")
+        await expect(visitor.page.locator("#gains-said")).to_contain_text("Read as Seznam")
+        await visitor.page.locator("#link").click()
+        await expect(visitor.page.locator("#linked")).to_be_visible()
+        before = await _state(visitor)
+        link = visitor.page.url.removeprefix(service.url)
+        async with visiting(browser, service.url) as friend:
+            await friend.enter(link, KEY)
+            await expect(friend.page.locator("#gains-said")).to_contain_text("Read as Seznam")
+            assert await _state(friend) == before
+            assert await friend.page.locator(".versions [aria-pressed=true]").count() == 1
+            state = await friend.evaluate("async () => (await import('./web/state.js')).stateOf(location.hash)")
+        state["earlier"]["id"] = "0123456789abcdef"
+        forged = await visitor.evaluate(FRAGMENT, {**state, "other": "User-agent: *\nDisallow: /forged\n"})
+        async with visiting(browser, service.url) as friend:
+            await friend.enter(forged, KEY)
+            assert await friend.text("#earlier-said") == "The version that the link names is not known any more."
+            assert await friend.text("#changes-title") == "From the file to the second version"
+            assert await friend.page.locator("#gains").is_hidden()
+        past = {**state, "earlier": None, "fetched": {**state["fetched"], "at": "2026-11-20T10:00:00Z"}}
+        async with visiting(browser, service.url) as friend:
+            await friend.enter(await visitor.evaluate(FRAGMENT, past), KEY)
+            await _open(friend)
+            assert [listed.rpartition(" · ")[2] for listed in await _listed(friend)] == ["later", "what was fetched"]
+            assert await friend.page.locator(".versions button").count() == 0
+
+
+FRAGMENT = "async (state) => (await (await import('./web/state.js')).fragmentOf(state)).fragment"
+READ_BACK = """async (state) => {
+    const { fragmentOf, stateOf } = await import("./web/state.js");
+    return (await stateOf((await fragmentOf(state)).fragment)) ?? null;
+}"""
+
+
+async def test_a_link_that_names_no_version_that_can_be_is_read_without_it(service: Keyed, browser: Browser) -> None:
+    site = {"url": "https://h.example/", "at": "2026-11-21T10:00:00Z", "file": True}
+    version = {"id": "0123456789abcdef", "from": "2026-11-20T10:00:00Z"}
+    question = {"urls": "https://h.example/", "agents": "a"}
+    async with visiting(browser, service.url) as visitor:
+        await visitor.enter("", KEY)
+        for fetched, earlier, read in [
+            (site, version, [site, {**version, "reader": ""}]),
+            (None, version, [None, None]),
+            ({**site, "url": 1}, version, [None, None]),
+            ({**site, "at": "<b>"}, version, [None, None]),
+            (site, {**version, "from": 1}, [site, None]),
+            (site, [version], [site, None]),
+        ]:
+            state = await visitor.evaluate(READ_BACK, {**question, "fetched": fetched, "earlier": earlier})
+            assert [state["fetched"], state["earlier"]] == read
+
+
+async def test_hostile_text_in_an_earlier_version_is_text(service: Keyed, browser: Browser) -> None:
+    hostile = (
+        "User-agent: <img src=x onerror='window.pwned = 1'>\nUser-agent: *\n"
+        "Disallow: /<script>window.pwned = 1</script>\nDisallow: /\u202egnp.exe\u0007\n"
+        "Sitemap: http://h/<svg onload='window.pwned = 1'>\n"
+    )
+    async with looking(browser, service, text(200, hostile), text(200, OLD)) as (visitor, _):
+        await _open(visitor)
+        await _choose(visitor, 0)
+        assert await visitor.evaluate("document.querySelectorAll('main img, main svg, main script').length") == 0
+        assert await visitor.evaluate("window.pwned === undefined")
+        told = await _told(visitor)
+        assert "− rule removed, line 3 Disallow: /<script>window.pwned = 1</script>" in told
+        assert "− rule removed, line 4 Disallow: /U+202Egnp.exeU+0007" in told
+        unseen = r"/(?!\n|\t)[\p{Cc}\p{Cf}\u2028\u2029]/u"
+        assert not await visitor.evaluate(f"{unseen}.test(document.querySelector('main').innerText)")
+
+
+async def test_versions_of_half_a_megabyte_stay_usable(service: Keyed, browser: Browser) -> None:
+    old, new = (
+        "User-agent: *\n" + "".join(f"Disallow: /{name}/some/long/path/{number}\n" for number in range(13_000))
+        for name in ("old", "new")
+    )
+    async with looking(browser, service, text(200, old), text(200, new)) as (visitor, _):
+        await _open(visitor)
+        await _choose(visitor, 0)
+        assert await visitor.text("#changes-facts") == "13,000 lines removed, 13,000 added"
+        assert "this is a part of it" in await visitor.text("#gains-said")
+        await visitor.page.locator("#gains .lines").evaluate("box => { box.scrollTop = box.scrollHeight / 2 }")
+        await expect(visitor.page.locator("#gains .gain").first).to_be_attached()
+        assert await visitor.evaluate("document.querySelectorAll('*').length") < 12_000
+
+
+async def test_a_phone_shows_versions_without_scrolling_sideways(service: Keyed, browser: Browser) -> None:
+    long = f"User-agent: {'a' * 300}\nUser-agent: *\nDisallow: /{'x' * 1500}\nRequest-rate: 1/7s 0900-1700\n"
+    options = {"viewport": PHONE, "is_mobile": True, "has_touch": True}
+    async with looking(browser, service, text(200, long), text(404), text(200, OLD), **options) as (visitor, _):
+        await visitor.page.locator("#earlier summary").tap()
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        for index in (0, 1):
+            await _choose(visitor, index)
+            assert await visitor.evaluate(overflow) == 0
+        inner = "[...document.querySelectorAll('#gains .lines, .versions')].map(it => it.scrollWidth - it.clientWidth)"
+        assert await visitor.evaluate(inner) == [0, 0]
+
+
+async def test_versions_can_be_read_in_both_schemes(service: Keyed, browser: Browser) -> None:
+    async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
+        await _open(visitor)
+        await _choose(visitor, 0)
+        await visitor.page.get_by_role("button", name="Forget the API key").click()
+        await visitor.page.locator("#test").click()
+        await expect(visitor.page.locator("#key")).to_be_focused()
+        for scheme in SCHEMES:
+            await visitor.page.emulate_media(color_scheme=scheme)
+            found = await visitor.evaluate(CONTRAST)
+            assert (found["low"], found["ground"] < 0.05) == ([], scheme == "dark")
+
+
+async def test_versions_are_chosen_by_keyboard(service: Keyed, browser: Browser) -> None:
+    async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
+        keyboard = visitor.page.keyboard
+        await visitor.page.locator("#fetch").focus()
+        await keyboard.press("Tab")
+        await keyboard.press("Enter")
+        await expect(visitor.page.locator(".versions button")).to_be_visible()
+        await keyboard.press("Tab")
+        assert await visitor.evaluate("document.activeElement.matches('.versions button')")
+        assert await visitor.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2")
+        await keyboard.press("Enter")
+        await expect(visitor.page.locator("#earlier-said")).to_contain_text("The second version is the file as it was")
+        assert await visitor.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+        unnamed = """[...document.querySelectorAll("input, select, textarea")].filter(it => it.labels.length !== 1)"""
+        assert await visitor.evaluate(f"{unnamed}.length") == 0
+
+
+async def _open(visitor: Visitor) -> None:
+    await visitor.page.locator("#earlier summary").click()
+    await expect(visitor.page.locator(".versions li").first).to_be_visible()
+
+
+async def _choose(visitor: Visitor, index: int) -> None:
+    """Choose one of the versions that can be, and wait for all that is told about it."""
+    await visitor.page.locator(".versions button").nth(index).click()
+    await expect(visitor.page.locator(".versions button").nth(index)).to_have_attribute("aria-pressed", "true")
+    await expect(visitor.page.get_by_role("button", name="See what changed")).to_be_visible()
+
+
+async def _listed(visitor: Visitor) -> list[str]:
+    return [" ".join(it.split()) for it in await visitor.page.locator(".versions li").all_inner_texts()]
+
+
+async def _told(visitor: Visitor) -> list[str]:
+    """The rows of who gained or lost what."""
+    rows = visitor.page.locator("#gains .lines > div > *")
+    return [" ".join(it.split()) for it in await rows.all_inner_texts()]
+
+
+async def _state(visitor: Visitor) -> dict[str, Any]:
+    return {
+        "cells": await visitor.cells(),
+        "summary": await visitor.text("#summary"),
+        "changes": await visitor.text("#changes"),
+        "told": await _told(visitor),
+        "title": await visitor.text("#gains-title"),
+    }

@@ -1,0 +1,172 @@
+"""The tester page of a service that wants API keys, in a real Chromium."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Route, expect
+
+from app.keys import new_key
+from tests.browser.tester import Visitor, browsing, serving, visiting
+from tests.origins import serve, text
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+KEY, LINES = new_key("people")
+SLOW_KEY, SLOW_LINES = new_key("slow")
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("keys") / "keys.toml"
+    file.write_text(f"{LINES}{SLOW_LINES}limit = {{requests = 2, seconds = 3600}}\n")
+    return file
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(store_url: str, keys: Path) -> AsyncIterator[str]:
+    async with serving(store_url, keys=keys) as url:
+        yield url
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as browser:
+        yield browser
+
+
+async def test_a_key_is_asked_for_and_the_question_is_repeated_with_it(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.page.goto(service)
+        field = visitor.page.get_by_label("API key", exact=True)
+        await expect(field).to_be_focused()
+        assert await field.get_attribute("type") == "password"
+        assert await visitor.text("#key-said") == "The service answers those who have an API key."
+        assert await field.get_attribute("aria-invalid") is None
+        await _give(visitor, "people.wrong")
+        await expect(visitor.page.locator("#key-said")).to_have_text(
+            "The API key that was sent is not one that this service knows."
+        )
+        assert await field.get_attribute("aria-invalid") == "true"
+        await expect(field).to_be_focused()
+        await _give(visitor, KEY)
+        await expect(visitor.page.locator("#keyed")).to_be_hidden()
+        assert (await visitor.cells())[1][0] == "disallow, line 9"
+        await expect(visitor.page.locator("#verdicts")).to_be_focused()
+
+
+async def test_a_key_is_kept_for_the_tab_alone(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.enter("", KEY)
+        await visitor.page.locator("#link").click()
+        await expect(visitor.page.locator("#linked")).to_be_visible()
+        state = "async () => (await import('./web/state.js')).stateOf(location.hash)"
+        assert KEY not in repr(await visitor.evaluate(state))
+        kept = "[document.cookie, localStorage.length, history.state, Object.values(sessionStorage)]"
+        assert await visitor.evaluate(kept) == ["", 0, None, [KEY]]
+        assert not any(KEY in address for address in [visitor.page.url, *visitor.asked])
+        await visitor.page.reload()
+        await expect(visitor.page.locator("#table button").first).to_be_visible()
+        assert await visitor.page.locator("#keyed").is_hidden()
+        link = visitor.page.url.removeprefix(service)
+    async with visiting(browser, service) as friend:
+        await friend.enter(link, KEY)
+        assert (await friend.cells())[1][0] == "disallow, line 9"
+
+
+async def test_a_fetch_waits_for_the_key_and_goes_on_where_it_was(service: str, browser: Browser) -> None:
+    async with serve(text(200, "User-agent: *\nDisallow: /x\n")) as origin, visiting(browser, service) as visitor:
+        await visitor.enter("", KEY)
+        await visitor.page.get_by_role("button", name="Forget the API key").click()
+        assert await visitor.evaluate("sessionStorage.length") == 0
+        assert await visitor.page.locator("#forget").is_hidden()
+        await visitor.fetch(f"{origin.url}/x")
+        await expect(visitor.page.locator("#key")).to_be_focused()
+        assert origin.requests == []
+        await _give(visitor, KEY)
+        await expect(visitor.page.locator("#site-said")).to_contain_text("status 200")
+        await expect(visitor.page.locator("#site")).to_be_focused()
+        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allow, 3 disallow.")
+
+
+async def test_a_question_that_was_given_up_asks_for_no_key_twice(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.page.goto(service)
+        await expect(visitor.page.locator("#key")).to_be_focused()
+        async with visitor.page.expect_response(lambda response: response.status == 401):
+            await visitor.page.locator("#test").click()
+        await expect(visitor.page.locator("#key")).to_be_focused()
+        before = len(visitor.asked)
+        await _give(visitor, KEY)
+        await expect(visitor.page.locator("#table button").first).to_be_visible()
+        assert [address.removeprefix(service) for address in visitor.asked[before:]] == ["v1/test"]
+        await expect(visitor.page.locator("#test")).to_be_focused()
+
+
+async def test_what_can_be_no_key_is_not_sent(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.page.goto(service)
+        await expect(visitor.page.locator("#key")).to_be_focused()
+        before = len(visitor.asked)
+        for wrong, said in [("", "Paste the key"), ("a b", "no API key"), ("kl\u00ed\u010d", "no API key")]:
+            await _give(visitor, wrong)
+            await expect(visitor.page.locator("#key-said")).to_contain_text(said)
+        assert len(visitor.asked) == before
+        assert await visitor.evaluate("sessionStorage.length") == 0
+
+
+async def test_a_key_that_has_asked_enough_is_told_when_to_ask_again(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.enter("", SLOW_KEY)
+        for _ in range(2):
+            await visitor.page.locator("#test").click()
+            await expect(visitor.page.locator("#verdicts")).not_to_have_attribute("aria-busy", "true")
+        said = visitor.page.locator("#question-said")
+        await expect(said).to_contain_text("may send 2 requests in 3600 s")
+        await expect(said).to_contain_text("Ask again in 1")
+        assert await visitor.page.locator("#keyed").is_hidden()
+
+
+async def test_a_refusal_by_something_on_the_way_is_put_into_words(service: str, browser: Browser) -> None:
+    refusals: list[tuple[int, dict[str, str], str]] = [
+        (429, {"Retry-After": "90"}, "Too much was asked in too short a time: ask again in 90\u00a0s."),
+        (503, {}, "The service takes no questions at the moment."),
+        (502, {"Retry-After": "soon"}, "The service answered 502."),
+    ]
+    async with visiting(browser, service) as visitor:
+        await visitor.enter("", KEY)
+        left = iter(refusals)
+
+        async def refuse(route: Route) -> None:
+            status, headers, _ = next(left)
+            await route.fulfill(status=status, headers=headers, body="<h1>No</h1>", content_type="text/html")
+
+        await visitor.page.route("**/v1/test", refuse)
+        for _, _, said in refusals:
+            await visitor.page.locator("#test").click()
+            await expect(visitor.page.locator("#question-said")).to_have_text(said)
+        visitor.troubles.clear()  # the browser logs a 5xx as an error of the page
+
+
+async def test_a_key_that_may_not_ask_makes_room_for_another(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.enter("", KEY)
+        refused = "{\"detail\": \"The API key 'people' is not for this: it lacks the scope 'read'.\"}"
+
+        async def refuse(route: Route) -> None:
+            if (await route.request.header_value("authorization")) == f"Bearer {KEY}":
+                await route.fulfill(status=403, body=refused, content_type="application/problem+json")
+            else:
+                await route.continue_()
+
+        await visitor.page.route("**/v1/test", refuse)
+        await visitor.page.locator("#test").click()
+        await expect(visitor.page.locator("#key-said")).to_contain_text("it lacks the scope 'read'.")
+        await _give(visitor, "people.wrong")
+        await expect(visitor.page.locator("#key-said")).to_contain_text("not one that this service knows")
+
+
+async def _give(visitor: Visitor, key: str) -> None:
+    await visitor.page.locator("#key").fill(key)
+    await visitor.page.locator("#key").press("Enter")

@@ -1,0 +1,77 @@
+"""A crawl by Scrapy, in a process of its own, which tells what came of it: `python -m tests.clients.crawl PLAN`.
+
+PLAN is JSON: `settings`, `urls` to start from (all links on them are followed), and, if wanted, `close_after`: so many
+pages whose URL holds `close_at`; and `by_hand`: a URL that a callback downloads itself, past the scheduler.
+"""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.crawler import CrawlerProcess
+from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from app.clients.scrapy_middleware import PermitMiddleware
+
+SETTINGS: dict[str, Any] = {
+    "DOWNLOADER_MIDDLEWARES": {PermitMiddleware: 840},
+    "DOWNLOAD_DELAY": 0,
+    "LOG_LEVEL": "WARNING",
+    "ROBOTSTXT_OBEY": False,
+    "TELNETCONSOLE_ENABLED": False,
+    "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
+    "USER_AGENT": "ExampleBot/1.0",
+}
+
+
+class Crawl(Spider):
+    """Follows every link, and remembers what came and what failed."""
+
+    name = "crawl"
+    plan: dict[str, Any]
+    fetched: list[str]
+    failed: dict[str, str]
+
+    async def start(self) -> AsyncIterator[Any]:
+        for url in self.plan["urls"]:
+            yield Request(url, callback=self.parse, errback=self.fails)
+
+    def start_requests(self) -> Any:
+        """As Scrapy began before 2.13."""
+        return [Request(url, callback=self.parse, errback=self.fails) for url in self.plan["urls"]]
+
+    async def parse(self, response: Response, **_: Any) -> AsyncIterator[Any]:
+        self.fetched.append(response.url)
+        if "by_hand" in self.plan:
+            url = self.plan.pop("by_hand")
+            by_hand = await self.crawler.engine.download_async(Request(url))
+            self.fetched.append(by_hand.url)
+        if sum(self.plan.get("close_at", " ") in url for url in self.fetched) == self.plan.get("close_after"):
+            raise CloseSpider("enough")
+        if b"<a" in response.body:
+            for link in response.css("a::attr(href)").getall():
+                yield response.follow(link, callback=self.parse, errback=self.fails)
+
+    def fails(self, failure: Failure) -> None:
+        url: str = failure.request.url  # type: ignore[attr-defined]
+        self.failed[url] = type(failure.value).__name__
+
+
+def main() -> None:
+    """Crawl, and print what came of it as the last line."""
+    plan = json.loads(sys.argv[1])
+    Crawl.plan, Crawl.fetched, Crawl.failed = plan, [], {}
+    process = CrawlerProcess({**SETTINGS, **plan["settings"]}, install_root_handler=True)
+    crawler = process.create_crawler(Crawl)
+    process.crawl(crawler)
+    process.start()
+    told = {"fetched": Crawl.fetched, "failed": Crawl.failed, "stats": crawler.stats.get_stats()}
+    print(json.dumps(told, default=str))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The transports of httpx, the service and an origin, each as they are: what the origin's log says."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from app.clients.httpx_transport import Deferred, Disallowed, PermittedTransport, SyncPermittedTransport
+from tests.clients.site import HTML, Site
+from tests.origins import serve, text
+from tests.test_service import started
+
+AGENT = {"User-Agent": "ExampleBot/1.0"}
+
+
+async def test_clients_of_one_agent_share_its_pace_and_one_is_told_what_another_met() -> None:
+    interval = 0.15
+    site = Site(
+        f"User-agent: *\nDisallow: /private/\nCrawl-delay: {interval}\n",
+        {"/busy": [text(503, "busy", {**HTML, "Retry-After": "30"})]},
+    )
+    with started(PACE_FLOOR="0.05") as service:
+        async with (
+            serve(site) as origin,
+            httpx.AsyncClient(transport=PermittedTransport(service.url), headers=AGENT) as one,
+            httpx.AsyncClient(transport=PermittedTransport(service.url, max_wait=1), headers=AGENT) as other,
+        ):
+            with httpx.Client(transport=SyncPermittedTransport(service.url), headers=AGENT) as third:
+                pages = [one.get(f"{origin.url}/one/{number}") for number in range(6)]
+                pages += [asyncio.to_thread(third.get, f"{origin.url}/third/{number}") for number in range(6)]
+                assert {page.status_code for page in await asyncio.gather(*pages)} == {200}
+            assert len(site.log) == 13
+            assert site.most_beyond(interval) <= 1
+            with pytest.raises(Disallowed) as disallowed:
+                await other.get(f"{origin.url}/private/page")
+            assert (disallowed.value.rule, disallowed.value.line) == ("disallow: /private/", 2)
+            assert (await one.get(f"{origin.url}/busy")).status_code == 503
+            with pytest.raises(Deferred) as deferred:
+                await other.get(f"{origin.url}/page")
+            assert deferred.value.reason == "pace"
+            assert 20 < deferred.value.seconds < 31
+    assert "/private/page" not in site.paths
+    assert "/page" not in site.paths
+
+
+async def test_a_turn_that_was_not_used_is_free_for_the_next() -> None:
+    site = Site("User-agent: *\nCrawl-delay: 600\n")
+    waits: asyncio.Queue[float] = asyncio.Queue()
+
+    async def never(seconds: float) -> None:
+        waits.put_nowait(seconds)
+        await asyncio.Event().wait()
+
+    async def wait_and_leave() -> float:
+        transport = PermittedTransport(service.url, max_wait=3600, sleep=never)
+        async with httpx.AsyncClient(transport=transport, headers=AGENT) as client:
+            waiting = asyncio.create_task(client.get(f"{origin.url}/page"))
+            wait = await waits.get()
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        return wait
+
+    with started(PACE_FLOOR="0.05") as service:
+        async with serve(site) as origin:
+            first, second = await wait_and_leave(), await wait_and_leave()
+    # The fetch of robots.txt was a visit, so the first turn is ten minutes away; were it kept, the next were twenty.
+    assert second <= first <= 600
+    assert site.paths == ["/robots.txt"]

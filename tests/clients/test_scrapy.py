@@ -1,0 +1,193 @@
+"""Scrapy as it is, with the middleware, in a process of its own: what it fetches, and at which pace."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.permitting import Permitting, allow, defer, disallow, too_long
+from tests.clients.site import HTML, Site, links
+from tests.origins import serve, text
+from tests.test_service import ROOT, started
+
+
+def kept(job: Path) -> bool:
+    """Whether requests are kept for the next run of the job."""
+    return any(job.glob("robots_decisions.waiting/*"))
+
+
+async def crawl(*urls: str, service: str, plan: Mapping[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """What came of a crawl that began at those URLs."""
+    whole = {"urls": urls, "settings": {"ROBOTS_DECISIONS_URL": service, **settings}, **(plan or {})}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.clients.crawl", json.dumps(whole)),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        said, complaints = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert process.returncode == 0, complaints.decode()
+    came: dict[str, Any] = json.loads(said.splitlines()[-1])
+    came["complaints"] = complaints.decode()
+    return came
+
+
+def counted(came: Mapping[str, Any]) -> dict[str, int]:
+    """The stats that the middleware keeps."""
+    own = "robots_decisions/"
+    return {name.removeprefix(own): number for name, number in came["stats"].items() if name.startswith(own)}
+
+
+async def test_scrapy_fetches_what_it_may_at_the_pace_of_the_file() -> None:
+    interval = 0.3
+    pages = [f"/{number}" for number in range(7)]
+    site = Site(
+        f"User-agent: *\nDisallow: /private/\nCrawl-delay: {interval}\n",
+        {
+            "/": links(*pages, "/private/page", "/busy"),
+            "/busy": [text(503, "busy", {**HTML, "Retry-After": "2"}), text(200, "at last", HTML)],
+        },
+    )
+    with started(PACE_FLOOR="0.05") as service:
+        async with serve(site) as origin:
+            came = await crawl(f"{origin.url}/", service=service.url, RETRY_TIMES=1)
+    assert sorted(came["fetched"]) == sorted(f"{origin.url}{path}" for path in ["/", *pages, "/busy"])
+    assert came["failed"] == {f"{origin.url}/private/page": "Disallowed"}
+    assert sorted(site.paths) == sorted(["/robots.txt", "/", *pages, "/busy", "/busy"])
+    assert site.most_beyond(interval) <= 1
+    refused, again = site.at("/busy")
+    assert again - refused > 2 - 0.01
+    stats = counted(came)
+    assert stats["allowed"] == len(pages) + 3
+    assert (stats["disallowed"], stats["disallowed/rule"], stats["reported"]) == (1, 1, 1)
+    assert came["stats"]["downloader/request_count"] == len(pages) + 3
+
+
+async def test_a_slow_origin_holds_up_no_other_and_a_job_goes_on_where_it_ended(tmp_path: Path) -> None:
+    slow, fast = [Site("User-agent: *\nCrawl-delay: 600\n"), Site("User-agent: *\nDisallow:\n")]
+    with started(PACE_FLOOR="0.01") as service:
+        async with serve(slow) as one, serve(fast) as other:
+            urls = [f"{one.url}/{number}" for number in range(20)] + [f"{other.url}/{number}" for number in range(20)]
+            came = await crawl(
+                *urls,
+                service=service.url,
+                plan={"close_at": other.url, "close_after": 20},
+                CONCURRENT_REQUESTS=4,
+                JOBDIR=str(tmp_path),
+            )
+            assert set(urls[20:]) <= set(came["fetched"])
+            fetched = {path for path in slow.paths if path != "/robots.txt"}
+            assert len(fetched) <= 1
+            assert counted(came)["left_waiting"] == 20 - len(fetched)
+            assert kept(tmp_path)
+            # The same job, once more, with a service that gives a turn to everybody.
+            generous = Permitting(allow(interval=0.01))
+            async with serve(generous) as double:
+                again = await crawl(service=double.url, JOBDIR=str(tmp_path))
+    assert sorted(url for url in again["fetched"] if url.startswith(one.url)) == sorted(
+        url for url in urls[:20] if url.removeprefix(one.url) not in fetched
+    )
+    assert "left_waiting" not in counted(again)
+    assert not kept(tmp_path)
+
+
+async def test_a_verdict_that_is_put_off_is_asked_for_again_and_blocks_nobody() -> None:
+    late, other = Site(""), Site("")
+    asked: dict[str, list[float]] = {}
+
+    def says(question: Mapping[str, Any]) -> Mapping[str, object]:
+        times = asked.setdefault(question["url"], [])
+        times.append(time.monotonic())
+        if question["url"].startswith(other_origin.url):
+            return allow(interval=0.01)
+        if question["url"].endswith("/by-hand") and len(times) == 1:
+            return too_long(1.5)
+        return defer("2026-11-21T18:30:02Z") if len(times) == 1 else allow(interval=0.01)
+
+    async with serve(Permitting(says)) as double, serve(late) as origin, serve(other) as other_origin:
+        came = await crawl(
+            f"{origin.url}/late",
+            *(f"{other_origin.url}/{number}" for number in range(3)),
+            service=double.url,
+            plan={"by_hand": f"{origin.url}/by-hand"},
+            CONCURRENT_REQUESTS=1,
+            ROBOTS_DECISIONS_MAX_WAIT=0.5,
+        )
+    first, second = asked[f"{origin.url}/late"]
+    assert second - first > 2 - 0.01
+    assert sorted(late.paths) == ["/by-hand", "/late"]
+    assert [at for at, _ in other.log] < late.at("/late")
+    assert (counted(came)["deferred"], counted(came)["allowed"]) == (1, 5)
+    assert len(came["fetched"]) == 5
+    assert came["failed"] == {}
+
+
+async def test_what_is_put_off_for_too_long_is_given_up() -> None:
+    site = Site("")
+    async with serve(Permitting(defer("2026-11-21T19:30:00Z"))) as double, serve(site) as origin:
+        urls = [f"{origin.url}/{number}" for number in range(20)]
+        came = await crawl(*urls, service=double.url, ROBOTS_DECISIONS_GIVE_UP_AFTER=60)
+    assert site.log == []
+    assert came["failed"] == dict.fromkeys(urls, "GivenUp")
+    assert counted(came)["given_up"] == 20
+
+
+async def test_nothing_is_fetched_while_the_service_is_silent_unless_that_is_wanted() -> None:
+    site = Site("")
+    async with serve(text(500)) as broken, serve(site) as origin:
+        url = f"{origin.url}/page"
+        came = await crawl(url, service=broken.url, ROBOTS_DECISIONS_GIVE_UP_AFTER=1)
+        assert site.log == []
+        assert came["failed"] == {url: "GivenUp"}
+        assert counted(came)["unreachable"] >= 2
+        came = await crawl(url, service=broken.url, ROBOTS_DECISIONS_UNREACHABLE="allow")
+        assert came["fetched"] == [url]
+        assert counted(came) == {"asked": 1, "unreachable": 1, "unasked": 1}
+        assert "cannot be asked about" in came["complaints"]
+
+
+async def test_the_agent_the_key_and_the_caller_are_settings() -> None:
+    site = Site("")
+    double = Permitting(allow(), disallow())
+    async with serve(double) as service, serve(site) as origin:
+        await crawl(
+            f"{origin.url}/1",
+            service=service.url,
+            ROBOTS_DECISIONS_AGENT="OtherBot",
+            ROBOTS_DECISIONS_KEY="k3y",
+            ROBOTS_DECISIONS_CALLER="pod-1",
+            ROBOTS_DECISIONS_MAX_WAIT=3,
+        )
+    assert double.asked == [
+        {"url": f"{origin.url}/1", "agent": "OtherBot", "max_wait": 3.0, "wait": 10.0, "caller": "pod-1"}
+    ]
+    assert double.keys == ["Bearer k3y"]
+    assert site.paths == ["/1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ROBOTS_DECISIONS_URL", ""),
+        ("ROBOTS_DECISIONS_MAX_WAIT", -1),
+        ("ROBOTS_DECISIONS_UNREACHABLE", "open"),
+        ("TWISTED_REACTOR", "twisted.internet.selectreactor.SelectReactor"),
+    ],
+)
+async def test_a_setting_that_cannot_be_used_ends_the_crawl_before_it_begins(name: str, value: Any) -> None:
+    site = Site("")
+    async with serve(site) as origin:
+        came = await crawl(f"{origin.url}/page", service="http://127.0.0.1:9", plan={}, **{name: value})
+    assert site.log == []
+    assert f"ValueError: {name}" in came["complaints"]

@@ -1,0 +1,489 @@
+"""A service under load while its store and its origins fail, for SOAK_SECONDS: does anything grow that should not?
+
+python -m tests.faults.soak
+
+A real process, which callers ask without a pause; a Valkey that is killed, stopped, made slow, filled up and flushed
+beneath it; origins that answer 5xx, stall, reset, drip and send bombs. What the process holds is measured at rest,
+after a warm-up and at the end; `Figures.faults` says what there is more of than there may be.
+"""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import zlib
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import httpx
+import psutil
+
+from app.store.calls import TURNS
+from app.store.embedded import serve as serve_valkey
+from app.store.engines import Client, connect
+from tests.faults.loopback import Visit, Web, web
+from tests.faults.process import Process, process
+from tests.faults.proxy import Proxy, proxy
+from tests.faults.until import until
+from tests.origins import head, text
+from tests.valkey import process_of, stopped
+
+SECONDS = 600.0
+WARM_UP = 0.2
+"""The part of the time after which what the process holds is measured for the first time."""
+
+MORE_MEMORY, MORE_FILES, MORE_TASKS, MORE_THREADS = 24 * 1024 * 1024, 2 * TURNS, 4, 8
+"""By how much that may grow between then and the end, both times at rest: octets, descriptors, tasks, threads.
+
+The descriptors are the connections to the store, which are kept for the next time that so many are needed.
+"""
+
+CALLERS = 12
+FETCH_TIMEOUT = 2.0
+MEMORY_BYTES = 8 * 1024 * 1024
+
+FILE = "User-agent: *\nDisallow: /private/\nCrawl-delay: 2\nSitemap: http://a.test/sitemap.xml\n" + "# padding\n" * 300
+BOMB = zlib.compress(FILE.encode() + b"\0" * 20_000_000, wbits=31)
+
+
+# Origins.
+
+
+async def stalls(visit: Visit) -> None:
+    """Says nothing for longer than anybody waits."""
+    await asyncio.sleep(2 * FETCH_TIMEOUT)
+
+
+async def stalls_in_the_body(visit: Visit) -> None:
+    """Says half of it, and no more."""
+    await visit.send(text(200, FILE)[:2000])
+    await asyncio.sleep(2 * FETCH_TIMEOUT)
+
+
+async def resets(visit: Visit) -> None:
+    """Ends the connection with a reset, half of the times in the midst of the body."""
+    if random.random() < 0.5:
+        await visit.send(text(200, FILE)[:2000])
+    visit.writer.transport.abort()
+
+
+async def drips(visit: Visit) -> None:
+    """An octet now and then."""
+    for octet in text(200, FILE):
+        await visit.send(bytes([octet]))
+        await asyncio.sleep(0.1)
+
+
+async def never_ends(visit: Visit) -> None:
+    """A body without an end."""
+    await visit.send(head(200) + FILE.encode())
+    while True:
+        await visit.send(b"x" * 65_536)
+
+
+BEHAVIOURS: list[bytes | Callable[[Visit], Awaitable[None]]] = [
+    *([text(200, FILE)] * 20),
+    text(500),
+    text(503, "", {"Retry-After": "1"}),
+    text(429),
+    text(200, BOMB, {"Content-Encoding": "gzip"}),
+    b"\x00\x01\x02 no HTTP\r\n\r\n",
+    stalls,
+    stalls_in_the_body,
+    resets,
+    drips,
+    never_ends,
+]
+
+
+async def behaves(visit: Visit) -> None:
+    """Not always the same way: an origin that was well fails, and is well again."""
+    reply = random.choice(BEHAVIOURS)
+    if isinstance(reply, bytes):
+        await visit.send(reply)
+    else:
+        await reply(visit)
+
+
+# The store.
+
+
+class Store:
+    """A Valkey that can be replaced behind the way that leads to it."""
+
+    def __init__(self, between: Proxy, servers: ExitStack) -> None:
+        """`servers` has the one that there is now."""
+        self.between = between
+        self._servers = servers
+        self.url = between.target
+
+    async def killed(self, seconds: float) -> None:
+        """It is gone with all it held, and another comes."""
+        client = connect(self.url)
+        os.kill(await process_of(client), signal.SIGKILL)
+        await client.aclose()
+        self._servers.close()
+        await asyncio.sleep(seconds)
+        self.url = self.between.target = await asyncio.to_thread(self._servers.enter_context, serve_valkey(None))
+        self.between.cut()
+
+    async def stopped(self, seconds: float) -> None:
+        """It hangs, and goes on."""
+        async with self._client() as client:
+            with stopped(await process_of(client)):
+                await asyncio.sleep(seconds)
+
+    async def slow(self, seconds: float) -> None:
+        """What it says comes late."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.between.held.clear()
+            await asyncio.sleep(0.15)
+            self.between.held.set()
+            await asyncio.sleep(0.05)
+
+    async def full(self, seconds: float) -> None:
+        """It refuses what would be written."""
+        async with self._client() as client:
+            await client.config_set("maxmemory", "1")
+            await asyncio.sleep(seconds)
+            await client.config_set("maxmemory", "0")
+
+    async def flushed(self, seconds: float) -> None:
+        """It has lost everything."""
+        async with self._client() as client:
+            await client.flushall()
+        await asyncio.sleep(seconds)
+
+    async def cut_off(self, seconds: float) -> None:
+        """Nobody gets there."""
+        self.between.refusing = True
+        self.between.cut()
+        await asyncio.sleep(seconds)
+        self.between.refusing = False
+
+    async def nonsense(self, seconds: float) -> None:
+        """Another program answers."""
+        self.between.nonsense = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+        self.between.cut()
+        await asyncio.sleep(seconds)
+        self.between.nonsense = None
+        self.between.cut()
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Client]:
+        client = connect(self.url)
+        try:
+            yield client
+        finally:
+            await client.aclose()
+
+    def close(self) -> None:
+        """End the server that there is now."""
+        self._servers.close()
+
+
+# Callers.
+
+
+@dataclass
+class Tally:
+    """What callers were answered."""
+
+    answers: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+
+    def judge(self, answer: dict[str, object]) -> None:
+        """None of these origins ever allows it."""
+        verdict = str(answer.get("verdict", "problem"))
+        self.answers[verdict] += 1
+        if answer.get("allowed") or verdict not in {"disallow", "defer", "problem"}:
+            self.wrong.append(json.dumps(answer)[:300])
+
+
+class Callers:
+    """Ask all the time, unless they rest."""
+
+    def __init__(self, url: str, origins: Web, count: int, tally: Tally) -> None:
+        limits = httpx.Limits(max_connections=CALLERS)
+        self._client = httpx.AsyncClient(base_url=url, timeout=60.0, limits=limits)
+        self._address = url.removeprefix("http://").split(":")
+        self._origins = [origins.new() for _ in range(count)]
+        self._tally = tally
+        self._work = asyncio.Event()
+        self._busy = 0
+
+    async def rest(self) -> None:
+        """Ask no more until they work again; returns once all are answered."""
+        self._work.clear()
+
+        async def busy() -> int:
+            return self._busy
+
+        await until(busy, lambda number: number == 0)
+        await self._client.aclose()
+        self._client = httpx.AsyncClient(base_url=self._client.base_url, timeout=60.0)
+
+    def work(self) -> None:
+        """Ask."""
+        self._work.set()
+
+    async def call(self) -> None:
+        """One of them."""
+        asks = [self._ask] * 12 + [self._batch, self._stream, self._purge, self._look, self._leave, self._babble]
+        while True:
+            await self._work.wait()
+            self._busy += 1
+            try:
+                await random.choice(asks)()
+            finally:
+                self._busy -= 1
+            await asyncio.sleep(random.random() * 0.02)
+
+    def _question(self) -> dict[str, str | float]:
+        agent = random.choice(["ExampleBot", "SeznamBot/4.0", "Googlebot"])
+        question: dict[str, str | float] = {"url": f"{random.choice(self._origins)}/private/page", "agent": agent}
+        return {**question, "max_age": 1, "wait": 1} if random.random() < 0.3 else question
+
+    async def _ask(self) -> None:
+        answer = await self._client.get("/v1/allowed", params=self._question())
+        self._note(answer, {200, 503})
+        self._tally.judge(answer.json())
+
+    async def _batch(self) -> None:
+        answer = await self._client.post("/v1/allowed", json={"items": [self._question() for _ in range(20)]})
+        self._note(answer, {200})
+        for one in answer.json()["answers"]:
+            self._tally.judge(one)
+
+    async def _stream(self) -> None:
+        body = "\n".join(json.dumps(self._question()) for _ in range(20))
+        headers = {"Content-Type": "application/x-ndjson"}
+        answer = await self._client.post("/v1/allowed", content=body, headers=headers)
+        self._note(answer, {200})
+        for line in answer.text.splitlines():
+            self._tally.judge(json.loads(line))
+
+    async def _purge(self) -> None:
+        self._note(await self._client.delete("/v1/robots", params={"url": random.choice(self._origins)}), {204, 503})
+
+    async def _look(self) -> None:
+        path = random.choice(["/v1/robots", "/v1/robots/history", "/readyz", "/metrics", "/v1/overrides"])
+        query = {"url": random.choice(self._origins)} if path.startswith("/v1/robots") else {}
+        self._note(await self._client.get(path, params=query), {200, 503})
+
+    async def _leave(self) -> None:
+        """Ask, and go before there is an answer."""
+        await self._say(f"GET /v1/allowed?agent=a&url={random.choice(self._origins)}/ HTTP/1.1\r\nHost: h\r\n\r\n")
+
+    async def _babble(self) -> None:
+        """Half a head, half a body, no HTTP at all."""
+        half = ["GET /v1/allo", "POST /v1/test HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n{", "\0\1\2\r\n\r\n"]
+        await self._say(random.choice(half))
+
+    async def _say(self, words: str) -> None:
+        _, writer = await asyncio.open_connection(self._address[0], int(self._address[1]))
+        writer.write(words.encode())
+        await writer.drain()
+        await asyncio.sleep(0.01)
+        writer.transport.abort()
+
+    def _note(self, answer: httpx.Response, expected: set[int]) -> None:
+        self._tally.answers[str(answer.status_code)] += 1
+        if answer.status_code not in expected:
+            self._tally.wrong.append(f"{answer.request.url}: {answer.status_code} {answer.text[:300]}")
+
+    async def aclose(self) -> None:
+        """Be gone."""
+        await self._client.aclose()
+
+
+# What there is, and how much more of it.
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a process holds at rest."""
+
+    memory: int
+    files: int
+    tasks: int
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.memory / 2**20:.1f} MiB, {self.files} files, {self.tasks} tasks, {self.threads} threads"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What came of it."""
+
+    seconds: float
+    warm: Held
+    end: Held
+    highest: int
+    tally: Tally
+    more_memory: int
+
+    @property
+    def faults(self) -> list[str]:
+        """All that is not as it should be."""
+        bounds = {"memory": self.more_memory, "files": MORE_FILES, "tasks": MORE_TASKS, "threads": MORE_THREADS}
+        grown = {name: getattr(self.end, name) - getattr(self.warm, name) for name in bounds}
+        found = [f"{grown[name]} more {name}; {bound} at most" for name, bound in bounds.items() if grown[name] > bound]
+        return found + self.tally.wrong[:10]
+
+    def __str__(self) -> str:
+        rows = {
+            "seconds": f"{self.seconds:.0f}",
+            "after the warm-up": str(self.warm),
+            "at the end": str(self.end),
+            "most memory meanwhile": f"{self.highest / 2**20:.1f} MiB",
+            "answers": ", ".join(f"{count} {name}" for name, count in self.tally.answers.most_common()),
+            "faults of the store": ", ".join(f"{count} {name}" for name, count in self.tally.faults.most_common()),
+        }
+        return "\n".join(f"{name:24}{value}" for name, value in rows.items())
+
+
+async def held(service: Process, client: httpx.AsyncClient, at_rest: int) -> Held:
+    """What the process holds once nothing is under way any more; `at_rest` tasks are there before anybody asks."""
+
+    async def under_way() -> float:
+        lines = (await client.get("/metrics")).text.splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith("robots_fetches_under_way "))
+
+    await until(under_way, lambda number: number == 0)
+    # Calls to the store that are late end within a few seconds; a task that never does is seen by its number, below.
+    with suppress(TimeoutError):
+        await until(partial(tasks_of, client), lambda number: number <= at_rest)
+    one = psutil.Process(service.pid)
+    return Held(one.memory_info().rss, one.num_fds(), await tasks_of(client), one.num_threads())
+
+
+async def tasks_of(client: httpx.AsyncClient) -> int:
+    """How many tasks there are."""
+    return int((await client.get("/tasks")).text)
+
+
+async def soak(seconds: float, *, origins: int, fault_seconds: float, more_memory: int = MORE_MEMORY) -> Figures:
+    """Load and faults for so many seconds, over so many origins, each fault for `fault_seconds`.
+
+    `more_memory` is the bound in place of MORE_MEMORY where the warm-up is too short to have touched everything.
+    """
+    tally = Tally()
+    async with AsyncExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        servers = ExitStack()
+        between = await stack.enter_async_context(proxy(servers.enter_context(serve_valkey(None)), directory))
+        store = Store(between, servers)
+        stack.callback(store.close)
+        places = await stack.enter_async_context(web(behaves))
+        settings = {"FETCH_TIMEOUT": str(FETCH_TIMEOUT), "MEMORY_BYTES": str(MEMORY_BYTES), "ACCESS_LOG": "false"}
+        service = stack.enter_context(process(module="tests.faults.watched", REDIS_URL=between.url, **settings))
+        url = await asyncio.to_thread(service.listens)
+        client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=60.0))
+        await client.get("/readyz")
+        at_rest = await tasks_of(client)
+        callers = Callers(url, places, origins, tally)
+        stack.push_async_callback(callers.aclose)
+        begun = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            calling = [group.create_task(callers.call()) for _ in range(CALLERS)]
+            callers.work()
+            await fail(store, tally, seconds * WARM_UP, fault_seconds)
+            await callers.rest()
+            warm = await held(service, client, at_rest)
+            callers.work()
+            highest = await fail(store, tally, seconds * (1 - WARM_UP), fault_seconds, service.pid)
+            await callers.rest()
+            end = await held(service, client, at_rest)
+            for task in calling:
+                task.cancel()
+        assert (await client.get("/readyz")).json()["store"] == "ok"
+        service.tell()
+        await asyncio.to_thread(service.ended)
+        tally.wrong += [line for line in service.said.splitlines() if "Traceback" in line or "never retrieved" in line]
+    return Figures(time.monotonic() - begun, warm, end, highest, tally, more_memory)
+
+
+async def fail(store: Store, tally: Tally, seconds: float, fault_seconds: float, pid: int | None = None) -> int:
+    """One fault after the other, with as much time between them, for so long; the most memory that was seen.
+
+    With `pid`, whose memory is looked at, every fault comes once at least.
+    """
+    faults = [store.killed, store.stopped, store.slow, store.full, store.flushed, store.cut_off, store.nonsense]
+    ends = time.monotonic() + seconds
+    highest = 0
+    turn = 0
+    while time.monotonic() < ends or (pid is not None and turn < len(faults)):
+        fault = faults[turn % len(faults)]
+        turn += 1
+        await fault(fault_seconds)
+        tally.faults[fault.__name__] += 1
+        await asyncio.sleep(fault_seconds)
+        if pid is not None:
+            highest = max(highest, psutil.Process(pid).memory_info().rss)
+    return highest
+
+
+async def in_turns(stalling: int, healthy: int, rounds: int) -> list[tuple[float, float]]:
+    """Seconds in which cold healthy origins are answered about, without and with others that stall; by turns."""
+    found: list[tuple[float, float]] = []
+    async with AsyncExitStack() as stack:
+        valkey = stack.enter_context(serve_valkey(None))
+        places = await stack.enter_async_context(web(text(200, FILE)))
+        service = stack.enter_context(process(REDIS_URL=valkey, FETCH_TIMEOUT="3", ACCESS_LOG="false"))
+        url = await asyncio.to_thread(service.listens)
+        host, port = url.removeprefix("http://").split(":")
+
+        async def ask(origin: str) -> None:
+            # By hand: a client that is made for comfort would be what is measured.
+            reader, writer = await asyncio.open_connection(host, int(port))
+            path = f"/v1/allowed?agent=a&url={origin}/private/"
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode())
+            answer = await reader.read()
+            writer.close()
+            assert b'"verdict":"disallow"' in answer
+
+        async def answered(others: list[str]) -> float:
+            behind = [asyncio.create_task(ask(origin)) for origin in others for _ in range(2)]
+            await asyncio.sleep(0.5)
+            begun = time.monotonic()
+            await asyncio.gather(*(ask(origin) for origin in [places.new() for _ in range(healthy)] for _ in range(2)))
+            seconds = time.monotonic() - begun
+            for task in behind:
+                task.cancel()
+            await asyncio.gather(*behind, return_exceptions=True)
+            return seconds
+
+        await answered([])
+        while len(found) < rounds:
+            without = await answered([])
+            found.append((without, await answered([places.new(stalls) for _ in range(stalling)])))
+    return found
+
+
+def main() -> int:
+    """Run it, and say what came of it; 1 where something is not as it should be."""
+    turns = asyncio.run(in_turns(50, 450, rounds=5))
+    without, beside = (sum(seconds) for seconds in zip(*turns, strict=True))
+    print(f"900 callers, 450 cold origins, {len(turns)} times: {without:.1f} s")
+    print(f"the same beside 50 that stall: {beside:.1f} s, {beside / without:.2f}x")
+    figures = asyncio.run(soak(float(os.environ.get("SOAK_SECONDS") or SECONDS), origins=1500, fault_seconds=4.0))
+    print(figures)
+    for fault in figures.faults:
+        print(f"NOT AS IT SHOULD BE: {fault}")
+    return 1 if figures.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

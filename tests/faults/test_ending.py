@@ -1,0 +1,148 @@
+"""The service is told to end, at every moment: what was asked is answered, what was counted is kept, nothing stays."""
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+
+from app.store.embedded import serve as serve_valkey
+from app.store.engines import connect
+from tests.faults.loopback import Visit, web
+from tests.faults.process import process
+from tests.faults.until import until
+from tests.origins import text
+
+CLOSED = text(200, "User-agent: *\nDisallow: /private/\n")
+PATIENCE = httpx.Timeout(60.0)
+
+
+class Gate:
+    """An origin that answers when it is let to."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.asked = asyncio.Event()
+
+    async def __call__(self, visit: Visit) -> None:
+        self.asked.set()
+        await self.open.wait()
+        await visit.send(CLOSED)
+
+
+def question(origin: str, agent: str = "ExampleBot") -> dict[str, str]:
+    return {"url": f"{origin}/private/page", "agent": agent, "wait": "60"}
+
+
+def left_in(directory: Path) -> list[Path]:
+    return list(directory.iterdir())
+
+
+async def refused(url: str) -> bool:
+    """Whether nobody listens there."""
+    host, port = url.removeprefix("http://").split(":")
+    try:
+        _, writer = await asyncio.open_connection(host, int(port))
+    except ConnectionRefusedError:
+        return True
+    writer.transport.abort()
+    return False
+
+
+async def closed_to_new(url: str) -> None:
+    async def look() -> bool:
+        return await refused(url)
+
+    await until(look, bool)
+
+
+async def test_what_was_asked_is_answered_and_nothing_new_is_taken(tmp_path: Path) -> None:
+    workers = 2  # one alone is less: a socket that it has is no other's
+    gate = Gate()
+    async with web(gate) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
+        with process(WORKERS=str(workers), TMPDIR=str(tmp_path), FETCH_TIMEOUT="60") as service:
+            url = service.listens(workers)
+            answer = asyncio.create_task(client.get(f"{url}/v1/allowed", params=question(origins.new())))
+            await gate.asked.wait()
+            service.tell()
+            await closed_to_new(url)
+            service.tell()  # once more, which is no reason to be in a hurry
+            assert not answer.done()
+            gate.open.set()
+            assert (await answer).json()["verdict"] == "disallow"
+            await asyncio.to_thread(service.ended)
+            assert service.said.count("Finished server process") == workers
+            assert "Traceback" not in service.said
+        assert left_in(tmp_path) == []
+
+
+async def test_what_was_counted_is_written_back(store_url: str, store_client: Redis) -> None:
+    async with web(CLOSED) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
+        with process(REDIS_URL=store_url) as service:
+            origin = origins.new()
+            for _ in range(3):
+                await client.get(f"{service.listens()}/v1/allowed", params=question(origin, "SeznamBot"))
+            assert await store_client.get(f"robots:{{{origin}}}:visits") is None
+            service.tell()
+            await asyncio.to_thread(service.ended)
+            visits: Any = await store_client.get(f"robots:{{{origin}}}:visits")
+            assert visits.split()[:2] == [b"V1", b"3"] or visits.startswith(b"V1 2.99")
+
+
+async def test_who_has_not_asked_to_the_end_holds_nothing_up(store_url: str, store_client: Redis) -> None:
+    lines = b"POST /v1/allowed HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-ndjson\r\n"
+    with process(REDIS_URL=store_url) as service:
+        host, port = service.listens().removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as stream, socket.create_connection((host, int(port))) as half:
+            stream.sendall(lines + b"Transfer-Encoding: chunked\r\n\r\n1\r\n\n\r\n")
+            half.sendall(b"GET /v1/allowed HTTP/1.1\r\n")
+            stream.settimeout(60)
+            assert stream.recv(100).startswith(b"HTTP/1.1 200")
+            service.tell()
+            await asyncio.to_thread(service.ended)
+        assert "Traceback" not in service.said
+
+
+@pytest.mark.parametrize(
+    ("workers", "moment"), [(1, ""), (1, "Waiting for application startup"), (2, "Started server process")]
+)
+async def test_a_start_is_ended_at_any_moment(workers: int, moment: str, tmp_path: Path) -> None:
+    with process(WORKERS=str(workers), TMPDIR=str(tmp_path)) as service:
+        if moment:
+            service.says(moment)
+        service.tell()
+        await asyncio.to_thread(service.ended)
+        assert "Traceback" not in service.said
+    assert left_in(tmp_path) == []
+
+
+async def test_without_a_store_it_starts_answers_and_uses_it_when_it_comes(tmp_path: Path) -> None:
+    path = tmp_path / "later.sock"
+    async with web(CLOSED) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
+        with process(REDIS_URL=f"unix://{path}") as service:
+            url = service.listens()
+
+            async def store() -> str:
+                response = await client.get(f"{url}/readyz")
+                assert response.status_code == 200
+                return str(response.json()["store"])
+
+            assert await store() == "degraded"
+            origin = origins.new()
+            answer = (await client.get(f"{url}/v1/allowed", params=question(origin))).json()
+            assert (answer["verdict"], answer["robots"]["source"]) == ("disallow", "fetched")
+            with serve_valkey(None) as valkey:
+                path.symlink_to(valkey.removeprefix("unix://"))
+                await until(store, lambda said: said == "ok")
+                other = origins.new()
+                await client.get(f"{url}/v1/allowed", params=question(other))
+                held = connect(valkey)
+                assert await held.exists(f"robots:{{{other}}}") == 1
+                await held.aclose()
+            # Without a store again: what could be written back is lost, and the end is an end.
+            service.tell()
+            await asyncio.to_thread(service.ended)
+            assert "Finished server process" in service.said

@@ -1,0 +1,215 @@
+"""Which overrides hold for an origin and a crawler, which of them decides, and what is none."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.origin import Origin, read_target
+from app.overrides.table import (
+    BadOverride,
+    Override,
+    Table,
+    read_override,
+    write_override,
+)
+from app.robots.access import BODY_LIMIT
+from app.robots.agents import read_agent
+
+NOW = 1_790_000_000.0
+WWW = Origin("https", "www.example.com", 443)
+BOT = read_agent("ExampleBot/1.0")
+
+
+def override(id_: str = "one", **members: Any) -> Override:
+    return read_override(id_, {"scope": "example.com", "action": "deny", "reason": "because", **members})
+
+
+def deciding(*overrides: Override, url: str = "https://www.example.com/", agent: str = "ExampleBot") -> str | None:
+    found = Table(overrides).find(read_target(url).origin, read_agent(agent), NOW)
+    return None if found is None or found.deciding is None else found.deciding.id
+
+
+def delaying(*overrides: Override) -> str | None:
+    found = Table(overrides).find(WWW, BOT, NOW)
+    return None if found is None or found.delaying is None else found.delaying.id
+
+
+@pytest.mark.parametrize(
+    ("scope", "url", "holds"),
+    [
+        ("example.com", "https://example.com/", True),
+        ("example.com", "http://a.b.example.com:8080/", True),
+        (".Example.COM.", "https://www.example.com/", True),
+        ("example.com", "https://notexample.com/", False),
+        ("example.com", "https://example.com.evil.example/", False),
+        ("münchen.example", "https://www.xn--mnchen-3ya.example/", True),
+        ("https://www.example.com", "https://www.example.com/", True),
+        ("https://www.example.com:443/", "https://WWW.example.com./x", True),
+        ("https://www.example.com", "http://www.example.com/", False),
+        ("https://www.example.com", "https://www.example.com:8443/", False),
+        ("https://www.example.com", "https://a.www.example.com/", False),
+        ("192.0.2.1", "http://192.0.2.1:8080/", True),
+        ("[2001:db8::1]", "http://[2001:DB8::1]/", True),
+        ("com", "https://www.example.com/", True),
+    ],
+)
+def test_a_scope_is_an_origin_or_a_name_and_all_below_it(scope: str, url: str, holds: bool) -> None:
+    assert deciding(override(scope=scope), url=url) == ("one" if holds else None)
+
+
+@pytest.mark.parametrize(
+    ("agents", "agent", "holds"),
+    [
+        ([], "ExampleBot", True),
+        (["examplebot"], "ExampleBot/2.1 (+http://bot.example)", True),
+        (["otherbot", "ExampleBot/1.0"], "ExampleBot", True),
+        (["otherbot"], "ExampleBot", False),
+        (["Googlebot"], "Googlebot-Image", True),  # it falls back to the groups of Googlebot
+        (["Googlebot-Image"], "Googlebot", False),
+    ],
+)
+def test_agents_are_bound_as_a_group_binds_them(agents: list[str], agent: str, holds: bool) -> None:
+    assert deciding(override(agents=agents), agent=agent) == ("one" if holds else None)
+
+
+def test_the_narrowest_scope_decides_whatever_it_says() -> None:
+    origin = override("origin", scope="https://www.example.com", action="allow")
+    long = override("long", scope="www.example.com", action="robots", robots="")
+    short = override("short", scope="example.com", action="deny", agents=["ExampleBot"])
+    assert deciding(short, long, origin) == "origin"
+    assert deciding(short, long) == "long"
+    assert deciding(short) == "short"
+
+
+def test_in_one_scope_who_names_the_crawler_goes_first_then_deny_then_robots_then_allow_then_the_id() -> None:
+    named = override("z", action="allow", agents=["ExampleBot"])
+    deny, later_deny = override("b"), override("c")
+    robots, allow = override("a", action="robots", robots=""), override("0", action="allow")
+    assert deciding(allow, robots, later_deny, deny, named) == "z"
+    assert deciding(allow, robots, later_deny, deny) == "b"
+    assert deciding(allow, robots) == "a"
+
+
+def test_of_delays_the_longest_holds_and_none_decides() -> None:
+    long = override("long", scope="com", action="delay", delay=20)
+    short = override("short", scope="https://www.example.com", action="delay", delay=5)
+    assert delaying(short, long) == "long"
+    assert deciding(short, long) is None
+    assert (deciding(short, override()), delaying(short, override())) == ("one", "short")
+
+
+def test_what_has_expired_does_nothing() -> None:
+    assert deciding(override(expires_at=NOW)) is None
+    assert deciding(override(expires_at=NOW + 1)) == "one"
+    assert deciding(override("a", expires_at=NOW - 1), override("b", action="allow")) == "b"
+
+
+def test_a_shadow_decides_among_shadows_only() -> None:
+    shadow = override("shadow", scope="https://www.example.com", shadow=True)
+    delay = override("delay", action="delay", delay=9, shadow=True)
+    found = Table([shadow, delay, override("real", action="allow")]).find(WWW, BOT, NOW)
+    assert found is not None
+    assert found.deciding is not None
+    assert (found.deciding.id, found.delaying) == ("real", None)
+    assert (found.shadow_deciding, found.shadow_delaying) == (shadow, delay)
+
+
+def test_an_empty_table_is_false_and_one_that_holds_nothing_for_the_origin_finds_nothing() -> None:
+    assert not Table()
+    assert Table([override(scope="example.org")]).find(WWW, BOT, NOW) is None
+
+
+def test_those_of_an_origin_are_told_in_the_order_in_which_they_decide() -> None:
+    those = [override("c", scope="com"), override("b"), override("a", scope="https://www.example.com", expires_at=1)]
+    assert [one.id for one in Table(those).at(WWW)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("members", "field", "said"),
+    [
+        ({"scope": None}, "scope", "origin like"),
+        ({"scope": "*.example.com"}, "scope", "no host name"),
+        ({"scope": "ftp://example.com"}, "scope", "only http and https"),
+        ({"scope": "https://example.com/private"}, "scope", "more than an origin"),
+        ({"scope": "https://user@example.com"}, "scope", "more than an origin"),
+        ({"scope": "https://example.com?x"}, "scope", "more than an origin"),
+        ({"scope": "https://example.com#x"}, "scope", "more than an origin"),
+        ({"scope": "example.com:8080"}, "scope", "no port"),
+        ({"scope": "example.com:80"}, "scope", "no port"),
+        ({"scope": "example.com/"}, "scope", "no path"),
+        ({"scope": "2.1"}, "scope", "IPv4"),
+        ({"scope": "a" * 401}, "scope", "origin like"),
+        ({"scope": "\ud800.example"}, "scope", "surrogate"),
+        ({"agents": "ExampleBot"}, "agents", "a list"),
+        ({"agents": ["*"]}, "agents", "leave agents out"),
+        ({"agents": [7]}, "agents", "no product token"),
+        ({"agents": [""]}, "agents", "no product token"),
+        ({"agents": ["a"] * 33}, "agents", "at most 32"),
+        ({"action": "open"}, "action", "the actions are allow, deny, robots, delay"),
+        ({"action": ["deny"]}, "action", "no action"),
+        ({"robots": ""}, "robots", "goes with the action 'robots' only"),
+        ({"delay": 1}, "delay", "goes with the action 'delay' only"),
+        ({"action": "robots"}, "robots", "takes the text"),
+        ({"action": "robots", "robots": "a" * (BODY_LIMIT + 1)}, "robots", "512001 octets"),
+        ({"action": "robots", "robots": "\ud800"}, "robots", "lone surrogate"),
+        ({"action": "delay"}, "delay", "takes seconds"),
+        ({"action": "delay", "delay": 0}, "delay", "more than 0"),
+        ({"action": "delay", "delay": True}, "delay", "takes seconds"),
+        ({"action": "delay", "delay": float("nan")}, "delay", "takes seconds"),
+        ({"action": "delay", "delay": 10**400}, "delay", "takes seconds"),
+        ({"reason": None}, "reason", "has a reason"),
+        ({"reason": " "}, "reason", "has a reason"),
+        ({"reason": "a" * 501}, "reason", "at most 500"),
+        ({"reason": "a\nb"}, "reason", "one line"),
+        ({"reason": "\ud800"}, "reason", "cannot be shown"),
+        ({"expires_at": "tomorrow"}, "expires_at", "an instant"),
+        ({"expires_at": -1}, "expires_at", "an instant"),
+        ({"expires_at": 10**400}, "expires_at", "an instant"),
+        ({"shadow": 1}, "shadow", "true or false"),
+    ],
+)
+def test_what_is_no_override_is_named_by_its_member(members: Mapping[str, Any], field: str, said: str) -> None:
+    with pytest.raises(BadOverride, match=said) as caught:
+        override(**members)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("id_", ["", "audit", "a b", "ä", ".a", "a/b", "a" * 65, "a\n"])
+def test_an_id_is_a_short_word(id_: str) -> None:
+    with pytest.raises(BadOverride) as caught:
+        override(id_)
+    assert caught.value.field == "id"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"action": "allow", "agents": ["B", "a", "b"], "expires_at": NOW},
+        {"scope": "http://[2001:db8::1]:8080", "shadow": True},
+        {"action": "robots", "robots": "User-agent: ü\nDisallow: /\x00"},
+        {"action": "delay", "delay": 0.5, "reason": "Zähne"},
+    ],
+)
+def test_what_is_written_is_read_again(members: Mapping[str, Any]) -> None:
+    one = override(**members)
+    assert read_override(one.id, write_override(one)) == one
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8), lambda one: st.lists(one, max_size=3)
+)
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(write_override(override()), JSON)), st.text(max_size=4))
+def test_no_members_break_the_reading(members: dict[str, object], id_: str) -> None:
+    try:
+        read = read_override(id_, {"scope": "example.com", "action": "deny", "reason": "x", **members})
+    except BadOverride as error:
+        field = error.field
+    else:
+        field = "id"
+        assert read_override(id_, write_override(read)) == read
+    assert field in {"id", *write_override(override())}

@@ -1,0 +1,75 @@
+"""Hundreds of workers, in many processes, keep one pace: by the log of the origin that they crawl."""
+
+import asyncio
+from contextlib import suppress
+
+import httpx
+import pytest
+from redis.exceptions import RedisError
+
+from app.store.engines import connect
+from tests.engines import watched
+from tests.faults.until import until, until_so
+from tests.pace.fleet import RATE, Log, crawl, crawlers, logging_origin, services
+from tests.store.test_engines import sentinel_url
+from tests.test_metrics import value
+
+SERVICES = 2
+
+
+def within_the_rate(log: Log) -> bool:
+    """No page came before its turn, and in no stretch of any length were turns beyond the rate, but for one slot.
+
+    That pages come behind their turns, and too near to the next, is how busy this machine is: `make bench-pace` tells
+    it of a machine that has nothing else to do.
+    """
+    turns = log.by_turn()
+    windows = all(turns.most_in(seconds) <= RATE * seconds + 1 for seconds in (1, 2, 5))
+    return log.earliest > -0.005 and windows and turns.excess <= 1
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_eight_processes_of_fifty_workers_keep_one_pace_and_use_it(store_url: str) -> None:
+    log, begin, end = await crawl(store_url, processes=8, workers=50, seconds=7)
+    assert within_the_rate(log), (log, log.by_turn())
+    assert log.by_turn().used(begin, end) >= 0.95, log
+    assert log.files == 1
+
+
+async def permits_given_alone(url: str) -> float:
+    """Turns that this process of the service gave, or refused, without the store."""
+    async with httpx.AsyncClient() as client:
+        return value((await client.get(f"{url}/metrics")).text, "robots_permits_degraded_total")
+
+
+@pytest.mark.parametrize(
+    ("processes", "workers"),
+    [(8, 50), (4, 5)],
+    # With many slots ahead, nobody goes by a turn that a process gave alone. With hardly any, all do.
+    ids=["with many slots ahead", "with hardly any slots ahead"],
+)
+async def test_nothing_goes_beyond_the_rate_when_the_master_goes(processes: int, workers: int) -> None:
+    with watched(1, 1) as fleet:
+        url = sentinel_url(fleet)
+        client = connect(url)
+        with services(url, SERVICES) as urls:
+            async with logging_origin() as (origin, log), crawlers(urls, origin, processes, workers) as crew:
+
+                async def given() -> int:
+                    """How many slots were given, as far as the master that is found knows."""
+                    with suppress(RedisError, OSError):
+                        async with asyncio.timeout(1.0):
+                            return int(await client.hget(f"robots:{{{origin}}}:pace:examplebot", "count") or 0)
+                    return 0
+
+                await until_so(lambda: len(log.pages) >= 3 * RATE)
+                before = await given()
+                fleet.masters[0].kill()
+                await until(given, lambda count: count > before + 2 * RATE)
+                crawled = len(log.pages)
+                await until_so(lambda: len(log.pages) >= crawled + 2 * RATE)
+                await crew.end()
+            alone = sum([await permits_given_alone(url) for url in urls])
+        await client.aclose()
+    assert alone > 0
+    assert within_the_rate(log), (log, log.by_turn())

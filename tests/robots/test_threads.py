@@ -1,0 +1,140 @@
+"""A file asked by many threads at once: what is made when first it is needed is made whole, and for all of them."""
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from threading import Barrier
+
+import pytest
+
+from app.robots.agents import read_agent
+from app.robots.dialect import RobotsTxt, judge_file
+from app.robots.dialects import DIALECTS
+from app.robots.matcher import HEAVY
+from app.robots.paths import Wildcard
+from app.robots.wildcards import Wildcards, _Grams, _Node
+from tests.robots.test_crowds import one_by_one, read
+
+THREADS = 6
+AGENT = read_agent("FooBot")
+
+
+@pytest.fixture(autouse=True)
+def _turns_at_every_step() -> Iterator[None]:
+    """Threads take turns as often as the interpreter can have them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def at_once(asking: Callable[[int], object]) -> list[object]:
+    """What each thread is told, when all of them begin together."""
+    barrier = Barrier(THREADS)
+
+    def work(number: int) -> object:
+        barrier.wait(10)
+        return asking(number)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(work, range(THREADS)))
+
+
+def patterns(random: Random) -> list[str]:
+    """Enough to share heads, to branch and to end alike."""
+    texts = ["".join(random.choices("abc", k=random.randrange(1, 6))) for _ in range(40)]
+    return [
+        random.choice(["/", "/a", "/b"]) + "*" + "*".join(random.choices(texts, k=random.randrange(1, 4))) + ending
+        for ending in ["", "$", "*b$"] * 40
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("reach", [0, 10_000])
+def test_wildcards_say_the_same_to_threads_that_are_first_together(seed: int, reach: int) -> None:
+    random = Random(seed)
+    written = read(patterns(random))
+    subjects = ["/" + "".join(random.choices("abc", k=60)) for _ in range(4)]
+    expected = [one_by_one(written, subject) for subject in subjects]
+    wildcards = Wildcards(written, entered=10_000, reach=reach)
+
+    def ask(number: int) -> list[list[int]]:
+        turned = [*range(number % 4, 4), *range(number % 4)]
+        found = {at: list(wildcards.every(subjects[at], len(written))) for at in turned}
+        return [found[at] for at in range(4)]
+
+    assert at_once(ask) == [expected] * THREADS
+
+
+@pytest.mark.parametrize("dialect", ["rfc9309", "google", "draft1996", "v2"])
+def test_a_file_says_the_same_to_threads_that_are_first_together(dialect: str) -> None:
+    random = Random(dialect)
+    lines = [f"{random.choice(['Allow', 'Disallow'])}: {pattern}" for pattern in patterns(random)]
+    body = "\n".join(["User-agent: *", "Robot-version: 2.0", *lines, "Disallow: /*?x:", ""]).encode()
+    paths = ["/" + "".join(random.choices("abc", k=40)) + random.choice(["", "?x:a", "?b=:b"]) for _ in range(12)]
+    expected = [judge_file(RobotsTxt(body), DIALECTS[dialect], AGENT, path)[:3] for path in paths]
+    for _ in range(3):
+        robots = RobotsTxt(body)
+
+        def ask(number: int, robots: RobotsTxt = robots) -> list[object]:
+            told = {at: judge_file(robots, DIALECTS[dialect], AGENT, paths[at])[:3] for at in (number, *range(12))}
+            return [told[at] for at in range(12)]
+
+        assert at_once(ask) == [expected] * THREADS
+
+
+def test_threads_that_ask_a_file_together_have_its_rules_compiled_once() -> None:
+    dialect = DIALECTS["rfc9309"]
+    robots = RobotsTxt(b"User-agent: *\n" + b"".join(b"Disallow: /%d*x\n" % line for line in range(500)))
+
+    def ask(_: int) -> object:
+        reading = robots.reading(dialect)
+        selection = reading.select(AGENT)
+        assert selection is not None
+        return reading.rules(selection)
+
+    assert len(set(map(id, at_once(ask)))) == 1
+
+
+def test_only_large_files_take_long_and_those_that_are_heavy_stay_so() -> None:
+    def line(number: int) -> bytes:
+        return b"Disallow: /%07d*/%090d\n" % (number, number)
+
+    google, draft = DIALECTS["google"], DIALECTS["draft1996"]
+    small, large, heavy = (
+        RobotsTxt(b"User-agent: *\n" + b"".join(map(line, range(lines)))) for lines in (3, 600, HEAVY // 98)
+    )
+    assert not small.takes_long(google, AGENT)
+    assert large.takes_long(google, AGENT)
+    assert heavy.takes_long(google, AGENT)
+    for robots in (small, large, heavy):
+        judge_file(robots, google, AGENT, "/x")
+    assert not large.takes_long(google, AGENT)
+    assert large.takes_long(draft, AGENT)
+    assert heavy.takes_long(google, AGENT)
+    # To the letter, a pattern is found by a search among all.
+    judge_file(heavy, draft, AGENT, "/x")
+    assert not heavy.takes_long(draft, AGENT)
+
+
+class Overtaken(list[tuple[int, Wildcard]]):
+    """Patterns in which, when it is first asked whether there are any, another thread gets all its work done."""
+
+    def __init__(self, patterns: list[tuple[int, Wildcard]]) -> None:
+        super().__init__(patterns)
+        self.meanwhile: Callable[[], object] | None = None
+
+    def __len__(self) -> int:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile:
+            meanwhile()
+        return super().__len__()
+
+
+def test_a_node_that_another_thread_opens_between_two_steps_is_whole() -> None:
+    written = Overtaken(read(["/*a", "/*a*b", "/*a*c$", "/*a*d*e"]))
+    node = _Node(written, 1)
+    written.meanwhile = lambda: node.places_at("/ac", 2)
+    assert sorted(node.places_at("/ac", 2)) == [0, 2]
+    assert len(list(node.open_branches(_Grams("/ac"), 4))) == 2

@@ -1,0 +1,74 @@
+"""Traces: what is told, to whom it belongs, and that nothing is told unless it is asked for."""
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from app.tracing import Spans, wanted
+from tests.api.service import running
+from tests.origins import serve, text
+
+
+class Told:
+    """Spans kept in memory, by name."""
+
+    def __init__(self) -> None:
+        self._kept = InMemorySpanExporter()
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(self._kept))
+        self.ended = False
+        self.spans = Spans(provider, self._end)
+
+    def _end(self) -> None:
+        self.ended = True
+
+    def by_name(self) -> dict[str, ReadableSpan]:
+        return {span.name: span for span in self._kept.get_finished_spans()}
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_a_request_its_decision_and_its_fetch_are_one_trace_below_the_callers(store_url: str) -> None:
+    told = Told()
+    caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with (
+        serve(text(200, "User-agent: *\nDisallow: /")) as origin,
+        running(store_url, spans=told.spans) as service,
+    ):
+        query = {"url": f"{origin.url}/secret", "agent": "ExampleBot"}
+        answer = await service.client.get("/v1/allowed", params=query, headers={"traceparent": caller})
+        assert answer.status_code == 200
+    spans = told.by_name()
+    request, decision, fetch = spans["GET /v1/allowed"], spans["decision"], spans["fetch"]
+    assert request.context is not None
+    assert request.parent is not None
+    assert f"{request.context.trace_id:032x}-{request.parent.span_id:016x}" == caller[3:-3]
+    for span in (decision, fetch):
+        assert span.parent is not None
+        assert span.parent.span_id == request.context.span_id
+    assert request.attributes is not None
+    assert request.attributes["http.response.status_code"] == 200
+    assert request.attributes["robots.request_id"] == answer.headers["x-request-id"]
+    assert decision.attributes is not None
+    assert (decision.attributes["robots.verdict"], decision.attributes["robots.source"]) == ("disallow", "fetched")
+    assert fetch.attributes is not None
+    assert dict(fetch.attributes) == {"robots.outcome": "successful", "robots.status": "2xx"}
+    everything = "".join(f"{span.name}{span.attributes}" for span in spans.values())
+    assert "secret" not in everything
+    assert "ExampleBot" not in everything
+    assert told.ended
+
+
+@pytest.mark.parametrize(
+    ("environment", "asks"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, True),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, True),
+        ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, False),
+        ({"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, False),
+    ],
+)
+def test_traces_are_told_where_the_environment_asks_for_them(environment: dict[str, str], asks: bool) -> None:
+    assert wanted(environment) is asks
