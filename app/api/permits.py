@@ -16,7 +16,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.requests import ClientDisconnect
 
-from app.api.auth import charge
+from app.api.auth import charge, key_of
 from app.api.batch import ITEMS, ORIGINS_AT_ONCE, FailedOut
 from app.api.batch_items import Agents, Found, after_waiting, answer_to
 from app.api.json_bodies import Whole, read_json, validated
@@ -28,7 +28,6 @@ from app.api.shapes import AnswerOut
 from app.api.stretch import Stretch
 from app.api.wire import terms_of
 from app.decide import Answer, Decider, Question
-from app.keys import Key
 from app.metrics import Metrics
 from app.pace import permit as permits
 from app.pace.addresses import Addresses
@@ -236,7 +235,7 @@ def _read(said: object, caller: str, where: str = "body") -> _Asked:
 
 
 def _caller(request: Request) -> str:
-    key: Key | None = getattr(request.state, "api_key", None)
+    key = key_of(request.scope)
     if key is not None:
         return key.id
     host = "" if request.client is None else request.client.host
