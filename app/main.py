@@ -122,7 +122,7 @@ def create(
     addresses = Addresses(resolver or system, time.monotonic)
     shared = addresses if settings.pace_by_address else None
     own_bounds = Bounds(settings.pace_floor, settings.pace_cap)
-    pacing = permits.Pacing(pacer, bounds_of(settings, table), own_bounds, shared, metrics)
+    pacing = permits.Pacing(pacer, bounds_of(own_bounds, table), own_bounds, shared, metrics)
 
     async def probe() -> None:
         with suppress(StoreDown):

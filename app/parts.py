@@ -72,7 +72,6 @@ def models_of(settings: Settings, table: Reread[DomainTable] | None) -> Models:
     return lambda host, own: model(empty if table is None else table.value, host, own, settings.recheck_model)
 
 
-def bounds_of(settings: Settings, table: Reread[DomainTable] | None) -> Callable[[str], Bounds]:
-    """The bounds of a host's pace, as the table says now and the settings say without it."""
-    own = Bounds(settings.pace_floor, settings.pace_cap)
+def bounds_of(own: Bounds, table: Reread[DomainTable] | None) -> Callable[[str], Bounds]:
+    """The bounds of a host's pace, as the table says now, and the service's `own` where it says nothing."""
     return lambda host: own if table is None else bounds(own, table.value.pace(host))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
 from app.pace.places import Place
-from app.pace.slots import Lane, Reply, Slot, Wish, too_long
+from app.pace.slots import BackOff, Lane, Reply, Slot, Wish, too_long
 from app.pace.spans import interval_at, made_up
 
 HORIZON = 2.0
@@ -16,9 +16,6 @@ HORIZON = 2.0
 
 LANES = 100_000
 """So many are remembered; beyond, the one that was asked for the longest ago is forgotten."""
-
-FIRST_BACK_OFF, LONGEST_BACK_OFF = 10.0, 86_400.0
-"""Seconds for which a process alone leaves an origin that asks for it, at least and at most."""
 
 ALONE = "alone"
 """What the names of slots begin with that no store knows of."""
@@ -61,6 +58,7 @@ class Alone:
     def __init__(self, fleet: int, place: Callable[[], Place | None] = _nobody_knows) -> None:
         self._fleet = fleet
         self._place = place
+        self._back_off = BackOff()
         self._ends: Recent[Lane, float] = Recent()
         self._held_back: Recent[str, float] = Recent()
 
@@ -89,8 +87,8 @@ class Alone:
         return Slot(wish.lane, ALONE, start, wait, interval)
 
     def hold_back(self, lane: Lane, now: float, retry_after: float) -> float:
-        """Leave the place alone for FIRST_BACK_OFF, or longer if that is asked for: for how many seconds it now is."""
-        seconds = min(max(retry_after, FIRST_BACK_OFF), LONGEST_BACK_OFF)
+        """Leave the place alone as for a first trouble, or longer if asked for: for how many seconds it now is."""
+        seconds = min(max(retry_after, self._back_off.first), self._back_off.retry_after)
         until = max(self._held_back.get(lane.place, 0.0), now + seconds)
         self._held_back[lane.place] = until
         return until - now

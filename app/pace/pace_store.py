@@ -2,27 +2,16 @@
 
 import hashlib
 import math
-from dataclasses import dataclass
 from importlib.resources import files
 from secrets import token_hex
 from typing import Any, Final
 
 from redis.exceptions import NoScriptError
 
-from app.pace.slots import Lane, Reply, Slot, Tail, Wish, too_long
+from app.pace.slots import BackOff, Lane, Reply, Slot, Tail, Wish, too_long
 from app.store.calls import Calls, StoreDown
 
 MICROSECONDS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class BackOff:
-    """How long an origin is left alone that asks for it, in seconds: doubling from `first` to `last`."""
-
-    first: float = 10.0
-    last: float = 3600.0
-    retry_after: float = 86_400.0
-    quiet: float = 600.0
 
 
 class _Script:

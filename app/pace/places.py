@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
 from app.store.calls import Calls, StoreDown
-from app.store.ending import end
+from app.store.ending import meanwhile
 
 EVERY = 3.0
 """Seconds between two looks at the others: a process that has just come is known to all of them after as many."""
@@ -50,11 +50,8 @@ class Places:
     async def kept(self) -> AsyncIterator[None]:
         """While the block lasts, show up among the others, and see who they are."""
         await self.show_up()
-        showing = asyncio.create_task(self._keep_showing())
-        try:
+        async with meanwhile(self._keep_showing()):
             yield
-        finally:
-            await end([showing])
 
     async def show_up(self) -> None:
         """Tell the others, and see who they are; without the store, what was seen last stays."""

@@ -64,6 +64,16 @@ class TooLong:
     interval: float
 
 
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    """How long an origin is left alone that asks for it, in seconds: doubling from `first` to `last`."""
+
+    first: float = 10.0
+    last: float = 3600.0
+    retry_after: float = 86_400.0
+    quiet: float = 600.0
+
+
 Reply: TypeAlias = Slot | TooLong
 
 

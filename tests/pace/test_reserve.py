@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from redis.asyncio import Redis
 
 from app.origin import Origin
-from app.pace.pace_store import BackOff, RedisPace
-from app.pace.slots import Lane, Reply, Slot, Tail, TooLong, Wish
+from app.pace.pace_store import RedisPace
+from app.pace.slots import BackOff, Lane, Reply, Slot, Tail, TooLong, Wish
 from app.pace.spans import Span
 from app.store.calls import Calls
 from app.store.engines import Client, connect
