@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
@@ -13,7 +12,7 @@ from app.cache.snapshot_store import RedisStore
 from app.origin import Origin
 from app.store.calls import Calls
 from app.store.engines import connect, subscriber
-from tests.faults.proxy import Proxy, proxy
+from tests.faults.proxy import Proxy
 from tests.faults.until import until, until_so
 
 SITE = Origin("https", "www.example.com", 443)
@@ -58,12 +57,6 @@ async def listening(url: str, name: str = "listener", quiet: float = 20.0) -> As
     async with News(lambda: subscriber(client), name, listener.hear, listener.missed, quiet=quiet) as news:
         yield listener, news
     await client.aclose()
-
-
-@pytest.fixture
-async def between(store_url: str, store_client: Redis, tmp_path: Path) -> AsyncIterator[Proxy]:
-    async with proxy(store_url, tmp_path) as one:
-        yield one
 
 
 @pytest.fixture

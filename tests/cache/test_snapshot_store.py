@@ -18,7 +18,7 @@ from app.origin import Origin
 from app.robots.access import BODY_LIMIT, Successful, Unavailable
 from app.store.calls import REST, TURNS, Calls, StoreDown
 from app.store.engines import connect
-from tests.faults.proxy import Proxy, proxy
+from tests.faults.proxy import Proxy
 from tests.faults.until import until, until_so
 from tests.valkey import process_of, stopped
 
@@ -182,12 +182,6 @@ async def test_a_store_that_is_not_there_is_down(monotonic: Monotonic, tmp_path:
         with pytest.raises(StoreDown):
             await call
     await client.aclose()
-
-
-@pytest.fixture
-async def between(store_url: str, store_client: Redis, tmp_path: Path) -> AsyncIterator[Proxy]:
-    async with proxy(store_url, tmp_path) as one:
-        yield one
 
 
 @pytest.fixture
