@@ -11,8 +11,10 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from app.robots.compiled.spelling import Decider, Speller, by_length, spelled
+from app.robots.document import Group
 from app.robots.globs import Glob, Subject, read_glob
-from app.robots.paths import Wildcard, query_escaped
+from app.robots.paths import Wildcard
 from app.robots.prefixes import Prefixes
 from app.robots.sketches import Sketches
 from app.robots.syntax import Directive, Key
@@ -65,76 +67,67 @@ class Entry(NamedTuple):
         return len(self.pattern)
 
 
-def longest_first(entries: Iterable[Entry]) -> list[Entry]:
+class Entries:
+    """Rules in order of precedence with their patterns: an Entry is made of the few that somebody wants to see."""
+
+    __slots__ = ("_rules", "patterns")
+
+    def __init__(self, rules: Sequence[Directive], patterns: list[str]) -> None:
+        self._rules = rules
+        self.patterns = patterns
+
+    def __len__(self) -> int:
+        return len(self.patterns)
+
+    def __getitem__(self, place: int) -> Entry:
+        return Entry(self._rules[place], self.patterns[place])
+
+
+Also: TypeAlias = Callable[[Directive, str], str | None]
+"""A rule and its pattern -> another pattern that it has beside it, if it has one."""
+
+
+def in_file_order(groups: Iterable[Group], pattern: Speller) -> Entries:
+    """The groups' rules as they stand, their values as `pattern` spells them; an empty one is none (spec D6)."""
+    return Entries(*spelled([group.rules for group in groups], pattern))
+
+
+def longest_first(groups: Iterable[Group], pattern: Speller, also: Also | None = None) -> Entries:
     """Order of precedence where the longest rule wins, Allow before Disallow, then the first line (RFC 9309 2.2.2)."""
-    return sorted(entries, key=lambda entry: (entry.directive[1] is not _ALLOW) - 2 * len(entry.pattern))
+    rules, patterns = spelled([group.rules for group in groups], pattern, also)
+    return Entries(*by_length(rules, patterns, _ALLOW))
 
 
-class Ruleset:
+class Ruleset(Decider):
     """The rules that speak for an agent, in order of precedence, asked with URLs as callers write them."""
+
+    __slots__ = ("entries", "heavy")
 
     def __init__(
         self,
-        entries: Sequence[Entry],
+        entries: Entries,
         subject: Callable[[str], str],
         index: Callable[[Sequence[str]], Index],
-        *,
-        query_forms: bool = False,
+        form: Speller | None = None,
     ) -> None:
-        """`query_forms`: a pattern also matches where it does with both queries' delimiters escaped (spec X5).
+        """`form`: a pattern also matches where it does with both queries spelt so (spec X5).
 
         `heavy`: a decision may take long, whatever the path.
         """
+        super().__init__(entries.patterns, subject, index, form)
         self.entries = entries
-        self.subject = subject
-        self._index = index([entry.pattern for entry in entries])
-        self.heavy = self._index.weight >= HEAVY
-        self._make_index = index
-        self._query_forms = query_forms
-        self._rewritten: tuple[list[int], Index] | None = None
-
-    def _rewrite(self) -> tuple[list[int], Index]:
-        """The places of the patterns that have delimiters in their query, and an index of them with those escaped.
-
-        As they are written these never match a subject whose query is escaped; all others are the same in either form.
-        """
-        asking = [(place, entry.pattern) for place, entry in enumerate(self.entries) if "?" in entry.pattern]
-        forms = {place: form for place, pattern in asking if (form := query_escaped(pattern)) != pattern}
-        return list(forms), self._make_index(list(forms.values())) if forms else _NOTHING
-
-    def first(self, path: str) -> int:
-        """The place of the rule that decides about `path`; the number of entries where none matches."""
-        subject = self.subject(path)
-        place = self._index.first(subject)
-        if self._query_forms and "?" in subject:
-            place = min(place, self._first_escaped(subject))
-        return place
+        self.heavy = self.index.weight >= HEAVY
 
     def best(self, path: str) -> Entry | None:
         """The rule that decides about `path`, or None where none matches."""
         place = self.first(path)
         return self.entries[place] if place < len(self.entries) else None
 
-    def _first_escaped(self, subject: str) -> int:
-        escaped = query_escaped(subject)
-        place = self._index.first(escaped) if escaped != subject else len(self.entries)
-        self._rewritten = self._rewritten or self._rewrite()
-        places, index = self._rewritten
-        rewritten = index.first(escaped) if places else 0
-        return min(place, places[rewritten]) if rewritten < len(places) else place
-
     def every(self, path: str) -> list[Entry]:
         """All rules that match `path`, in order of precedence, each once."""
-        subject = self.subject(path)
-        found = set(self._index.every(subject))
-        if self._query_forms and "?" in subject:
-            escaped = query_escaped(subject)
-            self._rewritten = self._rewritten or self._rewrite()
-            places, index = self._rewritten
-            found.update(self._index.every(escaped), (places[place] for place in index.every(escaped)))
         rules: dict[Directive, Entry] = {}
-        for place in sorted(found):  # a rule with two patterns counts by the one that comes first
-            rules.setdefault(self.entries[place].directive, self.entries[place])
+        for entry in map(self.entries.__getitem__, self.places(path)):
+            rules.setdefault(entry.directive, entry)  # a rule with two patterns counts by the one that comes first
         return list(rules.values())
 
 
@@ -292,6 +285,3 @@ class _Same:
     def all_of(self, places: Iterable[int]) -> list[int]:
         """`places` and those that say the same, ascending."""
         return sorted(found for place in places for found in (place, *self._others.get(place, ())))
-
-
-_NOTHING = PatternIndex(())
