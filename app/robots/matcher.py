@@ -88,12 +88,12 @@ Also: TypeAlias = Callable[[Directive, str], str | None]
 
 
 def in_file_order(groups: Iterable[Group], pattern: Speller) -> Entries:
-    """The groups' rules as they stand, their values as `pattern` spells them; an empty one is none (spec D6)."""
+    """The groups' rules as they stand, their values as `pattern` spells them; an empty one is none (spec B11, E7)."""
     return Entries(*spelled([group.rules for group in groups], pattern))
 
 
 def longest_first(groups: Iterable[Group], pattern: Speller, also: Also | None = None) -> Entries:
-    """Order of precedence where the longest rule wins, Allow before Disallow, then the first line (RFC 9309 2.2.2)."""
+    """The longest rule wins, of those as long an Allow, of those the first (RFC 9309 2.2.2); empty ones are none."""
     rules, patterns = spelled([group.rules for group in groups], pattern, also)
     return Entries(*by_length(rules, patterns, _ALLOW))
 

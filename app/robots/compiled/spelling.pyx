@@ -98,7 +98,10 @@ cdef class Speller:
         return self._spell(None, encoded, len(encoded))
 
     cdef str _spell(self, str same, const uint8_t* octets, Py_ssize_t length):
-        """What the `length` octets become; `same` is their text, None where they are no text yet."""
+        """What the `length` octets become; `same` is their text, None where they are no text yet.
+
+        They are gone through twice, so that what is made is made once, in its size and width.
+        """
         cdef Py_ssize_t begin = 0, end = length, at, read, size
         cdef int most = 0  # what has all bits of all characters is as wide as the widest
         cdef bint changed = same is None
@@ -109,6 +112,7 @@ cdef class Speller:
         if self._after >= 0:
             mark = <const uint8_t*>memchr(octets, self._after, end)
             begin = mark - octets + 1 if mark != NULL else end
+        # From here on 0 <= begin <= at <= end <= length, and only what lies from `begin` to `end` is rewritten.
         at = begin = self._plain(octets, begin, end)
         if at == end and not changed:
             return same
@@ -141,7 +145,7 @@ cdef class Speller:
     cdef Py_ssize_t _plain(self, const uint8_t* octets, Py_ssize_t at, Py_ssize_t end) noexcept:
         """The place of the first octet from `at` on that may become another, or `end`; most texts have none."""
         cdef const uint8_t* odd = self._odd
-        while end - at >= 8:
+        while end - at >= 8:  # so that all eight lie before `end`
             if (
                 odd[octets[at]] | odd[octets[at + 1]] | odd[octets[at + 2]] | odd[octets[at + 3]]
                 | odd[octets[at + 4]] | odd[octets[at + 5]] | odd[octets[at + 6]] | odd[octets[at + 7]]
@@ -156,6 +160,7 @@ cdef class Speller:
         """What stands at the first of `left` octets, at least one; `read` becomes the number of those it takes."""
         cdef uint8_t high, low
         cdef const Spelt* spelt
+        # Each table has a place for every octet.
         if octets[0] == PERCENT and left >= 3:
             high, low = _DIGITS[octets[1]], _DIGITS[octets[2]]
             if not (high | low) & NO_DIGIT:
@@ -171,7 +176,7 @@ cdef class Speller:
     ) noexcept:
         """All `length` octets as they are spelt, of which none before `begin` or from `end` on is rewritten.
 
-        `out` has room for as many units as was counted by the same steps.
+        `out` has room for as many units as `_spell` counted, by the same steps, and is as wide as the widest of them.
         """
         cdef Py_ssize_t at, read, to = begin
         cdef const Spelt* spelt
