@@ -31,13 +31,11 @@ lint: $(VENV)/.dev
 openapi: $(VENV)/.service
 	$(BIN)/python -m app openapi > openapi.json
 
-# Coverage-guided fuzzing of the core, for FUZZ_SECONDS; what breaks it is left in build/fuzz.
+# Coverage-guided fuzzing of the core, for FUZZ_SECONDS; what breaks it is left in build/fuzz. It takes gcc.
 FUZZ_SECONDS ?= 60
 
 fuzz: $(VENV)/.fuzz
-	@mkdir -p build/fuzz/corpus
-	PYTHONPATH=. $(BIN)/python tests/fuzz/robots.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 \
-		-artifact_prefix=build/fuzz/ build/fuzz/corpus
+	@sh tests/fuzz/fuzz.sh $(BIN) build/fuzz -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 
 # The core's tests and SANITIZE_BODIES random files on modules that watch their memory: it takes gcc and its sanitizers.
 SANITIZE_BODIES ?= 20000

@@ -6,19 +6,12 @@ set -eu
 
 python=$(cd "$1" && pwd)/python
 bodies=$3
-here=$(pwd)
-
-# In a copy, since what is built in place is what the service runs on.
-rm -rf "$2"
-mkdir -p "$2/build"
-cp -Rp app tests setup.py pyproject.toml README.md LICENSE "$2"
+sh tests/fuzz/tree.sh "$2"
 cd "$2"
-find app -name "*.so" -delete
 cp tests/fuzz/canary.pyx app/robots/compiled
-ln -s "$here/build/corpus" build/corpus
 
-# Signed overflow is watched only where it is not defined, and Python's own flags define it. What cannot go on is told from
-# what can by -fno-sanitize-recover.
+# Signed overflow is watched only where it is not defined, and Python's own flags define it (-fwrapv). Undefined behaviour
+# would only be told, and the process go on.
 sanitizers="-fsanitize=address,undefined"
 CFLAGS="$sanitizers -fno-sanitize-recover=all -fno-wrapv -fno-omit-frame-pointer -g" LDFLAGS="$sanitizers" \
     "$python" setup.py --quiet build_ext --inplace --parallel 2
@@ -29,7 +22,7 @@ compiler=${CC:-gcc}
 watched() {
     LD_PRELOAD="$($compiler -print-file-name=libasan.so) $($compiler -print-file-name=libstdc++.so.6)" \
         PYTHONMALLOC=malloc PYTHONPATH=. CI=true \
-        ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=1 \
+        ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:malloc_context_size=3 \
         UBSAN_OPTIONS=print_stacktrace=1 \
         "$python" "$@"
 }
