@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from app.robots.agents import Agent
+from app.robots.compiled.patterns import PrefixIndex
 from app.robots.dialect import Dialect
 from app.robots.document import Grammar, Group
-from app.robots.matcher import PrefixIndex, Ruleset, in_file_order
+from app.robots.matcher import Ruleset, in_file_order
 from app.robots.paths import draft_pattern, draft_subject
 from app.robots.selection import FirstRecord
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from app.robots.compiled.patterns import PatternIndex
 from app.robots.dialect import Dialect
 from app.robots.document import Grammar, Group
-from app.robots.matcher import PatternIndex, Ruleset, longest_first
+from app.robots.matcher import Ruleset, longest_first
 from app.robots.paths import google_pattern, google_subject
 from app.robots.rates import NO_RATES
 from app.robots.selection import MergedGroups, token_cut

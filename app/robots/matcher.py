@@ -1,7 +1,7 @@
 """A group's rules compiled to an index: a decision costs what its path costs, not what the file costs.
 
 The dialect brings rules into its order of precedence; what is asked here is always the same question: which is the
-first pattern of a list that matches? `PatternIndex` answers it for the patterns of version 1.0 (`*`, final `$`).
+first pattern of a list that matches? `compiled.patterns` answers it for patterns of version 1.0 and for plain prefixes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,16 +15,12 @@ from app.robots.compiled.spelling import Decider, Speller, by_length, spelled
 from app.robots.document import Group
 from app.robots.globs import Glob, Subject, read_glob
 from app.robots.paths import Wildcard
-from app.robots.prefixes import Prefixes
 from app.robots.sketches import Sketches
 from app.robots.syntax import Directive, Key
 from app.robots.wildcards import Wildcards
 
 HEAVY = 100_000
 """The weight of an index that can make a decision take milliseconds."""
-
-_FEW = 12
-"""So many patterns with stars are asked one by one."""
 
 _FEW_GLOBS = 4
 """So many globs whose outlines match are followed one by one."""
@@ -35,9 +31,7 @@ _Places: TypeAlias = npt.NDArray[np.int64]
 
 
 class Index(Protocol):
-    """Patterns in order of precedence; `weight` are the characters of those that may have to be tried one by one."""
-
-    weight: int
+    """Patterns in order of precedence."""
 
     def first(self, subject: str) -> int:
         """The place of the first pattern that matches the normalised `subject`; the number of patterns if none does."""
@@ -116,7 +110,7 @@ class Ruleset(Decider):
         """
         super().__init__(entries.patterns, subject, index, form)
         self.entries = entries
-        self.heavy = self.index.weight >= HEAVY
+        self.heavy = getattr(self.index, "weight", 0) >= HEAVY
 
     def best(self, path: str) -> Entry | None:
         """The rule that decides about `path`, or None where none matches."""
@@ -129,75 +123,6 @@ class Ruleset(Decider):
         for entry in map(self.entries.__getitem__, self.places(path)):
             rules.setdefault(entry.directive, entry)  # a rule with two patterns counts by the one that comes first
         return list(rules.values())
-
-
-class PatternIndex:
-    """Patterns of version 1.0: prefixes, whole subjects (a final `$`), and what holds a `*`."""
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self._none = len(patterns)
-        self._same = _Same()
-        wholes: dict[str, int] = {}
-        prefixes: dict[str, int] = {}
-        wildcards: dict[str, int] = {}
-        for place, pattern in enumerate(patterns):
-            stem = pattern.rstrip("*")
-            if "*" in stem:
-                kind, text = wildcards, pattern
-            elif pattern.endswith("$"):
-                kind, text = wholes, pattern[:-1]
-            else:
-                kind, text = prefixes, stem
-            if kind.setdefault(text, place) != place:
-                self._same.add(kind, text, place)
-        self._wholes = wholes
-        self._prefixes = Prefixes(prefixes)
-        self._glance = self._prefixes.glance
-        self.weight = sum(map(len, wildcards))
-        read = [(place, Wildcard.read(pattern)) for pattern, place in wildcards.items()]
-        # Most paths do not even hold the longest text of a pattern; where patterns are few, that is the quickest no.
-        self._few = [(place, max(it.segments, key=len), it) for place, it in read] if len(read) <= _FEW else None
-        self._wildcards = Wildcards(read)
-        self._reach = self._wildcards.reach
-
-    def first(self, subject: str) -> int:
-        best = self._none
-        if subject.startswith(self._glance):
-            best = self._prefixes.first(subject, best)
-        if self._wholes:
-            best = min(best, self._wholes.get(subject, best))
-        if self._few is None or len(subject) >= self._reach:
-            return self._wildcards.first(subject, best)
-        for place, text, pattern in self._few:
-            if place >= best:
-                break
-            if text in subject and pattern.matches(subject):
-                return place
-        return best
-
-    def every(self, subject: str) -> list[int]:
-        found = [self._prefixes.place(prefix) for prefix in self._prefixes.every(subject)]
-        found += [self._wholes[subject]] if subject in self._wholes else []
-        return self._same.all_of([*found, *self._wildcards.every(subject, self._none)])
-
-
-class PrefixIndex:
-    """Patterns that are prefixes to the letter (spec E6)."""
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self.weight = 0
-        self._none = len(patterns)
-        self._same = _Same()
-        places: dict[str, int] = {}
-        for place, pattern in enumerate(patterns):
-            self._same.add(places, pattern, place)
-        self._prefixes = Prefixes(places)
-
-    def first(self, subject: str) -> int:
-        return self._prefixes.first(subject, self._none)
-
-    def every(self, subject: str) -> list[int]:
-        return self._same.all_of(self._prefixes.place(prefix) for prefix in self._prefixes.every(subject))
 
 
 class GlobIndex:
