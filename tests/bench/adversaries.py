@@ -8,6 +8,7 @@ from string import ascii_letters, ascii_lowercase, digits
 
 from app.origin import URL_LIMIT
 from app.robots.access import BODY_LIMIT
+from app.robots.paths import rfc_subject
 from app.robots.syntax import LINE_LIMIT
 
 RULES = 15_000
@@ -17,12 +18,13 @@ SHORT, MIDDLE, LONG = 80, 2000, URL_LIMIT - len("http://a.example")
 
 @dataclass(frozen=True, slots=True)
 class Adversary:
-    """A file and a path to ask it about, and what is meant to be slow about them."""
+    """A file, a path to ask it about, who asks in turn, and what is meant to be slow about them."""
 
     name: str
     dialect: str
     body: bytes
     path: str
+    agents: tuple[str, ...] = ("ExampleBot",)
 
 
 def _group(patterns: Iterable[str], *above: str) -> bytes:
@@ -152,6 +154,161 @@ def _bent(random: Random) -> str:
     return "a" * random.randrange(11, 41) + "b" + "a" * random.randrange(1, 40)
 
 
+def _near() -> Iterator[Adversary]:
+    """Both ends of every text stand all over the path, and no text does: only the two together tell."""
+    for letters, order, length in (("ab", 8, 15), ("ab", 6, 9), ("abcd", 4, 7), ("$é", 6, 11), ("éè", 7, 10)):
+        period = _cycle(letters, order)
+        path = "/" + _fill(period, LONG - 1)
+        random = Random(order)
+        texts = (text for text in _random_texts(letters, length, random) if text not in path)
+        name = f"texts of {length} from {letters}, all of {order} in the path, path {len(rfc_subject(path))}"
+        yield Adversary(name, "rfc9309", _group(f"/*{text}" for text in texts), path)
+    random = Random(2)
+    path = "/" + "".join(random.choices("ab", k=LONG - 1))
+    texts = ("".join(random.choices("ab", k=random.randrange(12, 40))) for _ in range(RULES))
+    yield Adversary("random texts of two letters", "rfc9309", _group(f"/*{text}" for text in texts), path)
+    cuts = (sorted(random.sample(range(len(path) - 40), 2)) for _ in range(RULES))
+    texts = (path[late : late + 20] + path[early : early + random.randrange(5, 20)] for early, late in cuts)
+    yield Adversary("texts whose halves stand in the path", "rfc9309", _group(f"/*{text}" for text in texts), path)
+    # As written, with the path's query escaped, and with the pattern's own too: each has to be looked for.
+    for letters, order, length in (("ab", 8, 15), ("éè", 7, 10)):
+        path = "/?:" + _fill(_cycle(letters, order), LONG - 3)
+        texts = (text for text in _random_texts(letters, length, Random(order)) if text not in path)
+        name = f"the same behind a query's delimiter, path {len(rfc_subject(path))}"
+        yield Adversary(name, "rfc9309", _group(f"*?:*{text}" for text in texts), path)
+
+
+def _late() -> Iterator[Adversary]:
+    """A text that all share stands at the very end, and is asked for from every place."""
+    letters = "".join(sorted(set(ascii_letters + digits) - set("abcd")))
+    names = ["".join(pair) for pair in product(letters, repeat=2)]
+    for shared, between, name in (
+        ("aab", "aacab", "whose ends stand everywhere"),
+        ("aaaaaaaabaaa", "aaaaaaaabcaaaaaaaabaac", "of 12, whose ends stand everywhere"),
+        ("d", "c", "of one letter"),
+    ):
+        random = Random(len(shared))
+        texts = random.choices(names, k=LONG // (len(between) + 2) - 100)
+        path = "/" + between.join(texts) + shared * (200 // len(shared))
+        patterns = (f"*{random.choice(texts)}*{shared}*{random.choice(texts)}" for _ in range(50_000))
+        yield Adversary(f"a text at the end {name}", "rfc9309", _group(patterns), path)
+
+
+def _lengths() -> Iterator[Adversary]:
+    """Texts of many lengths, each of which is searched for in another way."""
+    random = Random(3)
+    halves = ["".join(random.choices(letters, k=LONG // 2 - 1)) for letters in ("abcdefgh", "ijklmnop")]
+
+    def text(half: str, length: int) -> str:
+        at = random.randrange(len(half) - length + 1)
+        return half[at : at + length]
+
+    for name, lengths in (
+        ("1 to 64", range(1, 65)),
+        ("1, 2, 4 to 4,096", [1 << power for power in range(13)]),
+    ):
+        # Nothing to the right of the first text is of the second one's letters.
+        patterns = (f"/*{text(halves[1], random.choice(lengths))}*{text(halves[0], 3)}" for _ in range(RULES))
+        yield Adversary(
+            f"texts of {name} octets in the wrong order", "rfc9309", _group(patterns), "/" + "".join(halves)
+        )
+    rising = (
+        f"/*{text(halves[1], 1 + number % 40)}*{text(halves[0], 1 + number // 40 % 40)}" for number in range(RULES)
+    )
+    yield Adversary("texts of 40 lengths, path 80", "rfc9309", _group(rising), f"/{halves[0][:39]}{halves[1][:40]}")
+    # As searches for each alone would have it: a few patterns, and a long text that is nearly everywhere.
+    few = (f"/*{'a' * before}b{'a' * (240 - before)}*c" for before in range(100, 112))
+    path = "/" + _fill("a" * 239 + "b" + "a" * 127 + "b", LONG - 1)
+    yield Adversary("12 texts of 241 that nearly match everywhere", "rfc9309", _group(few), path)
+
+
+def _octets() -> Iterator[Adversary]:
+    """Octets that are written as three characters, in the path or in the patterns."""
+    random = Random(4)
+    path = "".join(random.choices("éèêë", k=LONG // 2 - 3))
+    spelt = rfc_subject(path)
+    for texts, width in ((20, 3), (100, 8), (400, 2)):
+        patterns = (f"/*{_chain(spelt, texts, width, random)}" for _ in range(BODY_LIMIT // (texts * (width + 1))))
+        name = f"as many as fit of {texts} texts of {width}, cut within escapes"
+        yield Adversary(name, "rfc9309", _group(patterns), f"/!!{path}")
+    blanks = "/" + " $" * (LONG // 2 - 1)
+    lines = _lines(f"/{number}" + "*%20*$" * LINE_LIMIT for number in range(40))
+    yield Adversary("30 rules of escapes and stars", "rfc9309", _group(lines), "/1" + blanks)
+    heads = ["/" + "$" * length for length in range(1, 1100)]
+    yield Adversary(
+        "nested heads of escapes", "rfc9309", _group(f"{head}*$!" for head in heads), "/" + "$" * (LONG - 1)
+    )
+    escapes = _lines(f"/{number}" + "%61%c3%2f" * 2000 for number in range(40))
+    yield Adversary("escapes to read", "rfc9309", _group(escapes), "/?" + "%c3%61%3a" * (LONG // 9))
+    raw = _lines(f"/{number}" + "éa" * 4000 for number in range(40))
+    yield Adversary("octets to escape", "rfc9309", _group(raw), "/?" + "é:" * (LONG // 3 - 1))
+    decoded = ["%61%c3%2f" * (LONG // 9) for _ in range(30)]
+    yield Adversary("draft1996: escapes to read", "draft1996", _group(f"/{text}" for text in decoded), f"/{decoded[0]}")
+
+
+def _many() -> Iterator[Adversary]:
+    """As many rules as a file can hold, few or all of which match."""
+    words = _cycle("abcdefghijklmnopqrstuvwxy", 3) + "aa"
+    every = ["*" + words[at : at + 3] for at in range(len(words) - 2)]
+    yield Adversary("15,625 texts that all match", "rfc9309", _group(every), "/" + words)
+    either = (f"*?{word}:" for word in (words[at : at + 2] for at in range(600)))
+    delimiters = "/?" + "?".join(f"{words[at : at + 2]}:" for at in range(600))
+    yield Adversary("texts that all match in a query", "rfc9309", _group(either), delimiters)
+    yield Adversary("one rule as often as fits", "rfc9309", _group(["*"] * BODY_LIMIT), "/x")
+    yield Adversary("one rule behind a query as often as fits", "rfc9309", _group(["*?:"] * BODY_LIMIT), "/?::")
+    pairs = ("".join(word) for word in product(ascii_letters + digits, repeat=3))
+    yield Adversary("as many prefixes as fit", "draft1996", _group(f"/{word}" for word in pairs), "/x" + "a" * LONG)
+    pages = (f"*{word}/index.htm" for word in _WORDS)
+    yield Adversary("google: index pages", "google", _group(pages), ("/" + "/".join(_WORDS))[: LONG - 1] + "/")
+
+
+def _agents() -> Iterator[Adversary]:
+    """Files whose groups are many, asked by many."""
+    each = b"".join(b"User-agent:*\nAllow:/*%b\n" % word.encode() for word in _WORDS)
+    yield Adversary(
+        "15,000 groups of one agent, a wildcard in each", "rfc9309", each, "/" + "".join(_WORDS)[: LONG - 1]
+    )
+    own = b"".join(b"User-agent:%b\nAllow:/*%b\n" % (word.encode(), word.encode()) for word in _WORDS)
+    names = tuple(_WORDS[:100])
+    yield Adversary("15,000 agents, who ask in turn", "rfc9309", own, "/" + "".join(_WORDS)[: LONG - 1], names)
+    # What all share has to be compiled for each anew, since each has something of its own beside it.
+    listed = "".join(f"User-agent:{word}\n" for word in names)
+    beside = "".join(f"User-agent:{word}\nAllow:/{word}\n" for word in names)
+    shared = "".join(f"Allow:/*{first}*{second}\n" for first, second in zip(_WORDS, _WORDS[::-1], strict=True))
+    body = f"{beside}{listed}{shared}".encode()
+    path = "/" + "".join(_WORDS)[: LONG - 1]
+    yield Adversary("15,000 rules for 100 agents, each with one of its own", "rfc9309", body, path, names)
+    lines = _lines("a" * LINE_LIMIT for _ in range(40))
+    near = b"".join(b"User-agent:%b\nAllow:/%d\n" % (line.encode(), at) for at, line in enumerate(lines) if at < 30)
+    name = "a" * 1000 + "b" + "a" * 1000
+    yield Adversary("draft1996: an agent that nearly stands everywhere", "draft1996", near, "/x", (name,))
+
+
+def _cycle(letters: str, length: int) -> str:
+    """What, read around, holds every word of `length` of these letters once (a de Bruijn sequence)."""
+    text = letters[0] * (length - 1)
+    seen: set[str] = set()
+    found: list[str] = []
+    while True:
+        words = (text + letter for letter in reversed(letters))
+        word = next((word for word in words if word not in seen), None)
+        if word is None:
+            return "".join(found)
+        seen.add(word)
+        found.append(word[-1])
+        text = word[1:]
+
+
+def _fill(period: str, octets: int) -> str:
+    """`period` again and again, as far as so many octets go."""
+    return (period * octets).encode()[:octets].decode(errors="ignore")
+
+
+def _random_texts(letters: str, length: int, random: Random) -> Iterator[str]:
+    while True:
+        yield "".join(random.choices(letters, k=length))
+
+
 def _globs() -> Iterator[Adversary]:
     for length in (SHORT, LONG):
         text = ("/" + "".join(_WORDS))[:length]
@@ -234,6 +391,12 @@ def adversaries() -> Iterator[Adversary]:
     yield from _wrong_order()
     yield from _chains()
     yield from _texts()
+    yield from _near()
+    yield from _late()
+    yield from _lengths()
+    yield from _octets()
+    yield from _many()
     yield from _globs()
     yield from _sets_by_turns()
+    yield from _agents()
     yield from _files()
