@@ -1,7 +1,7 @@
 """What a file and a path made to be slow cost, step by step."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import cycle
 from statistics import median
@@ -30,8 +30,8 @@ class Cost:
     every: float
 
 
-def cost(it: Adversary) -> Cost:
-    """What it takes; its agents ask in turn."""
+def cost(it: Adversary, asked: int = ASKED, told: Callable[[Iterable[float]], float] = median) -> Cost:
+    """What it takes; its agents ask in turn, so often as `asked`, and of their times `told` is told."""
     dialect = DIALECTS[it.dialect]
     agents = cycle([read_agent(name) for name in it.agents])
 
@@ -46,12 +46,12 @@ def cost(it: Adversary) -> Cost:
         judge_file(robots, dialect, next(agents), it.path)
 
     first, _ = _taken(decide)
-    decision = median(_taken(decide)[0] for _ in range(ASKED))
+    decision = told(_taken(decide)[0] for _ in range(asked))
     selection = robots.reading(dialect).select(next(agents))
     if selection is None:
         return Cost(reading, first, decision, 0.0)
     rules = robots.reading(dialect).rules(selection)
-    every = median(_taken(lambda: rules.every(it.path))[0] for _ in range(ASKED))
+    every = told(_taken(lambda: rules.every(it.path))[0] for _ in range(asked))
     return Cost(reading, first, decision, every)
 
 
