@@ -189,9 +189,14 @@ def _late() -> Iterator[Adversary]:
     ):
         random = Random(len(shared))
         texts = random.choices(names, k=LONG // (len(between) + 2) - 100)
-        path = "/" + between.join(texts) + shared * (200 // len(shared))
+        body, tail = between.join(texts), shared * (200 // len(shared))
         patterns = (f"*{random.choice(texts)}*{shared}*{random.choice(texts)}" for _ in range(50_000))
-        yield Adversary(f"a text at the end {name}", "rfc9309", group(patterns), path)
+        yield Adversary(f"a text at the end {name}", "rfc9309", group(patterns), f"/{body}{tail}")
+        # Whoever remembers of a text where it stood last is asked for the other place each time.
+        half = len(body) // 2
+        twice = (f"*{shared}*{shared}*{text}" for text in names if text in body)
+        path = f"/{body[:half]}{shared}{body[half:]}{shared}"
+        yield Adversary(f"a text in the middle and at the end {name}", "rfc9309", group(twice), path)
 
 
 def _lengths() -> Iterator[Adversary]:

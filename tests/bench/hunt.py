@@ -1,4 +1,4 @@
-"""A hunt for the slowest decision: `python -m tests.bench.hunt [SECONDS] [SEED] [STEP]`, STEP a field of `Cost`.
+"""A hunt for the slowest decision: `python -m tests.bench.hunt [SECONDS] [SEED] [STEP] [DIALECT...]`, STEP of `Cost`.
 
 Shapes are drawn, and those that were slowest are changed a little, again and again. What is tried hangs on the seed,
 and on which were slowest; a shape that is printed can be made again as it was: `made(Shape(...))`.
@@ -6,6 +6,7 @@ and on which were slowest; a shape that is printed can be made again as it was: 
 
 import sys
 import time
+from collections.abc import Sequence
 from random import Random
 
 from tests.bench.costs import Cost, cost
@@ -19,8 +20,8 @@ _ALIKE = 3
 """So few of the kept ones may be of one dialect, letters and kinds of text: or all would soon be brothers."""
 
 
-def hunt(seconds: float, seed: int, step: str) -> list[tuple[Cost, Shape]]:
-    """The slowest shapes that were found in so many seconds of this thread, the slowest first."""
+def hunt(seconds: float, seed: int, step: str, dialects: Sequence[str] = ()) -> list[tuple[Cost, Shape]]:
+    """The slowest shapes, of any dialect or these, that were found in so many seconds of this thread."""
     random = Random(seed)
     kept: list[tuple[Cost, Shape]] = []
     tried: set[Shape] = set()
@@ -28,7 +29,7 @@ def hunt(seconds: float, seed: int, step: str) -> list[tuple[Cost, Shape]]:
     while time.thread_time() < until:
         fresh = len(kept) < KEPT or random.random() < _FRESH
         shape = drawn(random) if fresh else mutated(random.choice(kept)[1], random)
-        if shape in tried:
+        if shape in tried or (dialects and shape.dialect not in dialects):
             continue
         tried.add(shape)
         kept.append((cost(made(shape), 3, min), shape))
@@ -50,8 +51,9 @@ def _unlike(found: list[tuple[Cost, Shape]]) -> list[tuple[Cost, Shape]]:
 
 def main() -> None:
     """Print the ten that were slowest, and what made them."""
-    seconds, seed, step = (*sys.argv[1:], *("60", "0", "decision")[len(sys.argv) - 1 :])
-    for found, shape in hunt(float(seconds), int(seed), step):
+    given = sys.argv[1:]
+    seconds, seed, step, *dialects = (*given, *("60", "0", "decision")[len(given) :])
+    for found, shape in hunt(float(seconds), int(seed), step, dialects):
         print(
             f"read {found.read:.1f} ms, first {found.first:.1f} ms, decision {found.decision:.3f} ms,"
             f" every {found.every:.3f} ms\n  {shape}"
