@@ -101,6 +101,13 @@ def _chains() -> Iterator[Adversary]:
         patterns = (f"/*{_chain(path, texts, width, random)}" for _ in range(BODY_LIMIT // (texts * (width + 1))))
         name = f"as many as a file holds of {texts} texts of {width}, path {length}"
         yield Adversary(name, "rfc9309", group(patterns), f"/!!{path}")
+    for texts, behind in product((20, 128, 400), (False, True)):
+        random = Random(texts)
+        path = "".join(random.choices(letters, k=LONG - 6))
+        begin = "*?:*!*" if behind else "*!*"
+        patterns = (f"{begin}{_chain(path, texts, 1, random, absent=texts - 1)}" for _ in range(RULES))
+        name = f"{texts} texts of 1, the last of which does not stand{', behind a delimiter' * behind}"
+        yield Adversary(name, "rfc9309", group(patterns), ("/?:!" if behind else "/!") + path)
     for texts in (2, 5):
         random = Random(texts)
         quarters = ["".join(random.choices(letters, k=LONG // 4)) for _ in range(2)]
@@ -109,15 +116,17 @@ def _chains() -> Iterator[Adversary]:
         yield Adversary(f"as many as a file holds of {texts} texts by turns", "rfc9309", group(patterns), path[:LONG])
 
 
-def _chain(path: str, texts: int, width: int, random: Random) -> str:
-    """Pieces of `path`, one behind the other and over all of it, with stars between them; the middle one is none."""
+def _chain(path: str, texts: int, width: int, random: Random, *, absent: int | None = None) -> str:
+    """Pieces of `path`, one behind the other and over all of it, with stars between them; one is none, the middle one
+    or that which is said.
+    """
     gap = (len(path) - 1 - texts * width) / texts
     begins, at = [], 0.0
     for _ in range(texts):
         begins.append(int(at))
         at += width + gap * random.random()
     pieces = [path[begin : begin + width] for begin in begins]
-    pieces[texts // 2] = "!!"
+    pieces[texts // 2 if absent is None else absent] = "!!"
     return "*".join(pieces)
 
 
@@ -184,7 +193,7 @@ def _late() -> Iterator[Adversary]:
     names = ["".join(pair) for pair in product(letters, repeat=2)]
     for shared, between, name in (
         ("aab", "aacab", "whose ends stand everywhere"),
-        ("aaaaaaaabaaa", "aaaaaaaabcaaaaaaaabaac", "of 12, whose ends stand everywhere"),
+        ("aaaaaaaabaaa", "aaaaaaaacaaaabaaac", "of 12, whose ends stand everywhere"),
         ("d", "c", "of one letter"),
     ):
         random = Random(len(shared))
