@@ -206,6 +206,16 @@ def _late() -> Iterator[Adversary]:
         twice = (f"*{shared}*{shared}*{random.choice(texts)}*{random.choice(texts)}" for _ in range(50_000))
         path = f"/{body[:half]}{shared}{body[half:]}{shared}"
         yield Adversary(f"a text in the middle and at the end {name}", "rfc9309", group(twice), path)
+    # The same where three characters are written for an octet, as written and behind a query's delimiter.
+    shared, between = "$$$$$$$$é$$$", "$$$$$$$$é*è$$$$$$$é$$$*"
+    for begin, head in (("/", ""), ("/?:", "*?:")):
+        random = Random(6)
+        texts = random.choices(names, k=560)
+        parts = [between.join(["", *texts[at : at + 280], shared]) for at in (0, 280)]
+        twice = (f"{head}*{shared}*{shared}*{random.choice(texts)}*{random.choice(texts)}" for _ in range(50_000))
+        path = begin + "".join(parts)
+        name = f"a text of octets in the middle and at the end{', behind a delimiter' * bool(head)}"
+        yield Adversary(f"{name}, path {len(rfc_subject(path))}", "rfc9309", group(twice), path)
 
 
 def _lengths() -> Iterator[Adversary]:
