@@ -60,9 +60,12 @@ cdef enum:
     EXACT = 8  # the widest gram whose octets are its key
     WIDE = 40  # the class of texts that are no grams, behind those of the grams
     CLASSES = 41
-    BITSETS = 512  # so many at most, for a decision
-    FREQUENT = 128  # a gram has a bitset if it stands at more than one of so many offsets
-    LOOKED_THROUGH = 4  # words of a bitset, before places are searched
+    BITSETS = 768  # so many for a decision, and those of the most frequent grams
+    FREQUENT = 256  # a gram is, if it stands at more than one of so many offsets
+    MOST_FREQUENT = 32
+    ASKED_ANEW = 3  # so often a text of two grams is looked for before all its offsets are found
+    KEPT = 1 << 20  # offsets that are found so, at most
+    LISTED = -1000  # in place of the number of a bitset: all offsets are found
     SAMPLED = 8  # texts of a pattern that its gate is chosen from
     SHARED = 16  # so many patterns behind one gate are not worth another width of gram
 
@@ -107,8 +110,9 @@ cdef struct Table:
     int shift  # what leaves of a hash a slot
 
 cdef struct State:
-    # Of a gram: how often it stands, and where its offsets end in the posting; `bits` is the number of its bitset or -1.
-    # Of another text: it does not stand between `count`, from where it was looked for, and `end`, where it was found.
+    # Of a gram: how often it stands, where its offsets end in the posting, and the number of its bitset or -1.
+    # Of another text, the same if all its offsets are found: `bits` is LISTED or the number of its bitset. Else it does
+    # not stand between `count`, from where it was looked for, and `end`, where it was found, and `bits` is below 0.
     uint64_t stamp
     uint32_t count, end
     int32_t bits
@@ -135,6 +139,8 @@ cdef uint64_t *_heads = NULL
 cdef size_t _heads_room = 0
 cdef uint64_t *_bitsets = NULL
 cdef size_t _bitsets_room = 0, _bitsets_count = 0, _bitset_words = 0
+cdef uint32_t *_kept = NULL
+cdef size_t _kept_room = 0, _kept_count = 0
 cdef uint8_t *_text = NULL
 cdef size_t _text_room = 0
 cdef uint32_t *_row = NULL
@@ -343,111 +349,162 @@ cdef inline size_t _first_from(const uint32_t *offsets, size_t count, uint32_t a
     return begin - offsets + (begin[0] < at)
 
 
-cdef int64_t _bitset(uint32_t name, const uint32_t *posting) except -2:
-    """The number of the bitset of a gram that stands; -1: there are too many already."""
+cdef uint64_t *_new_bitset() except NULL:
+    """Room for one more, not empty: a word for each 64 offsets and two more, of which the last is to be empty, and
+    behind them for each word, in 32 bits, which is the next that is not empty, or else the last.
+    """
     global _bitsets, _bitsets_count
-    cdef State *state = &_states[name]
+    cdef size_t each = _bitset_words + (_bitset_words + 1) // 2
+    _bitsets = <uint64_t *> _grown(_bitsets, &_bitsets_room, (_bitsets_count + 1) * each, sizeof(uint64_t))
+    _bitsets_count += 1
+    return _bitsets + (_bitsets_count - 1) * each
+
+
+cdef inline uint64_t *_bitset_of(int32_t number) noexcept:
+    return _bitsets + <size_t> number * (_bitset_words + (_bitset_words + 1) // 2)
+
+
+cdef int _put_into_bitset(State *state, const uint32_t *posting, size_t length) except -1:
+    """Give a gram that stands its bitset, if it is frequent and there are not too many; else `bits` stays below 0."""
     cdef uint64_t *bits
+    cdef uint32_t *following
     cdef size_t at
-    if state.bits < 0 and _bitsets_count < BITSETS:
-        _bitsets = <uint64_t *> _grown(
-            _bitsets, &_bitsets_room, (_bitsets_count + 1) * _bitset_words, sizeof(uint64_t)
-        )
-        bits = _bitsets + _bitsets_count * _bitset_words
-        memset(bits, 0, _bitset_words * sizeof(uint64_t))
-        for at in range(state.end - state.count, state.end):
-            bits[posting[at] >> 6] |= <uint64_t> 1 << (posting[at] & 63)
-        state.bits = <int32_t> _bitsets_count
-        _bitsets_count += 1
-    return state.bits
+    if <uint64_t> state.count * FREQUENT <= length:
+        return 0
+    # The most frequent are too dear without one: there are at most so many of these to a width.
+    if _bitsets_count >= BITSETS and <uint64_t> state.count * MOST_FREQUENT <= length:
+        return 0
+    bits = _new_bitset()
+    memset(bits, 0, _bitset_words * sizeof(uint64_t))
+    for at in range(state.end - state.count, state.end):
+        bits[posting[at] >> 6] |= <uint64_t> 1 << (posting[at] & 63)
+    following = <uint32_t *> (bits + _bitset_words)
+    following[_bitset_words - 1] = <uint32_t> _bitset_words - 1
+    for at in range(_bitset_words - 1, 0, -1):
+        following[at - 1] = <uint32_t> at - 1 if bits[at - 1] else following[at]
+    state.bits = <int32_t> _bitsets_count - 1
+    return 0
 
 
-cdef int64_t _gram_from(uint32_t name, const uint32_t *posting, uint32_t at, size_t length) except -2:
-    """The first offset of a gram at `at` or behind it in a subject of `length`; -1: none."""
-    cdef State *state = &_states[name]
-    cdef const uint32_t *offsets
-    cdef const uint64_t *bits
-    cdef uint64_t word
-    cdef int64_t number
-    cdef uint32_t first, last
-    if state.stamp != _stamp:
-        return -1
-    offsets = posting + (state.end - state.count)
+cdef inline int64_t _bit_from(int32_t number, uint32_t at) noexcept:
+    """The first offset in a bitset at `at`, which is no more than the subject is long, or behind it; -1: none."""
+    cdef const uint64_t *bits = _bitset_of(number)
+    cdef size_t index = at >> 6
+    cdef uint64_t word = bits[index] >> (at & 63)
+    if word:
+        return at + lowest_bit(word)
+    index = (<const uint32_t *> (bits + _bitset_words))[index + 1]
+    return (<int64_t> index << 6) + lowest_bit(bits[index]) if index < _bitset_words - 1 else -1
+
+
+cdef int64_t _listed_from(State *state, const uint32_t *posting, uint32_t at) noexcept:
+    """The first of a list of offsets at `at` or behind it; -1: none."""
+    cdef const uint32_t *offsets = posting + (state.end - state.count)
     if offsets[0] >= at:
         return offsets[0]
     if offsets[state.count - 1] < at:
         return -1
-    if <uint64_t> state.count * FREQUENT > length:
-        number = _bitset(name, posting)
-        if number >= 0:
-            bits = _bitsets + number * _bitset_words
-            first = at >> 6
-            word = bits[first] >> (at & 63)
-            if word:
-                return at + lowest_bit(word)
-            # There is one behind `at`, so there is a word that is not empty.
-            last = first + LOOKED_THROUGH
-            while first < last:
-                first += 1
-                if bits[first]:
-                    return (<int64_t> first << 6) + lowest_bit(bits[first])
     return offsets[_first_from(offsets, state.count, at)]
 
 
-cdef int64_t _both_from(
-    uint32_t left, uint32_t right, uint32_t apart, Standing *standing, uint32_t at, uint32_t stop, size_t length
-) except -2:
-    """The first offset of gram `left`, from `at` and before `stop`, with gram `right` so far behind it; -1: none.
+cdef inline uint64_t _word_of_both(const uint64_t *ahead, const uint64_t *behind, size_t index, int shift) noexcept:
+    """A word of offsets that stand in one bitset, and so many bits behind that in the other."""
+    return ahead[index] & (behind[index] >> shift | behind[index + 1] << 1 << (63 - shift))
 
-    At `stop`, both have room before the end of the subject.
+
+cdef int64_t _both_from(
+    State *left, State *right, uint32_t names[2], uint32_t apart, Standing *standing, uint32_t at, uint32_t stop
+) noexcept:
+    """The first offset from `at` and before `stop` of the first gram, where the other stands `apart` behind; -1: none.
+
+    At `stop`, both have room before the end of the subject; so, the last words that are looked at are within bitsets.
     """
-    cdef State *first = &_states[left]
-    cdef State *second = &_states[right]
     cdef const uint32_t *offsets
     cdef const uint32_t *end
     cdef const uint64_t *ahead
     cdef const uint64_t *behind
-    cdef int64_t number, other
     cdef uint64_t word
     cdef size_t index, last
-    cdef int shift
-    if first.stamp != _stamp or second.stamp != _stamp or at >= stop:
+    cdef int shift = apart & 63
+    if at >= stop:
         return -1
-    if standing.posting[first.end - 1] < at or standing.posting[second.end - 1] < at + apart:
-        return -1
-    if <uint64_t> min(first.count, second.count) * FREQUENT > length:
-        number = _bitset(left, standing.posting)
-        other = _bitset(right, standing.posting)
-        if number >= 0 and other >= 0:
-            # A bitset has a word more than offsets need, so the last `index + 1` is within.
-            ahead = _bitsets + number * _bitset_words
-            behind = _bitsets + other * _bitset_words + (apart >> 6)
-            shift = apart & 63
-            index, last = at >> 6, (stop - 1) >> 6
-            word = ahead[index] & (behind[index] >> shift | behind[index + 1] << 1 << (63 - shift))
-            word &= ~<uint64_t> 0 << (at & 63)
-            while not word and index < last:
+    if left.bits >= 0 and right.bits >= 0:
+        ahead, behind = _bitset_of(left.bits), _bitset_of(right.bits) + (apart >> 6)
+        index, last = at >> 6, (stop - 1) >> 6
+        word = _word_of_both(ahead, behind, index, shift) & ~<uint64_t> 0 << (at & 63)
+        if not word:
+            index += 1
+            while index + 3 <= last and not (
+                _word_of_both(ahead, behind, index, shift) | _word_of_both(ahead, behind, index + 1, shift)
+                | _word_of_both(ahead, behind, index + 2, shift) | _word_of_both(ahead, behind, index + 3, shift)
+            ):
+                index += 4
+            while index <= last:
+                word = _word_of_both(ahead, behind, index, shift)
+                if word:
+                    break
                 index += 1
-                word = ahead[index] & (behind[index] >> shift | behind[index + 1] << 1 << (63 - shift))
-            if not word:
+            else:
                 return -1
-            index = (index << 6) + lowest_bit(word)
-            return <int64_t> index if index < stop else -1
-    if first.count <= second.count:
-        offsets, end = standing.posting + (first.end - first.count), standing.posting + first.end
-        offsets += _first_from(offsets, first.count, at)
+        index = (index << 6) + lowest_bit(word)
+        return <int64_t> index if index < stop else -1
+    if left.count <= right.count:
+        offsets, end = standing.posting + (left.end - left.count), standing.posting + left.end
+        offsets += _first_from(offsets, left.count, at)
         while offsets < end and offsets[0] < stop:
-            if standing.names[offsets[0] + apart] == right + 1:
+            if standing.names[offsets[0] + apart] == names[1] + 1:
                 return offsets[0]
             offsets += 1
         return -1
-    offsets, end = standing.posting + (second.end - second.count), standing.posting + second.end
-    offsets += _first_from(offsets, second.count, at + apart)
+    offsets, end = standing.posting + (right.end - right.count), standing.posting + right.end
+    offsets += _first_from(offsets, right.count, at + apart)
     while offsets < end and offsets[0] - apart < stop:
-        if standing.names[offsets[0] - apart] == left + 1:
+        if standing.names[offsets[0] - apart] == names[0] + 1:
             return offsets[0] - apart
         offsets += 1
     return -1
+
+
+cdef bint _keep_both(
+    State *state, State *left, State *right, uint32_t names[2], uint32_t apart, Standing *standing, uint32_t stop
+) except -1:
+    """Find all offsets of a text of two grams, so that it is like a gram from now on; False: there is no room for that."""
+    global _kept, _kept_count
+    cdef const uint64_t *ahead
+    cdef const uint64_t *behind
+    cdef uint64_t *bits
+    cdef uint32_t *following
+    cdef uint32_t next_one
+    cdef size_t index
+    cdef int64_t found
+    if left.bits >= 0 and right.bits >= 0:
+        if _bitsets_count >= BITSETS:
+            return False
+        bits = _new_bitset()
+        following = <uint32_t *> (bits + _bitset_words)
+        ahead, behind = _bitset_of(left.bits), _bitset_of(right.bits) + (apart >> 6)
+        next_one = <uint32_t> _bitset_words - 1
+        # Behind `stop` there is nothing; the last offset before it is the last there can be.
+        for index in range(((stop - 1) >> 6) + 1, _bitset_words):
+            bits[index], following[index] = 0, next_one
+        for index in range(((stop - 1) >> 6) + 1, 0, -1):
+            bits[index - 1] = _word_of_both(ahead, behind, index - 1, apart & 63)
+            if bits[index - 1]:
+                next_one = <uint32_t> index - 1
+            following[index - 1] = next_one
+        state.bits = <int32_t> _bitsets_count - 1
+        return True
+    index = _kept_count
+    if index + min(left.count, right.count) > KEPT:
+        return False
+    _kept = <uint32_t *> _grown(_kept, &_kept_room, index + min(left.count, right.count), sizeof(uint32_t))
+    found = _both_from(left, right, names, apart, standing, 0, stop)
+    while found >= 0:
+        _kept[_kept_count] = <uint32_t> found
+        _kept_count += 1
+        found = _both_from(left, right, names, apart, standing, <uint32_t> found + 1, stop)
+    state.count, state.end, state.bits = <uint32_t> (_kept_count - index), <uint32_t> _kept_count, LISTED
+    return True
 
 
 # ---- The index -------------------------------------------------------------------------------------------------
@@ -1031,13 +1088,13 @@ cdef class _Index:
 
     cdef int _take(self, Octets subject, size_t length) except -1:
         """Have the subject where eight octets can be read from any of it, and room for the state of each name."""
-        global _text, _states, _bitsets_count, _bitset_words
+        global _text, _states, _bitsets_count, _bitset_words, _kept_count
         _text = <uint8_t *> _grown(_text, &_text_room, length + EXACT, 1)
         memcpy(_text, subject, length)
         memset(_text + length, 0, EXACT)
         _states = <State *> _grown(_states, &_states_room, self._names_count, sizeof(State))
         _bitset_words = (length >> 6) + 2
-        _bitsets_count = 0
+        _bitsets_count = _kept_count = 0
         return 0
 
     cdef inline uint32_t _standing_at(self, Table *table, uint64_t key, uint64_t salt) noexcept:
@@ -1124,43 +1181,77 @@ cdef class _Index:
         return 1
 
     cdef int64_t _next(self, uint32_t name, uint32_t at, size_t length) except -2:
-        """The first offset of a text at `at` or behind it; -1: none.
+        """The first offset of a text at `at` or behind it; -1: none."""
+        cdef State *state = &_states[name]
+        cdef int number
+        if state.stamp == _stamp and state.bits >= 0:
+            return _bit_from(state.bits, at)
+        if self._names[name].length > EXACT:
+            return self._next_of_both(name, at, length)
+        number = <int> self._names[name].length - 1
+        if _standing[number].stamp != _stamp:
+            self._stand(number, length)
+        if state.stamp != _stamp:
+            return -1
+        _put_into_bitset(state, _standing[number].posting, length)
+        return _bit_from(state.bits, at) if state.bits >= 0 else _listed_from(state, _standing[number].posting, at)
 
-        Of a text that is no gram it is remembered between which two offsets it was looked for and found: so those that
-        ask for it again and again do not go through the same of the subject again.
+    cdef int64_t _next_of_both(self, uint32_t name, uint32_t at, size_t length) except -2:
+        """The same, of a text that is two grams.
+
+        It is remembered between which two offsets it was looked for and found, so that those who ask for it again do not
+        go through the same of the subject. When that does not help any more, all its offsets are found.
         """
         cdef Name *it = &self._names[name]
         cdef State *state = &_states[name]
-        cdef uint32_t width, apart, stop
+        cdef State *left
+        cdef State *right
+        cdef uint32_t width, stop
+        cdef uint32_t names[2]
         cdef int number
         cdef int64_t found
-        if it.length <= EXACT:
-            number = <int> it.length - 1
-            if _standing[number].stamp != _stamp:
-                self._stand(number, length)
-            return _gram_from(name, _standing[number].posting, at, length)
+        if state.stamp == _stamp:
+            if state.bits == LISTED:
+                return _listed_from(state, _kept, at) if state.count else -1
+            if state.count <= at <= state.end:
+                return -1 if state.end == NOWHERE else state.end
         if it.length > length:
             return -1
-        if state.stamp == _stamp and state.count <= at <= state.end:
-            return -1 if state.end == NOWHERE else state.end
         width = <uint32_t> _part(it.length)
-        apart = it.length - width
         number = _class_of(width)
         if _standing[number].stamp != _stamp:
             self._stand(number, length)
+        names = [<uint32_t> (it.key >> 32), <uint32_t> it.key]
+        left, right = &_states[names[0]], &_states[names[1]]
+        if left.stamp != _stamp or right.stamp != _stamp:
+            return -1
+        if left.bits < 0 or right.bits < 0:
+            # The rarer one is gone through if it is so rare that it has no bitset.
+            if <uint64_t> min(left.count, right.count) * FREQUENT > length:
+                if left.bits < 0:
+                    _put_into_bitset(left, _standing[number].posting, length)
+                if right.bits < 0:
+                    _put_into_bitset(right, _standing[number].posting, length)
         stop = <uint32_t> length - it.length + 1
-        if state.stamp == _stamp and at < state.count:
-            found = _both_from(
-                <uint32_t> (it.key >> 32), <uint32_t> it.key, apart, &_standing[number], at, min(stop, state.count), length
-            )
-            state.count = at
-            if found < 0:
-                return -1 if state.end == NOWHERE else state.end
+        if state.stamp != _stamp:
+            state.stamp, state.bits = _stamp, -1
         else:
-            found = _both_from(
-                <uint32_t> (it.key >> 32), <uint32_t> it.key, apart, &_standing[number], at, stop, length
-            )
-            state.stamp, state.count = _stamp, at
+            state.bits -= 1
+            if state.bits < -ASKED_ANEW:
+                state.bits = -1
+                if _keep_both(state, left, right, names, it.length - width, &_standing[number], stop):
+                    return self._next(name, at, length)
+            if at < state.count:
+                found = _both_from(
+                    left, right, names, it.length - width, &_standing[number], at, min(stop, state.count)
+                )
+                state.count = at
+                if found < 0:
+                    return -1 if state.end == NOWHERE else state.end
+                state.end = <uint32_t> found
+                return found
+        found = _both_from(left, right, names, it.length - width, &_standing[number], at, stop)
+        state.count = at
         state.end = NOWHERE if found < 0 else <uint32_t> found
         return found
 
