@@ -110,7 +110,7 @@ class Ruleset(Decider):
         """
         super().__init__(entries.patterns, subject, index, form)
         self.entries = entries
-        self.heavy = getattr(self.index, "weight", 0) >= HEAVY
+        self.heavy = False
 
     def best(self, path: str) -> Entry | None:
         """The rule that decides about `path`, or None where none matches."""

@@ -300,14 +300,20 @@ def test_x5_a_pattern_matches_where_it_does_as_written_or_with_both_queries_esca
         assert decider.first(path) == min(expected, default=len(patterns))
 
 
-def test_x5_queries_are_only_asked_about_where_there_are_some() -> None:
+def test_x5_no_pattern_is_asked_where_it_can_not_match_and_none_more_than_twice() -> None:
     Naive.made = []
     decider = Decider(["/?a:", "/?b=", "/"], rfc_subject, Naive, query_escaped)
-    assert (decider.first("/x"), len(Naive.made)) == (2, 1)
-    assert (decider.first("/?b="), len(Naive.made)) == (1, 2)
-    assert Naive.made[1].patterns == ["/?a%3A"]
-    assert Naive.made[0].asked == ["/x", "/?b="]
+    asking, plain = Naive.made
+    assert (asking.patterns, plain.patterns) == (["/?a:"], ["/?b=", "/"])
+    assert decider.first("/x") == 2
+    assert decider.first("/?b=") == 1
+    assert len(Naive.made) == 3
+    formed = Naive.made[2]
+    assert formed.patterns == ["/?a%3A"]
+    assert (plain.asked, asking.asked, formed.asked) == (["/x", "/?b="], ["/?b="], ["/?b="])
     assert decider.first("/?a%3a") == 0
+    assert decider.first("/?b=:") == 1
+    assert plain.asked[-2:] == ["/?b=:", "/?b=%3A"]
 
 
 def test_a_decider_without_a_form_matches_as_written() -> None:

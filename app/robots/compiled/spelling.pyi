@@ -24,7 +24,6 @@ def by_length(rules: list[Directive], patterns: list[str], key: Key) -> tuple[li
 
 class Decider:
     subject: Callable[[str], str]
-    index: Index
     def __init__(
         self,
         patterns: list[str],

@@ -324,71 +324,95 @@ cdef class Decider:
     """
 
     cdef public object subject
-    cdef readonly object index
-    cdef list _patterns
-    cdef object _make_index
-    cdef object _first
     cdef Speller _form
-    # The places of the patterns that `form` makes others of, and the index of those: made when a query first comes.
-    cdef list _formed
-    cdef object _formed_index
+    cdef object _make_index
+    cdef Py_ssize_t _count
+    # Patterns that `form` makes others of match as they are no subject that it has spelt, and none without a `?`; all
+    # others are asked with a subject in either form. So no pattern is asked more than twice. The places of the patterns
+    # of an index are None where it has them all.
+    cdef object _plain
+    cdef object _plain_first
+    cdef list _plain_places
+    cdef object _asking
+    cdef list _asking_places
+    cdef list _forms
+    cdef object _formed
 
     def __init__(self, list patterns not None, subject, index, Speller form=None):
+        cdef list plain = [], asking = [], forms = [], plain_places = [], asking_places = []
+        cdef str pattern, formed
+        cdef Py_ssize_t place
         self.subject = subject
-        self.index = index(patterns)
-        self._patterns = patterns
-        self._make_index = index
-        self._first = self.index.first
         self._form = form
+        self._make_index = index
+        self._count = len(patterns)
+        if form is not None:
+            for place, pattern in enumerate(patterns):
+                formed = form.spell(pattern)
+                if formed is not pattern:
+                    asking.append(pattern)
+                    asking_places.append(place)
+                    forms.append(formed)
+        if asking:
+            among = set(asking_places)
+            plain_places = [place for place in range(self._count) if place not in among]
+            plain = [patterns[place] for place in plain_places]
+            self._plain_places = plain_places
+            self._asking, self._asking_places, self._forms = index(asking), asking_places, forms
+        self._plain = index(plain if asking else patterns)
+        self._plain_first = self._plain.first
 
     def first(self, str path not None):
         """The place of the first pattern that matches `path`; the number of patterns where none does."""
-        cdef str subject = self._subject(path)
-        place = self._first(subject)
-        return place if self._form is None or not _asks(subject) else self._first_formed(subject, place)
+        cdef str subject = self._subject(path), formed
+        cdef Py_ssize_t place
+        if self._form is None or not _asks(subject):
+            if self._plain_places is None:
+                return self._plain_first(subject)
+            return self._at(self._plain_places, self._plain_first(subject))
+        formed = self._form.spell(subject)
+        place = self._at(self._plain_places, self._plain_first(subject))
+        if formed is not subject:
+            place = min(place, self._at(self._plain_places, self._plain_first(formed)))
+        if self._asking is not None:
+            place = min(place, self._at(self._asking_places, self._asking.first(subject)))
+            place = min(place, self._at(self._asking_places, self._formed_index().first(formed)))
+        return place
 
     def places(self, str path not None):
         """The places of all patterns that match `path`, ascending."""
         cdef str subject = self._subject(path), formed
-        found = self.index.every(subject)
+        found = _all_at(self._plain_places, self._plain.every(subject))
         if self._form is None or not _asks(subject):
             return found
         formed = self._form.spell(subject)
-        both = {*found, *self.index.every(formed)}
-        if self._has_formed():
-            both.update([self._formed[place] for place in self._formed_index.every(formed)])
+        both = set(found)
+        both.update(_all_at(self._plain_places, self._plain.every(formed)))
+        if self._asking is not None:
+            both.update(_all_at(self._asking_places, self._asking.every(subject)))
+            both.update(_all_at(self._asking_places, self._formed_index().every(formed)))
         return sorted(both)
 
     cdef str _subject(self, str path):
         subject = self.subject
         return (<Speller>subject).spell(path) if type(subject) is Speller else subject(path)
 
-    cdef object _first_formed(self, str subject, object place):
-        cdef str formed = self._form.spell(subject)
-        cdef Py_ssize_t first = place, found
-        if formed is not subject:
-            first = min(first, <Py_ssize_t>self._first(formed))
-        if self._has_formed():
-            found = self._formed_index.first(formed)
-            if found < len(self._formed):
-                first = min(first, <Py_ssize_t>self._formed[found])
-        return first
+    cdef Py_ssize_t _at(self, list places, Py_ssize_t found) except -1:
+        """The place among all patterns of the one that stands at `found` among those at `places`."""
+        if places is None:
+            return found
+        return <Py_ssize_t>places[found] if found < len(places) else self._count
 
-    cdef bint _has_formed(self) except -1:
-        """Whether `form` makes other patterns of some; as they are, these match no subject that is spelt by it."""
-        cdef list places, forms
-        cdef str pattern, form
+    cdef object _formed_index(self):
+        # Made when a query first comes; another thread may make it meanwhile as well, and either is good.
         if self._formed is None:
-            places, forms = [], []
-            for place, pattern in enumerate(self._patterns):
-                form = self._form.spell(pattern)
-                if form is not pattern:
-                    places.append(place)
-                    forms.append(form)
-            # Another thread may have made both meanwhile; the places come last, as they say that both are there.
-            self._formed_index = self._make_index(forms) if forms else None
-            self._formed = places
-        return len(self._formed) > 0
+            self._formed = self._make_index(self._forms)
+            self._forms = None
+        return self._formed
+
+
+cdef list _all_at(list places, list found):
+    return found if places is None else [places[place] for place in found]
 
 
 cdef bint _asks(str subject) except -1:
