@@ -1,20 +1,15 @@
 """A group's rules compiled to an index: a decision costs what its path costs, not what the file costs.
 
 The dialect brings rules into its order of precedence; what is asked here is always the same question: which is the
-first pattern of a list that matches? `PatternIndex` answers it for the patterns of version 1.0 (`*`, final `$`).
+first pattern of a list that matches? `PatternIndex` answers it for the patterns of version 1.0 (`*`, final `$`),
+`GlobIndex` for those of version 2.0.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from app.robots.globs import Glob, Subject, read_glob
 from app.robots.paths import Wildcard, query_escaped
 from app.robots.prefixes import Prefixes
-from app.robots.sketches import Sketches
 from app.robots.syntax import Directive, Key
 from app.robots.wildcards import Wildcards
 
@@ -23,13 +18,6 @@ HEAVY = 100_000
 
 _FEW = 12
 """So many patterns with stars are asked one by one."""
-
-_FEW_GLOBS = 4
-"""So many globs whose outlines match are followed one by one."""
-_SHARED = 100
-"""Globs that have the outline of another, if they are more, are told by arrays."""
-
-_Places: TypeAlias = npt.NDArray[np.int64]
 
 
 class Index(Protocol):
@@ -205,76 +193,6 @@ class PrefixIndex:
 
     def every(self, subject: str) -> list[int]:
         return self._same.all_of(self._prefixes.place(prefix) for prefix in self._prefixes.every(subject))
-
-
-class GlobIndex:
-    """Patterns of version 2.0, which match whole subjects (spec F10)."""
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self.weight = sum(map(len, patterns))
-        self._none = len(patterns)
-        self._same = _Same()
-        self._wholes: dict[str, int] = {}
-        self._marked: dict[int, Glob] = {}
-        globs: dict[str, int] = {}
-        for place, pattern in enumerate(patterns):
-            self._same.add(globs, pattern, place)
-        outlines: list[tuple[int, Wildcard]] = []
-        for pattern, place in globs.items():
-            glob = read_glob(pattern)
-            if isinstance(glob, Glob):
-                self._marked[place] = glob
-                outlines.append((place, glob.outline))
-            elif len(glob.segments) == 1:
-                self._same.add(self._wholes, glob.segments[0], place)
-            else:
-                outlines.append((place, glob))
-        # What thousands of globs have in common is looked for once.
-        firsts: dict[Wildcard, int] = {}
-        common = [firsts.setdefault(outline, place) for place, outline in outlines]
-        self._common: tuple[_Places, _Places] | None = None
-        if len(common) - len(firsts) > _SHARED:
-            self._common = np.array([place for place, _ in outlines]), np.array(common)
-            outlines = [(place, outline) for outline, place in firsts.items()]
-        self._outlines = Wildcards(outlines)
-        self._sketches = Sketches(list(self._marked.items())) if len(self._marked) > _FEW_GLOBS else None
-
-    def first(self, subject: str) -> int:
-        below = self._wholes.get(subject, self._none)
-        return next(self._matching(subject, below), below)
-
-    def every(self, subject: str) -> list[int]:
-        found = [self._wholes[subject]] if subject in self._wholes else []
-        return self._same.all_of(found + list(self._matching(subject, self._none)))
-
-    def _matching(self, subject: str, below: int) -> Iterator[int]:
-        """Ascending: an outline that matches is only asked further when the answer may hang on it.
-
-        Where more than a few match, most of the others are struck out together.
-        """
-        outlined = self._places(self._outlines.every(subject, below), below)
-        asked = Subject(subject)
-        yield from self._fitting(islice(outlined, _FEW_GLOBS), asked)
-        others = list(outlined)
-        if others and self._sketches:
-            others = self._sketches.left(others, subject)
-        yield from self._fitting(others, asked)
-
-    def _places(self, outlined: Iterable[int], below: int) -> Iterator[int]:
-        """All places below `below` that have one of the outlines, ascending."""
-        if self._common is None:
-            return iter(outlined)
-        places, common = self._common
-        matching = np.full(self._none, False)
-        matching[list(outlined)] = True
-        found = places[matching[common]]
-        return iter(found[: np.searchsorted(found, below)].tolist())
-
-    def _fitting(self, places: Iterable[int], asked: Subject) -> Iterator[int]:
-        for place in places:
-            glob = self._marked.get(place)
-            if glob is None or glob.fits(asked):
-                yield place
 
 
 class _Same:
