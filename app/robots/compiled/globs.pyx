@@ -76,6 +76,31 @@ cdef extern from *:
         return any_of(left) != 0;
     }
 
+    /* The first of the blocks from `at` to `last`, in octets, of which a start is left; `last` + 1 if none is. */
+    FOR_EACH_MACHINE static size_t scan(uint64_t *starts, const Step *begin, const Step *end, size_t at, size_t last)
+    {
+        for (; at <= last; at += sizeof(wide)) {
+            wide left = ~(wide){0};
+            const Step *step = begin;
+            while (step < end) {
+                wide found = *(const wide *)(step->row + at);
+                while (step->kind & MORE) {
+                    ++step;
+                    found |= *(const wide *)(step->row + at);
+                }
+                left &= found ^ -(step->kind >> 1 & 1);
+                if (step->kind & LOOK && !any_of(left))
+                    break;
+                ++step;
+            }
+            if (any_of(left)) {
+                *(wide *)starts = left;
+                return at;
+            }
+        }
+        return last + 1;
+    }
+
     /* Whether one of `count` characters stands where a stretch does not take it: `rows` are where each stands from the
        stretch's start on, `barred`, `stride` octets each, the places that do not take it. */
     FOR_EACH_MACHINE static int strikes(
@@ -156,6 +181,7 @@ cdef extern from *:
     const uint64_t MORE, OTHERS, LOOK
     const uint32_t NONE, TEXT
     bint sift(uint64_t *starts, const Step *step, const Step *end, size_t at) noexcept
+    size_t scan(uint64_t *starts, const Step *begin, const Step *end, size_t at, size_t last) noexcept
     bint strikes(const uint8_t **rows, const uint8_t *barred, size_t stride, size_t count, size_t at) noexcept
     void shifted(uint64_t *to, const uint64_t *source, size_t words, int by) noexcept
     void joined(uint64_t *to, const uint64_t *source, size_t words) noexcept
@@ -180,7 +206,7 @@ cdef enum:
     OPENED = 6  # places that are prepared first, and then so many
     PREPARED = 24
     PIECES = 32  # a stretch of more is not tried from end to end, start by start, but a few times
-    RARE = 3  # places that strike out the most starts come first
+    RARE = 8  # places that strike out the most for what they cost come first
 
 cdef uint64_t ALL = ~(<uint64_t>0)
 cdef size_t LONGEST = 1 << 18
@@ -232,6 +258,7 @@ cdef struct Standing:  # of a set: where it stands in the subject
     uint32_t count
     uint32_t first
     uint32_t behind  # one behind the last, 0 where there is none
+    uint32_t rows  # about so many have to be joined to tell where
 
 
 cdef void *_grown(void *memory, size_t *room, size_t needed, size_t size) except NULL:
@@ -256,6 +283,11 @@ cdef void *_fitted(void *memory, size_t needed, size_t size) noexcept:
         return memory
     less = PyMem_Realloc(memory, max(needed * size, 1))
     return less if less != NULL else memory
+
+
+cdef inline uint32_t _turn(uint32_t count) noexcept:
+    """A number below `count` that nobody knows."""
+    return <uint32_t>(<uint64_t>(<uint32_t>SEED) * count >> 32)
 
 
 cdef inline uint64_t _spread(uint64_t gram) noexcept:
@@ -294,7 +326,7 @@ cdef uint32_t _table_behinds[16][256]
 # The rows. Characters of one group stand `_together` in order; there is a row for each of the sets of a group's
 # characters, and for each of eight shifts, so that a row can be read from any place on by octets.
 cdef bint _rowed
-cdef uint32_t _together
+cdef uint32_t _together_bits  # by how many bits a character is shifted to give its group: 2, 1 or 0
 cdef uint64_t _together_mask
 cdef size_t _row_octets
 cdef uint8_t *_rows = NULL
@@ -312,7 +344,9 @@ cdef size_t _ends_room = 0
 cdef uint32_t _places_prepared
 cdef uint32_t _next_rare, _next_piece, _next_place
 cdef uint32_t _rare_count
-cdef uint32_t[RARE] _rare_counts, _rare_offsets
+cdef bint _rare_all  # whether the stretch has no other places
+cdef uint32_t[RARE] _rare_offsets
+cdef uint64_t[RARE] _rare_counts  # at how many places it stands, times how many rows tell that
 cdef Set[RARE] _rare_sets
 cdef uint64_t[WORDS] _starts
 
@@ -423,18 +457,19 @@ cdef void _note_half(Standing *it, uint64_t members, uint32_t half) noexcept:
 
 cdef int _make_rowed() except -1:
     """Make ready for rows of the subject, of which there is none yet."""
-    global _rowed, _rows, _made, _row_octets, _together, _together_mask
-    cdef uint32_t group, groups = 0, count
+    global _rowed, _rows, _made, _row_octets, _together_bits, _together_mask
+    cdef uint32_t group, groups = 0, bits = 3
     cdef size_t slots = 0
     cdef uint64_t members
     # What is read of a row begins in the subject, and is no wider than `wide`.
     _row_octets = (_length // 8 + 1 + 64 + 8 + 63) // 64 * 64
-    for count in (4, 2, 1):
-        _together = count
-        _together_mask = (<uint64_t>1 << count) - 1
+    while bits:
+        bits -= 1
+        _together_bits = bits
+        _together_mask = (<uint64_t>1 << (1 << bits)) - 1
         groups = 0
-        for group in range(ALPHABET // count):
-            members = (_present.high if group * count >= 64 else _present.low) >> (group * count & 63)
+        for group in range(ALPHABET >> bits):
+            members = (_present.high if group << bits >= 64 else _present.low) >> (group << bits & 63)
             if members & _together_mask:
                 _groups[group] = <uint8_t>groups
                 groups += 1
@@ -448,18 +483,27 @@ cdef int _make_rowed() except -1:
     return 0
 
 
-cdef const uint8_t *_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
+cdef inline const uint8_t *_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
     """Where in the subject one of the characters `some` of `group` stands, `by` places earlier; it has one of them."""
-    cdef size_t slot = (_groups[group] * <size_t>_together_mask + some - 1) * 8
-    cdef uint8_t *row = _rows + (slot + by) * _row_octets
-    cdef uint8_t *unshifted
+    cdef size_t slot = (_groups[group] * <size_t>_together_mask + some - 1) * 8 + by
+    if not _made[slot]:
+        _make_row(group, some, by)
+        _made[slot] = 1
+    return _rows + slot * _row_octets
+
+
+cdef inline const uint8_t *_row_of(uint8_t character, uint32_t by) noexcept:
+    return _row(character >> _together_bits, 1 << (character & ((1 << _together_bits) - 1)), by)
+
+
+cdef void _make_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
+    """Make that row; what it is made of is asked of `_row`, three deep at most."""
+    cdef size_t slot = (_groups[group] * <size_t>_together_mask + some - 1) * 8 + by
+    cdef uint8_t *row = _rows + slot * _row_octets
     cdef uint32_t rest
-    cdef size_t eights
-    if _made[slot + by]:
-        return row
+    cdef size_t eights = (_length + 7) // 8
     if by:
-        unshifted = <uint8_t *>_row(group, some, 0)  # which goes no deeper than the characters of a group
-        shifted(<uint64_t *>row, <const uint64_t *>unshifted, _row_octets // 8 - 1, by)
+        shifted(<uint64_t *>row, <const uint64_t *>_row(group, some, 0), _row_octets // 8 - 1, by)
         memset(row + _row_octets - 8, 0, 8)
     elif some & (some - 1):
         rest = some & (some - 1)
@@ -468,24 +512,34 @@ cdef const uint8_t *_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
             joined(<uint64_t *>row, <const uint64_t *>_row(group, rest & ~(rest - 1), 0), _row_octets // 8)
             rest &= rest - 1
     else:
-        eights = (_length + 7) // 8
-        marked(row, _subject, eights, <uint8_t>(group * _together + lowest(some)))
+        marked(row, _subject, eights, <uint8_t>((group << _together_bits) + lowest(some)))
         memset(row + eights, 0, _row_octets - eights)
-    _made[slot + by] = 1
-    return row
+
+
+cdef inline uint32_t _rows_about(Set taken) noexcept:
+    """How many rows tell where one of `taken` stands, four characters to a row."""
+    return min(
+        _fours(taken.low & _present.low) + _fours(taken.high & _present.high),
+        _fours(~taken.low & _present.low) + _fours(~taken.high & _present.high),
+    )
+
+
+cdef inline uint32_t _fours(uint64_t members) noexcept:
+    members |= members >> 2
+    return _bits((members | members >> 1) & 0x1111111111111111u)
 
 
 cdef inline uint32_t _group_count(Set taken) noexcept:
     """How many groups have one of the characters of `taken`."""
     cdef uint64_t low = taken.low, high = taken.high
-    if _together == 1:
+    if not _together_bits:
         return _bits(low) + _bits(high)
-    if _together == 4:
+    if _together_bits == 2:
         low |= low >> 2
         high |= high >> 2
     low |= low >> 1
     high |= high >> 1
-    if _together == 4:
+    if _together_bits == 2:
         return _bits(low & 0x1111111111111111u) + _bits(high & 0x1111111111111111u)
     return _bits(low & 0x5555555555555555u) + _bits(high & 0x5555555555555555u)
 
@@ -503,7 +557,7 @@ cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *other
     """
     cdef Set rest
     cdef uint64_t members
-    cdef uint32_t half, at, group, count = 0
+    cdef uint32_t half, at, count = 0
     taken.low &= _present.low
     taken.high &= _present.high
     rest.low = _present.low & ~taken.low
@@ -514,9 +568,8 @@ cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *other
     for half in range(2):
         members = taken.high if half else taken.low
         while members:
-            at = <uint32_t>lowest(members) // _together * _together
-            group = (half * 64 + at) // _together
-            rows[count] = _row(group, <uint32_t>(members >> at & _together_mask), by)
+            at = <uint32_t>lowest(members) >> _together_bits << _together_bits
+            rows[count] = _row((half * 64 + at) >> _together_bits, <uint32_t>(members >> at & _together_mask), by)
             count += 1
             members &= ~(_together_mask << at)
     return count
@@ -1074,6 +1127,7 @@ cdef class GlobIndex:
             it.asked = _number
             it.count = it.behind = 0
             it.first = NONE
+            it.rows = _rows_about(self._sets[number])
             _note_half(it, self._sets[number].low, 0)
             _note_half(it, self._sets[number].high, 1)
         return it
@@ -1117,7 +1171,7 @@ cdef class GlobIndex:
         """Whether `stretch` can stand between `at` and `last`, which are brought nearer by where its characters first
         and last stand; the rarest of them are noted.
         """
-        global _rare_count
+        global _rare_count, _rare_all
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Piece *end = piece + stretch.pieces
         cdef Standing *standing
@@ -1125,6 +1179,7 @@ cdef class GlobIndex:
         cdef uint32_t each, count
         cdef uint8_t character
         _rare_count = 0
+        _rare_all = True
         while piece < end:
             if piece.count & TEXT:
                 count = min(piece.count & ~TEXT, <uint32_t>64)
@@ -1134,6 +1189,7 @@ cdef class GlobIndex:
                         return False
                     lowest_start = max(lowest_start, <int64_t>_firsts[character] - piece.offset - each)
                     highest = min(highest, <int64_t>_behinds[character] - 1 - piece.offset - each)
+                    _rare_all &= _rare_count < RARE
                     if _rare_count < RARE or _counts[character] < _rare_counts[_rare_count - 1]:
                         _note_rare(_counts[character], piece.offset + each, _only(character))
             else:
@@ -1142,8 +1198,9 @@ cdef class GlobIndex:
                     return False
                 lowest_start = max(lowest_start, <int64_t>standing.first - piece.offset)
                 highest = min(highest, <int64_t>standing.behind - piece.count - piece.offset)
-                if _rare_count < RARE or standing.count < _rare_counts[_rare_count - 1]:
-                    _note_rare(standing.count, piece.offset, self._sets[piece.what])
+                _rare_all &= _rare_count < RARE and piece.count == 1
+                if _rare_count < RARE or <uint64_t>standing.count * standing.rows < _rare_counts[_rare_count - 1]:
+                    _note_rare(<uint64_t>standing.count * standing.rows, piece.offset, self._sets[piece.what])
             if lowest_start > highest:
                 return False
             piece += 1
@@ -1166,28 +1223,32 @@ cdef class GlobIndex:
         _spent = 0
         # About what it costs to try a single start, in rows joined.
         cost = 4 if stretch.pieces <= 8 else _characters
+        prepared = self._prepare(stretch, OPENED)
+        _ends_set(0, <uint32_t>_steps_count)
+        batches = 1
         while block <= last:
-            for word in range(WORDS):
-                _starts[word] = _between(block + word * 64, at, last)
+            block = scan(_starts, _steps, _steps + _ends[0], block >> 3, last >> 3) << 3
+            if block > last:
+                break
+            if block < at or last - block < BLOCK:
+                for word in range(WORDS):
+                    _starts[word] &= _between(block + word * 64, at, last)
             batch = 0
-            from_step = 0
             gone = False
-            while not gone:
-                if batch == batches:
-                    if prepared:
-                        break
-                    prepared = self._prepare(stretch, PREPARED if batches else OPENED)
-                    _ends_set(batches, <uint32_t>_steps_count)
-                    batches += 1
-                if not sift(_starts, _steps + from_step, _steps + _ends[batch], block >> 3):
-                    gone = True
-                    break
+            while True:
                 from_step = _ends[batch]
                 batch += 1
                 if batch == batches and prepared:
                     break
                 left = _left(from_step // cost + 2)
                 if left <= 2 or left * cost <= from_step:
+                    break
+                if batch == batches:
+                    prepared = self._prepare(stretch, PREPARED)
+                    _ends_set(batches, <uint32_t>_steps_count)
+                    batches += 1
+                if not sift(_starts, _steps + from_step, _steps + _ends[batch], block >> 3):
+                    gone = True
                     break
             if not gone:
                 found = batch == batches and prepared and not stretch.longs
@@ -1212,9 +1273,12 @@ cdef class GlobIndex:
         while _next_rare < _rare_count:
             self._prepare_place(_rare_sets[_next_rare], _rare_offsets[_next_rare])
             _next_rare += 1
+        if _rare_all:
+            return True
         while _next_piece < stretch.pieces:
             # From a piece on that nobody knows: else what strikes out the starts could be put last.
-            piece = self._pieces + stretch.piece + (_next_piece + SEED % stretch.pieces) % stretch.pieces
+            offset = _next_piece + _turn(stretch.pieces)
+            piece = self._pieces + stretch.piece + (offset if offset < stretch.pieces else offset - stretch.pieces)
             count = piece.count & ~TEXT
             while _next_place < count:
                 if _places_prepared >= until:
@@ -1247,7 +1311,7 @@ cdef class GlobIndex:
             _steps[_steps_count + each].row = rows[each] + (offset >> 3)
             _steps[_steps_count + each].kind = kind | MORE
         _steps_count += count
-        kind |= LOOK if _places_prepared in (1, 2) or _places_prepared & 3 == 3 else 0
+        kind |= LOOK if 0 < _places_prepared < 4 or _places_prepared & 3 == 3 else 0
         _steps[_steps_count - 1].kind = kind
         _places_prepared += 1
         return 0
@@ -1288,7 +1352,7 @@ cdef class GlobIndex:
         """As `_stands`, from a piece on that nobody knows; what it takes is added to `_spent`."""
         global _spent
         cdef uint32_t each, at, count
-        cdef uint32_t begin = SEED % stretch.pieces
+        cdef uint32_t begin = _turn(stretch.pieces)
         cdef Piece *piece
         cdef Stretch one
         one.pieces = 1
@@ -1361,7 +1425,7 @@ cdef class GlobIndex:
         if not _barred_rowed[by]:
             for each in range(_barred_count):
                 character = _barred_characters[each]
-                _barred_rows[by][each] = _row(character // _together, 1 << character % _together, by)
+                _barred_rows[by][each] = _row_of(<uint8_t>character, by)
             _barred_rowed[by] = 1
         return strikes(_barred_rows[by], _barred, _barred_stride, _barred_count, start >> 3)
 
@@ -1410,8 +1474,10 @@ cdef size_t _left(size_t enough) noexcept:
     return count
 
 
-cdef void _note_rare(uint32_t count, uint32_t offset, Set taken) noexcept:
-    """Note a place among the rarest, in order, in place of the least rare of them if there are enough."""
+cdef void _note_rare(uint64_t count, uint32_t offset, Set taken) noexcept:
+    """Note a place among those that strike out the most for what they cost, in order; if there are enough, the last of
+    them goes.
+    """
     global _rare_count
     cdef uint32_t at = _rare_count if _rare_count < RARE else RARE - 1
     while at and _rare_counts[at - 1] > count:
