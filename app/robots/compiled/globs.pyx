@@ -170,6 +170,17 @@ cdef extern from *:
         return folded(folded(hash ^ word, factor) ^ seed, factor);
     }
 
+    /* The bucket of a gram of one word or four. */
+    static inline uint32_t bucket(const unsigned char *octets, int wide_one, const uint64_t *factors)
+    {
+        uint64_t words[4];
+        memcpy(words, octets, wide_one ? 32 : 8);
+        if (!wide_one)
+            return (uint32_t)(words[0] * factors[0] >> 48);
+        return (uint32_t)(
+            (words[0] * factors[0] + words[1] * factors[1] + words[2] * factors[2] + words[3] * factors[3]) >> 48);
+    }
+
     #define lowest(word) __builtin_ctzll(word)
 
     #define NONE 0xFFFFFFFFu /* no number */
@@ -189,6 +200,7 @@ cdef extern from *:
     void turned(uint64_t *square) noexcept
     uint64_t folded(uint64_t one, uint64_t other) noexcept
     uint64_t hashed(const uint8_t *octets, size_t length, uint64_t seed, uint64_t factor) noexcept
+    uint32_t bucket(const uint8_t *octets, bint wide_one, const uint64_t *factors) noexcept
     int lowest(uint64_t word) noexcept
 
 
@@ -206,6 +218,10 @@ cdef enum:
     OPENED = 6  # places that are prepared first, and then so many
     PREPARED = 24
     PIECES = 32  # a stretch of more is not tried from end to end, start by start, but a few times
+    NARROW = 8  # characters of the grams that a subject is cut into,
+    WIDE = 32  # and of the others
+    BUCKETS = 1 << 16  # of grams by their hash
+    LOOKED_UP = 64  # grams of a stretch, at most, of which the rarest is chosen
     RARE = 8  # places that strike out the most for what they cost come first
 
 cdef uint64_t ALL = ~(<uint64_t>0)
@@ -213,10 +229,14 @@ cdef size_t LONGEST = 1 << 18
 """Characters of a subject that rows are made of; what is longer, and no URL is, is tried start by start."""
 cdef size_t ARENA = 6 << 20
 """Octets of rows of several characters together; where they would be more, there are fewer together."""
+cdef size_t UNTOLD = ~(<size_t>0)
 cdef uint64_t LENGTHS = 1 << 30
 """What patterns of one index, and what a subject, have to be shorter than, so that 32 bits hold every number."""
 
 cdef uint64_t SEED = int.from_bytes(urandom(8), "little")
+cdef uint64_t[4] FACTORS
+for _each in range(4):
+    FACTORS[_each] = int.from_bytes(urandom(8), "little") | 1
 cdef uint64_t FACTOR = int.from_bytes(urandom(8), "little") | 1
 
 
@@ -234,6 +254,7 @@ cdef struct Stretch:
     uint32_t pieces
     uint32_t length
     uint32_t longs  # pieces of LONG places at least that take the same
+    uint32_t texts  # pieces that are texts of NARROW characters at least
 
 cdef struct Glob:
     uint32_t place
@@ -335,6 +356,15 @@ cdef uint8_t[ALPHABET] _groups  # by the number of a group, its place among thos
 cdef uint8_t *_made = NULL  # whether a row is made
 cdef size_t _made_room = 0
 
+# Where the subject's grams stand, narrow ones and wide ones, by buckets; made when much has been looked for in vain.
+cdef bint[2] _listed
+cdef uint32_t _buckets[2][BUCKETS + 1]  # where in the places those of a bucket begin
+cdef uint32_t *_gram_places[2]
+cdef size_t[2] _gram_room
+_gram_places[0] = _gram_places[1] = NULL
+_gram_room[0] = _gram_room[1] = 0
+cdef size_t _scanned  # blocks of starts that a text was looked for in
+
 # What a stretch is looked for by.
 cdef Step *_steps = NULL
 cdef size_t _steps_room = 0
@@ -368,7 +398,7 @@ cdef size_t _onward  # the first start that the one that was tried leaves open
 
 cdef int _begin(object subject) except -1:
     """Make `subject` the one that is asked about."""
-    global _subject, _copy, _length, _number, _tried, _present, _tabled, _rowed, _characters
+    global _subject, _copy, _length, _number, _tried, _present, _tabled, _rowed, _characters, _scanned
     cdef size_t at
     cdef uint8_t character
     cdef size_t length = len(subject)
@@ -387,7 +417,8 @@ cdef int _begin(object subject) except -1:
             memset(_standings, 0, _standings_room * sizeof(Standing))
     _number += 1
     _tried = 0
-    _tabled = _rowed = False
+    _scanned = 0
+    _tabled = _rowed = _listed[0] = _listed[1] = False
     memset(_counts, 0, sizeof(_counts))
     for at in range(length):
         character = _copy[at]  # below ALPHABET, for it is ASCII
@@ -573,6 +604,26 @@ cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *other
             count += 1
             members &= ~(_together_mask << at)
     return count
+
+
+cdef int _list_grams(uint32_t which) except -1:
+    """Note where each gram of that width stands; the subject has one."""
+    cdef size_t at, count = _length - (WIDE if which else NARROW) + 1
+    cdef uint32_t each, begin = 0
+    cdef uint32_t *buckets = _buckets[which]
+    _gram_places[which] = <uint32_t *>_grown(_gram_places[which], &_gram_room[which], count, sizeof(uint32_t))
+    memset(buckets, 0, sizeof(_buckets[which]))
+    for at in range(count):
+        buckets[bucket(_subject + at, which, FACTORS)] += 1
+    for each in range(BUCKETS + 1):  # where each one's end; each place put down takes it back by one
+        begin += buckets[each]
+        buckets[each] = begin
+    for at in range(count, 0, -1):
+        each = bucket(_subject + at - 1, which, FACTORS)
+        buckets[each] -= 1
+        _gram_places[which][buckets[each]] = <uint32_t>at - 1
+    _listed[which] = True
+    return 0
 
 
 cdef size_t _next(Set taken, size_t at, size_t limit) except? 0:
@@ -802,9 +853,10 @@ cdef class GlobIndex:
             stretch.piece = self._stretch_piece
             stretch.pieces = <uint32_t>self._piece_count - self._stretch_piece
             stretch.length = self._stretch_begin
-            stretch.longs = 0
+            stretch.longs = stretch.texts = 0
             for piece in range(self._stretch_piece, self._piece_count):
                 stretch.longs += self._pieces[piece].count >= LONG and not self._pieces[piece].count & TEXT
+                stretch.texts += self._pieces[piece].count >= NARROW | TEXT
             self._stretch_count += 1
             glob.length += self._stretch_begin
         self._open_stretch()
@@ -1134,6 +1186,7 @@ cdef class GlobIndex:
 
     cdef size_t _find(self, Stretch *stretch, size_t at, size_t last) except? 0:
         """The first start of `stretch` from `at` to `last`, for which there is room; one behind `last` if there is none."""
+        global _strangers_fresh, _spent, _barring
         cdef size_t none = last + 1, start
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Standing *standing
@@ -1164,8 +1217,59 @@ cdef class GlobIndex:
                     return at
                 at += 1
             return none
+        if not _rowed:
+            _make_rowed()
+        _strangers_fresh = _barring = False
+        _spent = 0
+        if stretch.texts and _scanned > _length // 4 and last - at > 4 * BLOCK:
+            start = self._search_gram(stretch, at, last)
+            if start != UNTOLD:
+                return start if start <= last else none
         start = self._search(stretch, at, last)
         return start if start <= last else none
+
+    cdef size_t _search_gram(self, Stretch *stretch, size_t at, size_t last) except? 0:
+        """As `_search`, by where the rarest gram of its texts stands; UNTOLD where even that stands all too often."""
+        cdef Piece *piece = self._pieces + stretch.piece
+        cdef Piece *end = piece + stretch.pieces
+        cdef uint32_t which, width, count, number, offset, looked_up = 0
+        cdef size_t place, until, rarest_offset = 0
+        cdef uint32_t rarest = NONE, rarest_which = 0, rarest_number = 0
+        cdef uint32_t *places
+        while piece < end and looked_up < LOOKED_UP:
+            if piece.count >= NARROW | TEXT:
+                count = piece.count & ~TEXT
+                which = count >= WIDE
+                width = WIDE if which else NARROW
+                if not _listed[which]:
+                    _list_grams(which)
+                offset = 0
+                while looked_up < LOOKED_UP:
+                    looked_up += 1
+                    number = bucket(self._texts + piece.what + offset, which, FACTORS)
+                    if _buckets[which][number + 1] - _buckets[which][number] < rarest:
+                        rarest = _buckets[which][number + 1] - _buckets[which][number]
+                        rarest_which = which
+                        rarest_number = number
+                        rarest_offset = piece.offset + offset
+                        if not rarest:
+                            return last + 1
+                    if offset == count - width:
+                        break
+                    offset = min(offset + width, count - width)
+            piece += 1
+        if rarest > (last - at) // BLOCK:
+            return UNTOLD
+        places = _gram_places[rarest_which]
+        place = _buckets[rarest_which][rarest_number]
+        until = _buckets[rarest_which][rarest_number + 1]
+        while place < until and places[place] < at + rarest_offset:
+            place += 1
+        while place < until and places[place] <= last + rarest_offset:
+            if self._stands_here(stretch, places[place] - rarest_offset):
+                return places[place] - rarest_offset
+            place += 1
+        return last + 1
 
     cdef bint _survey(self, Stretch *stretch, size_t *at, size_t *last) noexcept:
         """Whether `stretch` can stand between `at` and `last`, which are brought nearer by where its characters first
@@ -1211,16 +1315,14 @@ cdef class GlobIndex:
     cdef size_t _search(self, Stretch *stretch, size_t at, size_t last) except? 0:
         """The first start of `stretch` from `at` to `last`, with room for it; a greater one if there is none."""
         global _steps_count, _places_prepared, _next_rare, _next_piece, _next_place
-        global _strangers_fresh, _spent, _barring
+        global _scanned
         cdef size_t block = at & ~<size_t>7, batch, batches = 0, from_step, left, start, cost
         cdef uint32_t word
         cdef uint64_t starts
         cdef bint prepared = False, gone, found
-        if not _rowed:
-            _make_rowed()
         _steps_count = _places_prepared = _next_rare = _next_piece = _next_place = 0
-        _strangers_fresh = _barring = False
-        _spent = 0
+        if stretch.texts:
+            _scanned -= block // BLOCK  # and what it comes to is added
         # About what it costs to try a single start, in rows joined.
         cost = 4 if stretch.pieces <= 8 else _characters
         prepared = self._prepare(stretch, OPENED)
@@ -1260,9 +1362,11 @@ cdef class GlobIndex:
                         if start < at:
                             continue
                         if found or self._stands_here(stretch, start):
+                            _scanned += block // BLOCK if stretch.texts else 0
                             return start
                         at = max(at, _onward)
             block = max(block + BLOCK, at & ~<size_t>7)
+        _scanned += last // BLOCK if stretch.texts else 0
         return last + 1
 
     cdef bint _prepare(self, Stretch *stretch, uint32_t places) except -1:
