@@ -1,11 +1,8 @@
-"""Paths and patterns brought to one spelling, and matched (RFC 9309 2.2.2, 2.2.3, spec D, E3, K8 to K11).
+"""Paths and patterns brought to one spelling (RFC 9309 2.2.2, 2.2.3, spec D, E3, K8 to K11).
 
 Both sides are one character per octet, as in `syntax`. Every dialect has a pair of functions here: one for the
 subject, the URL's path and query, and one for a rule's pattern. What either returns is ASCII.
 """
-
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from app.robots.compiled.spelling import Speller
 
@@ -47,50 +44,3 @@ draft_pattern = Speller({}, _OCTETS)
 
 query_escaped = Speller(_GEN_DELIMS, {}, after="?")
 """A normalised path or pattern with the general delimiters of its query escaped (RFC 9309 figure 4, spec X5)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wildcard:
-    """A pattern with `*` and a final `$`, cut at its stars: `segments` must follow one another (spec D2, D3).
-
-    Matching takes each segment at its first place after the one before: a later place could only leave less for the
-    rest. So it costs one search per segment, and no pattern makes it go back.
-    """
-
-    segments: tuple[str, ...]
-    anchored: bool
-
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """Texts that every subject it matches holds."""
-        return self.segments
-
-    @classmethod
-    def of(cls, pieces: Sequence[str], *, anchored: bool) -> "Wildcard":
-        """What stands between stars; a run of stars is one star, and an empty last piece a final star."""
-        first, *rest = pieces
-        return cls((first, *filter(None, rest[:-1]), *rest[-1:]), anchored)
-
-    @classmethod
-    def read(cls, pattern: str) -> "Wildcard":
-        """A normalised pattern of version 1.0."""
-        anchored = pattern.endswith("$")
-        return cls.of((pattern[:-1] if anchored else pattern).split("*"), anchored=anchored)
-
-    def matches(self, subject: str) -> bool:
-        segments = self.segments
-        first, last = segments[0], segments[-1]
-        if not subject.startswith(first):
-            return False
-        at = len(first)
-        if len(segments) == 1:
-            return not self.anchored or len(subject) == at
-        if len(segments) > 2:
-            for segment in segments[1:-1]:
-                at = subject.find(segment, at)
-                if at < 0:
-                    return False
-                at += len(segment)
-        if self.anchored:
-            return len(subject) - len(last) >= at and subject.endswith(last)
-        return subject.find(last, at) >= 0

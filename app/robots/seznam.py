@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from app.robots.compiled.globs import GlobIndex
 from app.robots.dialect import Dialect
 from app.robots.document import Grammar, Group
-from app.robots.matcher import GlobIndex, Ruleset, longest_first
+from app.robots.matcher import Ruleset, longest_first
 from app.robots.paths import glob_pattern, glob_subject
 from app.robots.rates import SEZNAM_RATES
 from app.robots.rfc9309 import compile_rules as compile_version_1

@@ -101,8 +101,8 @@ def check(shape: Shape, paths: int = 4) -> int:
     for path in [it.path, *parts]:
         subject = SUBJECTS[it.dialect](path)
         matches = matcher(it.dialect, subject)
-        alone = [entry for entry in rules.entries if matches(entry.pattern, subject)]
-        places = [place for place, entry in enumerate(rules.entries) if entry in alone[:1]]
+        places = [place for place, pattern in enumerate(rules.entries.patterns) if matches(pattern, subject)]
+        alone = [rules.entries[place] for place in places]
         assert rules.first(path) == (places or [len(rules.entries)])[0]
         assert rules.every(path) == alone
         total += len(alone)

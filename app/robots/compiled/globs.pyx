@@ -1,0 +1,1665 @@
+"""Which globs of Robot-version 2.0 match a subject: `*`, `?`, `\\c`, `[set]`, `[!set]`, ranges (spec F10, F11).
+
+A glob is stretches of places with stars between them. The first stretch is compared where the subject begins, the last
+where it ends, and each between takes its first place behind the one before, for a later one could only leave less for
+the rest: so no glob makes this go back. A stretch is looked for at 512 starts at once, a bit each: what each of its
+places takes is a row of bits over the subject, and the rows, shifted by how far behind the start the place is, are
+joined by AND until no start is left. A few starts that do not go away are tried by themselves.
+
+Most globs are never asked: each that has a text waits for a gram of it, and the subject is cut into grams once.
+
+What is found while one subject is asked about is kept in memory of the module, used again by the next; calls do not
+overlap, for none lets go of the interpreter's lock.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy, memset
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+
+from os import urandom
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_ASCII(object text)
+    void *PyUnicode_DATA(object text)
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <stdlib.h>
+    #include <string.h>
+
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+    #error "the rows of globs.pyx are laid out for little-endian machines"
+    #endif
+
+    /* One source for every x86-64, the widest registers of the machine it runs on. Where functions cannot be chosen
+       when the module is loaded, what the compiler aims at has to do. */
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \\
+        && !defined(__SANITIZE_ADDRESS__)
+    #define FOR_EACH_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
+    #else
+    #define FOR_EACH_MACHINE
+    #endif
+
+    /* 512 starts; read from anywhere. */
+    typedef uint64_t wide __attribute__((vector_size(64), aligned(1), may_alias));
+
+    /* A row, from the octet that holds the place of the first start. MORE: the next row is of the same place. */
+    typedef struct { const unsigned char *row; uint64_t kind; } Step;
+    #define MORE 1
+    #define OTHERS 2 /* the place takes what the rows have not */
+    #define LOOK 4 /* see whether a start is left */
+
+    static inline uint64_t any_of(wide it)
+    {
+        it |= __builtin_shuffle(it, (wide){4, 5, 6, 7, 0, 1, 2, 3});
+        it |= __builtin_shuffle(it, (wide){2, 3, 0, 1, 2, 3, 0, 1});
+        return it[0] | it[1];
+    }
+
+    /* Strike out of 512 starts, the first of them 8 * `at` behind the subject's begin, those that a step strikes out. */
+    FOR_EACH_MACHINE static int sift(uint64_t *starts, const Step *step, const Step *end, size_t at)
+    {
+        wide left = *(wide *)starts;
+        while (step < end) {
+            wide found = *(const wide *)(step->row + at);
+            while (step->kind & MORE) {
+                ++step;
+                found |= *(const wide *)(step->row + at);
+            }
+            left &= found ^ -(step->kind >> 1 & 1);
+            if (step->kind & LOOK && !any_of(left))
+                return 0;
+            ++step;
+        }
+        *(wide *)starts = left;
+        return any_of(left) != 0;
+    }
+
+    /* The first of the blocks from `at` to `last`, in octets, of which a start is left; `last` + 1 if none is. */
+    FOR_EACH_MACHINE static size_t scan(uint64_t *starts, const Step *begin, const Step *end, size_t at, size_t last)
+    {
+        for (; at <= last; at += sizeof(wide)) {
+            wide left = ~(wide){0};
+            const Step *step = begin;
+            while (step < end) {
+                wide found = *(const wide *)(step->row + at);
+                while (step->kind & MORE) {
+                    ++step;
+                    found |= *(const wide *)(step->row + at);
+                }
+                left &= found ^ -(step->kind >> 1 & 1);
+                if (step->kind & LOOK && !any_of(left))
+                    break;
+                ++step;
+            }
+            if (any_of(left)) {
+                *(wide *)starts = left;
+                return at;
+            }
+        }
+        return last + 1;
+    }
+
+    /* Whether one of `count` characters stands where a stretch does not take it: `rows` are where each stands from the
+       stretch's start on, `barred`, `stride` octets each, the places that do not take it. */
+    FOR_EACH_MACHINE static int strikes(
+        const unsigned char *const *rows, const unsigned char *barred, size_t stride, size_t count, size_t at)
+    {
+        for (size_t place = 0; place < stride; place += sizeof(wide)) {
+            wide found = {0};
+            for (size_t each = 0; each < count; ++each)
+                found |= *(const wide *)(rows[each] + at + place) & *(const wide *)(barred + each * stride + place);
+            if (any_of(found))
+                return 1;
+        }
+        return 0;
+    }
+
+    FOR_EACH_MACHINE static void shifted(uint64_t *to, const uint64_t *from, size_t words, int by)
+    {
+        for (size_t word = 0; word < words; ++word)
+            to[word] = from[word] >> by | from[word + 1] << (64 - by);
+    }
+
+    FOR_EACH_MACHINE static void joined(uint64_t *to, const uint64_t *from, size_t words)
+    {
+        for (size_t word = 0; word < words; ++word)
+            to[word] |= from[word];
+    }
+
+    /* A bit for each octet that is `wanted`; all of them are below 0x80. */
+    static void marked(unsigned char *row, const unsigned char *octets, size_t eights, unsigned char wanted)
+    {
+        const uint64_t all = 0x0101010101010101u * wanted, low = 0x7F7F7F7F7F7F7F7Fu;
+        for (size_t eight = 0; eight < eights; ++eight) {
+            uint64_t word;
+            memcpy(&word, octets + 8 * eight, 8);
+            word = ~((word ^ all) + low) & ~low; /* the highest bit of each octet that is equal */
+            row[eight] = (unsigned char)((word >> 7) * 0x0102040810204080u >> 56);
+        }
+    }
+
+    /* Bit `y` of word `x` becomes bit `x` of word `y`. */
+    static void turned(uint64_t *square)
+    {
+        uint64_t mask = 0x00000000FFFFFFFFu;
+        for (int by = 32; by; by >>= 1, mask ^= mask << by)
+            for (int at = 0; at < 64; at = ((at | by) + 1) & ~by) {
+                uint64_t moved = (square[at] >> by ^ square[at | by]) & mask;
+                square[at | by] ^= moved;
+                square[at] ^= moved << by;
+            }
+    }
+
+    static inline uint64_t folded(uint64_t one, uint64_t other)
+    {
+        unsigned __int128 product = (unsigned __int128)one * other;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
+
+    static uint64_t hashed(const unsigned char *octets, size_t length, uint64_t seed, uint64_t factor)
+    {
+        uint64_t word, hash = seed ^ length;
+        for (; length >= 8; octets += 8, length -= 8) {
+            memcpy(&word, octets, 8);
+            hash = folded(hash ^ word, factor);
+        }
+        word = 0;
+        memcpy(&word, octets, length);
+        return folded(folded(hash ^ word, factor) ^ seed, factor);
+    }
+
+    /* The bucket of a gram of one word or four. */
+    static inline uint32_t bucket(const unsigned char *octets, int wide_one, const uint64_t *factors)
+    {
+        uint64_t words[4];
+        memcpy(words, octets, wide_one ? 32 : 8);
+        if (!wide_one)
+            return (uint32_t)(words[0] * factors[0] >> 48);
+        return (uint32_t)(
+            (words[0] * factors[0] + words[1] * factors[1] + words[2] * factors[2] + words[3] * factors[3]) >> 48);
+    }
+
+    #define lowest(word) __builtin_ctzll(word)
+
+    #define NONE 0xFFFFFFFFu /* no number */
+    #define TEXT 0x80000000u /* in Piece.count: a text, and not places that take the same */
+    """
+    ctypedef struct Step:
+        const uint8_t *row
+        uint64_t kind
+    const uint64_t MORE, OTHERS, LOOK
+    const uint32_t NONE, TEXT
+    bint sift(uint64_t *starts, const Step *step, const Step *end, size_t at) noexcept
+    size_t scan(uint64_t *starts, const Step *begin, const Step *end, size_t at, size_t last) noexcept
+    bint strikes(const uint8_t **rows, const uint8_t *barred, size_t stride, size_t count, size_t at) noexcept
+    void shifted(uint64_t *to, const uint64_t *source, size_t words, int by) noexcept
+    void joined(uint64_t *to, const uint64_t *source, size_t words) noexcept
+    void marked(uint8_t *row, const uint8_t *octets, size_t eights, uint8_t wanted) noexcept
+    void turned(uint64_t *square) noexcept
+    uint64_t folded(uint64_t one, uint64_t other) noexcept
+    uint64_t hashed(const uint8_t *octets, size_t length, uint64_t seed, uint64_t factor) noexcept
+    uint32_t bucket(const uint8_t *octets, bint wide_one, const uint64_t *factors) noexcept
+    int lowest(uint64_t word) noexcept
+
+
+cdef enum:
+    ALPHABET = 128  # what `paths.glob_subject` and `paths.glob_pattern` return is ASCII
+    LONG = 32  # so many places side by side that take the same are told by where the next character is that they do not
+    GRAM = 4  # characters of the widest gram
+    COUNTED = 1 << 16  # counters of grams while a gate is chosen; grams that share one count as one
+    CONSIDERED = 64  # grams of a glob among which its gate is chosen
+    FEW = 8  # so many globs are asked one by one
+    BLOCK = 512  # starts that are looked at together
+    WORDS = 8  # of 64 of them
+    MANY_SETS = 256  # so many are told by tables of eight characters each where they stand
+    TRIED = 16  # starts of a stretch, or places of a character, that are tried as they come
+    OPENED = 6  # places that are prepared first, and then so many
+    PREPARED = 24
+    PIECES = 32  # a stretch of more is not tried from end to end, start by start, but a few times
+    NARROW = 8  # characters of the grams that a subject is cut into,
+    WIDE = 32  # and of the others
+    BUCKETS = 1 << 16  # of grams by their hash
+    LOOKED_UP = 64  # grams of a stretch, at most, of which the rarest is chosen
+    RARE = 8  # places that strike out the most for what they cost come first
+
+cdef uint64_t ALL = ~(<uint64_t>0)
+cdef size_t LONGEST = 1 << 18
+"""Characters of a subject that rows are made of; what is longer, and no URL is, is tried start by start."""
+cdef size_t ARENA = 6 << 20
+"""Octets of rows of several characters together; where they would be more, there are fewer together."""
+cdef size_t UNTOLD = ~(<size_t>0)
+cdef uint64_t LENGTHS = 1 << 30
+"""What patterns of one index, and what a subject, have to be shorter than, so that 32 bits hold every number."""
+
+cdef uint64_t SEED = int.from_bytes(urandom(8), "little")
+cdef uint64_t[4] FACTORS
+for _each in range(4):
+    FACTORS[_each] = int.from_bytes(urandom(8), "little") | 1
+cdef uint64_t FACTOR = int.from_bytes(urandom(8), "little") | 1
+
+
+cdef struct Set:  # the characters that a place takes, a bit each
+    uint64_t low
+    uint64_t high
+
+cdef struct Piece:
+    uint32_t what  # the number of a set; of a text, where in the texts it begins
+    uint32_t offset  # behind the begin of its stretch
+    uint32_t count  # places, with TEXT where they are a text
+
+cdef struct Stretch:
+    uint32_t piece  # the first; whatever is between them takes anything
+    uint32_t pieces
+    uint32_t length
+    uint32_t longs  # pieces of LONG places at least that take the same
+    uint32_t texts  # pieces that are texts of NARROW characters at least
+
+cdef struct Glob:
+    uint32_t place
+    uint32_t stretch  # the first: what is before all stars, then what is between them, then what is behind
+    uint32_t stretches  # one without a star, else two at least
+    uint32_t length  # of all stretches
+    uint32_t following  # the next glob that waits for the same gram
+
+cdef struct Whole:  # a pattern that is nothing but a text
+    uint32_t text
+    uint32_t length
+    uint32_t place
+
+cdef struct Gate:
+    uint64_t gram
+    uint32_t glob  # the first that waits for it, in order of precedence
+    uint32_t last
+    uint32_t asked  # the number of the last subject that had it
+
+cdef struct Standing:  # of a set: where it stands in the subject
+    uint32_t asked  # the number of the subject
+    uint32_t count
+    uint32_t first
+    uint32_t behind  # one behind the last, 0 where there is none
+    uint32_t rows  # about so many have to be joined to tell where
+
+
+cdef void *_grown(void *memory, size_t *room, size_t needed, size_t size) except NULL:
+    """`memory` with room for `needed` of `size` octets; `room` are those it has room for."""
+    cdef size_t more
+    if memory != NULL and needed <= room[0]:
+        return memory
+    more = max(needed + needed // 2, 8)
+    if more > (<size_t>1 << 40) // size:
+        raise MemoryError
+    memory = PyMem_Realloc(memory, more * size)
+    if memory == NULL:
+        raise MemoryError
+    room[0] = more
+    return memory
+
+
+cdef void *_fitted(void *memory, size_t needed, size_t size) noexcept:
+    """`memory` with room for no more than `needed`."""
+    cdef void *less
+    if memory == NULL:
+        return memory
+    less = PyMem_Realloc(memory, max(needed * size, 1))
+    return less if less != NULL else memory
+
+
+cdef inline uint32_t _turn(uint32_t count) noexcept:
+    """A number below `count` that nobody knows."""
+    return <uint32_t>(<uint64_t>(<uint32_t>SEED) * count >> 32)
+
+
+cdef inline uint64_t _spread(uint64_t gram) noexcept:
+    return folded(gram ^ SEED, FACTOR)
+
+
+cdef inline uint64_t _gram(const uint8_t *octets, uint32_t width) noexcept:
+    """A number for these characters, another one for each width."""
+    cdef uint64_t gram = width
+    cdef uint32_t at
+    for at in range(width):
+        gram = gram << 8 | octets[at]
+    return gram
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The subject that is asked about, and what is known of it.
+
+cdef const uint8_t *_subject = NULL  # a copy, with zeros behind it
+cdef uint8_t *_copy = NULL
+cdef size_t _copy_room = 0
+cdef size_t _length
+cdef uint32_t _number = 0  # of the subject; what bears another is of an earlier one
+cdef uint32_t _tried  # globs
+cdef Set _present
+cdef uint32_t _characters  # how many of them
+cdef uint32_t[ALPHABET] _counts, _firsts, _behinds
+
+cdef Standing *_standings = NULL  # by numbers of sets
+cdef size_t _standings_room = 0
+cdef bint _tabled
+cdef uint32_t _table_counts[16][256]
+cdef uint32_t _table_firsts[16][256]
+cdef uint32_t _table_behinds[16][256]
+
+# The rows. Characters of one group stand `_together` in order; there is a row for each of the sets of a group's
+# characters, and for each of eight shifts, so that a row can be read from any place on by octets.
+cdef bint _rowed
+cdef uint32_t _together_bits  # by how many bits a character is shifted to give its group: 2, 1 or 0
+cdef uint64_t _together_mask
+cdef size_t _row_octets
+cdef uint8_t *_rows = NULL
+cdef size_t _rows_room = 0
+cdef uint8_t[ALPHABET] _groups  # by the number of a group, its place among those that the subject has
+cdef uint8_t *_made = NULL  # whether a row is made
+cdef size_t _made_room = 0
+
+# Where the subject's grams stand, narrow ones and wide ones, by buckets; made when much has been looked for in vain.
+cdef bint[2] _listed
+cdef uint32_t _buckets[2][BUCKETS + 1]  # where in the places those of a bucket begin
+cdef uint32_t *_gram_places[2]
+cdef size_t[2] _gram_room
+_gram_places[0] = _gram_places[1] = NULL
+_gram_room[0] = _gram_room[1] = 0
+cdef size_t _scanned  # blocks of starts that a text was looked for in
+
+# What a stretch is looked for by.
+cdef Step *_steps = NULL
+cdef size_t _steps_room = 0
+cdef size_t _steps_count
+cdef uint32_t *_ends = NULL  # of what is prepared together
+cdef size_t _ends_room = 0
+cdef uint32_t _places_prepared
+cdef uint32_t _next_rare, _next_piece, _next_place
+cdef uint32_t _rare_count
+cdef bint _rare_all  # whether the stretch has no other places
+cdef uint32_t[RARE] _rare_offsets
+cdef uint64_t[RARE] _rare_counts  # at how many places it stands, times how many rows tell that
+cdef Set[RARE] _rare_sets
+cdef uint64_t[WORDS] _starts
+
+# What single starts of a stretch are tried by.
+cdef uint32_t *_strangers = NULL  # of each piece that is long: one behind the next character that it does not take
+cdef size_t _strangers_room = 0
+cdef bint _strangers_fresh
+cdef uint64_t _spent
+cdef bint _barring
+cdef uint8_t *_barred = NULL
+cdef size_t _barred_room = 0
+cdef size_t _barred_stride
+cdef uint32_t _barred_count
+cdef uint8_t[ALPHABET] _barred_characters
+cdef const uint8_t *_barred_rows[8][ALPHABET]
+cdef uint8_t[8] _barred_rowed
+cdef size_t _onward  # the first start that the one that was tried leaves open
+
+
+cdef int _begin(object subject) except -1:
+    """Make `subject` the one that is asked about."""
+    global _subject, _copy, _length, _number, _tried, _present, _tabled, _rowed, _characters, _scanned
+    cdef size_t at
+    cdef uint8_t character
+    cdef size_t length = len(subject)
+    if not PyUnicode_IS_ASCII(subject):
+        raise ValueError(f"{subject[:80]!r} is not ASCII, as paths.glob_subject makes every subject")
+    if length >= LENGTHS:
+        raise ValueError(f"a subject of {length} characters is longer than any that can be told")
+    _copy = <uint8_t *>_grown(_copy, &_copy_room, length + 16, 1)
+    memcpy(_copy, PyUnicode_DATA(subject), length)
+    memset(_copy + length, 0, 16)
+    _subject = _copy
+    _length = length
+    if _number == NONE:  # nothing may bear the number of another subject by chance
+        _number = 0
+        if _standings != NULL:
+            memset(_standings, 0, _standings_room * sizeof(Standing))
+    _number += 1
+    _tried = 0
+    _scanned = 0
+    _tabled = _rowed = _listed[0] = _listed[1] = False
+    memset(_counts, 0, sizeof(_counts))
+    for at in range(length):
+        character = _copy[at]  # below ALPHABET, for it is ASCII
+        if not _counts[character]:
+            _firsts[character] = <uint32_t>at
+        _counts[character] += 1
+        _behinds[character] = <uint32_t>at + 1
+    _present.low = _present.high = 0
+    _characters = 0
+    for at in range(64):
+        _present.low |= <uint64_t>(_counts[at] != 0) << at
+        _present.high |= <uint64_t>(_counts[64 + at] != 0) << at
+        _characters += (_counts[at] != 0) + (_counts[64 + at] != 0)
+    return 0
+
+
+cdef inline Set _only(uint8_t character) noexcept:
+    cdef Set taken
+    taken.low = <uint64_t>(character < 64) << (character & 63)
+    taken.high = <uint64_t>(character >= 64) << (character & 63)
+    return taken
+
+
+cdef inline bint _takes(Set taken, uint8_t character) noexcept:
+    return (taken.high if character & 64 else taken.low) >> (character & 63) & 1
+
+
+cdef void _make_tables() noexcept:
+    """For all sets of eight characters side by side where they stand."""
+    cdef uint32_t eight, some, rest, character
+    for eight in range(16):
+        _table_counts[eight][0] = _table_behinds[eight][0] = 0
+        _table_firsts[eight][0] = NONE
+        if not ((_present.high if eight & 8 else _present.low) >> (eight & 7) * 8 & 0xFF):
+            continue
+        for some in range(1, 256):
+            rest = some & (some - 1)
+            character = eight * 8 + lowest(some)
+            _table_counts[eight][some] = _table_counts[eight][rest] + _counts[character]
+            _table_firsts[eight][some] = _table_firsts[eight][rest]
+            _table_behinds[eight][some] = _table_behinds[eight][rest]
+            if _counts[character]:
+                _table_firsts[eight][some] = min(_table_firsts[eight][some], _firsts[character])
+                _table_behinds[eight][some] = max(_table_behinds[eight][some], _behinds[character])
+
+
+cdef void _note_half(Standing *it, uint64_t members, uint32_t half) noexcept:
+    """Add to `it` where those of 64 characters stand that the subject has."""
+    cdef uint32_t character, eight
+    members &= _present.high if half else _present.low
+    while members:
+        if _tabled:
+            eight = <uint32_t>lowest(members) >> 3
+            character = members >> eight * 8 & 0xFF
+            members &= ~(<uint64_t>0xFF << eight * 8)
+            eight += half * 8
+            it.count += _table_counts[eight][character]
+            it.first = min(it.first, _table_firsts[eight][character])
+            it.behind = max(it.behind, _table_behinds[eight][character])
+        else:
+            character = half * 64 + lowest(members)
+            members &= members - 1
+            it.count += _counts[character]
+            it.first = min(it.first, _firsts[character])
+            it.behind = max(it.behind, _behinds[character])
+
+
+cdef int _make_rowed() except -1:
+    """Make ready for rows of the subject, of which there is none yet."""
+    global _rowed, _rows, _made, _row_octets, _together_bits, _together_mask
+    cdef uint32_t group, groups = 0, bits = 3
+    cdef size_t slots = 0
+    cdef uint64_t members
+    # What is read of a row begins in the subject, and is no wider than `wide`.
+    _row_octets = (_length // 8 + 1 + 64 + 8 + 63) // 64 * 64
+    while bits:
+        bits -= 1
+        _together_bits = bits
+        _together_mask = (<uint64_t>1 << (1 << bits)) - 1
+        groups = 0
+        for group in range(ALPHABET >> bits):
+            members = (_present.high if group << bits >= 64 else _present.low) >> (group << bits & 63)
+            if members & _together_mask:
+                _groups[group] = <uint8_t>groups
+                groups += 1
+        slots = groups * <size_t>_together_mask * 8
+        if slots * _row_octets <= ARENA:
+            break
+    _rows = <uint8_t *>_grown(_rows, &_rows_room, slots * _row_octets, 1)
+    _made = <uint8_t *>_grown(_made, &_made_room, slots, 1)
+    memset(_made, 0, slots)
+    _rowed = True
+    return 0
+
+
+cdef inline const uint8_t *_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
+    """Where in the subject one of the characters `some` of `group` stands, `by` places earlier; it has one of them."""
+    cdef size_t slot = (_groups[group] * <size_t>_together_mask + some - 1) * 8 + by
+    if not _made[slot]:
+        _make_row(group, some, by)
+        _made[slot] = 1
+    return _rows + slot * _row_octets
+
+
+cdef inline const uint8_t *_row_of(uint8_t character, uint32_t by) noexcept:
+    return _row(character >> _together_bits, 1 << (character & ((1 << _together_bits) - 1)), by)
+
+
+cdef void _make_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
+    """Make that row; what it is made of is asked of `_row`, three deep at most."""
+    cdef size_t slot = (_groups[group] * <size_t>_together_mask + some - 1) * 8 + by
+    cdef uint8_t *row = _rows + slot * _row_octets
+    cdef uint32_t rest
+    cdef size_t eights = (_length + 7) // 8
+    if by:
+        shifted(<uint64_t *>row, <const uint64_t *>_row(group, some, 0), _row_octets // 8 - 1, by)
+        memset(row + _row_octets - 8, 0, 8)
+    elif some & (some - 1):
+        rest = some & (some - 1)
+        memcpy(row, _row(group, some ^ rest, 0), _row_octets)
+        while rest:
+            joined(<uint64_t *>row, <const uint64_t *>_row(group, rest & ~(rest - 1), 0), _row_octets // 8)
+            rest &= rest - 1
+    else:
+        marked(row, _subject, eights, <uint8_t>((group << _together_bits) + lowest(some)))
+        memset(row + eights, 0, _row_octets - eights)
+
+
+cdef inline uint32_t _rows_about(Set taken) noexcept:
+    """How many rows tell where one of `taken` stands, four characters to a row."""
+    return min(
+        _fours(taken.low & _present.low) + _fours(taken.high & _present.high),
+        _fours(~taken.low & _present.low) + _fours(~taken.high & _present.high),
+    )
+
+
+cdef inline uint32_t _fours(uint64_t members) noexcept:
+    members |= members >> 2
+    return _bits((members | members >> 1) & 0x1111111111111111u)
+
+
+cdef inline uint32_t _group_count(Set taken) noexcept:
+    """How many groups have one of the characters of `taken`."""
+    cdef uint64_t low = taken.low, high = taken.high
+    if not _together_bits:
+        return _bits(low) + _bits(high)
+    if _together_bits == 2:
+        low |= low >> 2
+        high |= high >> 2
+    low |= low >> 1
+    high |= high >> 1
+    if _together_bits == 2:
+        return _bits(low & 0x1111111111111111u) + _bits(high & 0x1111111111111111u)
+    return _bits(low & 0x5555555555555555u) + _bits(high & 0x5555555555555555u)
+
+
+cdef inline uint32_t _bits(uint64_t word) noexcept:
+    word -= word >> 1 & 0x5555555555555555u
+    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u)
+    return <uint32_t>(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56)
+
+
+cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *others) noexcept:
+    """The rows, at most ALPHABET, of the characters of `taken`, or of the `others` where that are fewer.
+
+    `others` is true where none of these stands where a character of `taken` stands. No row: all or none.
+    """
+    cdef Set rest
+    cdef uint64_t members
+    cdef uint32_t half, at, count = 0
+    taken.low &= _present.low
+    taken.high &= _present.high
+    rest.low = _present.low & ~taken.low
+    rest.high = _present.high & ~taken.high
+    others[0] = _group_count(rest) < _group_count(taken)
+    if others[0]:
+        taken = rest
+    for half in range(2):
+        members = taken.high if half else taken.low
+        while members:
+            at = <uint32_t>lowest(members) >> _together_bits << _together_bits
+            rows[count] = _row((half * 64 + at) >> _together_bits, <uint32_t>(members >> at & _together_mask), by)
+            count += 1
+            members &= ~(_together_mask << at)
+    return count
+
+
+cdef int _list_grams(uint32_t which) except -1:
+    """Note where each gram of that width stands; the subject has one."""
+    cdef size_t at, count = _length - (WIDE if which else NARROW) + 1
+    cdef uint32_t each, begin = 0
+    cdef uint32_t *buckets = _buckets[which]
+    _gram_places[which] = <uint32_t *>_grown(_gram_places[which], &_gram_room[which], count, sizeof(uint32_t))
+    memset(buckets, 0, sizeof(_buckets[which]))
+    for at in range(count):
+        buckets[bucket(_subject + at, which, FACTORS)] += 1
+    for each in range(BUCKETS + 1):  # where each one's end; each place put down takes it back by one
+        begin += buckets[each]
+        buckets[each] = begin
+    for at in range(count, 0, -1):
+        each = bucket(_subject + at - 1, which, FACTORS)
+        buckets[each] -= 1
+        _gram_places[which][buckets[each]] = <uint32_t>at - 1
+    _listed[which] = True
+    return 0
+
+
+cdef size_t _next(Set taken, size_t at, size_t limit) except? 0:
+    """The first place of `at` to `limit`, which is at most the subject's length, where one of `taken` stands; else
+    `limit`.
+    """
+    cdef const uint8_t *rows[ALPHABET]
+    cdef bint others
+    cdef uint32_t count, each
+    cdef size_t word, last
+    cdef uint64_t found
+    cdef size_t near = min(limit, at + TRIED) if _length <= LONGEST else limit
+    while at < near:
+        if _takes(taken, _subject[at]):
+            return at
+        at += 1
+    if at >= limit:
+        return limit
+    if not _rowed:
+        _make_rowed()
+    count = _rows_of(taken, 0, rows, &others)
+    word = at >> 6
+    last = (limit - 1) >> 6
+    found = 0
+    for each in range(count):
+        found |= (<const uint64_t *>rows[each])[word]
+    found = (found ^ (ALL if others else 0)) >> (at & 63) << (at & 63)
+    while not found:
+        word += 1
+        if word > last:
+            return limit
+        for each in range(count):
+            found |= (<const uint64_t *>rows[each])[word]
+        if others:
+            found = ~found
+    return min(limit, word * 64 + lowest(found))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The index.
+
+cdef class GlobIndex:
+    """Patterns of version 2.0, which match whole subjects (spec F10)."""
+
+    cdef readonly object weight
+    cdef size_t _none
+    cdef Set *_sets
+    cdef Piece *_pieces
+    cdef Stretch *_stretches
+    cdef Glob *_globs
+    cdef Whole *_wholes
+    cdef uint8_t *_texts
+    cdef uint32_t *_same  # of each pattern the next that says the same
+    cdef Gate *_gates
+    cdef uint32_t *_gate_table
+    cdef uint32_t *_set_table
+    cdef uint32_t *_whole_table
+    cdef uint64_t *_glance  # of each gram that is waited for, a bit by its hash
+    cdef size_t _set_count, _piece_count, _stretch_count, _glob_count, _whole_count, _text_count, _gate_count
+    cdef size_t _set_room, _piece_room, _stretch_room, _glob_room, _whole_room, _text_room
+    cdef uint64_t _set_mask, _gate_mask, _whole_mask
+    cdef int _glance_shift
+    cdef uint32_t _widths  # of grams, a bit each
+    cdef uint32_t _always  # the first glob that waits for nothing
+    cdef uint32_t _stretch_begin, _stretch_piece  # of the pattern that is read
+    cdef uint32_t _repeated
+
+    def __cinit__(self, patterns):
+        cdef list held = list(patterns)
+        cdef uint64_t mask = 0
+        cdef size_t place, length, total = 0
+        cdef uint64_t at
+        cdef uint32_t *seen = NULL
+        cdef uint32_t *last = NULL
+        cdef const uint8_t *octets
+        for pattern in held:
+            if not PyUnicode_IS_ASCII(<str?>pattern):
+                raise ValueError(f"{pattern[:80]!r} is not ASCII, as paths.glob_pattern makes every pattern")
+            total += len(pattern)
+        self.weight = total
+        if total >= LENGTHS or <uint64_t>len(held) >= LENGTHS:
+            raise ValueError(f"patterns of {total} characters are more than one index can hold")
+        self._none = len(held)
+        self._same = <uint32_t *>PyMem_Malloc(max(self._none, 1) * sizeof(uint32_t))
+        if self._same == NULL:
+            raise MemoryError
+        mask = _mask_for(self._none)
+        try:
+            seen = _table(mask)
+            last = <uint32_t *>PyMem_Malloc(max(self._none, 1) * sizeof(uint32_t))
+            if last == NULL:
+                raise MemoryError
+            for place in range(self._none):
+                pattern = held[place]
+                octets = <const uint8_t *>PyUnicode_DATA(pattern)
+                length = len(pattern)
+                self._same[place] = NONE
+                last[place] = <uint32_t>place
+                at = hashed(octets, length, SEED, FACTOR) & mask
+                while seen[at] != NONE and pattern != held[seen[at]]:
+                    at = (at + 1) & mask
+                if seen[at] == NONE:
+                    seen[at] = <uint32_t>place
+                    self._read(octets, length, place)
+                else:
+                    self._same[last[seen[at]]] = <uint32_t>place
+                    last[seen[at]] = <uint32_t>place
+        finally:
+            PyMem_Free(seen)
+            PyMem_Free(last)
+        self._make_gates()
+        self._make_wholes()
+        PyMem_Free(self._set_table)
+        self._set_table = NULL
+        self._sets = <Set *>_fitted(self._sets, self._set_count, sizeof(Set))
+        self._pieces = <Piece *>_fitted(self._pieces, self._piece_count, sizeof(Piece))
+        self._stretches = <Stretch *>_fitted(self._stretches, self._stretch_count, sizeof(Stretch))
+        self._globs = <Glob *>_fitted(self._globs, self._glob_count, sizeof(Glob))
+        self._wholes = <Whole *>_fitted(self._wholes, self._whole_count, sizeof(Whole))
+        self._texts = <uint8_t *>_fitted(self._texts, self._text_count, 1)
+
+    def __dealloc__(self):
+        PyMem_Free(self._sets)
+        PyMem_Free(self._pieces)
+        PyMem_Free(self._stretches)
+        PyMem_Free(self._globs)
+        PyMem_Free(self._wholes)
+        PyMem_Free(self._texts)
+        PyMem_Free(self._same)
+        PyMem_Free(self._gates)
+        PyMem_Free(self._gate_table)
+        PyMem_Free(self._set_table)
+        PyMem_Free(self._whole_table)
+        PyMem_Free(self._glance)
+
+    def first(self, str subject not None):
+        """The place of the first pattern that matches `subject`; the number of patterns if none does."""
+        return self._ask(subject, None)
+
+    def every(self, str subject not None):
+        """The places of all patterns that match, in order."""
+        cdef list found = []
+        self._ask(subject, found)
+        found.sort()
+        return found
+
+    # -- reading patterns ---------------------------------------------------------------------------------------------
+
+    cdef int _read(self, const uint8_t *pattern, size_t length, size_t place) except -1:
+        """Add what stands at `place`."""
+        cdef size_t at, end, last_close = 0
+        cdef uint8_t character
+        cdef size_t piece_count = self._piece_count, text_count = self._text_count
+        cdef Set taken
+        cdef bint marked_up = False, starred = False
+        cdef Glob *glob
+        for at in range(length):
+            character = pattern[at]
+            marked_up |= character == c"*" or character == c"?" or character == c"[" or character == c"\\"
+            if character == c"]":
+                last_close = at
+        if not marked_up:
+            self._wholes = <Whole *>_grown(self._wholes, &self._whole_room, self._whole_count + 1, sizeof(Whole))
+            self._wholes[self._whole_count].text = <uint32_t>self._text_count
+            self._wholes[self._whole_count].length = <uint32_t>length
+            self._wholes[self._whole_count].place = <uint32_t>place
+            self._whole_count += 1
+            self._texts = <uint8_t *>_grown(self._texts, &self._text_room, self._text_count + length, 1)
+            memcpy(self._texts + self._text_count, pattern, length)
+            self._text_count += length
+            return 0
+        self._globs = <Glob *>_grown(self._globs, &self._glob_room, self._glob_count + 1, sizeof(Glob))
+        glob = self._globs + self._glob_count
+        glob.place = <uint32_t>place
+        glob.stretch = <uint32_t>self._stretch_count
+        glob.length = 0
+        glob.following = NONE
+        self._open_stretch()
+        at = 0
+        while at < length:
+            character = pattern[at]
+            at += 1
+            if character == c"*":
+                self._close_stretch(glob, not starred)
+                starred = True
+                continue
+            if character == c"?":
+                self._stretch_begin += 1
+                continue
+            if character == c"[" and (end := _set_end(pattern, length, at, last_close)):
+                taken = _read_set(pattern, at, end)
+                at = end + 1
+                if not taken.low and not taken.high:
+                    # Nothing takes that place, so nothing matches: the pattern counts for nothing.
+                    self._piece_count = piece_count
+                    self._stretch_count = glob.stretch
+                    self._text_count = text_count
+                    return 0
+                self._add(taken)
+                continue
+            if character == c"\\" and at < length:
+                character = pattern[at]
+                at += 1
+            self._add_character(character)
+        self._close_stretch(glob, True)
+        glob.stretches = <uint32_t>self._stretch_count - glob.stretch
+        self._glob_count += 1
+        return 0
+
+    # While a stretch is read, `_stretch_begin` is its length so far, `_stretch_piece` its first piece, and `_repeated`
+    # how often the last character of its last piece, if that is a text, stands at its end.
+
+    cdef void _open_stretch(self) noexcept:
+        self._stretch_begin = 0
+        self._stretch_piece = <uint32_t>self._piece_count
+        self._repeated = 0
+
+    cdef int _close_stretch(self, Glob *glob, bint outer) except -1:
+        """End the stretch; of those that are not `outer`, the first or the last, an empty one says nothing."""
+        cdef Stretch *stretch
+        cdef size_t piece
+        if self._stretch_begin or outer:
+            self._stretches = <Stretch *>_grown(
+                self._stretches, &self._stretch_room, self._stretch_count + 1, sizeof(Stretch)
+            )
+            stretch = self._stretches + self._stretch_count
+            stretch.piece = self._stretch_piece
+            stretch.pieces = <uint32_t>self._piece_count - self._stretch_piece
+            stretch.length = self._stretch_begin
+            stretch.longs = stretch.texts = 0
+            for piece in range(self._stretch_piece, self._piece_count):
+                stretch.longs += self._pieces[piece].count >= LONG and not self._pieces[piece].count & TEXT
+                stretch.texts += self._pieces[piece].count >= NARROW | TEXT
+            self._stretch_count += 1
+            glob.length += self._stretch_begin
+        self._open_stretch()
+        return 0
+
+    cdef int _add(self, Set taken) except -1:
+        """Another place, which takes these characters, at least one."""
+        cdef uint32_t number
+        cdef Piece *piece
+        if taken.low == ALL and taken.high == ALL:
+            self._stretch_begin += 1
+            return 0
+        if not (taken.low and taken.high) and not ((taken.low | taken.high) & ((taken.low | taken.high) - 1)):
+            return self._add_character(<uint8_t>(lowest(taken.low) if taken.low else 64 + lowest(taken.high)))
+        number = self._numbered(taken)
+        piece = self._last_piece()
+        if piece != NULL and not piece.count & TEXT and piece.what == number:
+            piece.count += 1
+            self._stretch_begin += 1
+            return 0
+        return self._add_piece(number, 1)
+
+    cdef int _add_character(self, uint8_t character) except -1:
+        """Another place, which takes this one."""
+        cdef Piece *piece = self._last_piece()
+        cdef Set only
+        cdef uint32_t number
+        if piece != NULL and not piece.count & TEXT:
+            only = self._sets[piece.what]
+            if _takes(only, character) and not (only.low & (only.low - 1)) and not (only.high & (only.high - 1)):
+                if not (only.low and only.high):
+                    piece.count += 1
+                    self._stretch_begin += 1
+                    return 0
+        self._texts = <uint8_t *>_grown(self._texts, &self._text_room, self._text_count + 1, 1)
+        self._texts[self._text_count] = character
+        self._text_count += 1
+        if piece == NULL or not piece.count & TEXT:
+            self._repeated = 1
+            return self._add_piece(<uint32_t>self._text_count - 1, 1 | TEXT)
+        self._repeated = self._repeated + 1 if self._texts[self._text_count - 2] == character else 1
+        piece.count += 1
+        self._stretch_begin += 1
+        if self._repeated == LONG:
+            number = self._numbered(_only(character))
+            self._text_count -= LONG
+            piece.count -= LONG
+            self._stretch_begin -= LONG
+            if piece.count == TEXT:
+                self._piece_count -= 1
+            self._add_piece(number, LONG)
+            self._stretch_begin += LONG - 1
+        return 0
+
+    cdef Piece *_last_piece(self) noexcept:
+        """The one that ends where the stretch does so far, if there is one."""
+        cdef Piece *piece
+        if self._piece_count == self._stretch_piece:
+            return NULL
+        piece = self._pieces + self._piece_count - 1
+        return piece if piece.offset + (piece.count & ~TEXT) == self._stretch_begin else NULL
+
+    cdef int _add_piece(self, uint32_t what, uint32_t count) except -1:
+        cdef Piece *piece
+        self._pieces = <Piece *>_grown(self._pieces, &self._piece_room, self._piece_count + 1, sizeof(Piece))
+        piece = self._pieces + self._piece_count
+        piece.what = what
+        piece.offset = self._stretch_begin
+        piece.count = count
+        self._piece_count += 1
+        self._stretch_begin += 1
+        return 0
+
+    cdef uint32_t _numbered(self, Set taken) except? NONE:
+        """The number of this set; each has one."""
+        cdef uint64_t at
+        cdef size_t each
+        if self._set_table == NULL or self._set_count * 2 > self._set_mask:
+            PyMem_Free(self._set_table)
+            self._set_table = NULL
+            self._set_mask = _mask_for(self._set_count * 2 + 8)
+            self._set_table = _table(self._set_mask)
+            for each in range(self._set_count):
+                at = self._set_slot(self._sets[each])
+                self._set_table[at] = <uint32_t>each
+        at = self._set_slot(taken)
+        if self._set_table[at] == NONE:
+            self._sets = <Set *>_grown(self._sets, &self._set_room, self._set_count + 1, sizeof(Set))
+            self._sets[self._set_count] = taken
+            self._set_table[at] = <uint32_t>self._set_count
+            self._set_count += 1
+        return self._set_table[at]
+
+    cdef uint64_t _set_slot(self, Set taken) noexcept:
+        """Where in the table it stands, or may be put."""
+        cdef uint64_t at = folded(_spread(taken.low) ^ taken.high, FACTOR) & self._set_mask
+        cdef Set *other
+        while self._set_table[at] != NONE:
+            other = self._sets + self._set_table[at]
+            if other.low == taken.low and other.high == taken.high:
+                break
+            at = (at + 1) & self._set_mask
+        return at
+
+    cdef int _make_wholes(self) except -1:
+        cdef size_t each
+        cdef uint64_t at
+        self._whole_mask = _mask_for(self._whole_count)
+        self._whole_table = _table(self._whole_mask)
+        for each in range(self._whole_count):  # no two of them are the same
+            at = hashed(self._texts + self._wholes[each].text, self._wholes[each].length, SEED, FACTOR)
+            at &= self._whole_mask
+            while self._whole_table[at] != NONE:
+                at = (at + 1) & self._whole_mask
+            self._whole_table[at] = <uint32_t>each
+        return 0
+
+    # -- gates --------------------------------------------------------------------------------------------------------
+
+    cdef int _make_gates(self) except -1:
+        """Let each glob wait for the gram of its texts that the fewest others have, wide ones first."""
+        cdef uint32_t *counters = <uint32_t *>PyMem_Malloc(COUNTED * sizeof(uint32_t))
+        cdef uint32_t *last_always = &self._always
+        cdef size_t each, gates_room = 0, bits
+        cdef uint64_t gram, at
+        cdef uint32_t number
+        cdef Gate *gate
+        self._always = NONE
+        if counters == NULL:
+            raise MemoryError
+        try:
+            memset(counters, 0, COUNTED * sizeof(uint32_t))
+            if self._glob_count > FEW:
+                for each in range(self._glob_count):
+                    self._grams(self._globs + each, counters, True)
+                self._gate_mask = _mask_for(self._glob_count)
+                self._gate_table = _table(self._gate_mask)
+            for each in range(self._glob_count):
+                gram = self._grams(self._globs + each, counters, False) if self._glob_count > FEW else 0
+                if not gram:
+                    last_always[0] = <uint32_t>each
+                    last_always = &self._globs[each].following
+                    continue
+                at = self._gate_slot(gram)
+                number = self._gate_table[at]
+                if number == NONE:
+                    self._gates = <Gate *>_grown(self._gates, &gates_room, self._gate_count + 1, sizeof(Gate))
+                    gate = self._gates + self._gate_count
+                    gate.gram = gram
+                    gate.glob = <uint32_t>each
+                    gate.asked = 0
+                    self._gate_table[at] = <uint32_t>self._gate_count
+                    self._gate_count += 1
+                    self._widths |= 1 << <uint32_t>_width(gram)
+                else:
+                    gate = self._gates + number
+                    self._globs[gate.last].following = <uint32_t>each
+                gate.last = <uint32_t>each
+        finally:
+            PyMem_Free(counters)
+        self._gates = <Gate *>_fitted(self._gates, self._gate_count, sizeof(Gate))
+        if self._gate_count:
+            bits = 8
+            while bits < 22 and <size_t>1 << bits < self._gate_count * 8:
+                bits += 1
+            self._glance = <uint64_t *>PyMem_Malloc((<size_t>1 << bits) // 8)
+            if self._glance == NULL:
+                raise MemoryError
+            memset(self._glance, 0, (<size_t>1 << bits) // 8)
+            self._glance_shift = <int>(64 - bits)
+            for each in range(self._gate_count):
+                at = _spread(self._gates[each].gram) >> self._glance_shift
+                self._glance[at >> 6] |= <uint64_t>1 << (at & 63)
+        return 0
+
+    cdef uint64_t _grams(self, Glob *glob, uint32_t *counters, bint counting) noexcept:
+        """Count the grams of a glob's texts; or, without `counting`, the best of them, 0 where it has no text."""
+        cdef size_t piece, first = self._stretches[glob.stretch].piece
+        cdef Stretch *last = self._stretches + glob.stretch + glob.stretches - 1
+        cdef uint32_t width, at, count, considered = 0
+        cdef uint64_t gram, cost, least = ALL, best = 0
+        for piece in range(first, last.piece + last.pieces):
+            if not self._pieces[piece].count & TEXT:
+                continue
+            count = self._pieces[piece].count & ~TEXT
+            width = min(count, <uint32_t>GRAM)
+            for at in range(count - width + 1):
+                gram = _gram(self._texts + self._pieces[piece].what + at, width)
+                if counting:
+                    counters[_spread(gram) & (COUNTED - 1)] += 1
+                else:
+                    # A wider gram stands in fewer subjects.
+                    cost = <uint64_t>counters[_spread(gram) & (COUNTED - 1)] << (GRAM - width) * 3
+                    if cost < least:
+                        least = cost
+                        best = gram
+                considered += 1
+                if considered == CONSIDERED:
+                    return best
+        return best
+
+    cdef uint64_t _gate_slot(self, uint64_t gram) noexcept:
+        """Where in the table it stands, or may be put."""
+        cdef uint64_t at = _spread(gram) & self._gate_mask
+        while self._gate_table[at] != NONE and self._gates[self._gate_table[at]].gram != gram:
+            at = (at + 1) & self._gate_mask
+        return at
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    cdef size_t _ask(self, str subject, list found) except? 0:
+        """The place of the first that matches; with `found`, all of them are added to it."""
+        global _standings
+        cdef size_t best = self._none, room
+        cdef uint32_t width
+        cdef size_t at, number
+        cdef uint64_t hash
+        cdef Whole *whole
+        _begin(subject)
+        if self._set_count > _standings_room:
+            room = _standings_room
+            _standings = <Standing *>_grown(_standings, &_standings_room, self._set_count, sizeof(Standing))
+            memset(_standings + room, 0, (_standings_room - room) * sizeof(Standing))
+        if self._whole_count:
+            hash = hashed(_subject, _length, SEED, FACTOR) & self._whole_mask
+            while self._whole_table[hash] != NONE:
+                whole = self._wholes + self._whole_table[hash]
+                if whole.length == _length and not memcmp(self._texts + whole.text, _subject, _length):
+                    best = self._found(whole.place, found)
+                    break
+                hash = (hash + 1) & self._whole_mask
+        for width in range(1, GRAM + 1):
+            if not self._widths >> width & 1 or _length < width:
+                continue
+            for at in range(_length - width + 1):
+                hash = _spread(_gram(_subject + at, width))
+                if self._glance[hash >> self._glance_shift >> 6] >> (hash >> self._glance_shift & 63) & 1:
+                    number = self._gate_table[self._gate_slot(_gram(_subject + at, width))]
+                    if number != NONE and self._gates[number].asked != _number:
+                        self._gates[number].asked = _number
+                        best = self._ask_all(self._gates[number].glob, best, found)
+        return self._ask_all(self._always, best, found)
+
+    cdef size_t _found(self, size_t place, list found) except? 0:
+        """`place`, which matches; all patterns that say the same are added to `found`."""
+        cdef size_t other = place
+        if found is not None:
+            while other != NONE:
+                found.append(other)
+                other = self._same[other]
+        return place
+
+    cdef size_t _ask_all(self, uint32_t number, size_t best, list found) except? 0:
+        """Ask a glob and those that follow it; without `found`, only those that come before `best`."""
+        cdef Glob *glob
+        while number != NONE:
+            glob = self._globs + number
+            if found is None and glob.place >= best:
+                break
+            if glob.length <= _length and self._matches(glob):
+                self._found(glob.place, found)
+                best = min(best, glob.place)
+            number = glob.following
+        return best
+
+    cdef int _matches(self, Glob *glob) except -1:
+        """Whether `glob`, whose places are no more than the subject's characters, matches it."""
+        global _tried
+        cdef Stretch *stretch = self._stretches + glob.stretch
+        cdef Stretch *closing = stretch + glob.stretches - 1
+        cdef size_t at = stretch.length, rest, start
+        if glob.stretches == 1:
+            return glob.length == _length and self._stands(stretch, 0)
+        if not self._stands(stretch, 0) or not self._stands(closing, _length - closing.length):
+            return False
+        _tried += 1
+        # What is left of the subject when all that is still to come stands as far behind as it can.
+        rest = _length - glob.length
+        stretch += 1
+        while stretch < closing:
+            start = self._find(stretch, at, at + rest)
+            if start > at + rest:
+                return False
+            rest -= start - at
+            at = start + stretch.length
+            stretch += 1
+        return True
+
+    cdef bint _stands(self, Stretch *stretch, size_t start) noexcept:
+        """Whether `stretch`, for which there is room, stands at `start`."""
+        cdef Piece *piece = self._pieces + stretch.piece
+        cdef Piece *end = piece + stretch.pieces
+        cdef const uint8_t *octets
+        cdef uint32_t count
+        cdef Set taken
+        while piece < end:
+            octets = _subject + start + piece.offset
+            count = piece.count
+            if count & TEXT:
+                count &= ~TEXT
+                if octets[0] != self._texts[piece.what] or memcmp(octets, self._texts + piece.what, count):
+                    return False
+            else:
+                taken = self._sets[piece.what]
+                while count:
+                    count -= 1
+                    if not _takes(taken, octets[count]):
+                        return False
+            piece += 1
+        return True
+
+    cdef Standing *_standing(self, uint32_t number) noexcept:
+        """Where a set stands in the subject."""
+        global _tabled
+        cdef Standing *it = _standings + number
+        if it.asked != _number:
+            if not _tabled and self._set_count > MANY_SETS:
+                _make_tables()
+                _tabled = True
+            it.asked = _number
+            it.count = it.behind = 0
+            it.first = NONE
+            it.rows = _rows_about(self._sets[number])
+            _note_half(it, self._sets[number].low, 0)
+            _note_half(it, self._sets[number].high, 1)
+        return it
+
+    cdef size_t _find(self, Stretch *stretch, size_t at, size_t last) except? 0:
+        """The first start of `stretch` from `at` to `last`, for which there is room; one behind `last` if there is none."""
+        global _strangers_fresh, _spent, _barring
+        cdef size_t none = last + 1, start
+        cdef Piece *piece = self._pieces + stretch.piece
+        cdef Standing *standing
+        cdef uint8_t character
+        if not stretch.pieces:
+            return at
+        if stretch.pieces == 1 and piece.count & ~TEXT == 1:
+            if piece.count & TEXT:
+                character = self._texts[piece.what]
+                if not _counts[character] or _behinds[character] <= at + piece.offset:
+                    return none
+                start = _firsts[character]
+                if start < at + piece.offset:
+                    start = _next(_only(character), at + piece.offset, none + piece.offset)
+            else:
+                standing = self._standing(piece.what)
+                if standing.behind <= at + piece.offset:
+                    return none
+                start = standing.first
+                if start < at + piece.offset:
+                    start = _next(self._sets[piece.what], at + piece.offset, none + piece.offset)
+            return min(start - piece.offset, none)
+        if not self._survey(stretch, &at, &last):
+            return none
+        if _length > LONGEST or last - at < TRIED // 4 or (_tried < TRIED and last - at < 4 * TRIED):
+            while at <= last:
+                if self._stands(stretch, at):
+                    return at
+                at += 1
+            return none
+        if not _rowed:
+            _make_rowed()
+        _strangers_fresh = _barring = False
+        _spent = 0
+        if stretch.texts and _scanned > _length // 4 and last - at > 4 * BLOCK:
+            start = self._search_gram(stretch, at, last)
+            if start != UNTOLD:
+                return start if start <= last else none
+        start = self._search(stretch, at, last)
+        return start if start <= last else none
+
+    cdef size_t _search_gram(self, Stretch *stretch, size_t at, size_t last) except? 0:
+        """As `_search`, by where the rarest gram of its texts stands; UNTOLD where even that stands all too often."""
+        cdef Piece *piece = self._pieces + stretch.piece
+        cdef Piece *end = piece + stretch.pieces
+        cdef uint32_t which, width, count, number, offset, looked_up = 0
+        cdef size_t place, until, rarest_offset = 0
+        cdef uint32_t rarest = NONE, rarest_which = 0, rarest_number = 0
+        cdef uint32_t *places
+        while piece < end and looked_up < LOOKED_UP:
+            if piece.count >= NARROW | TEXT:
+                count = piece.count & ~TEXT
+                which = count >= WIDE
+                width = WIDE if which else NARROW
+                if not _listed[which]:
+                    _list_grams(which)
+                offset = 0
+                while looked_up < LOOKED_UP:
+                    looked_up += 1
+                    number = bucket(self._texts + piece.what + offset, which, FACTORS)
+                    if _buckets[which][number + 1] - _buckets[which][number] < rarest:
+                        rarest = _buckets[which][number + 1] - _buckets[which][number]
+                        rarest_which = which
+                        rarest_number = number
+                        rarest_offset = piece.offset + offset
+                        if not rarest:
+                            return last + 1
+                    if offset == count - width:
+                        break
+                    offset = min(offset + width, count - width)
+            piece += 1
+        if rarest > (last - at) // BLOCK:
+            return UNTOLD
+        places = _gram_places[rarest_which]
+        place = _buckets[rarest_which][rarest_number]
+        until = _buckets[rarest_which][rarest_number + 1]
+        while place < until and places[place] < at + rarest_offset:
+            place += 1
+        while place < until and places[place] <= last + rarest_offset:
+            if self._stands_here(stretch, places[place] - rarest_offset):
+                return places[place] - rarest_offset
+            place += 1
+        return last + 1
+
+    cdef bint _survey(self, Stretch *stretch, size_t *at, size_t *last) noexcept:
+        """Whether `stretch` can stand between `at` and `last`, which are brought nearer by where its characters first
+        and last stand; the rarest of them are noted.
+        """
+        global _rare_count, _rare_all
+        cdef Piece *piece = self._pieces + stretch.piece
+        cdef Piece *end = piece + stretch.pieces
+        cdef Standing *standing
+        cdef int64_t lowest_start = at[0], highest = last[0]
+        cdef uint32_t each, count
+        cdef uint8_t character
+        _rare_count = 0
+        _rare_all = True
+        while piece < end:
+            if piece.count & TEXT:
+                count = min(piece.count & ~TEXT, <uint32_t>64)
+                for each in range(count):
+                    character = self._texts[piece.what + each]
+                    if not _counts[character]:
+                        return False
+                    lowest_start = max(lowest_start, <int64_t>_firsts[character] - piece.offset - each)
+                    highest = min(highest, <int64_t>_behinds[character] - 1 - piece.offset - each)
+                    _rare_all &= _rare_count < RARE
+                    if _rare_count < RARE or _counts[character] < _rare_counts[_rare_count - 1]:
+                        _note_rare(_counts[character], piece.offset + each, _only(character))
+            else:
+                standing = self._standing(piece.what)
+                if not standing.count:
+                    return False
+                lowest_start = max(lowest_start, <int64_t>standing.first - piece.offset)
+                highest = min(highest, <int64_t>standing.behind - piece.count - piece.offset)
+                _rare_all &= _rare_count < RARE and piece.count == 1
+                if _rare_count < RARE or <uint64_t>standing.count * standing.rows < _rare_counts[_rare_count - 1]:
+                    _note_rare(<uint64_t>standing.count * standing.rows, piece.offset, self._sets[piece.what])
+            if lowest_start > highest:
+                return False
+            piece += 1
+        at[0] = <size_t>lowest_start
+        last[0] = <size_t>highest
+        return True
+
+    cdef size_t _search(self, Stretch *stretch, size_t at, size_t last) except? 0:
+        """The first start of `stretch` from `at` to `last`, with room for it; a greater one if there is none."""
+        global _steps_count, _places_prepared, _next_rare, _next_piece, _next_place
+        global _scanned
+        cdef size_t block = at & ~<size_t>7, batch, batches = 0, from_step, left, start, cost
+        cdef uint32_t word
+        cdef uint64_t starts
+        cdef bint prepared = False, gone, found
+        _steps_count = _places_prepared = _next_rare = _next_piece = _next_place = 0
+        if stretch.texts:
+            _scanned -= block // BLOCK  # and what it comes to is added
+        # About what it costs to try a single start, in rows joined.
+        cost = 4 if stretch.pieces <= 8 else _characters
+        prepared = self._prepare(stretch, OPENED)
+        _ends_set(0, <uint32_t>_steps_count)
+        batches = 1
+        while block <= last:
+            block = scan(_starts, _steps, _steps + _ends[0], block >> 3, last >> 3) << 3
+            if block > last:
+                break
+            if block < at or last - block < BLOCK:
+                for word in range(WORDS):
+                    _starts[word] &= _between(block + word * 64, at, last)
+            batch = 0
+            gone = False
+            while True:
+                from_step = _ends[batch]
+                batch += 1
+                if batch == batches and prepared:
+                    break
+                left = _left(from_step // cost + 2)
+                if left <= 2 or left * cost <= from_step:
+                    break
+                if batch == batches:
+                    prepared = self._prepare(stretch, PREPARED)
+                    _ends_set(batches, <uint32_t>_steps_count)
+                    batches += 1
+                if not sift(_starts, _steps + from_step, _steps + _ends[batch], block >> 3):
+                    gone = True
+                    break
+            if not gone:
+                found = batch == batches and prepared and not stretch.longs
+                for word in range(WORDS):
+                    starts = _starts[word]
+                    while starts:
+                        start = block + word * 64 + lowest(starts)
+                        starts &= starts - 1
+                        if start < at:
+                            continue
+                        if found or self._stands_here(stretch, start):
+                            _scanned += block // BLOCK if stretch.texts else 0
+                            return start
+                        at = max(at, _onward)
+            block = max(block + BLOCK, at & ~<size_t>7)
+        _scanned += last // BLOCK if stretch.texts else 0
+        return last + 1
+
+    cdef bint _prepare(self, Stretch *stretch, uint32_t places) except -1:
+        """Prepare about so many more places of `stretch`; whether that are all."""
+        global _next_rare, _next_piece, _next_place
+        cdef uint32_t until = _places_prepared + places, count, offset
+        cdef Piece *piece
+        while _next_rare < _rare_count:
+            self._prepare_place(_rare_sets[_next_rare], _rare_offsets[_next_rare])
+            _next_rare += 1
+        if _rare_all:
+            return True
+        while _next_piece < stretch.pieces:
+            # From a piece on that nobody knows: else what strikes out the starts could be put last.
+            offset = _next_piece + _turn(stretch.pieces)
+            piece = self._pieces + stretch.piece + (offset if offset < stretch.pieces else offset - stretch.pieces)
+            count = piece.count & ~TEXT
+            while _next_place < count:
+                if _places_prepared >= until:
+                    return False
+                if piece.count & TEXT:
+                    self._prepare_place(_only(self._texts[piece.what + _next_place]), piece.offset + _next_place)
+                    _next_place += 1
+                elif count < LONG:
+                    self._prepare_place(self._sets[piece.what], piece.offset + _next_place)
+                    _next_place += 1
+                else:  # some of them: starts that are left are tried
+                    offset = piece.offset + _next_place
+                    self._prepare_place(self._sets[piece.what], offset)
+                    _next_place = count if _next_place == count - 1 else min(_next_place + count // 8, count - 1)
+            _next_piece += 1
+            _next_place = 0
+        return True
+
+    cdef int _prepare_place(self, Set taken, uint32_t offset) except -1:
+        """Prepare a place so far behind the start; one that takes all that the subject has needs no step."""
+        global _steps, _steps_count, _places_prepared
+        cdef const uint8_t *rows[ALPHABET]
+        cdef bint others
+        cdef uint32_t each, count = _rows_of(taken, offset & 7, rows, &others)
+        cdef uint64_t kind = OTHERS if others else 0
+        if not count:
+            return 0
+        _steps = <Step *>_grown(_steps, &_steps_room, _steps_count + count, sizeof(Step))
+        for each in range(count):
+            _steps[_steps_count + each].row = rows[each] + (offset >> 3)
+            _steps[_steps_count + each].kind = kind | MORE
+        _steps_count += count
+        kind |= LOOK if 0 < _places_prepared < 4 or _places_prepared & 3 == 3 else 0
+        _steps[_steps_count - 1].kind = kind
+        _places_prepared += 1
+        return 0
+
+    cdef bint _stands_here(self, Stretch *stretch, size_t start) except -1:
+        """Whether `stretch` stands at `start`, one of the few that are left; if not, `_onward` is the next that may."""
+        global _onward, _spent, _strangers, _strangers_fresh
+        cdef Piece *pieces = self._pieces + stretch.piece
+        cdef uint32_t each, count
+        cdef size_t place
+        cdef Set others
+        _onward = start + 1
+        if stretch.longs:
+            if not _strangers_fresh:
+                _strangers = <uint32_t *>_grown(_strangers, &_strangers_room, stretch.pieces, sizeof(uint32_t))
+                memset(_strangers, 0, stretch.pieces * sizeof(uint32_t))
+                _strangers_fresh = True
+            for each in range(stretch.pieces):
+                count = pieces[each].count
+                if count & TEXT or count < LONG:
+                    continue
+                place = start + pieces[each].offset
+                if _strangers[each] <= place:
+                    others.low = ~self._sets[pieces[each].what].low
+                    others.high = ~self._sets[pieces[each].what].high
+                    _strangers[each] = <uint32_t>_next(others, place, _length) + 1
+                if _strangers[each] <= place + count:
+                    # No start has room before that character.
+                    _onward = _strangers[each] - pieces[each].offset
+                    return False
+        if stretch.pieces > PIECES and (_barring or _spent > 4 * <uint64_t>stretch.pieces):
+            if not _barring:
+                self._bar(stretch)
+            return not self._barred_at(start)
+        return self._stands_from(stretch, start)
+
+    cdef bint _stands_from(self, Stretch *stretch, size_t start) noexcept:
+        """As `_stands`, from a piece on that nobody knows; what it takes is added to `_spent`."""
+        global _spent
+        cdef uint32_t each, at, count
+        cdef uint32_t begin = _turn(stretch.pieces)
+        cdef Piece *piece
+        cdef Stretch one
+        one.pieces = 1
+        for each in range(stretch.pieces):
+            at = each + begin
+            one.piece = stretch.piece + (at if at < stretch.pieces else at - stretch.pieces)
+            piece = self._pieces + one.piece
+            count = piece.count
+            _spent += 1
+            if not count & TEXT and count >= LONG:
+                continue  # known to stand
+            if not self._stands(&one, start):
+                return False
+        return True
+
+    cdef int _bar(self, Stretch *stretch) except -1:
+        """Note for each character of the subject the places of `stretch` that do not take it."""
+        global _barring, _barred, _barred_stride, _barred_count
+        cdef uint64_t[64] low, high
+        cdef uint64_t some
+        cdef uint32_t each, count, place, number, slot
+        cdef size_t word = 0
+        cdef Piece *piece
+        cdef Set taken
+        cdef uint8_t[ALPHABET] slots
+        _barred_stride = (stretch.length + 511) // 512 * 64
+        _barred_count = 0
+        for number in range(ALPHABET):
+            if _counts[number]:
+                slots[number] = <uint8_t>_barred_count
+                _barred_characters[_barred_count] = <uint8_t>number
+                _barred_count += 1
+        _barred = <uint8_t *>_grown(_barred, &_barred_room, _barred_count * _barred_stride, 1)
+        memset(_barred, 0, _barred_count * _barred_stride)
+        memset(low, 0, sizeof(low))
+        memset(high, 0, sizeof(high))
+        for number in range(stretch.pieces):
+            piece = self._pieces + stretch.piece + number
+            count = piece.count & ~TEXT
+            if not piece.count & TEXT and count >= LONG:
+                continue  # known to stand
+            for each in range(count):
+                place = piece.offset + each
+                if place >> 6 != word:
+                    _bar_word(low, high, slots, word)
+                    word = place >> 6
+                taken = _only(self._texts[piece.what + each]) if piece.count & TEXT else self._sets[piece.what]
+                low[place & 63] = ~taken.low
+                high[place & 63] = ~taken.high
+        _bar_word(low, high, slots, word)
+        # Those that every place takes strike out nothing.
+        count = 0
+        for number in range(_barred_count):
+            some = 0
+            for word in range(_barred_stride // 8):
+                some |= (<uint64_t *>(_barred + number * _barred_stride))[word]
+            if some:
+                if count != number:
+                    memcpy(_barred + count * _barred_stride, _barred + number * _barred_stride, _barred_stride)
+                _barred_characters[count] = _barred_characters[number]
+                count += 1
+        _barred_count = count
+        memset(_barred_rowed, 0, sizeof(_barred_rowed))
+        _barring = True
+        return 0
+
+    cdef bint _barred_at(self, size_t start) noexcept:
+        """Whether a character stands where the stretch, if it stood at `start`, does not take it."""
+        cdef uint32_t each, by = start & 7, character
+        if not _barred_rowed[by]:
+            for each in range(_barred_count):
+                character = _barred_characters[each]
+                _barred_rows[by][each] = _row_of(<uint8_t>character, by)
+            _barred_rowed[by] = 1
+        return strikes(_barred_rows[by], _barred, _barred_stride, _barred_count, start >> 3)
+
+
+cdef void _bar_word(uint64_t *low, uint64_t *high, const uint8_t *slots, size_t word) noexcept:
+    """Put down 64 places, each as the characters that it does not take, by characters; and clear them."""
+    cdef uint32_t each
+    turned(low)
+    turned(high)
+    for each in range(64):
+        if _counts[each]:
+            (<uint64_t *>(_barred + slots[each] * _barred_stride))[word] = low[each]
+        if _counts[64 + each]:
+            (<uint64_t *>(_barred + slots[64 + each] * _barred_stride))[word] = high[each]
+    memset(low, 0, 64 * sizeof(uint64_t))
+    memset(high, 0, 64 * sizeof(uint64_t))
+
+
+cdef int _ends_set(size_t batch, uint32_t step) except -1:
+    global _ends
+    _ends = <uint32_t *>_grown(_ends, &_ends_room, batch + 1, sizeof(uint32_t))
+    _ends[batch] = step
+    return 0
+
+
+cdef inline uint64_t _between(size_t first, size_t at, size_t last) noexcept:
+    """Of the 64 places from `first` on, a bit for each from `at` to `last`."""
+    cdef uint64_t bits = ALL
+    if first + 63 < at or first > last:
+        return 0
+    if at > first:
+        bits = bits << (at - first)
+    if last < first + 63:
+        bits &= ALL >> (first + 63 - last)
+    return bits
+
+
+cdef size_t _left(size_t enough) noexcept:
+    """How many starts are left; no more than about `enough` are counted."""
+    cdef size_t count = 0
+    cdef uint32_t word
+    for word in range(WORDS):
+        count += _bits(_starts[word])
+        if count > enough:
+            break
+    return count
+
+
+cdef void _note_rare(uint64_t count, uint32_t offset, Set taken) noexcept:
+    """Note a place among those that strike out the most for what they cost, in order; if there are enough, the last of
+    them goes.
+    """
+    global _rare_count
+    cdef uint32_t at = _rare_count if _rare_count < RARE else RARE - 1
+    while at and _rare_counts[at - 1] > count:
+        _rare_counts[at] = _rare_counts[at - 1]
+        _rare_offsets[at] = _rare_offsets[at - 1]
+        _rare_sets[at] = _rare_sets[at - 1]
+        at -= 1
+    _rare_counts[at] = count
+    _rare_offsets[at] = offset
+    _rare_sets[at] = taken
+    if _rare_count < RARE:
+        _rare_count += 1
+
+
+cdef inline uint64_t _width(uint64_t gram) noexcept:
+    cdef uint64_t width = 1
+    while gram >> width * 8 != width:
+        width += 1
+    return width
+
+
+cdef uint64_t _mask_for(size_t count) noexcept:
+    """One less than a power of two that is at least twice `count`."""
+    cdef uint64_t size = 8
+    while size < 2 * <uint64_t>count:
+        size *= 2
+    return size - 1
+
+
+cdef uint32_t *_table(uint64_t mask) except NULL:
+    cdef uint32_t *table = <uint32_t *>PyMem_Malloc((mask + 1) * sizeof(uint32_t))
+    if table == NULL:
+        raise MemoryError
+    memset(table, 0xFF, (mask + 1) * sizeof(uint32_t))  # NONE everywhere
+    return table
+
+
+cdef size_t _set_end(const uint8_t *pattern, size_t length, size_t at, size_t last_close) noexcept:
+    """Where the set ends whose `[` stands before `at`; 0 where it never does. A `]` that stands first is a member."""
+    cdef size_t first = at
+    if at < length and (pattern[at] == c"!" or pattern[at] == c"^"):
+        first += 1
+    if first >= last_close:
+        return 0
+    first += 1
+    while pattern[first] != c"]":  # there is one, the last at the latest
+        first += 1
+    return first
+
+
+cdef Set _read_set(const uint8_t *pattern, size_t at, size_t end) noexcept:
+    """The set that is written from `at`, behind its `[`, to `end`, where its `]` stands."""
+    cdef Set members
+    cdef bint negated = pattern[at] == c"!" or pattern[at] == c"^"
+    cdef uint8_t first, last
+    members.low = members.high = 0
+    at += negated
+    while at < end:
+        first = last = pattern[at]
+        if pattern[at + 1] == c"-" and at + 2 < end:  # at `end` there is a `]`
+            last = pattern[at + 2]
+            at += 2
+        at += 1
+        if first <= last:
+            members.low |= _up_to(last, 0) & ~_up_to_excluding(first, 0)
+            members.high |= _up_to(last, 64) & ~_up_to_excluding(first, 64)
+    if negated:
+        members.low = ~members.low
+        members.high = ~members.high
+    return members
+
+
+cdef inline uint64_t _up_to_excluding(uint32_t character, uint32_t base) noexcept:
+    """The characters of the 64 from `base` on that are below `character`."""
+    if character <= base:
+        return 0
+    return ALL if character - base >= 64 else (<uint64_t>1 << (character - base)) - 1
+
+
+cdef inline uint64_t _up_to(uint32_t character, uint32_t base) noexcept:
+    return _up_to_excluding(character + 1, base)
