@@ -436,11 +436,12 @@ cdef inline int64_t _bit_from(int32_t number, uint32_t at) noexcept:
     """The first offset in a bitset at `at`, which is no more than the subject is long, or behind it; -1: none."""
     cdef const uint64_t *bits = _bitset_of(number)
     cdef size_t index = at >> 6
-    cdef uint64_t word = bits[index] >> (at & 63), begin
-    # Both ways are taken: which of them it is cannot be foreseen, and to be wrong about that costs more.
+    cdef uint64_t word = bits[index] >> (at & 63), begin = at
+    # Both ways are taken, and no branch: which of them it is cannot be foreseen, and to be wrong about that costs more.
+    cdef uint64_t further = -<uint64_t> (word == 0)
     index = (<const uint32_t *> (bits + _bitset_words))[index + 1]
-    begin = at if word else <uint64_t> index << 6
-    word = word if word else bits[index]
+    begin ^= (begin ^ <uint64_t> index << 6) & further
+    word |= bits[index] & further
     return <int64_t> begin + lowest_bit(word) if word else -1
 
 
