@@ -46,8 +46,45 @@ cdef extern from *:
     #else
     #define lowest_bit(word) __builtin_ctzll(word)
     #endif
+
+    /* Where the loader can choose, a second version for processors that compute with 256 bits. */
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+    #define WIDER __attribute__((target_clones("avx2", "default")))
+    #else
+    #define WIDER
+    #endif
+
+    #define WORD_OF_BOTH(index) (ahead[index] & (behind[index] >> shift | behind[(index) + 1] << 1 << (63 - shift)))
+
+    #if defined(__GNUC__)
+    typedef uint64_t four_words __attribute__((vector_size(32), aligned(8), may_alias));
+    #define FOUR(words) (*(const four_words *)(words))
+    #define FOUR_OF_BOTH(index) \
+        (FOUR(ahead + (index)) \
+         & (FOUR(behind + (index)) >> (uint64_t)shift | FOUR(behind + (index) + 1) << 1 << (uint64_t)(63 - shift)))
+    #endif
+
+    static WIDER size_t
+    common_word(const uint64_t *ahead, const uint64_t *behind, int shift, size_t index, size_t last)
+    {
+    #if defined(__GNUC__)
+        for (; index + 7 <= last; index += 8) {
+            four_words any = FOUR_OF_BOTH(index) | FOUR_OF_BOTH(index + 4);
+            if (any[0] | any[1] | any[2] | any[3])
+                break;
+        }
+    #endif
+        while (index <= last && !WORD_OF_BOTH(index))
+            index++;
+        return index;
+    }
     """
     int lowest_bit(uint64_t word) noexcept
+    # The first word, from `index` to `last`, or the one behind it, in which an offset of one bitset is an offset of the
+    # other, less `shift`.
+    size_t common_word(
+        const uint64_t *ahead, const uint64_t *behind, int shift, size_t index, size_t last
+    ) noexcept
 
 
 ctypedef const uint8_t *Octets
@@ -60,12 +97,14 @@ cdef enum:
     EXACT = 8  # the widest gram whose octets are its key
     WIDE = 40  # the class of texts that are no grams, behind those of the grams
     CLASSES = 41
-    BITSETS = 768  # so many for a decision, and those of the most frequent grams
-    FREQUENT = 256  # a gram is, if it stands at more than one of so many offsets
+    BITSETS = 1024  # so many for a decision, and those of the most frequent grams
+    FREQUENT = 512  # a gram is, if it stands at more than one of so many offsets
+    DENSE = 128  # if both grams of a text stand at more than one of so many, their bitsets are compared
     MOST_FREQUENT = 32
-    ASKED_ANEW = 3  # so often a text of two grams is looked for before all its offsets are found
+    ASKED_ANEW = 3  # so often a text is looked for before more is made to find it by
     KEPT = 1 << 20  # offsets that are found so, at most
     LISTED = -1000  # in place of the number of a bitset: all offsets are found
+    LANES = 8  # so many patterns are followed at once
     SAMPLED = 8  # texts of a pattern that its gate is chosen from
     SHARED = 16  # so many patterns behind one gate are not worth another width of gram
 
@@ -123,6 +162,10 @@ cdef struct Standing:
     size_t room
     uint64_t stamp
 
+cdef struct Lane:
+    Pattern *pattern
+    uint32_t at, name, end  # where it has come to, and which names are left
+
 cdef struct Matches:
     int32_t *places
     size_t room, count
@@ -142,6 +185,7 @@ cdef size_t _bitsets_room = 0, _bitsets_count = 0, _bitset_words = 0
 cdef uint32_t *_kept = NULL
 cdef size_t _kept_room = 0, _kept_count = 0
 cdef uint8_t *_text = NULL
+cdef size_t _text_length = 0
 cdef size_t _text_room = 0
 cdef uint32_t *_row = NULL
 cdef size_t _row_room = 0
@@ -323,7 +367,9 @@ cdef int _matches(Octets texts, Pattern *it, Octets subject, size_t length, Py_s
     cdef Py_ssize_t begin = it.stem + 1, stop = it.length - it.end, end
     cdef const void *star
     work[0] -= 16
-    if limit < at or memcmp(subject, text, it.stem) or memcmp(subject + limit, text + stop, it.end):
+    if limit < at or memcmp(subject, text, it.stem):
+        return 0
+    if it.end and memcmp(subject + limit, text + stop, it.end):
         return 0
     while begin < stop:
         star = memchr(text + begin, c"*", stop - begin)
@@ -390,11 +436,13 @@ cdef inline int64_t _bit_from(int32_t number, uint32_t at) noexcept:
     """The first offset in a bitset at `at`, which is no more than the subject is long, or behind it; -1: none."""
     cdef const uint64_t *bits = _bitset_of(number)
     cdef size_t index = at >> 6
-    cdef uint64_t word = bits[index] >> (at & 63)
-    if word:
-        return at + lowest_bit(word)
+    cdef uint64_t word = bits[index] >> (at & 63), begin = at
+    # Both ways are taken, and no branch: which of them it is cannot be foreseen, and to be wrong about that costs more.
+    cdef uint64_t further = -<uint64_t> (word == 0)
     index = (<const uint32_t *> (bits + _bitset_words))[index + 1]
-    return (<int64_t> index << 6) + lowest_bit(bits[index]) if index < _bitset_words - 1 else -1
+    begin ^= (begin ^ <uint64_t> index << 6) & further
+    word |= bits[index] & further
+    return <int64_t> begin + lowest_bit(word) if word else -1
 
 
 cdef int64_t _listed_from(State *state, const uint32_t *posting, uint32_t at) noexcept:
@@ -428,24 +476,15 @@ cdef int64_t _both_from(
     cdef int shift = apart & 63
     if at >= stop:
         return -1
-    if left.bits >= 0 and right.bits >= 0:
+    if left.bits >= 0 and right.bits >= 0 and <uint64_t> min(left.count, right.count) * DENSE > _text_length:
         ahead, behind = _bitset_of(left.bits), _bitset_of(right.bits) + (apart >> 6)
         index, last = at >> 6, (stop - 1) >> 6
         word = _word_of_both(ahead, behind, index, shift) & ~<uint64_t> 0 << (at & 63)
         if not word:
-            index += 1
-            while index + 3 <= last and not (
-                _word_of_both(ahead, behind, index, shift) | _word_of_both(ahead, behind, index + 1, shift)
-                | _word_of_both(ahead, behind, index + 2, shift) | _word_of_both(ahead, behind, index + 3, shift)
-            ):
-                index += 4
-            while index <= last:
-                word = _word_of_both(ahead, behind, index, shift)
-                if word:
-                    break
-                index += 1
-            else:
+            index = common_word(ahead, behind, shift, index + 1, last)
+            if index > last:
                 return -1
+            word = _word_of_both(ahead, behind, index, shift)
         index = (index << 6) + lowest_bit(word)
         return <int64_t> index if index < stop else -1
     if left.count <= right.count:
@@ -1089,6 +1128,8 @@ cdef class _Index:
     cdef int _take(self, Octets subject, size_t length) except -1:
         """Have the subject where eight octets can be read from any of it, and room for the state of each name."""
         global _text, _states, _bitsets_count, _bitset_words, _kept_count
+        global _text_length
+        _text_length = length
         _text = <uint8_t *> _grown(_text, &_text_room, length + EXACT, 1)
         memcpy(_text, subject, length)
         memset(_text + length, 0, EXACT)
@@ -1138,9 +1179,10 @@ cdef class _Index:
         return 1
 
     cdef int _by_places(self, size_t length, uint64_t heads, int32_t *best, Matches *every) except -1:
-        """Follow the patterns whose gates are open, from text to text."""
+        """Follow the patterns whose gates are open, from text to text; several at once, for each step waits for memory."""
         global _stamp
-        cdef int number
+        cdef Lane lanes[LANES]
+        cdef int number, count = 0
         cdef size_t at
         cdef uint32_t name, gated
         cdef Pattern *it
@@ -1161,24 +1203,49 @@ cdef class _Index:
                     it = &self._starred[self._gated[gated]]
                     if it.place >= best[0]:
                         break
-                    if _heads[it.head] == heads and self._follows(it, length):
-                        self._found(it.place, best, every)
+                    if _heads[it.head] == heads and self._fits(it, length):
+                        lanes[count].pattern, lanes[count].at = it, it.stem
+                        lanes[count].name, lanes[count].end = it.names, it[1].names
+                        count += 1
+                        while count == LANES:
+                            count = self._step(lanes, count, length, best, every)
+        while count:
+            count = self._step(lanes, count, length, best, every)
         return 0
 
-    cdef int _follows(self, Pattern *it, size_t length) except -1:
-        cdef int64_t at = it.stem, limit = <int64_t> length - it.end
-        cdef uint32_t number, name
-        if limit < at or memcmp(_text + limit, self._texts + it.text + it.length - it.end, it.end):
-            return 0
-        for number in range(it.names, it[1].names):
-            name = self._spelled[number]
-            at = self._next(name, <uint32_t> at, length)
+    cdef bint _fits(self, Pattern *it, size_t length) noexcept:
+        """Whether the end does, and room is left for it behind the head."""
+        cdef int64_t limit = <int64_t> length - it.end
+        return limit >= it.stem and (
+            not it.end or memcmp(_text + limit, self._texts + it.text + it.length - it.end, it.end) == 0
+        )
+
+    cdef int _step(self, Lane *lanes, int count, size_t length, int32_t *best, Matches *every) except -1:
+        """Take each pattern one text further, and drop those that are decided; how many are left."""
+        cdef int number = 0
+        cdef uint32_t name
+        cdef int64_t at
+        cdef Lane *lane
+        while number < count:
+            lane = &lanes[number]
+            if lane.name == lane.end:
+                self._found(lane.pattern.place, best, every)
+                at = -1
+            else:
+                name = self._spelled[lane.name]
+                at = self._next(name, lane.at, length)
+                if at >= 0:
+                    at += self._names[name].length
+                    if at + lane.pattern.end > <int64_t> length:
+                        at = -1
             if at < 0:
-                return 0
-            at += self._names[name].length
-            if at > limit:
-                return 0
-        return 1
+                count -= 1
+                lane[0] = lanes[count]
+            else:
+                lane.at = <uint32_t> at
+                lane.name += 1
+                number += 1
+        return count
 
     cdef int64_t _next(self, uint32_t name, uint32_t at, size_t length) except -2:
         """The first offset of a text at `at` or behind it; -1: none."""
@@ -1193,8 +1260,13 @@ cdef class _Index:
             self._stand(number, length)
         if state.stamp != _stamp:
             return -1
-        _put_into_bitset(state, _standing[number].posting, length)
-        return _bit_from(state.bits, at) if state.bits >= 0 else _listed_from(state, _standing[number].posting, at)
+        state.bits -= 1
+        if state.bits < -ASKED_ANEW:
+            state.bits = -1
+            _put_into_bitset(state, _standing[number].posting, length)
+            if state.bits >= 0:
+                return _bit_from(state.bits, at)
+        return _listed_from(state, _standing[number].posting, at)
 
     cdef int64_t _next_of_both(self, uint32_t name, uint32_t at, size_t length) except -2:
         """The same, of a text that is two grams.
@@ -1227,7 +1299,7 @@ cdef class _Index:
             return -1
         if left.bits < 0 or right.bits < 0:
             # The rarer one is gone through if it is so rare that it has no bitset.
-            if <uint64_t> min(left.count, right.count) * FREQUENT > length:
+            if <uint64_t> min(left.count, right.count) * DENSE > length:
                 if left.bits < 0:
                     _put_into_bitset(left, _standing[number].posting, length)
                 if right.bits < 0:
