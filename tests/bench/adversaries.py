@@ -18,7 +18,10 @@ SHORT, MIDDLE, LONG = 80, 2000, URL_LIMIT - len("http://a.example")
 
 @dataclass(frozen=True, slots=True)
 class Adversary:
-    """A file, a path to ask it about, who asks in turn, and what is meant to be slow about them."""
+    """A file, a path to ask it about, who asks in turn, and what is meant to be slow about them.
+
+    Names with commas between them are one agent that is looked up by each, in order.
+    """
 
     name: str
     dialect: str
@@ -302,8 +305,31 @@ def _agents() -> Iterator[Adversary]:
     yield Adversary("15,000 rules for 100 agents, each with one of its own", "rfc9309", body, path, names)
     lines = _lines("a" * LINE_LIMIT for _ in range(40))
     near = b"".join(b"User-agent:%b\nAllow:/%d\n" % (line.encode(), at) for at, line in enumerate(lines) if at < 30)
-    name = "a" * 1000 + "b" + "a" * 1000
-    yield Adversary("draft1996: an agent that nearly stands everywhere", "draft1996", near, "/x", (name,))
+    nearly = ["a" * before + "b" + "a" * 1000 for before in range(1000, 1016)]
+    for several in (nearly[:1], nearly):
+        name = f"draft1996: {len(several)} agents at once that nearly stand everywhere"
+        yield Adversary(name, "draft1996", near, "/x", (",".join(several),))
+
+
+def _members() -> Iterator[Adversary]:
+    """Lines beside the rules, which state terms: those of more agents than whose terms are kept."""
+    names = tuple(_WORDS[:101])
+    listed = "".join(f"User-agent:{name}\n" for name in names)
+    minutes = [f"{minute // 60:02}{minute % 60:02}" for minute in range(1440)]
+    for key, values in (
+        ("Crawl-delay", (str(number) for number in range(50_000))),
+        ("Visit-time", (f"{minutes[number % 1440]}-{minutes[number // 1440]}" for number in range(50_000))),
+        (
+            "Request-rate",
+            (f"1/{number} {minutes[number % 1440]}-{minutes[::-1][number % 999]}" for number in range(50_000)),
+        ),
+        ("Content-Usage", (f"/{word} train-ai=n" for word in _WORDS)),
+    ):
+        lines = [f"{key}:{value}\n" for value in values]
+        body = (listed + "".join(lines))[:BODY_LIMIT].rpartition("\n")[0].encode()
+        yield Adversary(f"as many of {key} as fit", "rfc9309", body, "/x", names)
+    above = "".join(f"User-agent:{word}\n" for word in _words(4)[:30_000]) + "Crawl-delay:1\n"
+    yield Adversary("30,000 agents above a delay", "rfc9309", above.encode(), "/x", tuple(_words(4)[29_900:30_000]))
 
 
 def cycle(letters: str, length: int) -> str:
@@ -421,4 +447,5 @@ def adversaries() -> Iterator[Adversary]:
     yield from _globs()
     yield from _sets_by_turns()
     yield from _agents()
+    yield from _members()
     yield from _files()

@@ -212,14 +212,14 @@ def _real(peers: Sequence[Contestant]) -> None:
 
 
 def _adversarial() -> None:
-    print(f"\nFiles and paths made to be slow; the decision and every rule that matches are medians of {ASKED}, in ms")
-    print(f"  {'':<64}{'bytes':>8}{'read':>7}{'first':>7}{'decision':>10}{'every':>9}")
+    print(f"\nFiles and paths made to be slow; in ms; decisions, and every rule that matches: medians of {ASKED}")
+    print(f"  {'':<86}{'bytes':>8}{'read':>7}{'first':>7}{'decision':>10}{'every':>9}{'terms':>8}")
     costs: dict[str, Cost] = {}
     for it in adversaries():
         costs[it.name] = found = cost(it)
         print(
-            f"  {it.name:<64}{len(it.body):>8}{found.read:>7.1f}{found.first:>7.1f}"
-            f"{found.decision:>10.3f}{found.every:>9.3f}"
+            f"  {it.name:<86}{len(it.body):>8}{found.read:>7.1f}{found.first:>7.1f}"
+            f"{found.decision:>10.3f}{found.every:>9.3f}{found.terms:>8.1f}"
         )
     for step in fields(Cost):
         name, worst = max(((name, getattr(found, step.name)) for name, found in costs.items()), key=itemgetter(1))
