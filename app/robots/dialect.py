@@ -10,6 +10,7 @@ from typing import NamedTuple, assert_never
 
 from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable, is_plain_text
 from app.robots.agents import STAR, Agent, read_agent
+from app.robots.compiled.lines import Groups
 from app.robots.document import Document, Grammar, Group
 from app.robots.matcher import Entry, Ruleset
 from app.robots.rates import PLAIN_RATES, RatePolicy
@@ -75,7 +76,7 @@ class Dialect:
 
     name: str
     grammar: Grammar
-    select: Callable[[Sequence[Group]], Selector]
+    select: Callable[[Groups], Selector]
     compile: Callable[[Sequence[Group]], Ruleset]
     tokens: Callable[[Agent], tuple[str, ...]] = chain_of
     rates: RatePolicy = PLAIN_RATES
@@ -110,11 +111,12 @@ _NO_RULES = Verdict(Decision.ALLOW, Reason.NO_RULES)
 class Rulings:
     """What the groups of one token decide: their verdicts, of which each is made once."""
 
-    __slots__ = ("_verdicts", "rules", "selection")
+    __slots__ = ("_first", "_verdicts", "rules", "selection")
 
     def __init__(self, selection: Selection, rules: Ruleset, verdicts: list[Verdict | None] | None = None) -> None:
         self.selection = selection
         self.rules = rules
+        self._first = rules.first
         # By place in the rules, the last for no match.
         self._verdicts = verdicts or [None] * (len(rules.entries) + 1)
 
@@ -124,9 +126,9 @@ class Rulings:
 
     def about(self, path: str) -> Verdict:
         """What they say about `path`."""
-        place = self.rules.first(path)
+        place = self._first(path)
         verdict = self._verdicts[place]
-        if verdict is None or verdict.selection is not self.selection:
+        if verdict is None or verdict[3] is not self.selection:
             verdict = self._verdicts[place] = self._verdict(place)
         return verdict
 
@@ -142,15 +144,28 @@ class Rulings:
 class Reading:
     """One document as one dialect reads it; rules are compiled when an agent they bind first asks."""
 
+    __slots__ = (
+        "_compiled",
+        "_compiling",
+        "_dialect",
+        "_document",
+        "_kept",
+        "_rulings",
+        "_selector",
+        "_terms",
+        "has_groups",
+    )
+
     def __init__(self, document: Document, dialect: Dialect) -> None:
-        groups = document.groups(dialect.grammar).groups
-        self.has_groups = bool(groups)
-        self._selector = dialect.select(groups)
+        groups = document.groups(dialect.grammar)
+        self.has_groups = len(groups) > 0
+        self._document = document
         self._dialect = dialect
+        self._selector = dialect.select(groups)
         self._rulings: dict[str, Rulings] = {}
         self._compiled: dict[tuple[Group, ...], Rulings] = {}
-        self._room = self._all_room = _ROOM_FACTOR * len(document.scan.directives) + _ROOM
         self._terms: dict[tuple[str, bool], Terms] = {}
+        self._kept = 0
         self._compiling = Lock()
 
     def judge(self, agent: Agent, path: str) -> Verdict:
@@ -158,7 +173,7 @@ class Reading:
         token = self._selector.token(agent)
         if token is None:
             return _NO_GROUP if self.has_groups else _NO_RULES
-        rulings = self._rulings.get(token) or self._compile(self._selector.selection(token))
+        rulings = self._rulings.get(token) or self._compile(self._selection(token))
         return rulings.about(path)
 
     def takes_long(self, agent: Agent) -> bool:
@@ -172,7 +187,10 @@ class Reading:
     def select(self, agent: Agent) -> Selection | None:
         """The groups that speak for `agent`."""
         token = self._selector.token(agent)
-        return None if token is None else self._selector.selection(token)
+        return None if token is None else self._selection(token)
+
+    def _selection(self, token: str) -> Selection:
+        return Selection(token, self._selector.groups(token))
 
     def rules(self, selection: Selection) -> Ruleset:
         """Their rules, compiled."""
@@ -189,11 +207,11 @@ class Reading:
         # which what is kept is let go, and compiled anew for whoever asks next.
         shared = self._compiled.get(selection.groups)
         rulings = shared.under(selection) if shared else Rulings(selection, self._dialect.compile(selection.groups))
-        self._room -= 1 if shared else 1 + len(rulings.rules.entries)
-        if self._room < 0:
+        self._kept += 1 if shared else 1 + len(rulings.rules.entries)
+        if self._kept > _ROOM_FACTOR * len(self._document.scan) + _ROOM:
             self._rulings.clear()
             self._compiled.clear()
-            self._room = self._all_room
+            self._kept = 0
         self._rulings[selection.token] = self._compiled[selection.groups] = rulings
         return rulings
 
@@ -202,10 +220,9 @@ class Reading:
         inherits = agent.star_delay and selection.token != STAR
         terms = self._terms.get((selection.token, inherits))
         if terms is None:
-            members = list(self._selector.members(selection))
-            star = self.select(read_agent(STAR)) if inherits else None
-            if star is not None:
-                members += (member for member in self._selector.members(star) if member[1] is Key.CRAWL_DELAY)
+            members = list(self._selector.members(selection.token))
+            if inherits and self._selector.token(read_agent(STAR)) is not None:
+                members += (member for member in self._selector.members(STAR) if member[1] is Key.CRAWL_DELAY)
             if len(self._terms) >= _TERMS:
                 self._terms.clear()
             terms = self._terms[selection.token, inherits] = read_terms(members, self._dialect.rates)
@@ -214,6 +231,8 @@ class Reading:
 
 class RobotsTxt:
     """A file that every dialect can be asked about: what is kept in process between decisions."""
+
+    __slots__ = ("_readings", "document")
 
     def __init__(self, body: bytes, *, truncated: bool = False) -> None:
         self.document = Document(body, truncated=truncated)
@@ -226,14 +245,13 @@ class RobotsTxt:
         It errs upwards: ordinary files were measured at 0.5 to 1.1 times this, and none made to be large at more than
         1.5 times. Another dialect, or an agent with other groups, can cost as much again.
         """
-        body, scan = self.document.body, self.document.scan
+        body, directives = self.document.body, len(self.document.scan)
         stars = body.count(b"*")
         return (
             _FILE_BYTES
             + 2 * len(body)
-            + _DIRECTIVE_BYTES * len(scan.directives)
-            + _UNKNOWN_BYTES * len(scan.unknown_keys)
-            + _TEXT_BYTES * min(stars, _TEXTS_PER_RULE * len(scan.directives))
+            + _DIRECTIVE_BYTES * directives
+            + _TEXT_BYTES * min(stars, _TEXTS_PER_RULE * directives)
             + _STAR_BYTES * stars
             + _SET_BYTES * body.count(b"[")
         )

@@ -10,7 +10,7 @@ import pytest
 from app.robots.agents import read_agent
 from app.robots.dialect import RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
-from app.robots.document import RULE_KEYS
+from app.robots.syntax import RULE_KEYS
 
 UNDER, OVER = 1.5, 2.0
 """How many times its size a file may cost, whoever wrote it; and how many times its cost an ordinary one may claim."""
@@ -97,6 +97,6 @@ def test_no_file_costs_much_more_than_its_size(name: str) -> None:
 @pytest.mark.parametrize("name", ["short prefixes", "index pages"])
 def test_a_file_costs_no_more_when_each_of_its_rules_has_decided(name: str) -> None:
     dialect, body = HOSTILE[name]
-    values = [value for _, key, value in RobotsTxt(body).document.scan.directives if key in RULE_KEYS]
+    values = [value for _, _, value in RobotsTxt(body).document.scan.with_keys(RULE_KEYS)]
     robots, taken = cost(body, dialect, values)
     assert taken <= robots.size * UNDER
