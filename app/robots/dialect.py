@@ -15,7 +15,7 @@ from app.robots.document import Document, Grammar, Group
 from app.robots.matcher import Entry, Ruleset
 from app.robots.rates import PLAIN_RATES, RatePolicy
 from app.robots.selection import Selection, Selector
-from app.robots.syntax import Key
+from app.robots.syntax import Directive, Key
 from app.robots.terms import Terms, read_terms
 
 ROBOTS_PATH = "/robots.txt"
@@ -26,12 +26,11 @@ _ROOM_FACTOR, _ROOM, _TERMS = 2, 1000, 100
 LARGE = 50_000
 """Octets of a file that is worth a thread to be read in, or to have its rules compiled."""
 
-# What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, a directive with its rule's
-# place in an index and its verdict, a line that says nothing, a star (the first few of a rule each begin a text of
-# their own), a set.
-_FILE_BYTES = 6000
-_DIRECTIVE_BYTES = 480
-_UNKNOWN_BYTES = 120
+# What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, a line, one that names an agent
+# with its group and its place in the table, any other with a rule's place in an index and its verdict or with what it
+# states, a star (the first few of a rule each begin a text of their own), a set.
+_FILE_BYTES = 4000
+_LINE_BYTES, _AGENT_BYTES, _RULE_BYTES = 12, 110, 420
 _TEXT_BYTES, _TEXTS_PER_RULE, _STAR_BYTES = 380, 4, 20
 _SET_BYTES = 60
 
@@ -164,8 +163,8 @@ class Reading:
         self._selector = dialect.select(groups)
         self._rulings: dict[str, Rulings] = {}
         self._compiled: dict[tuple[Group, ...], Rulings] = {}
-        self._terms: dict[tuple[str, bool], Terms] = {}
         self._kept = 0
+        self._terms: _KeptTerms | None = None
         self._compiling = Lock()
 
     def judge(self, agent: Agent, path: str) -> Verdict:
@@ -208,7 +207,7 @@ class Reading:
         shared = self._compiled.get(selection.groups)
         rulings = shared.under(selection) if shared else Rulings(selection, self._dialect.compile(selection.groups))
         self._kept += 1 if shared else 1 + len(rulings.rules.entries)
-        if self._kept > _ROOM_FACTOR * len(self._document.scan) + _ROOM:
+        if self._kept > _room(self._document):
             self._rulings.clear()
             self._compiled.clear()
             self._kept = 0
@@ -218,15 +217,52 @@ class Reading:
     def terms(self, selection: Selection, agent: Agent) -> Terms:
         """What else they state; for an agent that says so, with the Crawl-delay of `*` too (spec C12)."""
         inherits = agent.star_delay and selection.token != STAR
-        terms = self._terms.get((selection.token, inherits))
-        if terms is None:
-            members = list(self._selector.members(selection.token))
-            if inherits and self._selector.token(read_agent(STAR)) is not None:
-                members += (member for member in self._selector.members(STAR) if member[1] is Key.CRAWL_DELAY)
-            if len(self._terms) >= _TERMS:
-                self._terms.clear()
-            terms = self._terms[selection.token, inherits] = read_terms(members, self._dialect.rates)
+        kept = self._terms
+        if kept is None:
+            # Of two threads that make one at once, both go on with terms that say the same.
+            kept = self._terms = _KeptTerms(_room(self._document))
+        return kept.find(selection.token, inherits) or self._read_terms(kept, selection.token, inherits=inherits)
+
+    def _read_terms(self, kept: "_KeptTerms", token: str, *, inherits: bool) -> Terms:
+        members = list(self._selector.members(token))
+        if inherits and self._selector.token(read_agent(STAR)) is not None:
+            members += (member for member in self._selector.members(STAR) if member[1] is Key.CRAWL_DELAY)
+        return kept.keep(token, inherits, members, self._dialect.rates)
+
+
+class _KeptTerms:
+    """The terms of a file's tokens: where the same lines speak of two, they share them; bounded, as rules are."""
+
+    __slots__ = ("_by_lines", "_by_token", "_room", "_taken")
+
+    def __init__(self, room: int) -> None:
+        """`room` is in lines."""
+        self._by_token: dict[tuple[str, bool], Terms] = {}
+        self._by_lines: dict[tuple[int, ...], Terms] = {}
+        self._room = room
+        self._taken = 0
+
+    def __len__(self) -> int:
+        return len(self._by_token)
+
+    def find(self, token: str, inherits: bool) -> Terms | None:
+        return self._by_token.get((token, inherits))
+
+    def keep(self, token: str, inherits: bool, members: Sequence[Directive], policy: RatePolicy) -> Terms:
+        """The terms that `members` state, made where no other token has them."""
+        lines = tuple(line for line, _, _ in members)
+        terms = self._by_lines.get(lines)
+        self._taken += 0 if terms else len(lines)
+        if len(self) >= _TERMS or self._taken > self._room:
+            self._by_token.clear()
+            self._by_lines.clear()
+            self._taken = len(lines)
+        terms = self._by_token[token, inherits] = self._by_lines[lines] = terms or read_terms(members, policy)
         return terms
+
+
+def _room(document: Document) -> int:
+    return _ROOM_FACTOR * len(document.scan) + _ROOM
 
 
 class RobotsTxt:
@@ -245,13 +281,17 @@ class RobotsTxt:
         It errs upwards: ordinary files were measured at 0.5 to 1.1 times this, and none made to be large at more than
         1.5 times. Another dialect, or an agent with other groups, can cost as much again.
         """
-        body, directives = self.document.body, len(self.document.scan)
+        body, scan = self.document.body, self.document.scan
+        agents, empty = scan.count({Key.USER_AGENT}), scan.count({Key.BLANK})
+        rules = len(scan) - agents - empty
         stars = body.count(b"*")
         return (
             _FILE_BYTES
             + 2 * len(body)
-            + _DIRECTIVE_BYTES * directives
-            + _TEXT_BYTES * min(stars, _TEXTS_PER_RULE * directives)
+            + _LINE_BYTES * len(scan)
+            + _AGENT_BYTES * agents
+            + _RULE_BYTES * rules
+            + _TEXT_BYTES * min(stars, _TEXTS_PER_RULE * rules)
             + _STAR_BYTES * stars
             + _SET_BYTES * body.count(b"[")
         )

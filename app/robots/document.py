@@ -71,4 +71,4 @@ class Document:
     def is_html(self) -> bool:
         """Whether the body is markup that holds no directive: somebody's page instead of a file (spec Q9)."""
         markup = self.body[:BODY_LIMIT].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
-        return markup and self.scan.is_empty
+        return markup and self.scan.count({Key.BLANK}) == len(self.scan)

@@ -61,9 +61,9 @@ def test_any_octets_are_read_as_the_clauses_say(body: bytes, truncated: bool) ->
     read = scan(body, truncated=truncated)
     assert told(read) == read_lines(body, truncated=truncated)
     assert len(read) == len(read.directives)
-    assert read.is_empty == all(key is Key.BLANK for _, key, _ in read.directives)
-    for keys in (MEMBER_KEYS, {Key.USER_AGENT}, ()):
+    for keys in (MEMBER_KEYS, {Key.USER_AGENT}, {Key.BLANK}, frozenset(Key), ()):
         assert read.with_keys(keys) == tuple(it for it in read.directives if it[1] in keys)
+        assert read.count(keys) == len(read.with_keys(keys))
 
 
 @given(ANY)

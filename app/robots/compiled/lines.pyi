@@ -23,9 +23,8 @@ class Scan:
     def with_keys(self, keys: Collection[Key]) -> tuple[Directive, ...]:
         """The directives that have one of `keys`."""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no line says anything."""
+    def count(self, keys: Collection[Key]) -> int:
+        """How many these are."""
 
     @property
     def oddities(self) -> dict[int, Oddity]:

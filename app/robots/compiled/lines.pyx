@@ -234,6 +234,14 @@ cdef inline uint8_t _read_line(Cursor *cursor, Line *line) noexcept nogil:
     return key
 
 
+cdef uint32_t _mask(keys) except? 0:
+    """A bit for each of the keys, of which there are at most MOST_KEYS."""
+    cdef uint32_t mask = 0
+    for key in keys:
+        mask |= <uint32_t>1 << <int>_KEYS.index(key)
+    return mask
+
+
 cdef inline str _text(const uint8_t *octets, Py_ssize_t length):
     return PyUnicode_DecodeLatin1(<const char *>octets, length, NULL)
 
@@ -247,7 +255,7 @@ cdef class Scan:
     cdef Line *_lines
     cdef uint32_t _count
     cdef uint32_t _agents  # how many of the directives are User-agent lines
-    cdef readonly int lines
+    cdef readonly uint32_t lines
     cdef readonly bint bom
     cdef readonly bint truncated
 
@@ -266,7 +274,7 @@ cdef class Scan:
         cdef Line *lines
         # A line of 16 octets is a short one; if there are more, the room doubles.
         cdef size_t room = 4 + (self._to - self._from) // 16
-        cdef uint32_t count = 0, agents = 0
+        cdef uint32_t count = 0
         cdef uint8_t key
         self._lines = <Line *>PyMem_Malloc(room * sizeof(Line))
         if self._lines == NULL:
@@ -286,14 +294,13 @@ cdef class Scan:
                 self._lines[count] = Line(cursor.number, <uint32_t>cursor.start, 0, BLANK, PLAIN)
             elif key == COMMENT or key == UNKNOWN:
                 continue
-            agents += key == USER_AGENT
+            self._agents += key == USER_AGENT
             count += 1
         # What is given back can only become less; should that fail, what there was stays good.
         lines = <Line *>PyMem_Realloc(self._lines, max(count, 1) * sizeof(Line))
         if lines != NULL:
             self._lines = lines
         self._count = count
-        self._agents = agents
         self.lines = cursor.number
         return 0
 
@@ -310,24 +317,22 @@ cdef class Scan:
 
     @property
     def directives(self):
+        cdef uint32_t at
         return tuple([self._directive(at) for at in range(self._count)])
 
     def with_keys(self, keys):
-        cdef bint[MOST_KEYS] wanted
-        for at, key in enumerate(_KEYS):
-            wanted[at] = key in keys
-        return tuple([self._directive(at) for at in range(self._count) if wanted[self._lines[at].key]])
+        cdef uint32_t wanted = _mask(keys), at
+        return tuple([self._directive(at) for at in range(self._count) if wanted >> self._lines[at].key & 1])
 
-    @property
-    def is_empty(self):
-        cdef uint32_t at
+    def count(self, keys):
+        cdef uint32_t wanted = _mask(keys), at, found = 0
         for at in range(self._count):
-            if self._lines[at].key != BLANK:
-                return False
-        return True
+            found += wanted >> self._lines[at].key & 1
+        return found
 
     @property
     def oddities(self):
+        cdef uint32_t at
         return {
             self._lines[at].number: _ODDITIES[self._lines[at].oddity]
             for at in range(self._count)
