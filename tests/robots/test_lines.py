@@ -2,6 +2,7 @@
 
 import gc
 import tracemalloc
+from typing import Literal
 
 import pytest
 from hypothesis import example, given
@@ -48,7 +49,22 @@ def bodies(draw: st.DrawFn) -> bytes:
     return draw(STARTS) + ("".join(lines) + draw(st.sampled_from(["", "Disallow: /last"]))).encode("latin-1")
 
 
-ANY = bodies() | st.binary(max_size=400) | st.text("aA:#* \t\v\f\r\n\0-/", max_size=80).map(str.encode)
+UNITS = st.sampled_from([0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xE000, 0xFFFF, 0x10FFFF, 0x110000, 0x80, 0x7FF, 0x800])
+BORDERS = st.lists(UNITS | st.sampled_from(list(map(ord, "Allow:/\r\n#"))) | st.integers(0, 0xFFFFFFFF), max_size=20)
+
+ORDERS: st.SearchStrategy[Literal["little", "big"]] = st.sampled_from(["little", "big"])
+
+
+@st.composite
+def wide_bodies(draw: st.DrawFn) -> bytes:
+    """UTF-16 and UTF-32 with all that neither allows."""
+    width, order = draw(st.sampled_from([2, 4])), draw(ORDERS)
+    units = [0xFEFF, *draw(BORDERS)]
+    body = b"".join((unit % (1 << 8 * width)).to_bytes(width, order) for unit in units)
+    return body + draw(st.binary(max_size=3))
+
+
+ANY = bodies() | wide_bodies() | st.binary(max_size=400) | st.text("aA:#* \t\v\f\r\n\0-/", max_size=80).map(str.encode)
 
 
 @given(ANY, st.booleans())
@@ -175,6 +191,7 @@ LARGE = {
     "one line": b"User-agent:" + b"a" * BODY_LIMIT,
     "UTF-16": b"\xff\xfe" + "User-agent: ﷽\nDisallow: /﷽\n".encode("utf-16-le") * 20_000,
     "no UTF-32": b"\0\0\xfe\xff" + b"\xff" * BODY_LIMIT,
+    "no UTF-16": b"\xff\xfe" + b"\0\xd8" * (BODY_LIMIT // 2),
     "all octets": bytes(range(256)) * (BODY_LIMIT // 256),
 }
 

@@ -65,6 +65,8 @@ cdef int _prefixes_count = 0
 cdef bint[MOST_KEYS] _belongs  # whether a key is a group's beside its rules
 # Where reading a line has to stop and look: its end, a colon, a comment, a NUL.
 cdef bint[256] _marked
+# What a key may begin with, in lower case.
+cdef bint[256] _begins
 
 
 cdef Word _word(str name, object key) except *:
@@ -91,6 +93,10 @@ def _fill() -> None:
     for prefix, key in PREFIXES:
         _prefixes[_prefixes_count] = _word(prefix, key)
         _prefixes_count += 1
+    for at in range(_names_count):
+        _begins[_names[at].octets[0]] = True
+    for at in range(_prefixes_count):
+        _begins[_prefixes[at].octets[0]] = True
     for octet in b"\n\r:#\0":
         _marked[octet] = True
 
@@ -180,6 +186,8 @@ cdef inline uint8_t _read_key(const uint8_t *raw, Py_ssize_t length, uint8_t *od
     cdef uint8_t[WORD] lowered
     cdef Py_ssize_t at
     cdef int word
+    if length == 0 or not _begins[_lower(raw[0])]:
+        return UNKNOWN
     for at in range(min(length, WORD)):
         lowered[at] = _lower(raw[at])
     # No name has WORD octets, so those of a longer one are never compared.
@@ -371,37 +379,94 @@ cdef class Scan:
         return found
 
 
-# UTF-32 first: its little-endian mark begins with that of UTF-16.
-cdef tuple _WIDE_MARKS = (
-    (b"\xff\xfe\0\0", "utf-32-le"),
-    (b"\0\0\xfe\xff", "utf-32-be"),
-    (b"\xff\xfe", "utf-16-le"),
-    (b"\xfe\xff", "utf-16-be"),
-)
+cdef struct Wide:
+    # How octets behind a mark are read: so many to a unit, the first of them the lowest or the highest.
+    int mark
+    int width
+    bint little
+
+cdef inline Wide _wide(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Of UTF-16 or UTF-32, whose mark the octets begin with; a mark of no octets where they do not."""
+    # UTF-32 first: its little-endian mark begins with that of UTF-16.
+    if size >= 4 and not memcmp(text, b"\xff\xfe\0\0", 4):
+        return Wide(4, 4, True)
+    if size >= 4 and not memcmp(text, b"\0\0\xfe\xff", 4):
+        return Wide(4, 4, False)
+    if size >= 2 and not memcmp(text, b"\xff\xfe", 2):
+        return Wide(2, 2, True)
+    if size >= 2 and not memcmp(text, b"\xfe\xff", 2):
+        return Wide(2, 2, False)
+    return Wide(0, 0, False)
 
 
-cdef bytes _narrowed(bytes body):
-    """The octets behind a mark of UTF-16 or UTF-32, as UTF-8; None where there is no such mark."""
-    for mark, encoding in _WIDE_MARKS:
-        if body.startswith(mark):
-            return body[len(mark) : LIMIT].decode(encoding, "replace").encode("utf-8", "replace")
-    return None
+cdef inline uint32_t _unit(const uint8_t *text, Wide wide) noexcept nogil:
+    cdef uint32_t unit = 0
+    cdef int at
+    for at in range(wide.width):
+        unit = unit << 8 | text[wide.width - 1 - at if wide.little else at]
+    return unit
+
+
+cdef bytes _narrowed(const uint8_t *text, Py_ssize_t size, Wide wide):
+    """The octets behind the mark as UTF-8; what is no character becomes U+FFFD."""
+    # A unit of two octets becomes at most three, two of them or one of four become at most four, and so does a rest.
+    cdef bytes octets = PyBytes_FromStringAndSize(NULL, 2 * size + 4)
+    cdef uint8_t *start = <uint8_t *>PyBytes_AS_STRING(octets)
+    cdef uint8_t *to = start
+    cdef Py_ssize_t at = wide.mark
+    cdef uint32_t point, low
+    while at < size:
+        if size - at < wide.width:
+            point = 0xFFFD
+            at = size
+        else:
+            point = _unit(text + at, wide)
+            at += wide.width
+        if wide.width == 2 and 0xD800 <= point < 0xDC00:
+            # The first half of a character, if the second one follows.
+            if size - at < 2:
+                at = size
+            else:
+                low = _unit(text + at, wide)
+                if 0xDC00 <= low < 0xE000:
+                    point = 0x10000 + ((point - 0xD800) << 10 | (low - 0xDC00))
+                    at += 2
+        if 0xD800 <= point < 0xE000 or point > 0x10FFFF:
+            point = 0xFFFD
+        if point < 0x80:
+            to[0] = point
+            to += 1
+        elif point < 0x800:
+            to[0] = 0xC0 | point >> 6
+            to[1] = 0x80 | point & 0x3F
+            to += 2
+        elif point < 0x10000:
+            to[0] = 0xE0 | point >> 12
+            to[1] = 0x80 | point >> 6 & 0x3F
+            to[2] = 0x80 | point & 0x3F
+            to += 3
+        else:
+            to[0] = 0xF0 | point >> 18
+            to[1] = 0x80 | point >> 12 & 0x3F
+            to[2] = 0x80 | point >> 6 & 0x3F
+            to[3] = 0x80 | point & 0x3F
+            to += 4
+    return octets[: to - start]
 
 
 def scan(bytes body not None, *, bint truncated=False):
     cdef Scan read = Scan.__new__(Scan)
     cdef const uint8_t *text = <const uint8_t *>PyBytes_AS_STRING(body)
     cdef Py_ssize_t size = len(body), start = 0
-    cdef bytes octets
+    cdef Wide wide
     if size > LIMIT:
         size = LIMIT
         truncated = True
     if size and (text[0] == 0 or text[0] >= 0xEF):
-        octets = _narrowed(body)
-        if octets is not None:
-            # At most one and a half times as many as before: three for two of UTF-16, or for four of UTF-32.
+        wide = _wide(text, size)
+        if wide.mark:
             read.bom = True
-            body = octets
+            body = _narrowed(text, size, wide)
             text = <const uint8_t *>PyBytes_AS_STRING(body)
             size = len(body)
         elif text[0] == 0xEF:
