@@ -23,9 +23,6 @@ ROBOTS_PATH = "/robots.txt"
 # How many compiled rules a reading keeps, for all tokens together, and the terms of how many tokens.
 _ROOM_FACTOR, _ROOM, _TERMS = 2, 1000, 100
 
-LARGE = 50_000
-"""Octets of a file that is worth a thread to be read in, or to have its rules compiled."""
-
 # What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, a line, one that names an agent
 # with its group and its place in the table, any other with a rule's place in an index and its verdict or with what it
 # states, a star (the first few of a rule each begin a text of their own), a set.
@@ -175,14 +172,6 @@ class Reading:
         rulings = self._rulings.get(token) or self._compile(self._selection(token))
         return rulings.about(path)
 
-    def takes_long(self, agent: Agent) -> bool:
-        """Whether `judge` has to compile the rules for `agent` first, or they are heavy."""
-        token = self._selector.token(agent)
-        if token is None:
-            return False
-        rulings = self._rulings.get(token)
-        return rulings is None or rulings.rules.heavy
-
     def select(self, agent: Agent) -> Selection | None:
         """The groups that speak for `agent`."""
         token = self._selector.token(agent)
@@ -295,13 +284,6 @@ class RobotsTxt:
             + _STAR_BYTES * stars
             + _SET_BYTES * body.count(b"[")
         )
-
-    def takes_long(self, dialect: Dialect, agent: Agent) -> bool:
-        """Whether `judge_file` may take more than a few milliseconds: no file that is not large does."""
-        if len(self.document.body) < LARGE:
-            return False
-        reading = self._readings.get(dialect.name)
-        return reading is None or reading.takes_long(agent)
 
     def reading(self, dialect: Dialect) -> Reading:
         """The file as `dialect` reads it."""

@@ -12,9 +12,6 @@ from app.robots.compiled.spelling import Decider, Speller, by_length, spelled
 from app.robots.document import Group
 from app.robots.syntax import Directive, Key
 
-HEAVY = 100_000
-"""The weight of an index that can make a decision take milliseconds."""
-
 
 class Index(Protocol):
     """Patterns in order of precedence."""
@@ -81,7 +78,7 @@ def longest_first(groups: Iterable[Group], pattern: Speller, also: Also | None =
 class Ruleset(Decider):
     """The rules that speak for an agent, in order of precedence, asked with URLs as callers write them."""
 
-    __slots__ = ("entries", "heavy")
+    __slots__ = ("entries",)
 
     def __init__(
         self,
@@ -90,13 +87,9 @@ class Ruleset(Decider):
         index: Callable[[Sequence[str]], Index],
         form: Speller | None = None,
     ) -> None:
-        """`form`: a pattern also matches where it does with both queries spelt so (spec X5).
-
-        `heavy`: a decision may take long, whatever the path.
-        """
+        """`form`: a pattern also matches where it does with both queries spelt so (spec X5)."""
         super().__init__(entries.patterns, subject, index, form)
         self.entries = entries
-        self.heavy = False
 
     def best(self, path: str) -> Entry | None:
         """The rule that decides about `path`, or None where none matches."""

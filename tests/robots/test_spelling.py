@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.robots.compiled.lines import group_of
 from app.robots.compiled.spelling import Decider, Speller, by_length, spelled
 from app.robots.dialects import DIALECTS
 from app.robots.document import Group
@@ -205,7 +206,7 @@ def numbered(rules: Sequence[tuple[Key, str]]) -> list[Directive]:
 
 
 def group(rules: Sequence[Directive], *, version_2: bool = False) -> Group:
-    return Group(1, ["*"], rules, [], version_2)
+    return group_of(rules, version_2=version_2)
 
 
 def in_order(dialect: str, rules: Sequence[Directive]) -> list[tuple[Directive, str]]:
@@ -238,7 +239,7 @@ def test_rfc9309_2_2_2_rules_stand_in_their_order_of_precedence(
     expected = in_order(dialect, rules)
     assert [(entry.directive, entry.pattern) for entry in entries] == expected
     assert all(entry.allows is (entry.directive[1] is Key.ALLOW) for entry in entries)
-    assert all(entry.directive is rule for entry, (rule, _) in zip(entries, expected, strict=True))
+    assert all(entry.directive == rule for entry, (rule, _) in zip(entries, expected, strict=True))
 
 
 @pytest.mark.parametrize("longest", [1, 200, 20_000])

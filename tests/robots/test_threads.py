@@ -12,7 +12,6 @@ from app.robots.agents import read_agent
 from app.robots.compiled.patterns import PatternIndex
 from app.robots.dialect import RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
-from app.robots.matcher import HEAVY
 from tests.robots.test_paths import reference
 
 THREADS = 6
@@ -97,26 +96,3 @@ def test_threads_that_ask_a_file_together_have_its_rules_compiled_once() -> None
         return reading.rules(selection)
 
     assert len(set(map(id, at_once(ask)))) == 1
-
-
-def test_only_large_files_take_long_and_those_that_are_heavy_stay_so() -> None:
-    def line(number: int) -> bytes:
-        return b"Disallow: /%07d*/%090d\n" % (number, number)
-
-    google, draft, v2 = DIALECTS["google"], DIALECTS["draft1996"], DIALECTS["v2"]
-    small, large, heavy = (
-        RobotsTxt(b"User-agent: *\nRobot-version: 2.0\n" + b"".join(map(line, range(lines))))
-        for lines in (3, 600, HEAVY // 98)
-    )
-    assert not small.takes_long(google, AGENT)
-    assert large.takes_long(google, AGENT)
-    assert heavy.takes_long(google, AGENT)
-    for robots in (small, large, heavy):
-        judge_file(robots, google, AGENT, "/x")
-        judge_file(robots, v2, AGENT, "/x")
-    assert not large.takes_long(google, AGENT)
-    assert large.takes_long(draft, AGENT)
-    # Only globs can be heavy.
-    assert not heavy.takes_long(google, AGENT)
-    assert not large.takes_long(v2, AGENT)
-    assert heavy.takes_long(v2, AGENT)
