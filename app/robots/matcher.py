@@ -85,23 +85,30 @@ class Ruleset:
         self.heavy = getattr(self._index, "weight", 0) >= HEAVY
         self._make_index = index
         self._query_forms = query_forms
-        self._rewritten: tuple[list[int], Index] | None = None
+        self._rewritten: Index | None = None
 
-    def _rewrite(self) -> tuple[list[int], Index]:
-        """The places of the patterns that have delimiters in their query, and an index of them with those escaped.
+    def _escaped(self, subject: str) -> tuple[str, Index] | None:
+        """A subject with a query in its other form, and the index of all patterns in theirs; None if that adds nothing.
 
-        As they are written these never match a subject whose query is escaped; all others are the same in either form.
+        A pattern with delimiters in its query never matches, as it is written, a subject whose query is escaped; all
+        others are the same in either form. So one index answers for both.
         """
-        asking = [(place, entry.pattern) for place, entry in enumerate(self.entries) if "?" in entry.pattern]
-        forms = {place: form for place, pattern in asking if (form := query_escaped(pattern)) != pattern}
-        return list(forms), self._make_index(list(forms.values()))
+        escaped = query_escaped(subject)
+        if "%" not in escaped:  # and so, what is left as it was: a pattern with something escaped matches no such thing
+            return None
+        if self._rewritten is None:
+            forms = [query_escaped(pattern) if "?" in pattern else pattern for _, pattern in self.entries]
+            written = all(form == pattern for form, (_, pattern) in zip(forms, self.entries, strict=True))
+            self._rewritten = self._index if written else self._make_index(forms)
+        return None if escaped == subject and self._rewritten is self._index else (escaped, self._rewritten)
 
     def first(self, path: str) -> int:
         """The place of the rule that decides about `path`; the number of entries where none matches."""
         subject = self.subject(path)
         place = self._index.first(subject)
-        if self._query_forms and "?" in subject:
-            place = min(place, self._first_escaped(subject))
+        if self._query_forms and "?" in subject and (other := self._escaped(subject)):
+            escaped, index = other
+            place = min(place, index.first(escaped))
         return place
 
     def best(self, path: str) -> Entry | None:
@@ -109,25 +116,15 @@ class Ruleset:
         place = self.first(path)
         return self.entries[place] if place < len(self.entries) else None
 
-    def _first_escaped(self, subject: str) -> int:
-        escaped = query_escaped(subject)
-        place = self._index.first(escaped) if escaped != subject else len(self.entries)
-        self._rewritten = self._rewritten or self._rewrite()
-        places, index = self._rewritten
-        rewritten = index.first(escaped) if places else 0
-        return min(place, places[rewritten]) if rewritten < len(places) else place
-
     def every(self, path: str) -> list[Entry]:
         """All rules that match `path`, in order of precedence, each once."""
         subject = self.subject(path)
-        found = set(self._index.every(subject))
-        if self._query_forms and "?" in subject:
-            escaped = query_escaped(subject)
-            self._rewritten = self._rewritten or self._rewrite()
-            places, index = self._rewritten
-            found.update(self._index.every(escaped), (places[place] for place in index.every(escaped)))
+        found = self._index.every(subject)
+        if self._query_forms and "?" in subject and (other := self._escaped(subject)):
+            escaped, index = other
+            found = sorted({*found, *index.every(escaped)})
         rules: dict[Directive, Entry] = {}
-        for place in sorted(found):  # a rule with two patterns counts by the one that comes first
+        for place in found:  # a rule with two patterns counts by the one that comes first
             rules.setdefault(self.entries[place].directive, self.entries[place])
         return list(rules.values())
 
