@@ -551,6 +551,21 @@ cdef bint _keep_both(
 
 # ---- The index -------------------------------------------------------------------------------------------------
 
+cdef inline uint32_t _name_in(
+    const uint32_t *slots, size_t last, int shift, const Name *names, uint64_t key, uint64_t salt, uint64_t factor
+) noexcept:
+    """The name of a gram in the slots of its class, or 0.
+
+    Whether there is one cannot be foreseen, but that the first look tells: so the only branch is where it does not.
+    """
+    cdef uint64_t slot = _hashed(key ^ salt, factor) >> shift
+    cdef uint32_t name = slots[slot]
+    while (name != 0) & (names[name].key != key):
+        slot = slot + 1 & last
+        name = slots[slot]
+    return name
+
+
 cdef int _noted(Matches *every, int32_t place) except -1:
     every.places = <int32_t *> _grown(every.places, &every.room, every.count + 1, sizeof(int32_t))
     every.places[every.count] = place
@@ -1143,34 +1158,26 @@ cdef class _Index:
         _bitsets_count = _kept_count = 0
         return 0
 
-    cdef inline uint32_t _standing_at(self, Table *table, uint64_t key, uint64_t salt) noexcept:
-        """The name of a gram, or 0.
-
-        Whether there is one cannot be foreseen, but that the first look tells: so the only branch is where it does not.
-        """
-        cdef uint64_t slot = _hashed(key ^ salt, self._secret) >> table.shift
-        cdef uint32_t name = table.slots[slot]
-        while (name != 0) & (self._names[name].key != key):
-            slot = slot + 1 & table.size - 1
-            name = table.slots[slot]
-        return name
-
     cdef int _behind_gates(
         self, size_t length, uint64_t heads, int32_t *best, Matches *every, Py_ssize_t *work
     ) except -1:
         """Try the patterns whose gates are open, one by one; 0: that was too much work, and more may match."""
         global _stamp
-        cdef int number, told
-        cdef size_t at
+        cdef int number, told, shift
+        cdef const uint32_t *slots
+        cdef size_t at, last
+        cdef uint64_t mask, salt
         cdef uint32_t name, gated
         cdef Pattern *it
         _stamp += 1
         for number in range(EXACT):
             if not self._gate_classes >> number & 1 or <size_t> number >= length:
                 continue
+            slots, last, shift = self._tables[number].slots, self._tables[number].size - 1, self._tables[number].shift
+            mask, salt = _masks[number + 1], (number + 1) * _SPREAD
             for at in range(length - number):
-                name = self._standing_at(
-                    &self._tables[number], _loaded(_text + at) & _masks[number + 1], (number + 1) * _SPREAD
+                name = _name_in(
+                    slots, last, shift, self._names, _loaded(_text + at) & mask, salt, self._secret
                 )
                 if not name or _states[name].stamp == _stamp:
                     continue
@@ -1344,10 +1351,20 @@ cdef class _Index:
         cdef Standing *standing = &_standing[number]
         cdef Table *table = &self._tables[number]
         cdef size_t width = _width_of(number), count = 0, at, room
-        cdef uint64_t mask, salt = width * _SPREAD
+        cdef uint64_t mask, salt = width * _SPREAD, factor
+        cdef uint32_t *names
+        cdef uint32_t *matched
+        cdef Octets text
+        cdef const Name *known
+        cdef const uint32_t *slots
+        cdef size_t last
+        cdef int shift
         cdef const uint32_t *left
         cdef const uint32_t *right
         cdef uint32_t name, behind = 0
+        cdef uint32_t *posting
+        cdef uint64_t stamp
+        cdef State *states
         cdef State *state
         standing.stamp, standing.count = _stamp, 0
         if width > length or table.slots == NULL or number >= EXACT and not _standing[number - 1].count:
@@ -1358,36 +1375,41 @@ cdef class _Index:
         standing.posting = <uint32_t *> _grown(standing.posting, &standing.room, length, sizeof(uint32_t))
         _matched = <uint32_t *> _grown(_matched, &_matched_room, length, sizeof(uint32_t))
         _open = <uint32_t *> _grown(_open, &_open_room, _open_count + length, sizeof(uint32_t))
+        # All that a loop needs is at hand: what it writes might else be taken to change it.
+        names, matched, text, known, slots = standing.names, _matched, _text, self._names, table.slots
+        last, shift, factor = table.size - 1, table.shift, self._secret
         if number < EXACT:
             mask = _masks[width]
             for at in range(length):
-                name = self._standing_at(table, _loaded(_text + at) & mask, salt)
-                standing.names[at] = name
-                _matched[count] = <uint32_t> at
+                name = _name_in(slots, last, shift, known, _loaded(text + at) & mask, salt, factor)
+                names[at] = name
+                matched[count] = <uint32_t> at
                 count += name != 0
         else:
             left = _standing[number - 1].names
             right = left + width // 2
             for at in range(length):
-                name = self._standing_at(table, <uint64_t> left[at] << 32 | right[at], salt)  # no gram has a part named 0
-                standing.names[at] = name
-                _matched[count] = <uint32_t> at
+                # No gram has a part named 0.
+                name = _name_in(slots, last, shift, known, <uint64_t> left[at] << 32 | right[at], salt, factor)
+                names[at] = name
+                matched[count] = <uint32_t> at
                 count += name != 0
         standing.count = count
+        states, posting, stamp = _states, standing.posting, _stamp
         for at in range(count):
-            name = standing.names[_matched[at]]
-            state = &_states[name]
-            if state.stamp != _stamp:
-                state.stamp, state.count, state.end, state.bits = _stamp, 0, NOWHERE, -1
+            name = names[matched[at]]
+            state = &states[name]
+            if state.stamp != stamp:
+                state.stamp, state.count, state.end, state.bits = stamp, 0, NOWHERE, -1
                 _open[_open_count] = name
-                _open_count += self._names[name].gates != self._names[name + 1].gates
+                _open_count += known[name].gates != known[name + 1].gates
             state.count += 1
         for at in range(count):
-            state = &_states[standing.names[_matched[at]]]
+            state = &states[names[matched[at]]]
             if state.end == NOWHERE:
                 state.end = behind
                 behind += state.count
-            standing.posting[state.end] = _matched[at]
+            posting[state.end] = matched[at]
             state.end += 1
         return 0
 
