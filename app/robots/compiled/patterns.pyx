@@ -144,7 +144,7 @@ cdef struct Name:
     uint32_t gates  # where those patterns begin that it is the gate of; they end where the next name's begin
 
 cdef struct Table:
-    uint32_t *slots  # a name, counted from 1, or 0; there are `size`, a power of two
+    uint32_t *slots  # a name or 0; there are `size`, a power of two
     size_t size, count
     int shift  # what leaves of a hash a slot
 
@@ -157,9 +157,9 @@ cdef struct State:
     int32_t bits
 
 cdef struct Standing:
-    uint32_t *names  # of the gram at each offset, counted from 1; 0: it has none
+    uint32_t *names  # of the gram at each offset, or 0
     uint32_t *posting  # the offsets of each gram, ascending
-    size_t room
+    size_t room, count  # so many offsets have a gram
     uint64_t stamp
 
 cdef struct Lane:
@@ -178,6 +178,10 @@ cdef Standing _standing[CLASSES]
 memset(_standing, 0, sizeof(_standing))
 cdef State *_states = NULL
 cdef size_t _states_room = 0
+cdef uint32_t *_matched = NULL
+cdef size_t _matched_room = 0
+cdef uint32_t *_open = NULL
+cdef size_t _open_room = 0, _open_count = 0
 cdef uint64_t *_heads = NULL
 cdef size_t _heads_room = 0
 cdef uint64_t *_bitsets = NULL
@@ -268,9 +272,8 @@ cdef object _octets(object text, Octets *octets, size_t *length):
 # ---- Hashes ----------------------------------------------------------------------------------------------------
 
 cdef inline uint64_t _hashed(uint64_t key, uint64_t factor) noexcept:
-    """A key, mixed; its highest bits are the best."""
-    key = (key ^ key >> 32) * factor
-    return (key ^ key >> 32) * factor
+    """A key, spread over the highest bits: whoever does not know the factor cannot make keys that meet there."""
+    return key * factor
 
 
 cdef inline uint64_t _hashed_on(uint64_t hashed, uint8_t octet, uint64_t factor) noexcept:
@@ -491,14 +494,14 @@ cdef int64_t _both_from(
         offsets, end = standing.posting + (left.end - left.count), standing.posting + left.end
         offsets += _first_from(offsets, left.count, at)
         while offsets < end and offsets[0] < stop:
-            if standing.names[offsets[0] + apart] == names[1] + 1:
+            if standing.names[offsets[0] + apart] == names[1]:
                 return offsets[0]
             offsets += 1
         return -1
     offsets, end = standing.posting + (right.end - right.count), standing.posting + right.end
     offsets += _first_from(offsets, right.count, at + apart)
     while offsets < end and offsets[0] - apart < stop:
-        if standing.names[offsets[0] - apart] == names[0] + 1:
+        if standing.names[offsets[0] - apart] == names[0]:
             return offsets[0] - apart
         offsets += 1
     return -1
@@ -548,6 +551,21 @@ cdef bint _keep_both(
 
 # ---- The index -------------------------------------------------------------------------------------------------
 
+cdef inline uint32_t _name_in(
+    const uint32_t *slots, size_t last, int shift, const Name *names, uint64_t key, uint64_t salt, uint64_t factor
+) noexcept:
+    """The name of a gram in the slots of its class, or 0.
+
+    Whether there is one cannot be foreseen, but that the first look tells: so the only branch is where it does not.
+    """
+    cdef uint64_t slot = _hashed(key ^ salt, factor) >> shift
+    cdef uint32_t name = slots[slot]
+    while (name != 0) & (names[name].key != key):
+        slot = slot + 1 & last
+        name = slots[slot]
+    return name
+
+
 cdef int _noted(Matches *every, int32_t place) except -1:
     every.places = <int32_t *> _grown(every.places, &every.room, every.count + 1, sizeof(int32_t))
     every.places[every.count] = place
@@ -580,7 +598,7 @@ cdef class _Index:
 
     # And of a few with stars, these.
     cdef bint _has_names
-    cdef Name *_names  # and one more, whose gated begin where all have ended
+    cdef Name *_names  # from 1; and one more, whose gated begin where all have ended
     cdef size_t _names_count, _names_room
     cdef Table _tables[CLASSES]
     cdef uint32_t *_spelled  # by pattern with stars, the names of its texts, but for an anchored end
@@ -838,6 +856,8 @@ cdef class _Index:
         cdef uint32_t *gates = NULL
         self._drop_names()  # those of an attempt that has failed
         self._gate_classes = 0
+        self._names = <Name *> _grown(self._names, &self._names_room, 2, sizeof(Name))
+        self._names_count = 1
         for number in range(self._starred_count):
             self._starred[number].names = <uint32_t> self._spelled_count
             self._spell(&self._starred[number])
@@ -912,25 +932,25 @@ cdef class _Index:
         cdef Table *table = &self._tables[number]
         cdef uint64_t slot, mask
         cdef Name *name
-        if 2 * table.count >= table.size:
+        if 4 * table.count >= table.size:
             self._widen(table)
         mask = table.size - 1
         slot = _hashed(key ^ length * _SPREAD, self._secret) >> table.shift
         while table.slots[slot]:
-            name = &self._names[table.slots[slot] - 1]
+            name = &self._names[table.slots[slot]]
             if name.key == key and name.length == length:
-                return table.slots[slot] - 1
+                return table.slots[slot]
             slot = slot + 1 & mask
         self._names = <Name *> _grown(self._names, &self._names_room, self._names_count + 2, sizeof(Name))
         name = &self._names[self._names_count]
         name.key, name.length = key, <uint32_t> length
-        self._names_count += 1
         table.slots[slot] = <uint32_t> self._names_count
         table.count += 1
-        return <uint32_t> self._names_count - 1
+        self._names_count += 1
+        return table.slots[slot]
 
     cdef int _widen(self, Table *table) except -1:
-        cdef size_t size = max(4 * table.size, 16), at
+        cdef size_t size = max(2 * table.size, 16), at
         cdef uint32_t *slots = <uint32_t *> _zeroed(size, sizeof(uint32_t))
         cdef uint64_t slot
         cdef Name *name
@@ -941,7 +961,7 @@ cdef class _Index:
             shift -= 1
         for at in range(table.size):
             if table.slots[at]:
-                name = &self._names[table.slots[at] - 1]
+                name = &self._names[table.slots[at]]
                 slot = _hashed(name.key ^ name.length * _SPREAD, self._secret) >> shift
                 while slots[slot]:
                     slot = slot + 1 & size - 1
@@ -1138,34 +1158,31 @@ cdef class _Index:
         _bitsets_count = _kept_count = 0
         return 0
 
-    cdef inline uint32_t _standing_at(self, Table *table, uint64_t key, uint64_t salt) noexcept:
-        """The name of a gram, counted from 1; 0: it has none."""
-        cdef uint64_t slot = _hashed(key ^ salt, self._secret) >> table.shift
-        while table.slots[slot] and self._names[table.slots[slot] - 1].key != key:
-            slot = slot + 1 & table.size - 1
-        return table.slots[slot]
-
     cdef int _behind_gates(
         self, size_t length, uint64_t heads, int32_t *best, Matches *every, Py_ssize_t *work
     ) except -1:
         """Try the patterns whose gates are open, one by one; 0: that was too much work, and more may match."""
         global _stamp
-        cdef int number, told
-        cdef size_t at
+        cdef int number, told, shift
+        cdef const uint32_t *slots
+        cdef size_t at, last
+        cdef uint64_t mask, salt
         cdef uint32_t name, gated
         cdef Pattern *it
         _stamp += 1
         for number in range(EXACT):
             if not self._gate_classes >> number & 1 or <size_t> number >= length:
                 continue
+            slots, last, shift = self._tables[number].slots, self._tables[number].size - 1, self._tables[number].shift
+            mask, salt = _masks[number + 1], (number + 1) * _SPREAD
             for at in range(length - number):
-                name = self._standing_at(
-                    &self._tables[number], _loaded(_text + at) & _masks[number + 1], (number + 1) * _SPREAD
+                name = _name_in(
+                    slots, last, shift, self._names, _loaded(_text + at) & mask, salt, self._secret
                 )
-                if not name or _states[name - 1].stamp == _stamp:
+                if not name or _states[name].stamp == _stamp:
                     continue
-                _states[name - 1].stamp = _stamp
-                for gated in range(self._names[name - 1].gates, self._names[name].gates):
+                _states[name].stamp = _stamp
+                for gated in range(self._names[name].gates, self._names[name + 1].gates):
                     it = &self._starred[self._gated[gated]]
                     if it.place >= best[0]:
                         break
@@ -1180,35 +1197,29 @@ cdef class _Index:
 
     cdef int _by_places(self, size_t length, uint64_t heads, int32_t *best, Matches *every) except -1:
         """Follow the patterns whose gates are open, from text to text; several at once, for each step waits for memory."""
-        global _stamp
+        global _stamp, _open_count
         cdef Lane lanes[LANES]
         cdef int number, count = 0
         cdef size_t at
         cdef uint32_t name, gated
         cdef Pattern *it
-        cdef State *state
         _stamp += 1
+        _open_count = 0
         for number in range(EXACT):
-            if not self._gate_classes >> number & 1 or <size_t> number >= length:
-                continue
-            self._stand(number, length)
-            for at in range(length - number):
-                name = _standing[number].names[at]
-                if not name:
-                    continue
-                state = &_states[name - 1]
-                if _standing[number].posting[state.end - state.count] != at:  # each but once
-                    continue
-                for gated in range(self._names[name - 1].gates, self._names[name].gates):
-                    it = &self._starred[self._gated[gated]]
-                    if it.place >= best[0]:
-                        break
-                    if _heads[it.head] == heads and self._fits(it, length):
-                        lanes[count].pattern, lanes[count].at = it, it.stem
-                        lanes[count].name, lanes[count].end = it.names, it[1].names
-                        count += 1
-                        while count == LANES:
-                            count = self._step(lanes, count, length, best, every)
+            if self._gate_classes >> number & 1:
+                self._stand(number, length)
+        for at in range(_open_count):
+            name = _open[at]
+            for gated in range(self._names[name].gates, self._names[name + 1].gates):
+                it = &self._starred[self._gated[gated]]
+                if it.place >= best[0]:
+                    break
+                if _heads[it.head] == heads and self._fits(it, length):
+                    lanes[count].pattern, lanes[count].at = it, it.stem
+                    lanes[count].name, lanes[count].end = it.names, it[1].names
+                    count += 1
+                    while count == LANES:
+                        count = self._step(lanes, count, length, best, every)
         while count:
             count = self._step(lanes, count, length, best, every)
         return 0
@@ -1336,50 +1347,70 @@ cdef class _Index:
         return 0
 
     cdef int _stand_alone(self, int number, size_t length) except -1:
+        global _matched, _open, _open_count
         cdef Standing *standing = &_standing[number]
         cdef Table *table = &self._tables[number]
-        cdef size_t width = _width_of(number), count, at, room
-        cdef uint64_t mask, salt = width * _SPREAD
+        cdef size_t width = _width_of(number), count = 0, at, room
+        cdef uint64_t mask, salt = width * _SPREAD, factor
+        cdef uint32_t *names
+        cdef uint32_t *matched
+        cdef Octets text
+        cdef const Name *known
+        cdef const uint32_t *slots
+        cdef size_t last
+        cdef int shift
         cdef const uint32_t *left
         cdef const uint32_t *right
         cdef uint32_t name, behind = 0
+        cdef uint32_t *posting
+        cdef uint64_t stamp
+        cdef State *states
         cdef State *state
-        standing.stamp = _stamp
-        if width > length or table.slots == NULL:
+        standing.stamp, standing.count = _stamp, 0
+        if width > length or table.slots == NULL or number >= EXACT and not _standing[number - 1].count:
             return 0
-        count = length - width + 1
+        length -= width - 1
         room = standing.room
-        standing.names = <uint32_t *> _grown(standing.names, &room, count, sizeof(uint32_t))
-        standing.posting = <uint32_t *> _grown(standing.posting, &standing.room, count, sizeof(uint32_t))
+        standing.names = <uint32_t *> _grown(standing.names, &room, length, sizeof(uint32_t))
+        standing.posting = <uint32_t *> _grown(standing.posting, &standing.room, length, sizeof(uint32_t))
+        _matched = <uint32_t *> _grown(_matched, &_matched_room, length, sizeof(uint32_t))
+        _open = <uint32_t *> _grown(_open, &_open_room, _open_count + length, sizeof(uint32_t))
+        # All that a loop needs is at hand: what it writes might else be taken to change it.
+        names, matched, text, known, slots = standing.names, _matched, _text, self._names, table.slots
+        last, shift, factor = table.size - 1, table.shift, self._secret
         if number < EXACT:
             mask = _masks[width]
-            for at in range(count):
-                standing.names[at] = self._standing_at(table, _loaded(_text + at) & mask, salt)
+            for at in range(length):
+                name = _name_in(slots, last, shift, known, _loaded(text + at) & mask, salt, factor)
+                names[at] = name
+                matched[count] = <uint32_t> at
+                count += name != 0
         else:
             left = _standing[number - 1].names
             right = left + width // 2
-            for at in range(count):
-                standing.names[at] = 0
-                if left[at] and right[at]:
-                    standing.names[at] = self._standing_at(
-                        table, <uint64_t> (left[at] - 1) << 32 | (right[at] - 1), salt
-                    )
+            for at in range(length):
+                # No gram has a part named 0.
+                name = _name_in(slots, last, shift, known, <uint64_t> left[at] << 32 | right[at], salt, factor)
+                names[at] = name
+                matched[count] = <uint32_t> at
+                count += name != 0
+        standing.count = count
+        states, posting, stamp = _states, standing.posting, _stamp
         for at in range(count):
-            name = standing.names[at]
-            if name:
-                state = &_states[name - 1]
-                if state.stamp != _stamp:
-                    state.stamp, state.count, state.end, state.bits = _stamp, 0, NOWHERE, -1
-                state.count += 1
+            name = names[matched[at]]
+            state = &states[name]
+            if state.stamp != stamp:
+                state.stamp, state.count, state.end, state.bits = stamp, 0, NOWHERE, -1
+                _open[_open_count] = name
+                _open_count += known[name].gates != known[name + 1].gates
+            state.count += 1
         for at in range(count):
-            name = standing.names[at]
-            if name:
-                state = &_states[name - 1]
-                if state.end == NOWHERE:
-                    state.end = behind
-                    behind += state.count
-                standing.posting[state.end] = <uint32_t> at
-                state.end += 1
+            state = &states[names[matched[at]]]
+            if state.end == NOWHERE:
+                state.end = behind
+                behind += state.count
+            posting[state.end] = matched[at]
+            state.end += 1
         return 0
 
 
