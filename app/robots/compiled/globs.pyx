@@ -181,6 +181,18 @@ cdef extern from *:
             (words[0] * factors[0] + words[1] * factors[1] + words[2] * factors[2] + words[3] * factors[3]) >> 48);
     }
 
+    static inline int same_eight(const unsigned char *one, const unsigned char *other)
+    {
+        return !memcmp(one, other, 8);
+    }
+
+    static inline uint32_t bits_of(uint64_t word)
+    {
+        word -= word >> 1 & 0x5555555555555555u;
+        word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+        return (uint32_t)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+    }
+
     #define lowest(word) __builtin_ctzll(word)
 
     #define NONE 0xFFFFFFFFu /* no number */
@@ -200,7 +212,9 @@ cdef extern from *:
     void turned(uint64_t *square) noexcept
     uint64_t folded(uint64_t one, uint64_t other) noexcept
     uint64_t hashed(const uint8_t *octets, size_t length, uint64_t seed, uint64_t factor) noexcept
+    uint32_t _bits "bits_of" (uint64_t word) noexcept
     uint32_t bucket(const uint8_t *octets, bint wide_one, const uint64_t *factors) noexcept
+    bint same_eight(const uint8_t *one, const uint8_t *other) noexcept
     int lowest(uint64_t word) noexcept
 
 
@@ -216,12 +230,15 @@ cdef enum:
     MANY_SETS = 256  # so many are told by tables of eight characters each where they stand
     TRIED = 16  # starts of a stretch, or places of a character, that are tried as they come
     OPENED = 6  # places that are prepared first, and then so many
-    PREPARED = 24
+    PREPARED = 16
+    DEEPER = 8  # times that more is asked of each block at once, since blocks came to be asked more
+    DEEP = 1  # and times since a few starts were tried
     PIECES = 32  # a stretch of more is not tried from end to end, start by start, but a few times
     NARROW = 8  # characters of the grams that a subject is cut into,
     WIDE = 32  # and of the others
     BUCKETS = 1 << 16  # of grams by their hash
     LOOKED_UP = 64  # grams of a stretch, at most, of which the rarest is chosen
+    BOUNDED = 8  # stretches between stars, the last ones, that are known not to stand behind a place
     RARE = 8  # places that strike out the most for what they cost come first
 
 cdef uint64_t ALL = ~(<uint64_t>0)
@@ -550,35 +567,28 @@ cdef void _make_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
 cdef inline uint32_t _rows_about(Set taken) noexcept:
     """How many rows tell where one of `taken` stands, four characters to a row."""
     return min(
-        _fours(taken.low & _present.low) + _fours(taken.high & _present.high),
-        _fours(~taken.low & _present.low) + _fours(~taken.high & _present.high),
+        _fours(taken.low & _present.low, taken.high & _present.high),
+        _fours(~taken.low & _present.low, ~taken.high & _present.high),
     )
 
 
-cdef inline uint32_t _fours(uint64_t members) noexcept:
-    members |= members >> 2
-    return _bits((members | members >> 1) & 0x1111111111111111u)
+cdef inline uint32_t _fours(uint64_t low, uint64_t high) noexcept:
+    """How many of the fours of characters side by side have one of these."""
+    low |= low >> 2
+    high |= high >> 2
+    # A bit for each four, those of the one word between those of the other.
+    return _bits(((low | low >> 1) & 0x1111111111111111u) | ((high | high >> 1) & 0x1111111111111111u) << 1)
 
 
 cdef inline uint32_t _group_count(Set taken) noexcept:
     """How many groups have one of the characters of `taken`."""
-    cdef uint64_t low = taken.low, high = taken.high
-    if not _together_bits:
-        return _bits(low) + _bits(high)
     if _together_bits == 2:
-        low |= low >> 2
-        high |= high >> 2
-    low |= low >> 1
-    high |= high >> 1
-    if _together_bits == 2:
-        return _bits(low & 0x1111111111111111u) + _bits(high & 0x1111111111111111u)
-    return _bits(low & 0x5555555555555555u) + _bits(high & 0x5555555555555555u)
-
-
-cdef inline uint32_t _bits(uint64_t word) noexcept:
-    word -= word >> 1 & 0x5555555555555555u
-    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u)
-    return <uint32_t>(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56)
+        return _fours(taken.low, taken.high)
+    if _together_bits:
+        return _bits((taken.low | taken.low >> 1) & 0x5555555555555555u) + _bits(
+            (taken.high | taken.high >> 1) & 0x5555555555555555u
+        )
+    return _bits(taken.low) + _bits(taken.high)
 
 
 cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *others) noexcept:
@@ -593,9 +603,11 @@ cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *other
     taken.high &= _present.high
     rest.low = _present.low & ~taken.low
     rest.high = _present.high & ~taken.high
-    others[0] = _group_count(rest) < _group_count(taken)
+    count = _group_count(taken)
+    others[0] = count > 1 and _group_count(rest) < count
     if others[0]:
         taken = rest
+    count = 0
     for half in range(2):
         members = taken.high if half else taken.low
         while members:
@@ -1050,7 +1062,8 @@ cdef class GlobIndex:
                 else:
                     # A wider gram stands in fewer subjects.
                     cost = <uint64_t>counters[_spread(gram) & (COUNTED - 1)] << (GRAM - width) * 3
-                    if cost < least:
+                    # Of the same, one behind: every subject begins with a slash.
+                    if cost <= least:
                         least = cost
                         best = gram
                 considered += 1
@@ -1127,18 +1140,42 @@ cdef class GlobIndex:
         global _tried
         cdef Stretch *stretch = self._stretches + glob.stretch
         cdef Stretch *closing = stretch + glob.stretches - 1
-        cdef size_t at = stretch.length, rest, start
+        cdef Stretch *limited
+        cdef size_t at = stretch.length, rest, start, until
+        cdef size_t[BOUNDED] limits
+        cdef uint32_t each, count
         if glob.stretches == 1:
             return glob.length == _length and self._stands(stretch, 0)
         if not self._stands(stretch, 0) or not self._stands(closing, _length - closing.length):
             return False
         _tried += 1
+        # From the end: by where its characters last stand each has to be found before those behind it. That tells of
+        # many globs that they do not match, before anything is looked for.
+        count = min(glob.stretches - 2, <uint32_t>BOUNDED)
+        until = _length - closing.length
+        if count > 1:
+            for each in range(count):
+                start = stretch.length
+                limited = closing - 1 - each
+                if until < start + limited.length:
+                    return False
+                until -= limited.length
+                if not self._survey(limited, &start, &until):
+                    return False
+                limits[each] = until
+        else:
+            count = 0
         # What is left of the subject when all that is still to come stands as far behind as it can.
         rest = _length - glob.length
         stretch += 1
         while stretch < closing:
-            start = self._find(stretch, at, at + rest)
-            if start > at + rest:
+            until = at + rest
+            if <size_t>(closing - stretch) <= count:
+                until = min(until, limits[closing - stretch - 1])
+                if until < at:
+                    return False
+            start = self._find(stretch, at, until)
+            if start > until:
                 return False
             rest -= start - at
             at = start + stretch.length
@@ -1233,8 +1270,10 @@ cdef class GlobIndex:
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Piece *end = piece + stretch.pieces
         cdef uint32_t which, width, count, number, offset, looked_up = 0
-        cdef size_t place, until, rarest_offset = 0
-        cdef uint32_t rarest = NONE, rarest_which = 0, rarest_number = 0
+        cdef size_t place, until, rarest_offset = 0, rarest_end
+        cdef uint32_t fewest = NONE, rarest_which = 0, rarest_number = 0
+        cdef Piece *rarest = piece
+        cdef const uint8_t *octets
         cdef uint32_t *places
         while piece < end and looked_up < LOOKED_UP:
             if piece.count >= NARROW | TEXT:
@@ -1247,26 +1286,34 @@ cdef class GlobIndex:
                 while looked_up < LOOKED_UP:
                     looked_up += 1
                     number = bucket(self._texts + piece.what + offset, which, FACTORS)
-                    if _buckets[which][number + 1] - _buckets[which][number] < rarest:
-                        rarest = _buckets[which][number + 1] - _buckets[which][number]
+                    if _buckets[which][number + 1] - _buckets[which][number] < fewest:
+                        fewest = _buckets[which][number + 1] - _buckets[which][number]
                         rarest_which = which
                         rarest_number = number
                         rarest_offset = piece.offset + offset
-                        if not rarest:
+                        rarest = piece
+                        if not fewest:
                             return last + 1
                     if offset == count - width:
                         break
                     offset = min(offset + width, count - width)
             piece += 1
-        if rarest > (last - at) // BLOCK:
+        if fewest > (last - at) // BLOCK * 4:
             return UNTOLD
+        rarest_end = (rarest.count & ~TEXT) - 8
         places = _gram_places[rarest_which]
         place = _buckets[rarest_which][rarest_number]
         until = _buckets[rarest_which][rarest_number + 1]
         while place < until and places[place] < at + rarest_offset:
             place += 1
         while place < until and places[place] <= last + rarest_offset:
-            if self._stands_here(stretch, places[place] - rarest_offset):
+            octets = _subject + places[place] - rarest_offset + rarest.offset
+            # How the text begins and how it ends is seen at a glance.
+            if (
+                same_eight(octets, self._texts + rarest.what)
+                and same_eight(octets + rarest_end, self._texts + rarest.what + rarest_end)
+                and self._stands_here(stretch, places[place] - rarest_offset)
+            ):
                 return places[place] - rarest_offset
             place += 1
         return last + 1
@@ -1316,7 +1363,7 @@ cdef class GlobIndex:
         """The first start of `stretch` from `at` to `last`, with room for it; a greater one if there is none."""
         global _steps_count, _places_prepared, _next_rare, _next_piece, _next_place
         global _scanned
-        cdef size_t block = at & ~<size_t>7, batch, batches = 0, from_step, left, start, cost
+        cdef size_t block = at & ~<size_t>7, batch, batches = 1, depth = 0, from_step, left, start, cost
         cdef uint32_t word
         cdef uint64_t starts
         cdef bint prepared = False, gone, found
@@ -1327,15 +1374,14 @@ cdef class GlobIndex:
         cost = 4 if stretch.pieces <= 8 else _characters
         prepared = self._prepare(stretch, OPENED)
         _ends_set(0, <uint32_t>_steps_count)
-        batches = 1
         while block <= last:
-            block = scan(_starts, _steps, _steps + _ends[0], block >> 3, last >> 3) << 3
+            block = scan(_starts, _steps, _steps + _ends[depth], block >> 3, last >> 3) << 3
             if block > last:
                 break
             if block < at or last - block < BLOCK:
                 for word in range(WORDS):
                     _starts[word] &= _between(block + word * 64, at, last)
-            batch = 0
+            batch = depth
             gone = False
             while True:
                 from_step = _ends[batch]
@@ -1366,6 +1412,9 @@ cdef class GlobIndex:
                             return start
                         at = max(at, _onward)
             block = max(block + BLOCK, at & ~<size_t>7)
+            # What this block was asked in the end the next ones are asked from the beginning.
+            if depth < (DEEPER if gone else DEEP) and depth + 1 < batches:
+                depth += 1
         _scanned += last // BLOCK if stretch.texts else 0
         return last + 1
 
