@@ -76,26 +76,32 @@ cdef extern from *:
         return any_of(left) != 0;
     }
 
-    /* The first of the blocks from `at` to `last`, in octets, of which a start is left; `last` + 1 if none is. */
+    /* The first of the blocks from `at` to `last`, in octets, of which a start is left; one behind `last` if none is.
+       Two blocks are looked at together: what is read of a row for them stands side by side. */
     FOR_EACH_MACHINE static size_t scan(uint64_t *starts, const Step *begin, const Step *end, size_t at, size_t last)
     {
-        for (; at <= last; at += sizeof(wide)) {
-            wide left = ~(wide){0};
-            const Step *step = begin;
-            while (step < end) {
-                wide found = *(const wide *)(step->row + at);
+        for (; at <= last; at += 2 * sizeof(wide)) {
+            const size_t next = at + sizeof(wide) <= last ? at + sizeof(wide) : at;
+            wide left = ~(wide){0}, right = left;
+            for (const Step *step = begin; step < end; ++step) {
+                wide found = *(const wide *)(step->row + at), also = *(const wide *)(step->row + next);
                 while (step->kind & MORE) {
                     ++step;
                     found |= *(const wide *)(step->row + at);
+                    also |= *(const wide *)(step->row + next);
                 }
                 left &= found ^ -(step->kind >> 1 & 1);
-                if (step->kind & LOOK && !any_of(left))
+                right &= also ^ -(step->kind >> 1 & 1);
+                if (step->kind & LOOK && !any_of(left | right))
                     break;
-                ++step;
             }
             if (any_of(left)) {
                 *(wide *)starts = left;
                 return at;
+            }
+            if (any_of(right)) {
+                *(wide *)starts = right;
+                return next;
             }
         }
         return last + 1;
@@ -231,8 +237,8 @@ cdef enum:
     TRIED = 16  # starts of a stretch, or places of a character, that are tried as they come
     OPENED = 6  # places that are prepared first, and then so many
     PREPARED = 16
-    DEEPER = 8  # times that more is asked of each block at once, since blocks came to be asked more
-    DEEP = 1  # and times since a few starts were tried
+    DEEPER = 64  # so often what is prepared is asked of each block at once, where one before had to be asked it,
+    DEEP = 1  # and so often where a few of its starts were tried
     PIECES = 32  # a stretch of more is not tried from end to end, start by start, but a few times
     NARROW = 8  # characters of the grams that a subject is cut into,
     WIDE = 32  # and of the others
@@ -1363,7 +1369,8 @@ cdef class GlobIndex:
         """The first start of `stretch` from `at` to `last`, with room for it; a greater one if there is none."""
         global _steps_count, _places_prepared, _next_rare, _next_piece, _next_place
         global _scanned
-        cdef size_t block = at & ~<size_t>7, batch, batches = 1, depth = 0, from_step, left, start, cost
+        cdef size_t block = at & ~<size_t>7, batch, batches = 1, depth = 0, from_step, before, left = BLOCK, start, cost
+        cdef uint32_t stalled
         cdef uint32_t word
         cdef uint64_t starts
         cdef bint prepared = False, gone, found
@@ -1383,13 +1390,18 @@ cdef class GlobIndex:
                     _starts[word] &= _between(block + word * 64, at, last)
             batch = depth
             gone = False
+            left = BLOCK
+            stalled = 0
             while True:
                 from_step = _ends[batch]
                 batch += 1
                 if batch == batches and prepared:
                     break
-                left = _left(from_step // cost + 2)
-                if left <= 2 or left * cost <= from_step:
+                before = left
+                left = _left()
+                # Starts of which few go while more is asked are there to stay.
+                stalled += left * 4 > before * 3
+                if (left <= 2 or left * cost <= from_step) and (stalled > 1 or stretch.pieces <= 8):
                     break
                 if batch == batches:
                     prepared = self._prepare(stretch, PREPARED)
@@ -1413,8 +1425,8 @@ cdef class GlobIndex:
                         at = max(at, _onward)
             block = max(block + BLOCK, at & ~<size_t>7)
             # What this block was asked in the end the next ones are asked from the beginning.
-            if depth < (DEEPER if gone else DEEP) and depth + 1 < batches:
-                depth += 1
+            depth = max(depth, min(batch, <size_t>DEEPER)) if gone else max(depth, min(depth + 1, <size_t>DEEP))
+            depth = min(depth, batches - 1)
         _scanned += last // BLOCK if stretch.texts else 0
         return last + 1
 
@@ -1616,14 +1628,12 @@ cdef inline uint64_t _between(size_t first, size_t at, size_t last) noexcept:
     return bits
 
 
-cdef size_t _left(size_t enough) noexcept:
-    """How many starts are left; no more than about `enough` are counted."""
+cdef size_t _left() noexcept:
+    """How many starts are left."""
     cdef size_t count = 0
     cdef uint32_t word
     for word in range(WORDS):
         count += _bits(_starts[word])
-        if count > enough:
-            break
     return count
 
 
