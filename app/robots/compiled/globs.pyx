@@ -598,19 +598,24 @@ cdef inline uint32_t _group_count(Set taken) noexcept:
 
 
 cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *others) noexcept:
-    """The rows, at most ALPHABET, of the characters of `taken`, or of the `others` where that are fewer.
+    """The rows, at most ALPHABET, of the characters of `taken`, or of the `others` where that are fewer or all.
 
-    `others` is true where none of these stands where a character of `taken` stands. No row: all or none.
+    `others` is true where none of these stands where a character of `taken` stands. Without a row, it is anywhere.
     """
     cdef Set rest
     cdef uint64_t members
     cdef uint32_t half, at, count = 0
     taken.low &= _present.low
     taken.high &= _present.high
+    members = taken.low | taken.high
+    if members and not members & (members - 1) and not (taken.low and taken.high):
+        others[0] = False
+        rows[0] = _row_of(<uint8_t>(lowest(taken.low) if taken.low else 64 + lowest(taken.high)), by)
+        return 1
     rest.low = _present.low & ~taken.low
     rest.high = _present.high & ~taken.high
     count = _group_count(taken)
-    others[0] = count > 1 and _group_count(rest) < count
+    others[0] = not members or (count > 1 and _group_count(rest) < count)
     if others[0]:
         taken = rest
     count = 0
@@ -1166,7 +1171,7 @@ cdef class GlobIndex:
                 if until < start + limited.length:
                     return False
                 until -= limited.length
-                if not self._survey(limited, &start, &until):
+                if not self._survey(limited, &start, &until, False):
                     return False
                 limits[each] = until
         else:
@@ -1252,7 +1257,7 @@ cdef class GlobIndex:
                 if start < at + piece.offset:
                     start = _next(self._sets[piece.what], at + piece.offset, none + piece.offset)
             return min(start - piece.offset, none)
-        if not self._survey(stretch, &at, &last):
+        if not self._survey(stretch, &at, &last, True):
             return none
         if _length > LONGEST or last - at < TRIED // 4 or (_tried < TRIED and last - at < 4 * TRIED):
             while at <= last:
@@ -1324,15 +1329,16 @@ cdef class GlobIndex:
             place += 1
         return last + 1
 
-    cdef bint _survey(self, Stretch *stretch, size_t *at, size_t *last) noexcept:
+    cdef bint _survey(self, Stretch *stretch, size_t *at, size_t *last, bint noting) noexcept:
         """Whether `stretch` can stand between `at` and `last`, which are brought nearer by where its characters first
-        and last stand; the rarest of them are noted.
+        and last stand; with `noting`, those places are noted that strike out the most.
         """
         global _rare_count, _rare_all
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Piece *end = piece + stretch.pieces
         cdef Standing *standing
         cdef int64_t lowest_start = at[0], highest = last[0]
+        cdef uint64_t weight
         cdef uint32_t each, count
         cdef uint8_t character
         _rare_count = 0
@@ -1347,7 +1353,7 @@ cdef class GlobIndex:
                     lowest_start = max(lowest_start, <int64_t>_firsts[character] - piece.offset - each)
                     highest = min(highest, <int64_t>_behinds[character] - 1 - piece.offset - each)
                     _rare_all &= _rare_count < RARE
-                    if _rare_count < RARE or _counts[character] < _rare_counts[_rare_count - 1]:
+                    if noting and (_rare_count < RARE or _counts[character] < _rare_counts[RARE - 1]):
                         _note_rare(_counts[character], piece.offset + each, _only(character))
             else:
                 standing = self._standing(piece.what)
@@ -1356,8 +1362,9 @@ cdef class GlobIndex:
                 lowest_start = max(lowest_start, <int64_t>standing.first - piece.offset)
                 highest = min(highest, <int64_t>standing.behind - piece.count - piece.offset)
                 _rare_all &= _rare_count < RARE and piece.count == 1
-                if _rare_count < RARE or <uint64_t>standing.count * standing.rows < _rare_counts[_rare_count - 1]:
-                    _note_rare(<uint64_t>standing.count * standing.rows, piece.offset, self._sets[piece.what])
+                weight = <uint64_t>standing.count * standing.rows
+                if noting and (_rare_count < RARE or weight < _rare_counts[RARE - 1]):
+                    _note_rare(weight, piece.offset, self._sets[piece.what])
             if lowest_start > highest:
                 return False
             piece += 1
