@@ -218,6 +218,14 @@ def test_a_run_that_is_broken_again_and_again_is_found_where_it_is_not() -> None
             asked(patterns, subject)
 
 
+def test_a_character_that_the_subject_lacks_is_missed_wherever_it_is_asked_for() -> None:
+    subject = "/" + "ab" * 5000
+    for more in (1, 30, 31, 32, 40, 300):
+        text = "ab" * more
+        patterns = [f"*{text}x*", f"*x{text}*", f"*{text}x{text}*", f"*{text}[xy]{text}*", f"*{text}[a-z]?{text}*"]
+        assert asked(patterns, subject) == [4]
+
+
 def test_a_subject_longer_than_any_url_is_decided_too() -> None:
     subject = "/" + "ab" * 140_000 + "c"
     assert asked(["/*[ab]c", "*aa*", "*b[a-c]c", "*" + "[ab]" * 50 + "c*"], subject) == [0, 3]

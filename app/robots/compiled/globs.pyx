@@ -76,26 +76,32 @@ cdef extern from *:
         return any_of(left) != 0;
     }
 
-    /* The first of the blocks from `at` to `last`, in octets, of which a start is left; `last` + 1 if none is. */
+    /* The first of the blocks from `at` to `last`, in octets, of which a start is left; one behind `last` if none is.
+       Two blocks are looked at together: what is read of a row for them stands side by side. */
     FOR_EACH_MACHINE static size_t scan(uint64_t *starts, const Step *begin, const Step *end, size_t at, size_t last)
     {
-        for (; at <= last; at += sizeof(wide)) {
-            wide left = ~(wide){0};
-            const Step *step = begin;
-            while (step < end) {
-                wide found = *(const wide *)(step->row + at);
+        for (; at <= last; at += 2 * sizeof(wide)) {
+            const size_t next = at + sizeof(wide) <= last ? at + sizeof(wide) : at;
+            wide left = ~(wide){0}, right = left;
+            for (const Step *step = begin; step < end; ++step) {
+                wide found = *(const wide *)(step->row + at), also = *(const wide *)(step->row + next);
                 while (step->kind & MORE) {
                     ++step;
                     found |= *(const wide *)(step->row + at);
+                    also |= *(const wide *)(step->row + next);
                 }
                 left &= found ^ -(step->kind >> 1 & 1);
-                if (step->kind & LOOK && !any_of(left))
+                right &= also ^ -(step->kind >> 1 & 1);
+                if (step->kind & LOOK && !any_of(left | right))
                     break;
-                ++step;
             }
             if (any_of(left)) {
                 *(wide *)starts = left;
                 return at;
+            }
+            if (any_of(right)) {
+                *(wide *)starts = right;
+                return next;
             }
         }
         return last + 1;
@@ -181,6 +187,18 @@ cdef extern from *:
             (words[0] * factors[0] + words[1] * factors[1] + words[2] * factors[2] + words[3] * factors[3]) >> 48);
     }
 
+    static inline int same_eight(const unsigned char *one, const unsigned char *other)
+    {
+        return !memcmp(one, other, 8);
+    }
+
+    static inline uint32_t bits_of(uint64_t word)
+    {
+        word -= word >> 1 & 0x5555555555555555u;
+        word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+        return (uint32_t)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+    }
+
     #define lowest(word) __builtin_ctzll(word)
 
     #define NONE 0xFFFFFFFFu /* no number */
@@ -200,7 +218,9 @@ cdef extern from *:
     void turned(uint64_t *square) noexcept
     uint64_t folded(uint64_t one, uint64_t other) noexcept
     uint64_t hashed(const uint8_t *octets, size_t length, uint64_t seed, uint64_t factor) noexcept
+    uint32_t _bits "bits_of" (uint64_t word) noexcept
     uint32_t bucket(const uint8_t *octets, bint wide_one, const uint64_t *factors) noexcept
+    bint same_eight(const uint8_t *one, const uint8_t *other) noexcept
     int lowest(uint64_t word) noexcept
 
 
@@ -216,12 +236,15 @@ cdef enum:
     MANY_SETS = 256  # so many are told by tables of eight characters each where they stand
     TRIED = 16  # starts of a stretch, or places of a character, that are tried as they come
     OPENED = 6  # places that are prepared first, and then so many
-    PREPARED = 24
+    PREPARED = 16
+    DEEPER = 64  # so often what is prepared is asked of each block at once, where one before had to be asked it,
+    DEEP = 1  # and so often where a few of its starts were tried
     PIECES = 32  # a stretch of more is not tried from end to end, start by start, but a few times
     NARROW = 8  # characters of the grams that a subject is cut into,
     WIDE = 32  # and of the others
     BUCKETS = 1 << 16  # of grams by their hash
     LOOKED_UP = 64  # grams of a stretch, at most, of which the rarest is chosen
+    BOUNDED = 8  # stretches between stars, the last ones, that are known not to stand behind a place
     RARE = 8  # places that strike out the most for what they cost come first
 
 cdef uint64_t ALL = ~(<uint64_t>0)
@@ -550,52 +573,52 @@ cdef void _make_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
 cdef inline uint32_t _rows_about(Set taken) noexcept:
     """How many rows tell where one of `taken` stands, four characters to a row."""
     return min(
-        _fours(taken.low & _present.low) + _fours(taken.high & _present.high),
-        _fours(~taken.low & _present.low) + _fours(~taken.high & _present.high),
+        _fours(taken.low & _present.low, taken.high & _present.high),
+        _fours(~taken.low & _present.low, ~taken.high & _present.high),
     )
 
 
-cdef inline uint32_t _fours(uint64_t members) noexcept:
-    members |= members >> 2
-    return _bits((members | members >> 1) & 0x1111111111111111u)
+cdef inline uint32_t _fours(uint64_t low, uint64_t high) noexcept:
+    """How many of the fours of characters side by side have one of these."""
+    low |= low >> 2
+    high |= high >> 2
+    # A bit for each four, those of the one word between those of the other.
+    return _bits(((low | low >> 1) & 0x1111111111111111u) | ((high | high >> 1) & 0x1111111111111111u) << 1)
 
 
 cdef inline uint32_t _group_count(Set taken) noexcept:
     """How many groups have one of the characters of `taken`."""
-    cdef uint64_t low = taken.low, high = taken.high
-    if not _together_bits:
-        return _bits(low) + _bits(high)
     if _together_bits == 2:
-        low |= low >> 2
-        high |= high >> 2
-    low |= low >> 1
-    high |= high >> 1
-    if _together_bits == 2:
-        return _bits(low & 0x1111111111111111u) + _bits(high & 0x1111111111111111u)
-    return _bits(low & 0x5555555555555555u) + _bits(high & 0x5555555555555555u)
-
-
-cdef inline uint32_t _bits(uint64_t word) noexcept:
-    word -= word >> 1 & 0x5555555555555555u
-    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u)
-    return <uint32_t>(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56)
+        return _fours(taken.low, taken.high)
+    if _together_bits:
+        return _bits((taken.low | taken.low >> 1) & 0x5555555555555555u) + _bits(
+            (taken.high | taken.high >> 1) & 0x5555555555555555u
+        )
+    return _bits(taken.low) + _bits(taken.high)
 
 
 cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *others) noexcept:
-    """The rows, at most ALPHABET, of the characters of `taken`, or of the `others` where that are fewer.
+    """The rows, at most ALPHABET, of the characters of `taken`, or of the `others` where that are fewer or all.
 
-    `others` is true where none of these stands where a character of `taken` stands. No row: all or none.
+    `others` is true where none of these stands where a character of `taken` stands. Without a row, it is anywhere.
     """
     cdef Set rest
     cdef uint64_t members
     cdef uint32_t half, at, count = 0
     taken.low &= _present.low
     taken.high &= _present.high
+    members = taken.low | taken.high
+    if members and not members & (members - 1) and not (taken.low and taken.high):
+        others[0] = False
+        rows[0] = _row_of(<uint8_t>(lowest(taken.low) if taken.low else 64 + lowest(taken.high)), by)
+        return 1
     rest.low = _present.low & ~taken.low
     rest.high = _present.high & ~taken.high
-    others[0] = _group_count(rest) < _group_count(taken)
+    count = _group_count(taken)
+    others[0] = not members or (count > 1 and _group_count(rest) < count)
     if others[0]:
         taken = rest
+    count = 0
     for half in range(2):
         members = taken.high if half else taken.low
         while members:
@@ -1050,7 +1073,8 @@ cdef class GlobIndex:
                 else:
                     # A wider gram stands in fewer subjects.
                     cost = <uint64_t>counters[_spread(gram) & (COUNTED - 1)] << (GRAM - width) * 3
-                    if cost < least:
+                    # Of the same, one behind: every subject begins with a slash.
+                    if cost <= least:
                         least = cost
                         best = gram
                 considered += 1
@@ -1127,18 +1151,42 @@ cdef class GlobIndex:
         global _tried
         cdef Stretch *stretch = self._stretches + glob.stretch
         cdef Stretch *closing = stretch + glob.stretches - 1
-        cdef size_t at = stretch.length, rest, start
+        cdef Stretch *limited
+        cdef size_t at = stretch.length, rest, start, until
+        cdef size_t[BOUNDED] limits
+        cdef uint32_t each, count
         if glob.stretches == 1:
             return glob.length == _length and self._stands(stretch, 0)
         if not self._stands(stretch, 0) or not self._stands(closing, _length - closing.length):
             return False
         _tried += 1
+        # From the end: by where its characters last stand each has to be found before those behind it. That tells of
+        # many globs that they do not match, before anything is looked for.
+        count = min(glob.stretches - 2, <uint32_t>BOUNDED)
+        until = _length - closing.length
+        if count > 1:
+            for each in range(count):
+                start = stretch.length
+                limited = closing - 1 - each
+                if until < start + limited.length:
+                    return False
+                until -= limited.length
+                if not self._survey(limited, &start, &until, False):
+                    return False
+                limits[each] = until
+        else:
+            count = 0
         # What is left of the subject when all that is still to come stands as far behind as it can.
         rest = _length - glob.length
         stretch += 1
         while stretch < closing:
-            start = self._find(stretch, at, at + rest)
-            if start > at + rest:
+            until = at + rest
+            if <size_t>(closing - stretch) <= count:
+                until = min(until, limits[closing - stretch - 1])
+                if until < at:
+                    return False
+            start = self._find(stretch, at, until)
+            if start > until:
                 return False
             rest -= start - at
             at = start + stretch.length
@@ -1209,7 +1257,7 @@ cdef class GlobIndex:
                 if start < at + piece.offset:
                     start = _next(self._sets[piece.what], at + piece.offset, none + piece.offset)
             return min(start - piece.offset, none)
-        if not self._survey(stretch, &at, &last):
+        if not self._survey(stretch, &at, &last, True):
             return none
         if _length > LONGEST or last - at < TRIED // 4 or (_tried < TRIED and last - at < 4 * TRIED):
             while at <= last:
@@ -1233,8 +1281,10 @@ cdef class GlobIndex:
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Piece *end = piece + stretch.pieces
         cdef uint32_t which, width, count, number, offset, looked_up = 0
-        cdef size_t place, until, rarest_offset = 0
-        cdef uint32_t rarest = NONE, rarest_which = 0, rarest_number = 0
+        cdef size_t place, until, rarest_offset = 0, rarest_end
+        cdef uint32_t fewest = NONE, rarest_which = 0, rarest_number = 0
+        cdef Piece *rarest = piece
+        cdef const uint8_t *octets
         cdef uint32_t *places
         while piece < end and looked_up < LOOKED_UP:
             if piece.count >= NARROW | TEXT:
@@ -1247,39 +1297,48 @@ cdef class GlobIndex:
                 while looked_up < LOOKED_UP:
                     looked_up += 1
                     number = bucket(self._texts + piece.what + offset, which, FACTORS)
-                    if _buckets[which][number + 1] - _buckets[which][number] < rarest:
-                        rarest = _buckets[which][number + 1] - _buckets[which][number]
+                    if _buckets[which][number + 1] - _buckets[which][number] < fewest:
+                        fewest = _buckets[which][number + 1] - _buckets[which][number]
                         rarest_which = which
                         rarest_number = number
                         rarest_offset = piece.offset + offset
-                        if not rarest:
+                        rarest = piece
+                        if not fewest:
                             return last + 1
                     if offset == count - width:
                         break
                     offset = min(offset + width, count - width)
             piece += 1
-        if rarest > (last - at) // BLOCK:
+        if fewest > (last - at) // BLOCK * 4:
             return UNTOLD
+        rarest_end = (rarest.count & ~TEXT) - 8
         places = _gram_places[rarest_which]
         place = _buckets[rarest_which][rarest_number]
         until = _buckets[rarest_which][rarest_number + 1]
         while place < until and places[place] < at + rarest_offset:
             place += 1
         while place < until and places[place] <= last + rarest_offset:
-            if self._stands_here(stretch, places[place] - rarest_offset):
+            octets = _subject + places[place] - rarest_offset + rarest.offset
+            # How the text begins and how it ends is seen at a glance.
+            if (
+                same_eight(octets, self._texts + rarest.what)
+                and same_eight(octets + rarest_end, self._texts + rarest.what + rarest_end)
+                and self._stands_here(stretch, places[place] - rarest_offset)
+            ):
                 return places[place] - rarest_offset
             place += 1
         return last + 1
 
-    cdef bint _survey(self, Stretch *stretch, size_t *at, size_t *last) noexcept:
+    cdef bint _survey(self, Stretch *stretch, size_t *at, size_t *last, bint noting) noexcept:
         """Whether `stretch` can stand between `at` and `last`, which are brought nearer by where its characters first
-        and last stand; the rarest of them are noted.
+        and last stand; with `noting`, those places are noted that strike out the most.
         """
         global _rare_count, _rare_all
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Piece *end = piece + stretch.pieces
         cdef Standing *standing
         cdef int64_t lowest_start = at[0], highest = last[0]
+        cdef uint64_t weight
         cdef uint32_t each, count
         cdef uint8_t character
         _rare_count = 0
@@ -1294,7 +1353,7 @@ cdef class GlobIndex:
                     lowest_start = max(lowest_start, <int64_t>_firsts[character] - piece.offset - each)
                     highest = min(highest, <int64_t>_behinds[character] - 1 - piece.offset - each)
                     _rare_all &= _rare_count < RARE
-                    if _rare_count < RARE or _counts[character] < _rare_counts[_rare_count - 1]:
+                    if noting and (_rare_count < RARE or _counts[character] < _rare_counts[RARE - 1]):
                         _note_rare(_counts[character], piece.offset + each, _only(character))
             else:
                 standing = self._standing(piece.what)
@@ -1303,8 +1362,9 @@ cdef class GlobIndex:
                 lowest_start = max(lowest_start, <int64_t>standing.first - piece.offset)
                 highest = min(highest, <int64_t>standing.behind - piece.count - piece.offset)
                 _rare_all &= _rare_count < RARE and piece.count == 1
-                if _rare_count < RARE or <uint64_t>standing.count * standing.rows < _rare_counts[_rare_count - 1]:
-                    _note_rare(<uint64_t>standing.count * standing.rows, piece.offset, self._sets[piece.what])
+                weight = <uint64_t>standing.count * standing.rows
+                if noting and (_rare_count < RARE or weight < _rare_counts[RARE - 1]):
+                    _note_rare(weight, piece.offset, self._sets[piece.what])
             if lowest_start > highest:
                 return False
             piece += 1
@@ -1316,7 +1376,8 @@ cdef class GlobIndex:
         """The first start of `stretch` from `at` to `last`, with room for it; a greater one if there is none."""
         global _steps_count, _places_prepared, _next_rare, _next_piece, _next_place
         global _scanned
-        cdef size_t block = at & ~<size_t>7, batch, batches = 0, from_step, left, start, cost
+        cdef size_t block = at & ~<size_t>7, batch, batches = 1, depth = 0, from_step, before, left = BLOCK, start, cost
+        cdef uint32_t stalled
         cdef uint32_t word
         cdef uint64_t starts
         cdef bint prepared = False, gone, found
@@ -1327,23 +1388,27 @@ cdef class GlobIndex:
         cost = 4 if stretch.pieces <= 8 else _characters
         prepared = self._prepare(stretch, OPENED)
         _ends_set(0, <uint32_t>_steps_count)
-        batches = 1
         while block <= last:
-            block = scan(_starts, _steps, _steps + _ends[0], block >> 3, last >> 3) << 3
+            block = scan(_starts, _steps, _steps + _ends[depth], block >> 3, last >> 3) << 3
             if block > last:
                 break
             if block < at or last - block < BLOCK:
                 for word in range(WORDS):
                     _starts[word] &= _between(block + word * 64, at, last)
-            batch = 0
+            batch = depth
             gone = False
+            left = BLOCK
+            stalled = 0
             while True:
                 from_step = _ends[batch]
                 batch += 1
                 if batch == batches and prepared:
                     break
-                left = _left(from_step // cost + 2)
-                if left <= 2 or left * cost <= from_step:
+                before = left
+                left = _left()
+                # Starts of which few go while more is asked are there to stay.
+                stalled += left * 4 > before * 3
+                if (left <= 2 or left * cost <= from_step) and (stalled > 1 or stretch.pieces <= 8):
                     break
                 if batch == batches:
                     prepared = self._prepare(stretch, PREPARED)
@@ -1366,6 +1431,9 @@ cdef class GlobIndex:
                             return start
                         at = max(at, _onward)
             block = max(block + BLOCK, at & ~<size_t>7)
+            # What this block was asked in the end the next ones are asked from the beginning.
+            depth = max(depth, min(batch, <size_t>DEEPER)) if gone else max(depth, min(depth + 1, <size_t>DEEP))
+            depth = min(depth, batches - 1)
         _scanned += last // BLOCK if stretch.texts else 0
         return last + 1
 
@@ -1567,14 +1635,12 @@ cdef inline uint64_t _between(size_t first, size_t at, size_t last) noexcept:
     return bits
 
 
-cdef size_t _left(size_t enough) noexcept:
-    """How many starts are left; no more than about `enough` are counted."""
+cdef size_t _left() noexcept:
+    """How many starts are left."""
     cdef size_t count = 0
     cdef uint32_t word
     for word in range(WORDS):
         count += _bits(_starts[word])
-        if count > enough:
-            break
     return count
 
 
