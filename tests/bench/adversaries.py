@@ -133,6 +133,11 @@ def _chain(path: str, texts: int, width: int, random: Random, *, absent: int | N
     return "*".join(pieces)
 
 
+def _cut(path: str, random: Random) -> str:
+    at = random.randrange(len(path) - 4)
+    return path[at : at + random.randrange(1, 5)]
+
+
 def _piece(path: str, random: Random) -> str:
     at = random.randrange(len(path) - 4)
     return path[at : at + random.randrange(2, 5)]
@@ -256,6 +261,14 @@ def _octets() -> Iterator[Adversary]:
         patterns = (f"/*{_chain(spelt, texts, width, random)}" for _ in range(BODY_LIMIT // (texts * (width + 1))))
         name = f"as many as fit of {texts} texts of {width}, cut within escapes"
         yield Adversary(name, "rfc9309", group(patterns), f"/!!{path}")
+    # Of every width at once, at every offset.
+    few = cycle("$é", 12)
+    marked = (few[at : at + 4] + "".join(random.choices(digits + ascii_letters, k=2)) for at in range(0, len(few), 4))
+    path = fill("".join(marked), LONG - 3)
+    for begin, head in (("/", ""), ("/?:", "*?:")):
+        texts = ("*".join(f"{_cut(path, random)}{_cut(path, random)}*!!" for _ in range(2)) for _ in range(RULES))
+        name = f"escapes in texts of all widths{', behind a delimiter' * bool(head)}"
+        yield Adversary(name, "rfc9309", group(f"{head}*{text}" for text in texts), begin + path)
     blanks = "/" + " $" * (LONG // 2 - 1)
     lines = _lines(f"/{number}" + "*%20*$" * LINE_LIMIT for number in range(40))
     yield Adversary("30 rules of escapes and stars", "rfc9309", group(lines), "/1" + blanks)
