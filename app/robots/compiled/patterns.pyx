@@ -864,6 +864,7 @@ cdef class _Index:
         self._starred[self._starred_count].names = <uint32_t> self._spelled_count
         for number in range(self._starred_count):
             self._sample(&self._starred[number], found)
+        self._renumber()
         try:
             shares = <uint32_t *> _zeroed(self._names_count, sizeof(uint32_t))
             gates = <uint32_t *> _zeroed(self._starred_count, sizeof(uint32_t))
@@ -883,6 +884,43 @@ cdef class _Index:
         PyMem_Free(self._tables[WIDE].slots)  # these are never looked up again
         self._tables[WIDE].slots = NULL
         self._has_names = True
+        return 0
+
+    cdef int _renumber(self) except -1:
+        """Number names by class, and as they lie in its slots: what is looked up together lies together then."""
+        cdef uint32_t *numbers = NULL  # by those before
+        cdef Name *names = <Name *> _zeroed(self._names_count + 1, sizeof(Name))
+        cdef uint32_t count = 1, name
+        cdef size_t at
+        cdef int number
+        cdef Table *table
+        try:
+            numbers = <uint32_t *> _zeroed(self._names_count, sizeof(uint32_t))
+            for number in range(CLASSES):
+                table = &self._tables[number]
+                for at in range(table.size):
+                    name = table.slots[at]
+                    if name:
+                        numbers[name] = count
+                        names[count] = self._names[name]
+                        if number >= EXACT:  # its parts are of classes before
+                            names[count].key = (
+                                <uint64_t> numbers[names[count].key >> 32] << 32 | numbers[<uint32_t> names[count].key]
+                            )
+                        table.slots[at] = count
+                        count += 1
+            for at in range(self._spelled_count):
+                self._spelled[at] = numbers[self._spelled[at]]
+        except:
+            PyMem_Free(names)
+            raise
+        finally:
+            PyMem_Free(numbers)
+        PyMem_Free(self._names)
+        self._names, self._names_room = names, self._names_count + 1
+        for number in range(EXACT, WIDE):  # whose keys are others now
+            if self._tables[number].size:
+                self._arrange(&self._tables[number], self._tables[number].size)
         return 0
 
     cdef int _spell(self, Pattern *it) except -1:
@@ -933,7 +971,7 @@ cdef class _Index:
         cdef uint64_t slot, mask
         cdef Name *name
         if 4 * table.count >= table.size:
-            self._widen(table)
+            self._arrange(table, max(2 * table.size, 16))
         mask = table.size - 1
         slot = _hashed(key ^ length * _SPREAD, self._secret) >> table.shift
         while table.slots[slot]:
@@ -949,13 +987,13 @@ cdef class _Index:
         self._names_count += 1
         return table.slots[slot]
 
-    cdef int _widen(self, Table *table) except -1:
-        cdef size_t size = max(2 * table.size, 16), at
+    cdef int _arrange(self, Table *table, size_t size) except -1:
+        """Put the names of a class anew into so many slots, 16 at least."""
         cdef uint32_t *slots = <uint32_t *> _zeroed(size, sizeof(uint32_t))
         cdef uint64_t slot
         cdef Name *name
         cdef int shift = 64
-        at = size
+        cdef size_t at = size
         while at > 1:
             at >>= 1
             shift -= 1
