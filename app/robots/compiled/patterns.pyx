@@ -17,7 +17,8 @@ which is asked once for each length that occurs. What is left are patterns with 
 - A short subject's patterns with open gates are tried one by one. When that comes to more work than it should, or the
   subject is long, the offsets of all grams of a width are found in one pass, when the first text of that width is asked
   for, and texts are looked up. That has a bound which nobody can push far: a pass for each width, and for each text of
-  a pattern a step, which in the worst of cases goes through a bitset of the subject.
+  a pattern a step, which in the worst of cases goes through a bitset of the subject; and who asks for the same text
+  again and again has all its offsets found once.
 
 What a decision works with is memory of the module, used by one after another: the GIL is held throughout, and no Python
 is run while it is in use. What is in it from decisions before is told by its stamp, so that nothing is cleared.
@@ -27,7 +28,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 
 from collections.abc import Sequence
 from os import urandom
@@ -97,12 +98,12 @@ cdef enum:
     EXACT = 8  # the widest gram whose octets are its key
     WIDE = 40  # the class of texts that are no grams, behind those of the grams
     CLASSES = 41
-    BITSETS = 1024  # so many for a decision, and those of the most frequent grams
-    FREQUENT = 512  # a gram is, if it stands at more than one of so many offsets
-    DENSE = 128  # if both grams of a text stand at more than one of so many, their bitsets are compared
-    MOST_FREQUENT = 32
+    FREQUENT = 512  # a gram may have a bitset if it stands at more than one of so many offsets
+    MOST_FREQUENT = 32  # and has one whatever others have, if at more than one of so many
+    BITSETS = 1024  # of the others, in a decision
+    DENSE = 128  # where both grams of a text stand at more than one of so many offsets, their bitsets are compared
     ASKED_ANEW = 3  # so often a text is looked for before more is made to find it by
-    KEPT = 1 << 20  # offsets that are found so, at most
+    KEPT = 1 << 20  # offsets of texts of two grams, in a decision
     LISTED = -1000  # in place of the number of a bitset: all offsets are found
     LANES = 8  # so many patterns are followed at once
     SAMPLED = 8  # texts of a pattern that its gate is chosen from
