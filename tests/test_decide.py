@@ -49,6 +49,7 @@ class Slow:
             return subject(path)
 
         rules.subject = waiting
+        rules.heavy = self._judging
         return rules
 
 
