@@ -193,6 +193,16 @@ def test_a_rule_with_two_patterns_is_told_in_the_place_of_the_first() -> None:
     assert [entry.pattern for entry in found] == ["/*/index.htm", "//index.htm"]
 
 
+def test_a_query_has_two_forms_and_one_index_of_each() -> None:
+    rules = [(False, "/a?x:y"), (True, "/a?x%3Ay/z"), (False, "/*?*[z]"), (False, "/a?x"), (True, "/b%3A")]
+    compiled = ruleset(file(rules, "rfc9309"), "rfc9309")
+    for path in ("/a?x:y", "/a?x%3Ay", "/a?x%3Ay%2Fz", "/a?x:y/z", "/a?[z]", "/a?%5Bz%5D", "/a?x", "/b:?c", "/b%3A?:"):
+        expected = [at for at, (_, pattern) in enumerate(rules) if rfc_matches(pattern, rfc_subject(path))]
+        assert sorted(entry.directive[0] - 3 for entry in compiled.every(path)) == expected
+        best = compiled.best(path)
+        assert (best.directive[0] - 3 if best else None) == NAIVE["rfc9309"][0](rules, rfc_subject(path))
+
+
 def text(random: Random, longest_text: int) -> str:
     return "".join(random.choices("ab", k=random.randrange(1, longest_text)))
 

@@ -298,3 +298,12 @@ def test_grams_of_every_width_are_found() -> None:
     lengths = [*range(1, 70), *range(100, 5000, 333)]
     texts = ["/*" + (period * 800)[length % 5 :][:length] for length in lengths]
     check(texts + [f"{one}*{other[2:]}" for one, other in pairwise(texts)] + [f"{text}!" for text in texts], subject)
+
+
+def test_more_texts_are_frequent_than_there_are_bitsets_for() -> None:
+    random = Random(97)
+    period = "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=97))
+    subject = "/" + period * 60
+    texts = [(period * 2)[at : at + length] for at in range(97) for length in (2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65)]
+    asking = [f"/*{text}*{text}*{text}*{text}*{text}*{random.choice(texts)}" for text in texts]
+    check([*asking, *(f"{pattern}*!" for pattern in asking)], subject, subject[:-3000])

@@ -17,7 +17,8 @@ which is asked once for each length that occurs. What is left are patterns with 
 - A short subject's patterns with open gates are tried one by one. When that comes to more work than it should, or the
   subject is long, the offsets of all grams of a width are found in one pass, when the first text of that width is asked
   for, and texts are looked up. That has a bound which nobody can push far: a pass for each width, and for each text of
-  a pattern a step, which in the worst of cases goes through a bitset of the subject.
+  a pattern a step, which in the worst of cases goes through a bitset of the subject; and who asks for the same text
+  again and again has all its offsets found once.
 
 What a decision works with is memory of the module, used by one after another: the GIL is held throughout, and no Python
 is run while it is in use. What is in it from decisions before is told by its stamp, so that nothing is cleared.
@@ -27,7 +28,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 
 from collections.abc import Sequence
 from os import urandom
@@ -97,12 +98,12 @@ cdef enum:
     EXACT = 8  # the widest gram whose octets are its key
     WIDE = 40  # the class of texts that are no grams, behind those of the grams
     CLASSES = 41
-    BITSETS = 1024  # so many for a decision, and those of the most frequent grams
-    FREQUENT = 512  # a gram is, if it stands at more than one of so many offsets
-    DENSE = 128  # if both grams of a text stand at more than one of so many, their bitsets are compared
-    MOST_FREQUENT = 32
+    FREQUENT = 512  # a gram may have a bitset if it stands at more than one of so many offsets
+    MOST_FREQUENT = 32  # and has one whatever others have, if at more than one of so many
+    BITSETS = 1024  # of the others, in a decision
+    DENSE = 128  # where both grams of a text stand at more than one of so many offsets, their bitsets are compared
     ASKED_ANEW = 3  # so often a text is looked for before more is made to find it by
-    KEPT = 1 << 20  # offsets that are found so, at most
+    KEPT = 1 << 20  # offsets of texts of two grams, in a decision
     LISTED = -1000  # in place of the number of a bitset: all offsets are found
     LANES = 8  # so many patterns are followed at once
     SAMPLED = 8  # texts of a pattern that its gate is chosen from
@@ -551,19 +552,50 @@ cdef bint _keep_both(
 
 # ---- The index -------------------------------------------------------------------------------------------------
 
-cdef inline uint32_t _name_in(
-    const uint32_t *slots, size_t last, int shift, const Name *names, uint64_t key, uint64_t salt, uint64_t factor
-) noexcept:
-    """The name of a gram in the slots of its class, or 0.
+cdef inline uint32_t _name_in(const Table *table, const Name *names, uint64_t key, uint64_t hashed) noexcept:
+    """The name of a gram of the class that the table is of, or 0.
 
     Whether there is one cannot be foreseen, but that the first look tells: so the only branch is where it does not.
     """
-    cdef uint64_t slot = _hashed(key ^ salt, factor) >> shift
-    cdef uint32_t name = slots[slot]
+    cdef uint64_t slot = hashed >> table.shift
+    cdef uint32_t name = table.slots[slot]
     while (name != 0) & (names[name].key != key):
-        slot = slot + 1 & last
-        name = slots[slot]
+        slot = slot + 1 & table.size - 1
+        name = table.slots[slot]
     return name
+
+
+cdef size_t _name_all(
+    const Table *table, const Name *known, uint64_t factor, uint64_t mask, size_t length, uint32_t *names,
+    uint32_t *matched
+) noexcept:
+    """Put down the name of the gram at each of so many offsets, or 0, and which have one; these are counted."""
+    cdef Octets text = _text
+    cdef Table here = table[0]  # which, as far as the compiler knows, nothing changes that is written
+    cdef size_t count = 0, at
+    cdef uint64_t key
+    for at in range(length):
+        key = _loaded(text + at) & mask
+        names[at] = _name_in(&here, known, key, _hashed(key, factor))
+        matched[count] = <uint32_t> at
+        count += names[at] != 0
+    return count
+
+
+cdef size_t _name_all_pairs(
+    const Table *table, const Name *known, uint64_t factor, const uint32_t *left, const uint32_t *right, size_t length,
+    uint32_t *names, uint32_t *matched
+) noexcept:
+    """The same, of grams that are two others, of which none has the name 0."""
+    cdef Table here = table[0]
+    cdef size_t count = 0, at
+    cdef uint64_t key
+    for at in range(length):
+        key = <uint64_t> left[at] << 32 | right[at]
+        names[at] = _name_in(&here, known, key, _hashed(key, factor))
+        matched[count] = <uint32_t> at
+        count += names[at] != 0
+    return count
 
 
 cdef int _noted(Matches *every, int32_t place) except -1:
@@ -864,6 +896,7 @@ cdef class _Index:
         self._starred[self._starred_count].names = <uint32_t> self._spelled_count
         for number in range(self._starred_count):
             self._sample(&self._starred[number], found)
+        self._renumber()
         try:
             shares = <uint32_t *> _zeroed(self._names_count, sizeof(uint32_t))
             gates = <uint32_t *> _zeroed(self._starred_count, sizeof(uint32_t))
@@ -883,6 +916,43 @@ cdef class _Index:
         PyMem_Free(self._tables[WIDE].slots)  # these are never looked up again
         self._tables[WIDE].slots = NULL
         self._has_names = True
+        return 0
+
+    cdef int _renumber(self) except -1:
+        """Number names by class, and as they lie in its slots: what is looked up together lies together then."""
+        cdef uint32_t *numbers = NULL  # by those before
+        cdef Name *names = <Name *> _zeroed(self._names_count + 1, sizeof(Name))
+        cdef uint32_t count = 1, name
+        cdef size_t at
+        cdef int number
+        cdef Table *table
+        try:
+            numbers = <uint32_t *> _zeroed(self._names_count, sizeof(uint32_t))
+            for number in range(CLASSES):
+                table = &self._tables[number]
+                for at in range(table.size):
+                    name = table.slots[at]
+                    if name:
+                        numbers[name] = count
+                        names[count] = self._names[name]
+                        if number >= EXACT:  # its parts are of classes before
+                            names[count].key = (
+                                <uint64_t> numbers[names[count].key >> 32] << 32 | numbers[<uint32_t> names[count].key]
+                            )
+                        table.slots[at] = count
+                        count += 1
+            for at in range(self._spelled_count):
+                self._spelled[at] = numbers[self._spelled[at]]
+        except:
+            PyMem_Free(names)
+            raise
+        finally:
+            PyMem_Free(numbers)
+        PyMem_Free(self._names)
+        self._names, self._names_room = names, self._names_count + 1
+        for number in range(EXACT, WIDE):  # whose keys are others now
+            if self._tables[number].size:
+                self._arrange(number, self._tables[number].size)
         return 0
 
     cdef int _spell(self, Pattern *it) except -1:
@@ -933,9 +1003,9 @@ cdef class _Index:
         cdef uint64_t slot, mask
         cdef Name *name
         if 4 * table.count >= table.size:
-            self._widen(table)
+            self._arrange(number, max(2 * table.size, 16))
         mask = table.size - 1
-        slot = _hashed(key ^ length * _SPREAD, self._secret) >> table.shift
+        slot = self._hashed_name(number, key, length) >> table.shift
         while table.slots[slot]:
             name = &self._names[table.slots[slot]]
             if name.key == key and name.length == length:
@@ -949,20 +1019,25 @@ cdef class _Index:
         self._names_count += 1
         return table.slots[slot]
 
-    cdef int _widen(self, Table *table) except -1:
-        cdef size_t size = max(2 * table.size, 16), at
+    cdef inline uint64_t _hashed_name(self, int number, uint64_t key, size_t length) noexcept:
+        """The hash of a key of that class; only texts that are no grams have keys that can mean several lengths."""
+        return _hashed(key ^ length * _SPREAD if number == WIDE else key, self._secret)
+
+    cdef int _arrange(self, int number, size_t size) except -1:
+        """Put the names of a class anew into so many slots, 16 at least."""
+        cdef Table *table = &self._tables[number]
         cdef uint32_t *slots = <uint32_t *> _zeroed(size, sizeof(uint32_t))
         cdef uint64_t slot
         cdef Name *name
         cdef int shift = 64
-        at = size
+        cdef size_t at = size
         while at > 1:
             at >>= 1
             shift -= 1
         for at in range(table.size):
             if table.slots[at]:
                 name = &self._names[table.slots[at]]
-                slot = _hashed(name.key ^ name.length * _SPREAD, self._secret) >> shift
+                slot = self._hashed_name(number, name.key, name.length) >> shift
                 while slots[slot]:
                     slot = slot + 1 & size - 1
                 slots[slot] = table.slots[at]
@@ -1163,22 +1238,19 @@ cdef class _Index:
     ) except -1:
         """Try the patterns whose gates are open, one by one; 0: that was too much work, and more may match."""
         global _stamp
-        cdef int number, told, shift
-        cdef const uint32_t *slots
-        cdef size_t at, last
-        cdef uint64_t mask, salt
+        cdef int number, told
+        cdef size_t at
+        cdef uint64_t mask, key
         cdef uint32_t name, gated
         cdef Pattern *it
         _stamp += 1
         for number in range(EXACT):
             if not self._gate_classes >> number & 1 or <size_t> number >= length:
                 continue
-            slots, last, shift = self._tables[number].slots, self._tables[number].size - 1, self._tables[number].shift
-            mask, salt = _masks[number + 1], (number + 1) * _SPREAD
+            mask = _masks[number + 1]
             for at in range(length - number):
-                name = _name_in(
-                    slots, last, shift, self._names, _loaded(_text + at) & mask, salt, self._secret
-                )
+                key = _loaded(_text + at) & mask
+                name = _name_in(&self._tables[number], self._names, key, _hashed(key, self._secret))
                 if not name or _states[name].stamp == _stamp:
                     continue
                 _states[name].stamp = _stamp
@@ -1351,16 +1423,10 @@ cdef class _Index:
         cdef Standing *standing = &_standing[number]
         cdef Table *table = &self._tables[number]
         cdef size_t width = _width_of(number), count = 0, at, room
-        cdef uint64_t mask, salt = width * _SPREAD, factor
         cdef uint32_t *names
         cdef uint32_t *matched
-        cdef Octets text
         cdef const Name *known
-        cdef const uint32_t *slots
-        cdef size_t last
-        cdef int shift
         cdef const uint32_t *left
-        cdef const uint32_t *right
         cdef uint32_t name, behind = 0
         cdef uint32_t *posting
         cdef uint64_t stamp
@@ -1375,25 +1441,13 @@ cdef class _Index:
         standing.posting = <uint32_t *> _grown(standing.posting, &standing.room, length, sizeof(uint32_t))
         _matched = <uint32_t *> _grown(_matched, &_matched_room, length, sizeof(uint32_t))
         _open = <uint32_t *> _grown(_open, &_open_room, _open_count + length, sizeof(uint32_t))
-        # All that a loop needs is at hand: what it writes might else be taken to change it.
-        names, matched, text, known, slots = standing.names, _matched, _text, self._names, table.slots
-        last, shift, factor = table.size - 1, table.shift, self._secret
+        # What a loop needs is at hand: what it writes might else be taken to change it.
+        names, matched, known = standing.names, _matched, self._names
         if number < EXACT:
-            mask = _masks[width]
-            for at in range(length):
-                name = _name_in(slots, last, shift, known, _loaded(text + at) & mask, salt, factor)
-                names[at] = name
-                matched[count] = <uint32_t> at
-                count += name != 0
+            count = _name_all(table, known, self._secret, _masks[width], length, names, matched)
         else:
             left = _standing[number - 1].names
-            right = left + width // 2
-            for at in range(length):
-                # No gram has a part named 0.
-                name = _name_in(slots, last, shift, known, <uint64_t> left[at] << 32 | right[at], salt, factor)
-                names[at] = name
-                matched[count] = <uint32_t> at
-                count += name != 0
+            count = _name_all_pairs(table, known, self._secret, left, left + width // 2, length, names, matched)
         standing.count = count
         states, posting, stamp = _states, standing.posting, _stamp
         for at in range(count):
