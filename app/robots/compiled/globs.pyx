@@ -251,7 +251,7 @@ cdef enum:
 cdef uint64_t ALL = ~(<uint64_t>0)
 cdef size_t LONGEST = 1 << 18
 """Characters of a subject that rows are made of; what is longer, and no URL is, is tried start by start."""
-cdef size_t ARENA = 6 << 20
+cdef size_t ARENA = 2 << 20
 """Octets of rows of several characters together; where they would be more, there are fewer together."""
 cdef size_t UNTOLD = ~(<size_t>0)
 cdef uint64_t LENGTHS = 1 << 30
