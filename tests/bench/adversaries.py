@@ -193,10 +193,10 @@ def _globs() -> Iterator[Adversary]:
         name = f"v2: {places} places that {'miss' if negated else 'take'} {taken} of {letters}"
         yield Adversary(name, "v2", _group((f"/*{it}*" for it in stretches), "Robot-version: 2.0"), path)
     random = Random(2)
-    for letters, marks in (("éè", ""), ("éè", "?"), ("$é", "")):
-        octets = "".join(random.choices(letters, k=LONG // 2 - 1))
-        bent = (_bent_piece(octets, 60, marks, letters, random) for _ in range(RULES))
-        name = f"v2: texts of {letters}{' with a mark' if marks else ''} that stand but for one character"
+    for two, marks in (("éè", ""), ("éè", "?"), ("$é", "")):
+        octets = "".join(random.choices(two, k=LONG // 2 - 1))
+        bent = (_bent_piece(octets, 60, marks, two, random) for _ in range(RULES))
+        name = f"v2: texts of {two}{' with a mark' if marks else ''} that stand but for one character"
         yield Adversary(name, "v2", _group((f"/*{it}*" for it in bent), "Robot-version: 2.0"), f"/{octets}")
 
 
