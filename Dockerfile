@@ -12,8 +12,8 @@ FROM ${BASE} AS system
 COPY deploy/image/system.sh /build/
 RUN ["/bin/sh", "/build/system.sh", "/system"]
 
-# What the service imports, by hash, and the service.
-FROM ${BASE} AS service
+# A Python to install and compile with, and none of it in the image.
+FROM ${BASE} AS python
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3-venv \
     && rm -rf /var/lib/apt/lists/* \
@@ -22,6 +22,23 @@ RUN apt-get update \
 ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1
+
+# The compiled part of the core, for any processor of the kind that this is built on. No other file of the service is
+# here, so a change of one compiles nothing.
+FROM python AS compiled
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc libc6-dev python3-dev \
+    && rm -rf /var/lib/apt/lists/*
+COPY deploy/requirements-build.txt /build/
+RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: -r /build/requirements-build.txt
+WORKDIR /build
+COPY setup.py /build/
+COPY app/robots/compiled /build/app/robots/compiled
+RUN venv/bin/python setup.py --quiet build_ext --build-lib /compiled \
+    && find /compiled -name "*.so" -exec strip --strip-unneeded {} +
+
+# What the service imports, by hash, and the service.
+FROM python AS service
 COPY deploy/requirements.txt /build/
 RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --no-compile \
         --target /srv/lib -r /build/requirements.txt \
@@ -29,6 +46,8 @@ RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --n
     && find /srv/lib -type d -name tests -prune -exec rm -rf {} + \
     && find /srv/lib -type f \( -name "*.pyi" -o -name "*.h" -o -name "*.a" \) -delete
 COPY app /srv/app
+RUN find /srv/app/robots/compiled -type f ! -name "*.py" -delete
+COPY --from=compiled /compiled/app /srv/app
 COPY LICENSE deploy/image/health.py /srv/
 # Compiled here, because the root file system is read-only where it runs; by hash and unchecked, so that no time stamp
 # that a copy changes makes the files stale.

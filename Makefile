@@ -1,12 +1,12 @@
-# Every target installs what it needs into .venv from hash-pinned lock files; nothing else has to be there
-# but Python 3.11 or later with pip and venv.
+# Every target installs what it needs into .venv from hash-pinned lock files and compiles the core there; nothing else
+# has to be there but Python 3.11 or later with pip, venv and its headers, and a C compiler.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run test chromium lint openapi fuzz soak bench-core bench-http bench-pace capacity corpus image-check deploy-check prometheusrule lock clean
+.PHONY: run test chromium lint openapi fuzz sanitize soak bench-core bench-http bench-pace capacity corpus image-check deploy-check prometheusrule lock clean
 
 run: $(VENV)/.service
 	@exec $(BIN)/python -m app
@@ -24,19 +24,24 @@ chromium:
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PATH=$(abspath $(BIN)):"$$PATH" cython-lint app tests
 	$(BIN)/mypy
 	PYTHONPATH=. $(BIN)/lint-imports
 
 openapi: $(VENV)/.service
 	$(BIN)/python -m app openapi > openapi.json
 
-# Coverage-guided fuzzing of the core, for FUZZ_SECONDS; what breaks it is left in build/fuzz.
+# Coverage-guided fuzzing of the core, for FUZZ_SECONDS; what breaks it is left in build/fuzz. It takes gcc.
 FUZZ_SECONDS ?= 60
 
 fuzz: $(VENV)/.fuzz
-	@mkdir -p build/fuzz/corpus
-	PYTHONPATH=. $(BIN)/python tests/fuzz/robots.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 \
-		-artifact_prefix=build/fuzz/ build/fuzz/corpus
+	@sh tests/fuzz/fuzz.sh $(BIN) build/fuzz -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+
+# The core's tests and SANITIZE_BODIES random files on modules that watch their memory: it takes gcc and its sanitizers.
+SANITIZE_BODIES ?= 20000
+
+sanitize: $(VENV)/.dev $(CORPUS)
+	@sh tests/fuzz/sanitize.sh $(BIN) build/sanitize $(SANITIZE_BODIES)
 
 # A service under load while its store and its origins fail: does anything grow that should not? Its last figures are
 # in tests/faults/README.md.
@@ -91,10 +96,19 @@ prometheusrule:
 		'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' '  name: robots-decisions' 'spec:'; \
 		sed -e '/^#/d' -e 's/^/  /' deploy/monitoring/alerts.yaml; } > deploy/monitoring/prometheusrule.yaml
 
-# The compiled part of the core, beside its sources: it takes a C compiler and Python's headers.
-$(VENV)/.compiled: setup.py $(wildcard app/robots/compiled/*.pyx app/robots/compiled/*.pxd) | $(VENV)/.build
-	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
+# The compiled part of the core, beside its sources: it takes a C compiler and Python's headers. What was built and is gone
+# is built again, and what is left of a source that is gone goes, since Python would take it before a .py of that name.
+CORE  := app/robots/compiled
+STEMS := $(basename $(wildcard $(CORE)/*.pyx))
+BUILT := $(foreach built,$(wildcard $(CORE)/*.so),$(firstword $(subst ., ,$(built))))
+GONE  := $(filter-out $(STEMS),$(BUILT))
+
+$(VENV)/.compiled: setup.py $(VENV)/.build $(wildcard $(CORE)/*.pyx $(CORE)/*.pxd) $(if $(GONE)$(filter-out $(BUILT),$(STEMS)),again)
+	$(if $(GONE),rm $(addsuffix .*.so,$(GONE)))
+	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2 $(if $(filter setup.py %/.build,$?),--force)
 	@touch $@
+
+.PHONY: again
 
 $(VENV)/.build: deploy/requirements-build.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

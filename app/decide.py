@@ -20,8 +20,7 @@ from app.overrides.ruling import Ruling, rule, slowed
 from app.overrides.table import Found, Nothing, Override, Table
 from app.robots.access import Busy, Successful
 from app.robots.agents import Agent
-from app.robots.dialect import LARGE, Decision, Dialect, Reason, RobotsTxt, Verdict, judge, judge_file
-from app.store.flight import SingleFlight
+from app.robots.dialect import Decision, Dialect, Reason, RobotsTxt, Verdict, judge, judge_file
 
 Models = Callable[[str, str], Model]
 """The recheck model in force for a host, and a crawler whose own model is named so."""
@@ -145,7 +144,6 @@ class Decider:
         self._replacements: ByteLRU[Successful, RobotsTxt] = ByteLRU(memory_bytes // 4)
         self._clock = clock
         self._reads: ByteLRU[Origin, _Read] = ByteLRU(memory_bytes)
-        self._parsing: SingleFlight[Successful, RobotsTxt] = SingleFlight()
         self._editions = count(1)
         self._models = models
         self._visits = visits
@@ -187,7 +185,7 @@ class Decider:
         file = None if seen is None else seen.get((origin, agent.recheck, max_age))
         if file is None:
             file = self._hold_now(question, seen)
-        return None if file is None or _takes_long(file, question) else self.answer_from(file, question)
+        return None if file is None else self.answer_from(file, question)
 
     def counted(self, answers: Iterable[Answer]) -> None:
         """Count the decisions that `answer_now` gave."""
@@ -204,7 +202,7 @@ class Decider:
         question = question._replace(at=question.at or as_of)
         history = await self._cache.history(origin)
         version = held_at(history, as_of.timestamp())
-        # In a thread: the file is unpacked and read for this one answer, which for some files takes long.
+        # In a thread: a version is kept packed, and is unpacked for this one answer.
         answer = None if version is None else await asyncio.to_thread(self._answer_by_version, version, question)
         if answer is None:
             raise NoVersion(origin, as_of, history[0].first_seen if history else None)
@@ -226,7 +224,7 @@ class Decider:
     async def refresh(self, origin: Origin) -> HeldFile:
         """What a fetch finds that is made now, whatever is held; raises Busy."""
         held = await self._cache.refresh(origin, await self._recheck(origin, None))
-        return HeldFile(held, None if held.snapshot is None else (await self._read_aside(origin, held.snapshot)).robots)
+        return HeldFile(held, None if held.snapshot is None else self._read(origin, held.snapshot).robots)
 
     async def purge(self, origin: Origin) -> None:
         """Forget what is held of the origin in the whole fleet; raises StoreDown where it could not be told."""
@@ -236,21 +234,14 @@ class Decider:
         file = await self.hold(
             question.target.origin, visitor=question.agent, max_age=question.max_age, wait=question.wait
         )
-        verdict = None
-        if file.robots is not None and _takes_long(file, question):
-            # In a thread, so that others have their answers meanwhile: a file can be made to be slow to compile, and
-            # to decide slowly about every path.
-            verdict = await asyncio.to_thread(
-                judge_file, file.robots, question.dialect, question.agent, question.target.path
-            )
-        return self.answer_from(file, question, verdict)
+        return self.answer_from(file, question)
 
-    def answer_from(self, file: HeldFile, question: Question, verdict: Verdict | None = None) -> Answer:
-        """The answer that this file gives, and the overrides of now; `verdict` is the file's, where it is known."""
-        answer = self.answer_by(file, question, verdict)
+    def answer_from(self, file: HeldFile, question: Question) -> Answer:
+        """The answer that this file gives, and the overrides of now."""
+        answer = self.answer_by(file, question)
         return self._overridden(answer) if self._overrides.table else answer
 
-    def answer_by(self, file: HeldFile, question: Question, verdict: Verdict | None = None) -> Answer:
+    def answer_by(self, file: HeldFile, question: Question) -> Answer:
         """The answer that this file alone gives, whether it is the one that is held now or was held once."""
         held, robots, edition = file
         now = self._clock()
@@ -260,7 +251,7 @@ class Decider:
         access = held.snapshot.access
         dialect, agent, path = question.dialect, question.agent, question.target.path
         if robots is not None:
-            verdict = verdict or judge_file(robots, dialect, agent, path)
+            verdict = judge_file(robots, dialect, agent, path)
         else:
             verdict = judge(access, None, dialect, agent, path, forbidden=self._forbidden)
         retry_at = None
@@ -331,7 +322,7 @@ class Decider:
         held = await self._cache.held(origin, recheck, max_age=max_age, wait=wait)
         if held.snapshot is None:
             return HeldFile(held, None)
-        read = await self._read_aside(origin, held.snapshot)
+        read = self._read(origin, held.snapshot)
         return HeldFile(held, read.robots, read.edition)
 
     def _hold_now(self, question: Question, seen: Seen | None) -> HeldFile | None:
@@ -341,7 +332,7 @@ class Decider:
         """
         origin, visitor, max_age = question.target.origin, question.agent, question.max_age
         snapshot = self._cache.believed(origin)
-        if snapshot is None or self._to_parse(origin, snapshot):
+        if snapshot is None:
             return None
         model = self._models(origin.host, visitor.recheck)
         if isinstance(model, ByVisits):
@@ -350,7 +341,7 @@ class Decider:
             if visits is None:
                 return None
             file = self._said(origin, snapshot, model.recheck(visits), max_age)
-            if file is not None and not _takes_long(file, question):
+            if file is not None:
                 self._visits.count(origin)
             return file
         file = self._said(origin, snapshot, model, max_age)
@@ -392,24 +383,8 @@ class Decider:
             case unknown:
                 assert_never(unknown)
 
-    def _to_parse(self, origin: Origin, snapshot: Snapshot) -> Successful | None:
-        """The file of `snapshot`, where it is not parsed yet, and so large that it is parsed in a thread."""
-        access = snapshot.access
-        if not isinstance(access, Successful) or len(access.body) < LARGE:
-            return None
-        read = self._reads.peek(origin)
-        return access if read is None or read.snapshot.access is not access else None
-
-    async def _read_aside(self, origin: Origin, snapshot: Snapshot) -> _Read:
-        """What `_read` says; a large file is parsed in a thread, once for all who ask for it meanwhile."""
-        file = self._to_parse(origin, snapshot)
-        if file is None:
-            return self._read(origin, snapshot)
-        parsed = await self._parsing.do(file, lambda: asyncio.to_thread(_parsed, file))
-        return self._read(origin, snapshot, parsed)
-
-    def _read(self, origin: Origin, snapshot: Snapshot, parsed: RobotsTxt | None = None) -> _Read:
-        """What is worked out of `snapshot`; `parsed` is its file, where somebody has parsed it."""
+    def _read(self, origin: Origin, snapshot: Snapshot) -> _Read:
+        """What is worked out of `snapshot`."""
         read = self._reads.get(origin)
         # The very object, not an equal one: comparing octets would cost each time what they are long.
         if read is not None and read.snapshot is snapshot:
@@ -419,7 +394,7 @@ class Decider:
             # A refresh that brings the same octets costs one parse, and one that renews what was held costs none.
             if read is not None and read.snapshot.access is snapshot.access:
                 robots = read.robots
-            robots = robots or parsed or _parsed(snapshot.access)
+            robots = robots or _parsed(snapshot.access)
             size = robots.size
         read = _Read(snapshot, robots, next(self._editions))
         self._reads.put(origin, read, size)
@@ -433,11 +408,6 @@ def _robots_of(snapshot: Snapshot) -> RobotsTxt | None:
 
 def _parsed(file: Successful) -> RobotsTxt:
     return RobotsTxt(file.body, truncated=file.truncated)
-
-
-def _takes_long(file: HeldFile, question: Question) -> bool:
-    """Whether to judge by `file` may take milliseconds: then it is done in a thread."""
-    return file.robots is not None and file.robots.takes_long(question.dialect, question.agent)
 
 
 def _kind(answer: Answer) -> tuple[str, str, str, str]:

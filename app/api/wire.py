@@ -35,7 +35,7 @@ from app.robots.dialect import Decision, Dialect, RobotsTxt, Verdict
 from app.robots.document import Document, Group
 from app.robots.explain import explain
 from app.robots.rates import Rate, Span, Window, schedule, visit_at
-from app.robots.syntax import Directive, line_texts, readable
+from app.robots.syntax import Directive, readable
 from app.robots.terms import Terms
 
 EXPLAINED_RULES = 100
@@ -71,7 +71,7 @@ def answer_out(answer: Answer, *, explained: bool) -> AnswerOut:
 def trial_out(robots: RobotsTxt, cases: Sequence[Case], at: datetime, *, explained: bool) -> TrialOut:
     """The answer to `POST /v1/test`: a row per case, and what is true of the whole file."""
     lines = {case.verdict.rule.directive[0] for case in cases if case.verdict.rule}
-    texts = line_texts(robots.document.body, lines) if lines else {}
+    texts = robots.document.line_texts(lines) if lines else {}
     rows = []
     for case in cases:
         rule = rule_out(case.verdict)

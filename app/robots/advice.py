@@ -6,7 +6,7 @@ from itertools import chain, islice
 
 from app.robots import google, rfc9309
 from app.robots.access import BODY_LIMIT, is_plain_text
-from app.robots.document import RULE_KEYS, Document, Group
+from app.robots.document import Document, Group
 from app.robots.rates import (
     SEZNAM_RATES,
     Problem,
@@ -18,7 +18,7 @@ from app.robots.rates import (
 )
 from app.robots.rfc9309 import RFC9309
 from app.robots.seznam import SEZNAM
-from app.robots.syntax import LINE_LIMIT, Directive, Key, Oddity, line_texts, readable
+from app.robots.syntax import LINE_LIMIT, RULE_KEYS, Directive, Key, Oddity, readable
 
 LINES_PER_CODE = 100
 """So many lines are told about with one code; a file of half a megabyte can be wrong a quarter of a million times."""
@@ -82,23 +82,22 @@ def _file(document: Document, content_type: str | None) -> Iterator[Advice]:
 
 
 def _writing(document: Document) -> Iterator[Advice]:
-    scan = document.scan
-    odd = {line: (key, value) for line, key, value in scan.directives if line in scan.oddities}
-    texts = line_texts(document.body, odd.keys() | scan.unknown_keys.keys()) if odd or scan.unknown_keys else {}
-    for line, (key, value) in odd.items():
+    oddities, unknown_keys = document.scan.oddities, document.scan.unknown_keys
+    texts = document.line_texts(oddities) if oddities else {}
+    for line, key, value in document.scan.directives if oddities else ():
+        if line not in oddities:
+            continue
         meant = f"{str(key).capitalize()}: {_shown(value)}"
-        if scan.oddities[line] is Oddity.NO_COLON:
+        if oddities[line] is Oddity.NO_COLON:
             yield Advice("no-colon", line, f"there is no colon in {_cut(texts[line])!r}; write {meant!r}")
         else:
             yield Advice("typo-key", line, f"{_cut(texts[line])!r} is read as {meant!r} by some only; write that")
-    for line, unknown in scan.unknown_keys.items():
+    for line, unknown in unknown_keys.items():
         yield Advice("unknown-key", line, f"no robot knows {_shown(unknown)!r}, so the line says nothing; remove it")
 
 
 def _agents(document: Document) -> Iterator[Advice]:
-    for line, key, value in document.scan.directives:
-        if key is not Key.USER_AGENT:
-            continue
+    for line, _, value in document.scan.with_keys({Key.USER_AGENT}):
         if not rfc9309.cut(value):
             message = f"the agent {_shown(value)!r} names nobody; write a product token such as ExampleBot, or *"
             yield Advice("empty-agent-token", line, message)
@@ -125,7 +124,7 @@ def _rules(document: Document) -> Iterator[Advice]:
 
 def _members(document: Document) -> Iterator[Advice]:
     rates: list[RequestRate] = []
-    for line, key, value in document.scan.directives:
+    for line, key, value in document.scan.with_keys({Key.REQUEST_RATE, Key.CRAWL_DELAY, Key.VISIT_TIME}):
         problem, rate = _read_member(line, key, readable(value))
         if problem is not None:
             yield _told(problem)
@@ -190,9 +189,8 @@ _OUT_OF_USE = {
 
 
 def _deprecated(document: Document) -> Iterator[Advice]:
-    for line, key, _ in document.scan.directives:
-        if key in _OUT_OF_USE:
-            yield Advice("deprecated", line, _OUT_OF_USE[key])
+    for line, key, _ in document.scan.with_keys(_OUT_OF_USE.keys()):
+        yield Advice("deprecated", line, _OUT_OF_USE[key])
 
 
 def _shown(value: str) -> str:

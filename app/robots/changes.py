@@ -13,10 +13,11 @@ from typing import NamedTuple, TypeAlias
 from app.robots import google, rfc9309
 from app.robots.access import Access
 from app.robots.agents import AGENT_LIMIT, STAR, Agent, read_agent
+from app.robots.compiled.lines import Cut, group_of
 from app.robots.dialect import Decision, Dialect, Reading, RobotsTxt, Verdict, judge
 from app.robots.document import Group
 from app.robots.rates import Span, schedule
-from app.robots.selection import Cut, Selection
+from app.robots.selection import Selection
 from app.robots.syntax import Directive, Key
 
 AGENTS = 1000
@@ -210,7 +211,7 @@ class _Comparison:
 
     def _difference(self, pair: _Pair, agent: Agent) -> _Difference | None:
         """None where nothing is known to have changed for those for whom these groups speak."""
-        if not self._may_cost(_RULE_COST * sum(len(group.rules) for group in (*pair.before, *pair.after))):
+        if not self._may_cost(_RULE_COST * sum(group.rules_count for group in (*pair.before, *pair.after))):
             return None
         if self._reads_alike(pair):
             return None
@@ -272,7 +273,7 @@ class _Comparison:
         for version_2 in (False, True):
             rules = tuple((0, key, pattern) for key, pattern, version in moved if version is version_2)
             if rules:
-                rulesets.append(self._dialect.compile([Group(0, (), rules, (), version_2)]))
+                rulesets.append(self._dialect.compile([group_of(rules, version_2=version_2)]))
         for path in paths:
             if not self._may_cost(_path_cost(path, wild)):
                 return

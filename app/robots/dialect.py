@@ -10,11 +10,12 @@ from typing import NamedTuple, assert_never
 
 from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable, is_plain_text
 from app.robots.agents import STAR, Agent, read_agent
+from app.robots.compiled.lines import Groups
 from app.robots.document import Document, Grammar, Group
 from app.robots.matcher import Entry, Ruleset
 from app.robots.rates import PLAIN_RATES, RatePolicy
 from app.robots.selection import Selection, Selector
-from app.robots.syntax import Key
+from app.robots.syntax import Directive, Key
 from app.robots.terms import Terms, read_terms
 
 ROBOTS_PATH = "/robots.txt"
@@ -22,15 +23,11 @@ ROBOTS_PATH = "/robots.txt"
 # How many compiled rules a reading keeps, for all tokens together, and the terms of how many tokens.
 _ROOM_FACTOR, _ROOM, _TERMS = 2, 1000, 100
 
-LARGE = 50_000
-"""Octets of a file that is worth a thread to be read in, or to have its rules compiled."""
-
-# What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, a directive with its rule's
-# place in an index and its verdict, a line that says nothing, a star (the first few of a rule each begin a text of
-# their own), a set.
-_FILE_BYTES = 6000
-_DIRECTIVE_BYTES = 480
-_UNKNOWN_BYTES = 120
+# What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, a line, one that names an agent
+# with its group and its place in the table, any other with a rule's place in an index and its verdict or with what it
+# states, a star (the first few of a rule each begin a text of their own), a set.
+_FILE_BYTES = 4000
+_LINE_BYTES, _AGENT_BYTES, _RULE_BYTES = 12, 110, 420
 _TEXT_BYTES, _TEXTS_PER_RULE, _STAR_BYTES = 380, 4, 20
 _SET_BYTES = 60
 
@@ -75,7 +72,7 @@ class Dialect:
 
     name: str
     grammar: Grammar
-    select: Callable[[Sequence[Group]], Selector]
+    select: Callable[[Groups], Selector]
     compile: Callable[[Sequence[Group]], Ruleset]
     tokens: Callable[[Agent], tuple[str, ...]] = chain_of
     rates: RatePolicy = PLAIN_RATES
@@ -110,11 +107,12 @@ _NO_RULES = Verdict(Decision.ALLOW, Reason.NO_RULES)
 class Rulings:
     """What the groups of one token decide: their verdicts, of which each is made once."""
 
-    __slots__ = ("_verdicts", "rules", "selection")
+    __slots__ = ("_first", "_verdicts", "rules", "selection")
 
     def __init__(self, selection: Selection, rules: Ruleset, verdicts: list[Verdict | None] | None = None) -> None:
         self.selection = selection
         self.rules = rules
+        self._first = rules.first
         # By place in the rules, the last for no match.
         self._verdicts = verdicts or [None] * (len(rules.entries) + 1)
 
@@ -124,9 +122,9 @@ class Rulings:
 
     def about(self, path: str) -> Verdict:
         """What they say about `path`."""
-        place = self.rules.first(path)
+        place = self._first(path)
         verdict = self._verdicts[place]
-        if verdict is None or verdict.selection is not self.selection:
+        if verdict is None or verdict[3] is not self.selection:
             verdict = self._verdicts[place] = self._verdict(place)
         return verdict
 
@@ -142,15 +140,28 @@ class Rulings:
 class Reading:
     """One document as one dialect reads it; rules are compiled when an agent they bind first asks."""
 
+    __slots__ = (
+        "_compiled",
+        "_compiling",
+        "_dialect",
+        "_document",
+        "_kept",
+        "_rulings",
+        "_selector",
+        "_terms",
+        "has_groups",
+    )
+
     def __init__(self, document: Document, dialect: Dialect) -> None:
-        groups = document.groups(dialect.grammar).groups
-        self.has_groups = bool(groups)
-        self._selector = dialect.select(groups)
+        groups = document.groups(dialect.grammar)
+        self.has_groups = len(groups) > 0
+        self._document = document
         self._dialect = dialect
+        self._selector = dialect.select(groups)
         self._rulings: dict[str, Rulings] = {}
         self._compiled: dict[tuple[Group, ...], Rulings] = {}
-        self._room = self._all_room = _ROOM_FACTOR * len(document.scan.directives) + _ROOM
-        self._terms: dict[tuple[str, bool], Terms] = {}
+        self._kept = 0
+        self._terms: _KeptTerms | None = None
         self._compiling = Lock()
 
     def judge(self, agent: Agent, path: str) -> Verdict:
@@ -158,21 +169,16 @@ class Reading:
         token = self._selector.token(agent)
         if token is None:
             return _NO_GROUP if self.has_groups else _NO_RULES
-        rulings = self._rulings.get(token) or self._compile(self._selector.selection(token))
+        rulings = self._rulings.get(token) or self._compile(self._selection(token))
         return rulings.about(path)
-
-    def takes_long(self, agent: Agent) -> bool:
-        """Whether `judge` has to compile the rules for `agent` first, or they are heavy."""
-        token = self._selector.token(agent)
-        if token is None:
-            return False
-        rulings = self._rulings.get(token)
-        return rulings is None or rulings.rules.heavy
 
     def select(self, agent: Agent) -> Selection | None:
         """The groups that speak for `agent`."""
         token = self._selector.token(agent)
-        return None if token is None else self._selector.selection(token)
+        return None if token is None else self._selection(token)
+
+    def _selection(self, token: str) -> Selection:
+        return Selection(token, self._selector.groups(token))
 
     def rules(self, selection: Selection) -> Ruleset:
         """Their rules, compiled."""
@@ -189,31 +195,69 @@ class Reading:
         # which what is kept is let go, and compiled anew for whoever asks next.
         shared = self._compiled.get(selection.groups)
         rulings = shared.under(selection) if shared else Rulings(selection, self._dialect.compile(selection.groups))
-        self._room -= 1 if shared else 1 + len(rulings.rules.entries)
-        if self._room < 0:
+        self._kept += 1 if shared else 1 + len(rulings.rules.entries)
+        if self._kept > _room(self._document):
             self._rulings.clear()
             self._compiled.clear()
-            self._room = self._all_room
+            self._kept = 0
         self._rulings[selection.token] = self._compiled[selection.groups] = rulings
         return rulings
 
     def terms(self, selection: Selection, agent: Agent) -> Terms:
         """What else they state; for an agent that says so, with the Crawl-delay of `*` too (spec C12)."""
         inherits = agent.star_delay and selection.token != STAR
-        terms = self._terms.get((selection.token, inherits))
-        if terms is None:
-            members = list(self._selector.members(selection))
-            star = self.select(read_agent(STAR)) if inherits else None
-            if star is not None:
-                members += (member for member in self._selector.members(star) if member[1] is Key.CRAWL_DELAY)
-            if len(self._terms) >= _TERMS:
-                self._terms.clear()
-            terms = self._terms[selection.token, inherits] = read_terms(members, self._dialect.rates)
+        kept = self._terms
+        if kept is None:
+            # Of two threads that make one at once, both go on with terms that say the same.
+            kept = self._terms = _KeptTerms(_room(self._document))
+        return kept.find(selection.token, inherits) or self._read_terms(kept, selection.token, inherits=inherits)
+
+    def _read_terms(self, kept: "_KeptTerms", token: str, *, inherits: bool) -> Terms:
+        members = list(self._selector.members(token))
+        if inherits and self._selector.token(read_agent(STAR)) is not None:
+            members += (member for member in self._selector.members(STAR) if member[1] is Key.CRAWL_DELAY)
+        return kept.keep(token, inherits, members, self._dialect.rates)
+
+
+class _KeptTerms:
+    """The terms of a file's tokens: where the same lines speak of two, they share them; bounded, as rules are."""
+
+    __slots__ = ("_by_lines", "_by_token", "_room", "_taken")
+
+    def __init__(self, room: int) -> None:
+        """`room` is in lines."""
+        self._by_token: dict[tuple[str, bool], Terms] = {}
+        self._by_lines: dict[tuple[int, ...], Terms] = {}
+        self._room = room
+        self._taken = 0
+
+    def __len__(self) -> int:
+        return len(self._by_token)
+
+    def find(self, token: str, inherits: bool) -> Terms | None:
+        return self._by_token.get((token, inherits))
+
+    def keep(self, token: str, inherits: bool, members: Sequence[Directive], policy: RatePolicy) -> Terms:
+        """The terms that `members` state, made where no other token has them."""
+        lines = tuple(line for line, _, _ in members)
+        terms = self._by_lines.get(lines)
+        self._taken += 0 if terms else len(lines)
+        if len(self) >= _TERMS or self._taken > self._room:
+            self._by_token.clear()
+            self._by_lines.clear()
+            self._taken = len(lines)
+        terms = self._by_token[token, inherits] = self._by_lines[lines] = terms or read_terms(members, policy)
         return terms
+
+
+def _room(document: Document) -> int:
+    return _ROOM_FACTOR * len(document.scan) + _ROOM
 
 
 class RobotsTxt:
     """A file that every dialect can be asked about: what is kept in process between decisions."""
+
+    __slots__ = ("_readings", "document")
 
     def __init__(self, body: bytes, *, truncated: bool = False) -> None:
         self.document = Document(body, truncated=truncated)
@@ -227,23 +271,19 @@ class RobotsTxt:
         1.5 times. Another dialect, or an agent with other groups, can cost as much again.
         """
         body, scan = self.document.body, self.document.scan
+        agents, empty = scan.count({Key.USER_AGENT}), scan.count({Key.BLANK})
+        rules = len(scan) - agents - empty
         stars = body.count(b"*")
         return (
             _FILE_BYTES
             + 2 * len(body)
-            + _DIRECTIVE_BYTES * len(scan.directives)
-            + _UNKNOWN_BYTES * len(scan.unknown_keys)
-            + _TEXT_BYTES * min(stars, _TEXTS_PER_RULE * len(scan.directives))
+            + _LINE_BYTES * len(scan)
+            + _AGENT_BYTES * agents
+            + _RULE_BYTES * rules
+            + _TEXT_BYTES * min(stars, _TEXTS_PER_RULE * rules)
             + _STAR_BYTES * stars
             + _SET_BYTES * body.count(b"[")
         )
-
-    def takes_long(self, dialect: Dialect, agent: Agent) -> bool:
-        """Whether `judge_file` may take more than a few milliseconds: no file that is not large does."""
-        if len(self.document.body) < LARGE:
-            return False
-        reading = self._readings.get(dialect.name)
-        return reading is None or reading.takes_long(agent)
 
     def reading(self, dialect: Dialect) -> Reading:
         """The file as `dialect` reads it."""

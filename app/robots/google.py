@@ -1,10 +1,11 @@
 """Google: as its published parser reads; escapes are compared as written, index pages are their directory (spec D)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from app.robots.compiled.patterns import PatternIndex
 from app.robots.dialect import Dialect
 from app.robots.document import Grammar, Group
-from app.robots.matcher import Entry, PatternIndex, Ruleset, longest_first
+from app.robots.matcher import Ruleset, longest_first
 from app.robots.paths import google_pattern, google_subject
 from app.robots.rates import NO_RATES
 from app.robots.selection import MergedGroups, token_cut
@@ -12,20 +13,20 @@ from app.robots.syntax import Directive, Key
 
 cut = token_cut("A-Za-z_-")
 
+_ALLOW = Key.ALLOW  # looked up once, not once a rule
+
 
 def compile_rules(groups: Sequence[Group]) -> Ruleset:
     """The groups' rules, and for an Allow of an index page the directory it is the index of."""
-    entries = (entry for group in groups for rule in group.rules if rule[2] for entry in _entries(rule))
-    return Ruleset(longest_first(entries), google_subject, PatternIndex)
+    return Ruleset(longest_first(groups, google_pattern, directory), google_subject, PatternIndex)
 
 
-def _entries(rule: Directive) -> Iterator[Entry]:
-    _, key, value = rule
-    pattern = google_pattern(value)
-    yield Entry(rule, pattern)
-    directory, slash, page = pattern.rpartition("/")
-    if key is Key.ALLOW and slash and page.startswith("index.htm"):
-        yield Entry(rule, f"{directory}/$")
+def directory(rule: Directive, pattern: str) -> str | None:
+    """What an Allow of an index page is matched by, too: its directory, and nothing below (spec D10)."""
+    if rule[1] is not _ALLOW:
+        return None
+    path, slash, page = pattern.rpartition("/")
+    return f"{path}/$" if slash and page.startswith("index.htm") else None
 
 
 GOOGLE = Dialect(

@@ -77,12 +77,6 @@ class Window:
     start: int
     end: int
 
-    def contains(self, minute: int) -> bool:
-        """Whether the window is open in this minute of the day, 0 to 1439."""
-        if self.start < self.end:
-            return self.start <= minute < self.end
-        return minute >= self.start or minute < self.end
-
     @property
     def start_text(self) -> str:
         """`start` as HH:MM."""
@@ -155,11 +149,6 @@ class Rate:
     source: RateSource
     line: int
     window: Window | None
-
-    @property
-    def clamped(self) -> bool:
-        """Whether the dialect goes faster than the line declares."""
-        return self.interval < self.declared_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,13 +276,6 @@ def rate_timetable(
     return _timetable(windowed, otherwise=_combine(plain, delay, policy))
 
 
-def in_force(
-    rates: Sequence[RequestRate], crawl_delay: CrawlDelay | None, policy: RatePolicy, at: datetime
-) -> InForce[Rate | None]:
-    """The rate in force at the aware instant `at`, None where nothing limits, and until when that is so (spec K14)."""
-    return rate_timetable(rates, crawl_delay, policy).at(at)
-
-
 def schedule(table: Timetable[Rate | None]) -> list[Span]:
     """The whole UTC day from 00:00 to 24:00 without a gap, equal neighbours merged."""
     ends = (*table.starts[1:], DAY)
@@ -331,11 +313,6 @@ def visit_at(table: Timetable[bool], at: datetime) -> Visit:
     """What a `visit_timetable` says at the aware instant `at`."""
     now = table.at(at)
     return Visit(now.value, None if now.value else now.valid_until, now.valid_until)
-
-
-def visit(times: Sequence[VisitTime], at: datetime) -> Visit | None:
-    """What Visit-time says at the aware instant `at`; None when no line says anything (spec G5)."""
-    return visit_at(visit_timetable(times), at) if times else None
 
 
 def _malformed(key: str, value: str, line: int, expected: str) -> Reading[T]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from app.robots.compiled.patterns import PatternIndex
 from app.robots.dialect import Dialect
 from app.robots.document import Grammar, Group
-from app.robots.matcher import Entry, PatternIndex, Ruleset, longest_first
-from app.robots.paths import rfc_pattern, rfc_subject
+from app.robots.matcher import Ruleset, longest_first
+from app.robots.paths import query_escaped, rfc_pattern, rfc_subject
 from app.robots.selection import MergedGroups, token_cut
 
 cut = token_cut("A-Za-z0-9_-")
@@ -13,8 +14,7 @@ cut = token_cut("A-Za-z0-9_-")
 
 def compile_rules(groups: Sequence[Group]) -> Ruleset:
     """The groups' rules by spec D: an empty one is none, and one that starts with neither `/` nor `*` never matches."""
-    entries = (Entry(rule, rfc_pattern(rule[2])) for group in groups for rule in group.rules if rule[2])
-    return Ruleset(longest_first(entries), rfc_subject, PatternIndex, query_forms=True)
+    return Ruleset(longest_first(groups, rfc_pattern), rfc_subject, PatternIndex, query_escaped)
 
 
 RFC9309 = Dialect(

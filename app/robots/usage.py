@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import http_sf
 
-from app.robots.matcher import PatternIndex
+from app.robots.compiled.patterns import PatternIndex
 from app.robots.paths import rfc_pattern, rfc_subject
 from app.robots.syntax import BLANKS, readable
 

@@ -11,7 +11,7 @@ version=3.11
 # those of curses, readline, dbm, sqlite3, nis and tkinter: importing them fails.
 packages="
     python$version-minimal libpython$version-minimal libpython$version-stdlib
-    libc6 libgcc-s1 libstdc++6 zlib1g libexpat1 libssl3 libffi8 liblzma5 libbz2-1.0 libuuid1 libcrypt1
+    libc6 libgcc-s1 zlib1g libexpat1 libssl3 libffi8 liblzma5 libbz2-1.0 libuuid1 libcrypt1
     ca-certificates media-types netbase tzdata"
 
 export DEBIAN_FRONTEND=noninteractive

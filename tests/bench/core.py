@@ -10,11 +10,12 @@ import importlib
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise, product
+from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -25,6 +26,7 @@ from app.robots.dialect import Decision, RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
 from tests.bench.adversaries import adversaries
 from tests.bench.bodies import body, paths
+from tests.bench.costs import ASKED, Cost, cost
 from tests.corpus import real_files
 
 TOKEN = "ExampleBot"
@@ -210,22 +212,18 @@ def _real(peers: Sequence[Contestant]) -> None:
 
 
 def _adversarial() -> None:
-    print("\nFiles and paths made to be slow; the decision is the median of 5")
-    print(f"  {'':<58}{'bytes':>8}{'read':>9}{'first':>9}{'decision':>11}")
-    worst = 0.0
+    print(f"\nFiles and paths made to be slow; in ms; decisions, and every rule that matches: medians of {ASKED}")
+    print(f"  {'':<86}{'bytes':>8}{'read':>7}{'first':>7}{'decision':>10}{'every':>9}{'terms':>8}")
+    costs: dict[str, Cost] = {}
     for it in adversaries():
-        dialect = DIALECTS[it.dialect]
-        times = [time.thread_time()]
-        robots = RobotsTxt(it.body)
-        robots.reading(dialect)
-        times.append(time.thread_time())
-        for _ in range(6):
-            judge_file(robots, dialect, AGENT, it.path)
-            times.append(time.thread_time())
-        read, first, *decisions = (1e3 * (after - before) for before, after in pairwise(times))
-        worst = max(worst, median(decisions))
-        print(f"  {it.name:<58}{len(it.body):>8}{read:>7.0f} ms{first:>6.0f} ms{median(decisions):>8.3f} ms")
-    print(f"  {'the worst decision':<58}{worst:>36.3f} ms")
+        costs[it.name] = found = cost(it)
+        print(
+            f"  {it.name:<86}{len(it.body):>8}{found.read:>7.1f}{found.first:>7.1f}"
+            f"{found.decision:>10.3f}{found.every:>9.3f}{found.terms:>8.1f}"
+        )
+    for step in fields(Cost):
+        name, worst = max(((name, getattr(found, step.name)) for name, found in costs.items()), key=itemgetter(1))
+        print(f"  the worst {step.name + ':':<10}{worst:>9.3f} ms, {name}")
 
 
 def processor() -> str:

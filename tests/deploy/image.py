@@ -49,6 +49,14 @@ QUESTIONS = "tests/deploy/questions.lua"
 TOOLS = ("buildah", "podman", "crun", "debootstrap")
 FILE = "User-agent: *\nDisallow: /private/\nCrawl-delay: 5\n"
 WRITE = "open('/srv/written', 'w')"
+COMPILED = """
+import importlib, pathlib, sys
+files = [path for path in pathlib.Path("/srv/app/robots/compiled").iterdir() if path.is_file()]
+modules = {path.name.split(".")[0] for path in files if path.suffix == ".so"}
+for module in modules:
+    importlib.import_module(f"app.robots.compiled.{module}")
+sys.exit(not modules or any(path.suffix not in (".py", ".so") for path in files))
+"""
 
 
 class CheckFailed(RuntimeError):
@@ -208,10 +216,12 @@ def look_inside(engine: Engine) -> None:
         raise CheckFailed("the command of HEALTHCHECK fails.")
     if inside("/usr/bin/python3", "-c", WRITE) == 0:
         raise CheckFailed("its root file system can be written to.")
+    if inside("/usr/bin/python3", "-c", COMPILED) != 0:
+        raise CheckFailed("the core's compiled modules are not there, do not load, or have their sources beside them.")
     for shell in ("/bin/sh", "/bin/bash", "/bin/dash", "/usr/bin/sh"):
         if inside(shell, "-c", ":") == 0:
             raise CheckFailed(f"there is a shell in it, {shell}.")
-    say("HEALTHCHECK passes; nothing can be written; there is no shell")
+    say("HEALTHCHECK passes; nothing can be written; the core is compiled; there is no shell")
 
 
 def end(engine: Engine) -> None:

@@ -8,13 +8,15 @@ import pytest
 from app.robots.access import BODY_LIMIT
 from app.robots.advice import advise
 from app.robots.agents import STAR, Agent, read_agent
+from app.robots.compiled.lines import Scan, scan
 from app.robots.dialect import Decision, Dialect, Reason, RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
 from app.robots.explain import explain
 from app.robots.paths import draft_pattern, glob_pattern, google_pattern, rfc_pattern
 from app.robots.selection import Selection
-from app.robots.syntax import Key, Scan, scan
+from app.robots.syntax import Key
 from tests.corpus import real_files
+from tests.robots.naive import told
 from tests.robots.test_matcher import NAIVE
 from tests.robots.test_size import UNDER, cost
 
@@ -106,9 +108,9 @@ def test_b1_a_real_file_says_the_same_with_any_line_ending() -> None:
         lf = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if 2 * len(lf) > BODY_LIMIT or lf.startswith(WIDE):
             continue
-        read = scan(lf)
-        assert read == scan(body)
-        assert read == scan(lf.replace(b"\n", b"\r\n")) == scan(lf.replace(b"\n", b"\r"))
+        read = told(scan(lf))
+        assert read == told(scan(body))
+        assert read == told(scan(lf.replace(b"\n", b"\r\n"))) == told(scan(lf.replace(b"\n", b"\r")))
 
 
 def test_what_was_read_of_a_file_reads_the_same_when_it_is_written_down() -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from app.robots.agents import read_agent
 from app.robots.compiled.globs import GlobIndex
+from app.robots.compiled.patterns import PatternIndex, PrefixIndex
 from app.robots.dialect import RobotsTxt, Verdict, judge_file
 from app.robots.dialects import DIALECTS
-from app.robots.matcher import Index, PatternIndex, PrefixIndex, Ruleset
+from app.robots.matcher import Index, Ruleset
 from app.robots.paths import draft_subject, glob_subject, google_subject, query_escaped, rfc_subject
 from tests.robots.test_paths import reference
 

@@ -1,16 +1,14 @@
 """Spec D, E3, F11 and the worked tables L1 and L2: one spelling for both sides, and matching that never goes back."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.robots.access import Successful
 from app.robots.compiled.globs import GlobIndex
+from app.robots.compiled.patterns import PatternIndex
 from app.robots.dialect import Decision
 from app.robots.paths import (
-    Wildcard,
     draft_pattern,
     draft_subject,
     glob_pattern,
@@ -90,8 +88,8 @@ def test_d4f_a_malformed_escape_stays(text: str) -> None:
 
 def test_d3_only_a_final_dollar_is_an_anchor() -> None:
     assert rfc_pattern("/a$b$") == "/a%24b$"
-    assert Wildcard.read("/a*b$").matches("/aXb")
-    assert not Wildcard.read("/a*b$").matches("/aXbX")
+    assert matches("/a*b$", "/aXb")
+    assert not matches("/a*b$", "/aXbX")
 
 
 def test_e3_a_decoded_percent_makes_no_escape() -> None:
@@ -99,7 +97,7 @@ def test_e3_a_decoded_percent_makes_no_escape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "path", "matches"),
+    ("rule", "path", "expected"),
     [
         ("/p?u=a:b", "/p?u=a:b", True),
         ("/p?u=a:b", "/p?u=a%3ab", True),
@@ -111,27 +109,26 @@ def test_e3_a_decoded_percent_makes_no_escape() -> None:
         ("/p?u=[x]$", "/p?u=%5Bx%5D", True),
     ],
 )
-def test_x5_delimiters_of_a_query_match_in_either_form(rule: str, path: str, matches: bool) -> None:
-    assert closed("rfc9309", rule, path) is matches
+def test_x5_delimiters_of_a_query_match_in_either_form(rule: str, path: str, expected: bool) -> None:
+    assert closed("rfc9309", rule, path) is expected
 
 
-class Counting(str):
-    """A subject that counts how often it is searched."""
-
-    searches = 0
-
-    def find(self, *args: Any) -> int:
-        Counting.searches += 1
-        return super().find(*args)
+def matches(pattern: str, subject: str) -> bool:
+    return PatternIndex([pattern]).first(subject) == 0
 
 
 @pytest.mark.parametrize(
-    ("pattern", "matches"), [("/*a*a*a*a*a*a*b", False), ("/*a*a*a*a*a*a*a", True), ("/" + "*a" * 500 + "*b", False)]
+    ("pattern", "expected"),
+    [
+        ("/*a*a*a*a*a*a*b", False),
+        ("/*a*a*a*a*a*a*a", True),
+        ("/" + "*a" * 8000 + "*b", False),
+        ("/" + "*a" * 8000, True),
+    ],
 )
-def test_b17_a_wildcard_costs_one_search_per_star(pattern: str, matches: bool) -> None:
-    Counting.searches = 0
-    assert Wildcard.read(pattern).matches(Counting("/" + "a" * 2000)) is matches
-    assert Counting.searches <= pattern.count("*")
+def test_b17_no_pattern_makes_it_go_back(pattern: str, expected: bool) -> None:
+    # Trying every way in which the stars can be filled would not end.
+    assert matches(pattern, "/" + "a" * 16_000) is expected
 
 
 TEXT = st.text("/ab*$", max_size=8)
@@ -154,4 +151,4 @@ def reference(pattern: str, subject: str) -> bool:
 
 @given(TEXT, st.text("/ab$", max_size=8))
 def test_k11_a_wildcard_matches_what_following_all_positions_does(pattern: str, subject: str) -> None:
-    assert Wildcard.read(pattern).matches(subject) is reference(pattern, subject)
+    assert matches(pattern, subject) is reference(pattern, subject)

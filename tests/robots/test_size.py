@@ -7,10 +7,10 @@ from itertools import product
 
 import pytest
 
-from app.robots.agents import read_agent
+from app.robots.agents import Agent, read_agent
 from app.robots.dialect import RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
-from app.robots.document import RULE_KEYS
+from app.robots.syntax import RULE_KEYS
 
 UNDER, OVER = 1.5, 2.0
 """How many times its size a file may cost, whoever wrote it; and how many times its cost an ordinary one may claim."""
@@ -53,6 +53,8 @@ HOSTILE = {
         "v2",
         group("Robot-version: 2.0", *(f"Allow:/[{word}][a{word}][b{word}]*[{word}]" for word in words(4, 1500))),
     ),
+    "usage": ("rfc9309", group(*(f"Content-Usage:/{word} a=n" for word in words(4, 2000)))),
+    "signals": ("rfc9309", group(*(f"Content-Signal:{word}=no" for word in words(4, 2000)))),
     "unknown keys": ("rfc9309", b"".join(b"%x:\n" % line for line in range(10_000))),
     "empty lines": ("draft1996", b"\n" * 50_000),
     "groups": ("rfc9309", b"User-agent:*\nAllow:\n" * 3000),
@@ -75,10 +77,18 @@ def cost(body: bytes, dialect: str, paths: Sequence[str] = ()) -> tuple[RobotsTx
 
 def compiled(body: bytes, dialect: str, paths: Sequence[str]) -> RobotsTxt:
     robots = RobotsTxt(body)
+    state(robots, dialect, AGENT)
     # The last is so long that wildcards are asked as a crowd: they are kept as that beside what they were before.
     for path in ("/", "/a/aaaa?x:y", "/catalog/x/aaaa/" + "ab" * 50, "/catalog/x/aaaa/?" + "abcdefgh:" * 150, *paths):
         judge_file(robots, DIALECTS[dialect], AGENT, path)
     return robots
+
+
+def state(robots: RobotsTxt, dialect: str, agent: Agent) -> None:
+    reading = robots.reading(DIALECTS[dialect])
+    selection = reading.select(agent)
+    if selection is not None:
+        reading.terms(selection, agent)
 
 
 @pytest.mark.parametrize("name", ORDINARY)
@@ -97,6 +107,29 @@ def test_no_file_costs_much_more_than_its_size(name: str) -> None:
 @pytest.mark.parametrize("name", ["short prefixes", "index pages"])
 def test_a_file_costs_no_more_when_each_of_its_rules_has_decided(name: str) -> None:
     dialect, body = HOSTILE[name]
-    values = [value for _, key, value in RobotsTxt(body).document.scan.directives if key in RULE_KEYS]
+    values = [value for _, _, value in RobotsTxt(body).document.scan.with_keys(RULE_KEYS)]
     robots, taken = cost(body, dialect, values)
     assert taken <= robots.size * UNDER
+
+
+@pytest.mark.parametrize(("agents", "apart"), [(100, False), (100, True)], ids=["above all lines", "each with a line"])
+def test_what_is_stated_to_many_agents_is_not_kept_for_each_of_them(agents: int, apart: bool) -> None:
+    named = [f"User-agent: a{number}" for number in range(agents)]
+    stated = [f"Content-Usage: /{word} b=n" for word in words(4, 10 * agents)]
+    lines = [line for at in range(agents) for line in (named[at], *stated[10 * at : 10 * at + 10])]
+    body = "\n".join(lines if apart else named + stated).encode()
+
+    def taken(asking: Sequence[Agent]) -> int:
+        robots = RobotsTxt(body)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for agent in asking:
+                state(robots, "rfc9309", agent)
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+
+    crawlers = [read_agent(f"a{number}") for number in range(agents)]
+    assert taken(crawlers) < 4 * taken(crawlers[:1])

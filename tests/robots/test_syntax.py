@@ -5,12 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.robots.access import BODY_LIMIT
-from app.robots.document import Document, Grammar, read_groups
-from app.robots.syntax import LINE_LIMIT, Key, Oddity, line_texts, readable, scan
+from app.robots.compiled.lines import Group, scan
+from app.robots.document import Document, Grammar
+from app.robots.syntax import LINE_LIMIT, Key, Oddity, readable
 
 
 def directives(body: bytes) -> list[tuple[int, Key, str]]:
     return [it for it in scan(body).directives if it[1] is not Key.BLANK]
+
+
+def groups(body: bytes, grammar: Grammar) -> tuple[Group, ...]:
+    return Document(body).groups(grammar).groups
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
@@ -76,8 +81,8 @@ def test_b6_other_keys_are_unknown(written: str) -> None:
 
 @pytest.mark.parametrize("body", [b"Dissallow /x", b"Dissallow: /x", b"Disallow /x"])
 def test_b5_b6_the_draft_takes_no_oddity(body: bytes) -> None:
-    groups = read_groups(scan(b"User-agent: *\n" + body), Grammar(tolerant=False)).groups
-    assert not groups[0].rules
+    [group] = groups(b"User-agent: *\n" + body, Grammar(tolerant=False))
+    assert not group.rules
 
 
 def test_b7_a_line_is_cut_at_its_limit_and_what_is_left_still_counts() -> None:
@@ -106,7 +111,7 @@ def test_a24_a_body_that_was_cut_before_loses_its_last_line() -> None:
 
 
 def test_g11_a_member_line_is_kept_with_the_agents_above_it() -> None:
-    [group] = read_groups(scan(b"User-agent: a\nCrawl-delay: 5\nUser-agent: b\nDisallow: /"), Grammar()).groups
+    [group] = groups(b"User-agent: a\nCrawl-delay: 5\nUser-agent: b\nDisallow: /", Grammar())
     assert list(group.agents) == ["a", "b"]
     assert list(group.members) == [(2, Key.CRAWL_DELAY, "5", 1)]
 
@@ -124,7 +129,7 @@ def test_g11_a_member_line_is_kept_with_the_agents_above_it() -> None:
     ],
 )
 def test_f12_a_version_counts_right_below_the_agents(body: bytes, version_2: bool) -> None:
-    [group] = read_groups(scan(body), Grammar(members_end_run=True)).groups
+    [group] = groups(body, Grammar(members_end_run=True))
     assert group.version_2 is version_2
 
 
@@ -137,7 +142,9 @@ def test_b14_sitemaps_are_absolute_in_file_order_and_each_once() -> None:
 
 
 def test_a_line_is_shown_without_comment_and_outer_blanks() -> None:
-    assert line_texts(b"\n \tDisallow : /\xc3\xa9 \t# why", [2]) == {2: "Disallow : /é"}
+    document = Document(b"\n \tDisallow : /\xc3\xa9 \t# why")
+    assert document.line_texts([2]) == {2: "Disallow : /é"}
+    assert document.line_texts([1, 3]) == {1: ""}
 
 
 @given(st.binary(max_size=300))

@@ -9,12 +9,10 @@ from threading import Barrier
 import pytest
 
 from app.robots.agents import read_agent
+from app.robots.compiled.patterns import PatternIndex
 from app.robots.dialect import RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
-from app.robots.matcher import HEAVY
-from app.robots.paths import Wildcard
-from app.robots.wildcards import Wildcards, _Grams, _Node
-from tests.robots.test_crowds import one_by_one, read
+from tests.robots.test_paths import reference
 
 THREADS = 6
 AGENT = read_agent("FooBot")
@@ -51,17 +49,20 @@ def patterns(random: Random) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("reach", [0, 10_000])
-def test_wildcards_say_the_same_to_threads_that_are_first_together(seed: int, reach: int) -> None:
+@pytest.mark.parametrize("length", [60, 3000])
+def test_an_index_says_the_same_to_threads_that_ask_together(seed: int, length: int) -> None:
     random = Random(seed)
-    written = read(patterns(random))
-    subjects = ["/" + "".join(random.choices("abc", k=60)) for _ in range(4)]
-    expected = [one_by_one(written, subject) for subject in subjects]
-    wildcards = Wildcards(written, entered=10_000, reach=reach)
+    written = patterns(random)
+    subjects = ["/" + "".join(random.choices("abc", k=length)) for _ in range(4)]
+    expected = [[at for at, pattern in enumerate(written) if reference(pattern, subject)] for subject in subjects]
+    # Of the first few, what is needed when trying them is too much is made when it is needed.
+    few = PatternIndex([f"/*{'ab' * 4000}c{text}" for text in "abc"])
+    index = PatternIndex(written)
 
     def ask(number: int) -> list[list[int]]:
         turned = [*range(number % 4, 4), *range(number % 4)]
-        found = {at: list(wildcards.every(subjects[at], len(written))) for at in turned}
+        found = {at: index.every(subjects[at]) for at in turned}
+        assert few.first("/" + "ab" * 8000 + "cb") == 1
         return [found[at] for at in range(4)]
 
     assert at_once(ask) == [expected] * THREADS
@@ -95,46 +96,3 @@ def test_threads_that_ask_a_file_together_have_its_rules_compiled_once() -> None
         return reading.rules(selection)
 
     assert len(set(map(id, at_once(ask)))) == 1
-
-
-def test_only_large_files_take_long_and_those_that_are_heavy_stay_so() -> None:
-    def line(number: int) -> bytes:
-        return b"Disallow: /%07d*/%090d\n" % (number, number)
-
-    google, draft = DIALECTS["google"], DIALECTS["draft1996"]
-    small, large, heavy = (
-        RobotsTxt(b"User-agent: *\n" + b"".join(map(line, range(lines)))) for lines in (3, 600, HEAVY // 98)
-    )
-    assert not small.takes_long(google, AGENT)
-    assert large.takes_long(google, AGENT)
-    assert heavy.takes_long(google, AGENT)
-    for robots in (small, large, heavy):
-        judge_file(robots, google, AGENT, "/x")
-    assert not large.takes_long(google, AGENT)
-    assert large.takes_long(draft, AGENT)
-    assert heavy.takes_long(google, AGENT)
-    # To the letter, a pattern is found by a search among all.
-    judge_file(heavy, draft, AGENT, "/x")
-    assert not heavy.takes_long(draft, AGENT)
-
-
-class Overtaken(list[tuple[int, Wildcard]]):
-    """Patterns in which, when it is first asked whether there are any, another thread gets all its work done."""
-
-    def __init__(self, patterns: list[tuple[int, Wildcard]]) -> None:
-        super().__init__(patterns)
-        self.meanwhile: Callable[[], object] | None = None
-
-    def __len__(self) -> int:
-        meanwhile, self.meanwhile = self.meanwhile, None
-        if meanwhile:
-            meanwhile()
-        return super().__len__()
-
-
-def test_a_node_that_another_thread_opens_between_two_steps_is_whole() -> None:
-    written = Overtaken(read(["/*a", "/*a*b", "/*a*c$", "/*a*d*e"]))
-    node = _Node(written, 1)
-    written.meanwhile = lambda: node.places_at("/ac", 2)
-    assert sorted(node.places_at("/ac", 2)) == [0, 2]
-    assert len(list(node.open_branches(_Grams("/ac"), 4))) == 2

@@ -9,7 +9,7 @@ from app.robots.access import Access, Blocked, Cause, Fetched, Lifetime, Success
 from app.robots.agents import read_agent
 from app.robots.dialect import Decision, Reason, RobotsTxt, Verdict, judge, recognise_challenge
 from app.robots.dialects import DIALECTS
-from app.robots.syntax import line_texts
+from app.robots.document import Document
 from tests.robots.cases import rows
 
 VERDICTS = rows("verdict-cases.jsonl")
@@ -26,7 +26,7 @@ def test_spec_case(case: dict[str, Any]) -> None:
     rule = None
     if verdict.rule is not None:
         line = verdict.rule.directive[0]
-        rule = line_texts(body, [line])[line]
+        rule = Document(body).line_texts([line])[line]
     assert ((verdict.decision is Decision.ALLOW), rule) == (case["allowed"], case["rule"])
 
 
@@ -124,7 +124,7 @@ def test_what_is_compiled_is_bounded_whatever_callers_ask_for() -> None:
         assert selection is not None
         assert reading.rules(selection).best("/x") is not None
         assert reading.terms(selection, read_agent(name)).crawl_delay is not None
-    kept = sum(len(vars(reading)[name]) for name in ("_rulings", "_compiled", "_terms"))
+    kept = sum(len(getattr(reading, name)) for name in ("_rulings", "_compiled", "_terms"))
     assert kept < len(asked)
     assert kept <= 1200
 
