@@ -409,13 +409,13 @@ def _globs() -> Iterator[Adversary]:
         path = "/" + "".join(random.choices(alphabet, k=LONG - 1))
         stretches = (_taking(alphabet[:62], taken, negated, places, random) for _ in range(RULES))
         name = f"v2: {places} places that {'miss' if negated else 'take'} {taken} of {letters}"
-        yield Adversary(name, "v2", _group((f"/*{it}*" for it in stretches), "Robot-version: 2.0"), path)
+        yield Adversary(name, "v2", group((f"/*{it}*" for it in stretches), "Robot-version: 2.0"), path)
     random = Random(2)
     for two, marks in (("éè", ""), ("éè", "?"), ("$é", "")):
         octets = "".join(random.choices(two, k=LONG // 2 - 1))
         bent = (_bent_piece(octets, 60, marks, two, random) for _ in range(RULES))
         name = f"v2: texts of {two}{' with a mark' if marks else ''} that stand but for one character"
-        yield Adversary(name, "v2", _group((f"/*{it}*" for it in bent), "Robot-version: 2.0"), f"/{octets}")
+        yield Adversary(name, "v2", group((f"/*{it}*" for it in bent), "Robot-version: 2.0"), f"/{octets}")
 
 
 def _taking(alphabet: str, taken: int, negated: bool, places: int, random: Random) -> str:
@@ -423,7 +423,7 @@ def _taking(alphabet: str, taken: int, negated: bool, places: int, random: Rando
 
 
 def _bent_piece(octets: str, length: int, marks: str, letters: str, random: Random) -> str:
-    """A piece that stands but for its middle, with marks in it; two letters differ in nothing but one digit."""
+    """A piece that stands but for its middle, with marks in it."""
     at = random.randrange(len(octets) - length)
     piece = octets[at : at + length]
     bent = letters.replace(piece[length // 2], "")
