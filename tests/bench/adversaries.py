@@ -396,6 +396,38 @@ def _globs() -> Iterator[Adversary]:
         for name, patterns, path in shapes + searched:
             body = group(patterns, "Robot-version: 2.0")
             yield Adversary(f"v2: {name}, path {length}", "v2", body, path[:length])
+    # Of so many letters a place takes so many: the more it takes, the longer starts of a stretch are left.
+    for letters, taken, negated, places in (
+        (66, 40, False, 36),
+        (66, 2, True, 600),
+        (62, 7, False, 10),
+        (8, 2, False, 20),
+        (8, 6, False, 60),
+    ):
+        random = Random(f"{letters} {taken}")
+        alphabet = (ascii_letters + digits + "._~-")[:letters]
+        path = "/" + "".join(random.choices(alphabet, k=LONG - 1))
+        stretches = (_taking(alphabet[:62], taken, negated, places, random) for _ in range(RULES))
+        name = f"v2: {places} places that {'miss' if negated else 'take'} {taken} of {letters}"
+        yield Adversary(name, "v2", group((f"/*{it}*" for it in stretches), "Robot-version: 2.0"), path)
+    random = Random(2)
+    for two, marks in (("éè", ""), ("éè", "?"), ("$é", "")):
+        octets = "".join(random.choices(two, k=LONG // 2 - 1))
+        bent = (_bent_piece(octets, 60, marks, two, random) for _ in range(RULES))
+        name = f"v2: texts of {two}{' with a mark' if marks else ''} that stand but for one character"
+        yield Adversary(name, "v2", group((f"/*{it}*" for it in bent), "Robot-version: 2.0"), f"/{octets}")
+
+
+def _taking(alphabet: str, taken: int, negated: bool, places: int, random: Random) -> str:
+    return "".join(f"[{'!' * negated}{''.join(random.sample(alphabet, taken))}]" for _ in range(places))
+
+
+def _bent_piece(octets: str, length: int, marks: str, letters: str, random: Random) -> str:
+    """A piece that stands but for its middle, with marks in it."""
+    at = random.randrange(len(octets) - length)
+    piece = octets[at : at + length]
+    bent = letters.replace(piece[length // 2], "")
+    return marks.join((piece[:20], piece[20 : length // 2], bent + piece[length // 2 + 1 :]))
 
 
 def _sets_by_turns() -> Iterator[Adversary]:

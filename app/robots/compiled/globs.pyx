@@ -243,6 +243,7 @@ cdef enum:
     NARROW = 8  # characters of the grams that a subject is cut into,
     WIDE = 32  # and of the others
     BUCKETS = 1 << 16  # of grams by their hash
+    SURVEYED = 64  # characters of a text that it is bounded by, and its rarest chosen of
     LOOKED_UP = 64  # grams of a stretch, at most, of which the rarest is chosen
     BOUNDED = 8  # stretches between stars, the last ones, that are known not to stand behind a place
     RARE = 8  # places that strike out the most for what they cost come first
@@ -250,7 +251,7 @@ cdef enum:
 cdef uint64_t ALL = ~(<uint64_t>0)
 cdef size_t LONGEST = 1 << 18
 """Characters of a subject that rows are made of; what is longer, and no URL is, is tried start by start."""
-cdef size_t ARENA = 6 << 20
+cdef size_t ARENA = 2 << 20
 """Octets of rows of several characters together; where they would be more, there are fewer together."""
 cdef size_t UNTOLD = ~(<size_t>0)
 cdef uint64_t LENGTHS = 1 << 30
@@ -1234,7 +1235,6 @@ cdef class GlobIndex:
 
     cdef size_t _find(self, Stretch *stretch, size_t at, size_t last) except? 0:
         """The first start of `stretch` from `at` to `last`, for which there is room; one behind `last` if there is none."""
-        global _strangers_fresh, _spent, _barring
         cdef size_t none = last + 1, start
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Standing *standing
@@ -1257,6 +1257,11 @@ cdef class GlobIndex:
                 if start < at + piece.offset:
                     start = _next(self._sets[piece.what], at + piece.offset, none + piece.offset)
             return min(start - piece.offset, none)
+        if stretch.texts and _scanned > _length // 4 and last - at > 4 * BLOCK:
+            self._make_ready()
+            start = self._search_gram(stretch, at, last)
+            if start != UNTOLD:
+                return start
         if not self._survey(stretch, &at, &last, True):
             return none
         if _length > LONGEST or last - at < TRIED // 4 or (_tried < TRIED and last - at < 4 * TRIED):
@@ -1265,16 +1270,18 @@ cdef class GlobIndex:
                     return at
                 at += 1
             return none
+        self._make_ready()
+        start = self._search(stretch, at, last)
+        return start if start <= last else none
+
+    cdef int _make_ready(self) except -1:
+        """Forget what another stretch was looked for by."""
+        global _strangers_fresh, _spent, _barring
         if not _rowed:
             _make_rowed()
         _strangers_fresh = _barring = False
         _spent = 0
-        if stretch.texts and _scanned > _length // 4 and last - at > 4 * BLOCK:
-            start = self._search_gram(stretch, at, last)
-            if start != UNTOLD:
-                return start if start <= last else none
-        start = self._search(stretch, at, last)
-        return start if start <= last else none
+        return 0
 
     cdef size_t _search_gram(self, Stretch *stretch, size_t at, size_t last) except? 0:
         """As `_search`, by where the rarest gram of its texts stands; UNTOLD where even that stands all too often."""
@@ -1311,7 +1318,8 @@ cdef class GlobIndex:
             piece += 1
         if fewest > (last - at) // BLOCK * 4:
             return UNTOLD
-        rarest_end = (rarest.count & ~TEXT) - 8
+        count = rarest.count & ~TEXT
+        rarest_end = count - 8
         places = _gram_places[rarest_which]
         place = _buckets[rarest_which][rarest_number]
         until = _buckets[rarest_which][rarest_number + 1]
@@ -1323,7 +1331,8 @@ cdef class GlobIndex:
             if (
                 same_eight(octets, self._texts + rarest.what)
                 and same_eight(octets + rarest_end, self._texts + rarest.what + rarest_end)
-                and self._stands_here(stretch, places[place] - rarest_offset)
+                and not memcmp(octets, self._texts + rarest.what, count)
+                and (stretch.pieces == 1 or self._stands_here(stretch, places[place] - rarest_offset))
             ):
                 return places[place] - rarest_offset
             place += 1
@@ -1345,7 +1354,7 @@ cdef class GlobIndex:
         _rare_all = True
         while piece < end:
             if piece.count & TEXT:
-                count = min(piece.count & ~TEXT, <uint32_t>64)
+                count = min(piece.count & ~TEXT, <uint32_t>(SURVEYED if noting else GRAM))
                 for each in range(count):
                     character = self._texts[piece.what + each]
                     if not _counts[character]:
