@@ -266,9 +266,9 @@ def _octets() -> Iterator[Adversary]:
     marked = (few[at : at + 4] + "".join(random.choices(digits + ascii_letters, k=2)) for at in range(0, len(few), 4))
     path = fill("".join(marked), LONG - 3)
     for begin, head in (("/", ""), ("/?:", "*?:")):
-        texts = ("*".join(f"{_cut(path, random)}{_cut(path, random)}*!!" for _ in range(2)) for _ in range(RULES))
+        pairs = ("*".join(f"{_cut(path, random)}{_cut(path, random)}*!!" for _ in range(2)) for _ in range(RULES))
         name = f"escapes in texts of all widths{', behind a delimiter' * bool(head)}"
-        yield Adversary(name, "rfc9309", group(f"{head}*{text}" for text in texts), begin + path)
+        yield Adversary(name, "rfc9309", group(f"{head}*{pair}" for pair in pairs), begin + path)
     blanks = "/" + " $" * (LONG // 2 - 1)
     lines = _lines(f"/{number}" + "*%20*$" * LINE_LIMIT for number in range(40))
     yield Adversary("30 rules of escapes and stars", "rfc9309", group(lines), "/1" + blanks)
