@@ -28,13 +28,16 @@ GRAMMARS = [
 ALPHABETS = {"A-Za-z0-9_-": rfc9309.cut, "A-Za-z_-": google.cut}
 
 NAMES = sorted({*NAMED, *(prefix for prefix, _ in PREFIXES), "foo", "user-agen", "dis allow", ""})
-KEYS = st.sampled_from(NAMES).flatmap(lambda name: st.sampled_from([name, name.title(), name.upper(), name + "s"]))
+COMMON = ["user-agent", "user-agent", "user-agent", "robot-version", "disallow", "crawl-delay", "disalow"]
+KEYS = (st.sampled_from(COMMON) | st.sampled_from(COMMON) | st.sampled_from(NAMES)).flatmap(
+    lambda name: st.sampled_from([name, name, name.title(), name.upper(), name + "s"])
+)
 NUMBERS = ["2", "2.0", "2.0.1", "2.0.", "2.0.1234567890", "2.1", "1.0", "20"]
 TOKENS = ["", "*", "a", "A", "foo", "Foo", "Foo Bar", "foo/1.0", "1a", "* x", "*x", "*\vx", "_-"]
 PATTERNS = ["/", "/x y", "é\xff", "a:b", ":", "x" * LINE_LIMIT]
 VALUES = st.sampled_from([*NUMBERS, *TOKENS, *PATTERNS])
-COLONS = st.sampled_from([":", ": ", " : ", ":\t", " ", "\t ", "\v:\f", "  :", ""])
-COMMENTS = st.sampled_from(["", "", "", "#", " # c: d", "\0", "\0#", "#\0", " "])
+COLONS = st.sampled_from([":", ": ", ": ", ": ", " : ", ":\t", " ", "\t ", "\v:\f", "  :", ""])
+COMMENTS = st.sampled_from(["", "", "", "", "", "", "#", " # c: d", "\0", "\0#", "#\0", " "])
 LINES = st.tuples(st.sampled_from(["", "", " ", "\t\v"]), KEYS, COLONS, VALUES, COMMENTS).map("".join)
 OTHER_LINES = st.sampled_from(["", "", " ", "#", "word", "two words", "three words here", "a\vb c", "x y z: 1", "\0"])
 ENDINGS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r", "\n\r", "\n\n"])
@@ -71,6 +74,7 @@ ANY = bodies() | wide_bodies() | st.binary(max_size=400) | st.text("aA:#* \t\v\f
 @example(b"\xff\xfe\0\0" + "User-agent: a\nDisallow: /é\n\0x".encode("utf-32-le"), False)
 @example(b"\xff\xfe" + "User-agent: a\r\nDisallow: /\ud800".encode("utf-16-le", "surrogatepass"), True)
 @example(b"Allow: " + b"a" * LINE_LIMIT, False)
+@example(b"Allow:" + b"a" * (LINE_LIMIT - 6), False)
 @example(b"Allow:" + b"a" * (LINE_LIMIT - 6) + b"#", False)
 @example(b"Allow" + b" " * LINE_LIMIT + b":/x", False)
 def test_any_octets_are_read_as_the_clauses_say(body: bytes, truncated: bool) -> None:
@@ -216,7 +220,7 @@ def test_files_at_the_limit_are_read_as_the_clauses_say(name: str) -> None:
 
 
 def test_a_group_is_the_same_object_for_whoever_finds_it() -> None:
-    document = Document(b"User-agent: a\nUser-agent: b\nDisallow: /x\nUser-agent: A\nDisallow: /y")
+    document = Document(b"User-agent: a\nUser-agent: b\nUser-agent: A/1\nDisallow: /x\nUser-agent: A\nDisallow: /y")
     groups = document.groups(Grammar())
     assert document.groups(Grammar()) is groups
     table = MergedGroups(groups, rfc9309.cut)

@@ -121,7 +121,7 @@ class MergedGroups:
     """All groups of the first token in the chain that has any, read as one (RFC 9309 2.2.1).
 
     `prefer_version_2`: a site that offers 1.0 and 2.0 to the same agent means the 2.0 groups for a robot that honours
-    them (spec F12, K6). At most 36 octets are kept of each User-agent line.
+    them (spec F12, K6). At most 28 octets are kept of each User-agent line.
     """
 
     def __init__(self, groups: Groups, cut: Cut, *, prefer_version_2: bool = False) -> None: ...

@@ -85,6 +85,8 @@ def _fill() -> None:
     global _names_count, _prefixes_count
     if len(_KEYS) > MOST_KEYS or len(PREFIXES) > MOST_PREFIXES:
         raise ValueError("there are more keys than there is room for")
+    if LONGEST > 0xFFFF or LIMIT > 0x3FFFFFFF:
+        raise ValueError("lines or files may be longer than their places can be told")
     for at, key in enumerate(_KEYS):
         _belongs[at] = key in MEMBER_KEYS
         if key is not Key.BLANK and key is not Key.UNKNOWN:
@@ -107,8 +109,8 @@ _fill()
 # --- From octets to lines, from lines to directives -------------------------------------------------------------------
 
 cdef struct Line:
-    # 12 octets. A value is no longer than a line is read, which is less than 1 << 16, and starts within the octets, of
-    # which there are less than 1 << 32.
+    # 12 octets. A value is no longer than a line is read, and starts within the octets of the file, of which there are
+    # at most twice its limit (_fill sees to both).
     uint32_t number
     uint32_t start
     uint16_t length
@@ -120,8 +122,8 @@ cdef struct Cursor:
     Py_ssize_t at  # where the next line starts
     Py_ssize_t to  # where the last one ends
     uint32_t number  # of the line that was met last, from 1
-    # What is read of it: [start, end), without its comment; `said` says that it has none, `cut` that it was too long.
-    # `colon` is the place of its first, or `end` where it has none.
+    # What is read of it is [start, end), with its first colon at `colon`, or at `end` where it has none; `commented`: a
+    # comment was left out, `cut`: it was longer than a line is read.
     Py_ssize_t start
     Py_ssize_t end
     Py_ssize_t colon
