@@ -57,7 +57,7 @@ cdef extern from *:
         return it[0] | it[1];
     }
 
-    /* Strike out of 512 starts, the first of them 8 * `at` behind the subject's begin, those that a step strikes out. */
+    /* Strike out of 512 starts, the first of them 8 * `at` behind the subject's begin, what a step strikes out. */
     FOR_EACH_MACHINE static int sift(uint64_t *starts, const Step *step, const Step *end, size_t at)
     {
         wide left = *(wide *)starts;
@@ -249,13 +249,13 @@ cdef enum:
     RARE = 8  # places that strike out the most for what they cost come first
 
 cdef uint64_t ALL = ~(<uint64_t>0)
+# Characters of a subject that rows are made of; what is longer, and no URL is, is tried start by start.
 cdef size_t LONGEST = 1 << 18
-"""Characters of a subject that rows are made of; what is longer, and no URL is, is tried start by start."""
+# Octets of rows of several characters together; where they would be more, there are fewer together.
 cdef size_t ARENA = 2 << 20
-"""Octets of rows of several characters together; where they would be more, there are fewer together."""
 cdef size_t UNTOLD = ~(<size_t>0)
+# What patterns of one index, and what a subject, have to be shorter than, so that 32 bits hold every number.
 cdef uint64_t LENGTHS = 1 << 30
-"""What patterns of one index, and what a subject, have to be shorter than, so that 32 bits hold every number."""
 
 cdef uint64_t SEED = int.from_bytes(urandom(8), "little")
 cdef uint64_t[4] FACTORS
@@ -1234,7 +1234,7 @@ cdef class GlobIndex:
         return it
 
     cdef size_t _find(self, Stretch *stretch, size_t at, size_t last) except? 0:
-        """The first start of `stretch` from `at` to `last`, for which there is room; one behind `last` if there is none."""
+        """The first start of `stretch` from `at` to `last`, for which there is room; else one behind `last`."""
         cdef size_t none = last + 1, start
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Standing *standing
@@ -1554,7 +1554,7 @@ cdef class GlobIndex:
         global _barring, _barred, _barred_stride, _barred_count
         cdef uint64_t[64] low, high
         cdef uint64_t some
-        cdef uint32_t each, count, place, number, slot
+        cdef uint32_t each, count, place, number
         cdef size_t word = 0
         cdef Piece *piece
         cdef Set taken

@@ -11,17 +11,17 @@ which is asked once for each length that occurs. What is left are patterns with 
 
 - *Names.* A number stands for each gram (1 to 8 octets, or 16, 32, ...) that texts are made of. A text of up to 8
   octets is a gram; a longer one is the two of the greatest width below its length that it begins and ends with: they
-  touch or overlap, so they are the whole text. A gram wider than 8 is in turn the two it is made of. So equal names mean
-  equal texts, and nothing that is found has to be compared.
-- *Gates.* Of each pattern, a gram that few others have; if it does not stand in the subject, nobody looks at the pattern.
+  touch or overlap, so they are the whole text. A gram wider than 8 is in turn the two it is made of. So equal names
+  mean equal texts, and nothing that is found has to be compared.
+- *Gates.* Of each pattern, a gram that few others have; if it does not stand in the subject, nobody looks at it.
 - A short subject's patterns with open gates are tried one by one. When that comes to more work than it should, or the
   subject is long, the offsets of all grams of a width are found in one pass, when the first text of that width is asked
   for, and texts are looked up. That has a bound which nobody can push far: a pass for each width, and for each text of
   a pattern a step, which in the worst of cases goes through a bitset of the subject; and who asks for the same text
   again and again has all its offsets found once.
 
-What a decision works with is memory of the module, used by one after another: the GIL is held throughout, and no Python
-is run while it is in use. What is in it from decisions before is told by its stamp, so that nothing is cleared.
+What a decision works with is memory of the module, used by one after another: the GIL is held throughout, and no
+Python is run while it is in use. What is in it from decisions before is told by its stamp, so that nothing is cleared.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -109,16 +109,16 @@ cdef enum:
     SAMPLED = 8  # texts of a pattern that its gate is chosen from
     SHARED = 16  # so many patterns behind one gate are not worth another width of gram
 
+# What may be spent on trying a few patterns, in octets looked at, before their texts are looked up.
 cdef Py_ssize_t WORK_FEW = 1 << 19
-"""What may be spent on trying a few patterns, in octets looked at, before their texts are looked up."""
+# The same, for patterns with open gates.
 cdef Py_ssize_t WORK_GATED = 1 << 16
-"""The same, for patterns with open gates."""
+# Patterns, octets of them all, and octets of a subject: what numbers of 32 bits hold with room to spare.
 cdef size_t LIMIT = 0x7FFFFFFF
-"""Patterns, octets of them all, and octets of a subject: what numbers of 32 bits hold with room to spare."""
+# What a length is multiplied by, so that it touches no bit of a name.
 cdef uint64_t _SPREAD = 0x9E3779B97F4A7C15
-"""What a length is multiplied by, so that it touches no bit of a name."""
+# Behind every offset.
 cdef uint32_t NOWHERE = 0xFFFFFFFF
-"""Behind every offset."""
 
 cdef enum Kind:
     PREFIX
@@ -511,7 +511,7 @@ cdef int64_t _both_from(
 cdef bint _keep_both(
     State *state, State *left, State *right, uint32_t names[2], uint32_t apart, Standing *standing, uint32_t stop
 ) except -1:
-    """Find all offsets of a text of two grams, so that it is like a gram from now on; False: there is no room for that."""
+    """Find all offsets of a text of two grams, so that it is like a gram from now on; False where there is no room."""
     global _kept, _kept_count
     cdef const uint64_t *ahead
     cdef const uint64_t *behind
@@ -625,7 +625,8 @@ cdef class _Index:
     cdef uint32_t _lengths_count
     cdef int32_t *_lowest  # by head, the lowest place of the patterns that have it
     cdef uint32_t _heads_count
-    cdef Pattern *_starred  # those with stars, ascending, each once; and one more, whose names begin where all have ended
+    # Those with stars, ascending, each once; and one more, whose names begin where all have ended.
+    cdef Pattern *_starred
     cdef uint32_t _starred_count
 
     # And of a few with stars, these.
@@ -669,7 +670,7 @@ cdef class _Index:
         """The place of the first pattern that matches `subject`, or the number of patterns."""
         cdef Octets octets = NULL
         cdef size_t length = 0
-        cdef object held = _octets(subject, &octets, &length)
+        cdef object _held = _octets(subject, &octets, &length)
         return self._ask(octets, length, NULL)
 
     def every(self, subject: str) -> list[int]:
@@ -678,7 +679,7 @@ cdef class _Index:
         cdef size_t length = 0, at
         cdef int32_t place
         cdef Matches found
-        cdef object held = _octets(subject, &octets, &length)
+        cdef object _held = _octets(subject, &octets, &length)
         memset(&found, 0, sizeof(found))
         try:
             self._ask(octets, length, &found)
@@ -698,7 +699,7 @@ cdef class _Index:
         cdef tuple rows = tuple(patterns)
         cdef size_t count = len(rows), length = 0
         cdef Octets octets = NULL
-        cdef object held
+        cdef object _held
         cdef int32_t place
         if count > LIMIT:
             raise OverflowError(f"{count} patterns are too many to be matched")
@@ -706,7 +707,7 @@ cdef class _Index:
         self._none = <int32_t> count
         self._few = <Pattern *> _zeroed(count, sizeof(Pattern))
         for place in range(self._none):
-            held = _octets(rows[place], &octets, &length)
+            _held = _octets(rows[place], &octets, &length)
             self._read(octets, length, literal, place)
         self._texts = <uint8_t *> _fitted(self._texts, self._texts_count, 1)
         self._texts_room = self._texts_count
@@ -719,7 +720,7 @@ cdef class _Index:
         return 0
 
     cdef int _read(self, Octets octets, size_t length, bint literal, int32_t place) except -1:
-        """Take a pattern up: stars at its end say nothing, nor does an anchor behind a star, nor a star behind a star."""
+        """Take a pattern up: a star at its end says nothing, nor an anchor behind a star, nor a star behind a star."""
         cdef Pattern *it = &self._few[place]
         cdef size_t anchored, size = 0, at
         cdef uint8_t *text
@@ -846,7 +847,7 @@ cdef class _Index:
         return stem
 
     cdef int _say_the_same(self, int32_t first, int32_t place, int32_t **tails) except -1:
-        """Put `place` behind all that say the same as `first`; the last of these is in `tails`, if it is not `first`."""
+        """Put `place` behind all that say the same as `first`: the last is in `tails`, if it is not `first`."""
         if self._same == NULL:
             self._same = <int32_t *> _zeroed(self._none, sizeof(int32_t))
             memset(self._same, 0xFF, <size_t> self._none * sizeof(int32_t))
@@ -943,7 +944,7 @@ cdef class _Index:
                         count += 1
             for at in range(self._spelled_count):
                 self._spelled[at] = numbers[self._spelled[at]]
-        except:
+        except BaseException:
             PyMem_Free(names)
             raise
         finally:
@@ -1177,9 +1178,9 @@ cdef class _Index:
         return it.length <= length and memcmp(subject, self._texts + it.text, it.length) == 0
 
     cdef int32_t _by_stems(self, Octets subject, size_t length, int32_t *best, Matches *every) except -1:
-        """Ask for prefixes and whole subjects, and mark heads; the lowest place of the patterns that have one of these."""
+        """Ask for prefixes and whole subjects, and mark heads; the lowest place of patterns that have one of these."""
         global _heads, _stamp
-        cdef uint64_t hashed = self._secret, held, slot
+        cdef uint64_t hashed = self._secret, _held, slot
         cdef int32_t lowest = self._none
         cdef uint32_t number
         cdef size_t at = 0
@@ -1194,13 +1195,13 @@ cdef class _Index:
                 at += 1
             slot = hashed & self._slots_mask
             while True:
-                held = self._slots[slot]
-                if not held:
+                _held = self._slots[slot]
+                if not _held:
                     break
                 slot = slot + 1 & self._slots_mask
-                if held >> 32 != <uint32_t> hashed:
+                if _held >> 32 != <uint32_t> hashed:
                     continue
-                stem = &self._stems[<uint32_t> held - 1]
+                stem = &self._stems[<uint32_t> _held - 1]
                 if stem.length != at or memcmp(subject, self._texts + stem.text, at):
                     continue
                 if stem.prefix >= 0:
@@ -1268,7 +1269,7 @@ cdef class _Index:
         return 1
 
     cdef int _by_places(self, size_t length, uint64_t heads, int32_t *best, Matches *every) except -1:
-        """Follow the patterns whose gates are open, from text to text; several at once, for each step waits for memory."""
+        """Follow the patterns whose gates are open, from text to text; several at once: each step waits for memory."""
         global _stamp, _open_count
         cdef Lane lanes[LANES]
         cdef int number, count = 0
@@ -1354,7 +1355,7 @@ cdef class _Index:
     cdef int64_t _next_of_both(self, uint32_t name, uint32_t at, size_t length) except -2:
         """The same, of a text that is two grams.
 
-        It is remembered between which two offsets it was looked for and found, so that those who ask for it again do not
+        It is remembered between which two offsets it was looked for and found, so that who asks for it again does not
         go through the same of the subject. When that does not help any more, all its offsets are found.
         """
         cdef Name *it = &self._names[name]
