@@ -28,7 +28,7 @@ _ROOM_FACTOR, _ROOM, _TERMS = 2, 1000, 100
 # states, a star (the first few of a rule each begin a text of their own), a set.
 _FILE_BYTES = 4000
 _LINE_BYTES, _AGENT_BYTES, _RULE_BYTES = 12, 110, 420
-_TEXT_BYTES, _TEXTS_PER_RULE, _STAR_BYTES = 380, 4, 20
+_TEXT_BYTES, _TEXTS_PER_RULE, _STAR_BYTES = 100, 4, 20
 _SET_BYTES = 60
 
 
