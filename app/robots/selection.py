@@ -1,7 +1,6 @@
 """Which groups speak for an agent (RFC 9309 2.2.1, spec C, E2, K5, K6)."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,8 +30,12 @@ class Selector(Protocol):
         """The groups that are found by a token that was given so, in file order."""
         ...
 
-    def members(self, token: str) -> Iterable[Directive]:
+    def members(self, token: str) -> list[Directive]:
         """The member lines of those groups that stand below an agent line of the token's own (spec G11)."""
+        ...
+
+    def stretches(self, token: str) -> tuple[tuple[int, int], ...]:
+        """Where these are, in lines of the file, [first, last): the same for all tokens that the same members bind."""
         ...
 
 
