@@ -208,13 +208,7 @@ class Reading:
         kept = self._terms
         if kept is None:
             # Of two threads that make one at once, both go on with terms that say the same.
-            kept = self._terms = FileTerms(
-                self._document,
-                self._dialect.grammar,
-                self._selector,
-                self._dialect.rates,
-                room=_room(self._document),
-            )
+            kept = self._terms = FileTerms(self._selector, self._dialect.rates, room=_room(self._document))
         inherits = agent.star_delay and selection.token != STAR
         return kept.of(selection.token, STAR if inherits else None)
 

@@ -1,10 +1,8 @@
 """What the chosen groups say beside their rules: how fast, when to come, what for (spec F, G, I)."""
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from app.robots.compiled.paces import PaceLines
-from app.robots.document import Document, Grammar
 from app.robots.rates import (
     CrawlDelay,
     Rate,
@@ -17,11 +15,8 @@ from app.robots.rates import (
     visit_timetable,
 )
 from app.robots.selection import Selector
-from app.robots.syntax import Directive, Key
+from app.robots.syntax import Key
 from app.robots.usage import UsageTerms
-
-_PACE_KEYS = frozenset({Key.CRAWL_DELAY, Key.REQUEST_RATE, Key.VISIT_TIME})
-_USAGE_KEYS = frozenset({Key.CONTENT_USAGE, Key.CONTENT_SIGNAL})
 
 _TOKENS = 100
 """The terms of how many tokens are kept."""
@@ -45,14 +40,11 @@ class FileTerms:
     bound, past which it is let go, and made anew for whoever asks next.
     """
 
-    __slots__ = ("_by_stretches", "_by_token", "_paces", "_policy", "_room", "_selector", "_states_usage", "_taken")
+    __slots__ = ("_by_stretches", "_by_token", "_paces", "_policy", "_room", "_selector", "_taken")
 
-    def __init__(
-        self, document: Document, grammar: Grammar, selector: Selector, policy: RatePolicy, *, room: int
-    ) -> None:
+    def __init__(self, selector: Selector, policy: RatePolicy, *, room: int) -> None:
         """`room` is in lines and rates."""
-        self._paces = PaceLines(_with_keys(document, grammar, _PACE_KEYS))
-        self._states_usage = document.scan.count(_USAGE_KEYS) > 0
+        self._paces = PaceLines(*map(selector.lines, (Key.CRAWL_DELAY, Key.REQUEST_RATE, Key.VISIT_TIME)))
         self._selector = selector
         self._policy = policy
         self._by_token: dict[tuple[str, str | None], Terms] = {}
@@ -76,16 +68,16 @@ class FileTerms:
         return terms
 
     def _read(self, token: str, stretches: tuple[Stretches, Stretches]) -> Terms:
-        members = self._selector.members(token) if self._states_usage else ()
+        usages, signals = (self._selector.said(token, key) for key in (Key.CONTENT_USAGE, Key.CONTENT_SIGNAL))
         own, inherited = stretches
         delay = largest_delay(self._paces, own + inherited)
         terms = Terms(
             rates=rate_timetable(deciding_rates(self._paces, own), delay, self._policy),
             crawl_delay=delay,
             visits=visit_timetable(self._paces, own),
-            usage=_usage(members),
+            usage=UsageTerms(usages, signals) if usages or signals else None,
         )
-        size = 1 + len(terms.rates.values) + len(members)
+        size = 1 + len(terms.rates.values) + len(usages) + len(signals)
         if self._taken + size > self._room or len(self._by_stretches) >= _TOKENS:
             self._by_token.clear()
             self._by_stretches.clear()
@@ -93,17 +85,3 @@ class FileTerms:
         self._taken += size
         self._by_stretches[stretches] = terms
         return terms
-
-
-def _with_keys(document: Document, grammar: Grammar, keys: Collection[Key]) -> list[Directive]:
-    directives = document.scan.with_keys(keys)
-    if grammar.tolerant or not directives:
-        return list(directives)
-    odd = document.scan.oddities
-    return [directive for directive in directives if directive[0] not in odd]
-
-
-def _usage(members: Iterable[Directive]) -> UsageTerms | None:
-    usages = [value for _, key, value in members if key is Key.CONTENT_USAGE]
-    signals = [value for _, key, value in members if key is Key.CONTENT_SIGNAL]
-    return UsageTerms(usages, signals) if usages or signals else None

@@ -59,7 +59,8 @@ def delay(value: str, line: int = 9) -> CrawlDelay:
 
 
 def lines(key: Key, *values: str) -> PaceLines:
-    return PaceLines([(line, key, value) for line, value in enumerate(values, 1)])
+    stated = (list(range(1, len(values) + 1)), list(values))
+    return PaceLines(*(stated if it is key else ([], []) for it in (Key.CRAWL_DELAY, Key.REQUEST_RATE, Key.VISIT_TIME)))
 
 
 ALL: Stretches = ((1, 1_000_000),)

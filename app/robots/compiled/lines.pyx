@@ -778,6 +778,19 @@ cdef inline bint _same(const uint8_t *one, const uint8_t *other, Py_ssize_t leng
     return True
 
 
+cdef tuple _lines_with(Groups groups, key):
+    """The numbers and the values of the lines with that key, as the grammar takes them."""
+    cdef Scan scan = groups._scan
+    cdef uint8_t wanted = _KEYS.index(key)
+    cdef uint32_t at
+    cdef list numbers = [], values = []
+    for at in range(scan._count):
+        if scan._lines[at].key == wanted and (groups._tolerant or scan._lines[at].oddity == PLAIN):
+            numbers.append(scan._lines[at].number)
+            values.append(scan._value(at))
+    return numbers, values
+
+
 @cython.final
 @cython.no_gc
 cdef class MergedGroups:
@@ -898,8 +911,9 @@ cdef class MergedGroups:
                 found.append((scan._lines[at].number, scan._lines[group._end - 1].number + 1))
         return tuple(found)
 
-    def members(self, str token not None):
+    def said(self, str token not None, key):
         cdef Scan scan = self._groups._scan
+        cdef uint8_t wanted = _KEYS.index(key)
         cdef Group group
         cdef uint32_t at
         found = []
@@ -907,9 +921,12 @@ cdef class MergedGroups:
             return found
         for group in self.groups(token):
             for at in range(self._said_to(group, token), group._end):
-                if _belongs[scan._lines[at].key] and group._takes(at):
-                    found.append(scan._directive(at))
+                if scan._lines[at].key == wanted and group._takes(at):
+                    found.append(scan._value(at))
         return found
+
+    def lines(self, key):
+        return _lines_with(self._groups, key)
 
     cdef uint32_t _said_to(self, Group group, str token) noexcept:
         """The group's first member below an agent line of the token; its end where it has none."""
@@ -1047,7 +1064,15 @@ cdef class FirstRecord:
         cdef Span span = self._said(token)
         return () if span.start == span.end else ((lines[span.start].number, lines[span.end - 1].number + 1),)
 
-    def members(self, str token not None):
+    def said(self, str token not None, key):
         cdef Span span = self._said(token)
+        cdef uint8_t wanted = _KEYS.index(key)
         cdef uint32_t at
-        return [self._groups._scan._directive(at) for at in range(span.start, span.end) if self._says(at)]
+        return [
+            self._groups._scan._value(at)
+            for at in range(span.start, span.end)
+            if self._groups._scan._lines[at].key == wanted and self._says(at)
+        ]
+
+    def lines(self, key):
+        return _lines_with(self._groups, key)

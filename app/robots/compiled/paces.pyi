@@ -6,8 +6,6 @@ A window is (start, end) in minutes since midnight, as rates.Window has them. St
 
 from typing import final
 
-from app.robots.syntax import Directive
-
 def request_rate(value: str) -> tuple[int, int, tuple[int, int] | None, str | None] | None:
     """Documents, seconds, the window, and what stands in a window's place and is none; None for what is no rate."""
 
@@ -21,8 +19,13 @@ def visit_time(value: str) -> tuple[int, int] | None:
 class PaceLines:
     """What all lines of a file say of pace, of which 40 octets are kept each; what cannot be read says nothing."""
 
-    def __init__(self, members: list[Directive]) -> None:
-        """`members` are in file order; those of other keys are left out."""
+    def __init__(
+        self,
+        delays: tuple[list[int], list[str]],
+        rates: tuple[list[int], list[str]],
+        visits: tuple[list[int], list[str]],
+    ) -> None:
+        """Of each kind the numbers of its lines, in file order, and their values, one character per octet."""
 
     def delay(self, stretches: tuple[tuple[int, int], ...]) -> tuple[float, int] | None:
         """The largest Crawl-delay, the first of equals, and its line (spec G2)."""

@@ -9,10 +9,10 @@ is kept, and at last each stretch gives what it has to both of its halves, the l
 
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from app.robots.syntax import Key, readable
+from app.robots.syntax import readable
 
 cdef extern from "Python.h":
     Py_UCS4 PyUnicode_READ_CHAR(object text, Py_ssize_t at)
@@ -24,10 +24,6 @@ cdef enum:
     DIGITS = 18
 
 cdef uint64_t EXACT = 1 << 53  # up to here every whole number is a double
-
-cdef object _CRAWL_DELAY = Key.CRAWL_DELAY
-cdef object _REQUEST_RATE = Key.REQUEST_RATE
-cdef object _VISIT_TIME = Key.VISIT_TIME
 
 
 # --- From texts to numbers --------------------------------------------------------------------------------------------
@@ -237,7 +233,7 @@ def visit_time(str value not None):
 # --- From lines to those that decide ----------------------------------------------------------------------------------
 
 cdef enum:
-    DELAY, RATE, VISIT
+    DELAY, RATE, VISIT, KINDS
 
 cdef struct Said:
     uint64_t documents
@@ -247,7 +243,42 @@ cdef struct Said:
     uint32_t line
     int16_t start  # negative where the whole day is meant
     int16_t end
-    uint8_t kind
+
+ctypedef Said *Sayings
+ctypedef int (*Reader)(str text, Said *said) except -1
+
+cdef int _read_delay(str text, Said *said) except -1:
+    """1 where the text is a delay, which is put in `said`."""
+    cdef Py_ssize_t at, end
+    cdef uint64_t whole
+    cdef bint is_whole
+    if not _is_delay(text, &at, &end, &whole, &is_whole):
+        return 0
+    said.seconds = <double>whole if is_whole and whole <= EXACT else float(text[at:end])
+    return 1
+
+
+cdef int _read_rate(str text, Said *said) except -1:
+    cdef Pace pace = _rate(text)
+    if pace.time == 0:
+        return 0
+    said.documents, said.time, said.unit = pace.documents, pace.time, pace.unit
+    said.start, said.end = <int16_t>pace.window.start, <int16_t>pace.window.end
+    # Numbers that are no doubles are divided as Python divides them, rounded once.
+    if pace.documents <= EXACT and pace.time <= EXACT // pace.unit:
+        said.seconds = <double>(pace.time * pace.unit) / <double>pace.documents
+    else:
+        said.seconds = (pace.time * <object>pace.unit) / <object>pace.documents
+    return 1
+
+
+cdef int _read_visit(str text, Said *said) except -1:
+    cdef Clocks window = _window(text, 0, len(text), True)
+    if window.start < 0:
+        return 0
+    said.start, said.end = <int16_t>window.start, <int16_t>window.end
+    return 1
+
 
 # The places of the slowest lines of all stretches of 2 ** k minutes, by where they begin: -1 for none.
 cdef int32_t[LEVELS][DAY] _slowest
@@ -256,68 +287,70 @@ cdef int32_t[LEVELS][DAY] _slowest
 @cython.final
 @cython.no_gc
 cdef class PaceLines:
-    cdef Said *_said
-    cdef int32_t _count
+    # Of each kind all lines, in file order.
+    cdef Sayings[KINDS] _said
+    cdef int32_t[KINDS] _count
 
-    def __cinit__(self, list members not None):
-        cdef Said *said
-        cdef str text
-        self._said = <Said *>PyMem_Malloc(max(len(members), 1) * sizeof(Said))
-        if self._said == NULL:
-            raise MemoryError
-        if len(members) > 0x7FFFFFFF:
-            raise OverflowError("more lines than any file has")
-        for line, key, value in members:
-            said = &self._said[self._count]
-            if key is _CRAWL_DELAY:
-                text = value if (<str>value).isascii() else readable(value)
-                self._count += _read_delay(text, said)
-            elif key is _REQUEST_RATE:
-                text = value if (<str>value).isascii() else readable(value)
-                self._count += _read_rate(text, said)
-            elif key is _VISIT_TIME:
-                text = value if (<str>value).isascii() else readable(value)
-                self._count += _read_visit(text, said)
-            else:
-                continue
-            said.line = line
+    def __cinit__(self, tuple delays not None, tuple rates not None, tuple visits not None):
+        self._read(DELAY, delays[0], delays[1], _read_delay)
+        self._read(RATE, rates[0], rates[1], _read_rate)
+        self._read(VISIT, visits[0], visits[1], _read_visit)
 
     def __dealloc__(self):
-        PyMem_Free(self._said)
+        cdef int kind
+        for kind in range(KINDS):
+            PyMem_Free(self._said[kind])
 
-    cdef inline int32_t _from(self, uint32_t line) noexcept:
-        """The place of the first of them at this line or behind it."""
-        cdef int32_t low = 0, high = self._count, middle
+    cdef int _read(self, int kind, list lines, list values, Reader reader) except -1:
+        cdef Py_ssize_t at
+        cdef str value
+        cdef Said *said
+        if len(lines) > 0x7FFFFFFF or len(lines) != len(values):
+            raise ValueError("there are not as many lines as values, or more than any file has")
+        said = self._said[kind] = <Said *>PyMem_Malloc(max(len(lines), 1) * sizeof(Said))
+        if said == NULL:
+            raise MemoryError
+        for at in range(len(lines)):
+            value = values[at]
+            if reader(value if value.isascii() else readable(value), said):
+                said.line = lines[at]
+                said += 1
+        self._count[kind] = <int32_t>(said - self._said[kind])
+        return 0
+
+    cdef inline int32_t _from(self, int kind, uint32_t line) noexcept:
+        """The place of the first of the kind at this line or behind it."""
+        cdef const Said *said = self._said[kind]
+        cdef int32_t low = 0, high = self._count[kind], middle
         while low < high:
             middle = (low + high) // 2
-            if self._said[middle].line < line:
+            if said[middle].line < line:
                 low = middle + 1
             else:
                 high = middle
         return low
 
     def delay(self, tuple stretches not None):
+        cdef const Said *said = self._said[DELAY]
         cdef int32_t at, found = -1
         cdef uint32_t begin, end
         for begin, end in stretches:
-            for at in range(self._from(begin), self._from(end)):
-                if self._said[at].kind == DELAY and (found < 0 or self._said[at].seconds > self._said[found].seconds):
+            for at in range(self._from(DELAY, begin), self._from(DELAY, end)):
+                if found < 0 or said[at].seconds > said[found].seconds:
                     found = at
-        return None if found < 0 else (self._said[found].seconds, self._said[found].line)
+        return None if found < 0 else (said[found].seconds, said[found].line)
 
     def visits(self, tuple stretches not None):
         cdef int[DAY + 1] opening  # how many windows open in a minute, less those that close
         cdef int32_t at
         cdef int minute, opened = 0
         cdef uint32_t begin, end
-        cdef Said *said
+        cdef const Said *said
         cdef bint stated = False
         memset(opening, 0, sizeof(opening))
         for begin, end in stretches:
-            for at in range(self._from(begin), self._from(end)):
-                said = &self._said[at]
-                if said.kind != VISIT:
-                    continue
+            for at in range(self._from(VISIT, begin), self._from(VISIT, end)):
+                said = &self._said[VISIT][at]
                 stated = True
                 opening[said.start] += 1
                 opening[said.end] -= 1
@@ -338,14 +371,12 @@ cdef class PaceLines:
     def rates(self, tuple stretches not None):
         cdef int32_t at, plain = -1
         cdef uint32_t begin, end
-        cdef Said *said
+        cdef const Said *said
         cdef set deciding
         memset(_slowest, 0xFF, sizeof(_slowest))
         for begin, end in stretches:
-            for at in range(self._from(begin), self._from(end)):
-                said = &self._said[at]
-                if said.kind != RATE:
-                    continue
+            for at in range(self._from(RATE, begin), self._from(RATE, end)):
+                said = &self._said[RATE][at]
                 if said.start < 0:
                     plain = self._slower(plain, at)
                 elif said.start < said.end:
@@ -363,9 +394,9 @@ cdef class PaceLines:
         """The place of the line that is slower, of equals the first; a negative one is none."""
         if one < 0 or other < 0:
             return max(one, other)
-        if self._said[one].seconds == self._said[other].seconds:
+        if self._said[RATE][one].seconds == self._said[RATE][other].seconds:
             return min(one, other)
-        return one if self._said[one].seconds > self._said[other].seconds else other
+        return one if self._said[RATE][one].seconds > self._said[RATE][other].seconds else other
 
     cdef inline void _lay(self, int32_t at, int begin, int end) noexcept:
         """Lay a line over the minutes [begin, end), of which there is one and no more than DAY."""
@@ -387,41 +418,5 @@ cdef class PaceLines:
                     )
 
     cdef tuple _rate(self, int32_t at):
-        cdef Said *said = &self._said[at]
+        cdef const Said *said = &self._said[RATE][at]
         return said.documents, said.time * <object>said.unit, _told(Clocks(said.start, said.end)), said.line
-
-
-cdef int _read_delay(str text, Said *said) except -1:
-    """1 where the text is a delay, which is put in `said`."""
-    cdef Py_ssize_t at, end
-    cdef uint64_t whole
-    cdef bint is_whole
-    if not _is_delay(text, &at, &end, &whole, &is_whole):
-        return 0
-    said.kind = DELAY
-    said.seconds = <double>whole if is_whole and whole <= EXACT else float(text[at:end])
-    return 1
-
-
-cdef int _read_rate(str text, Said *said) except -1:
-    cdef Pace pace = _rate(text)
-    if pace.time == 0:
-        return 0
-    said.kind = RATE
-    said.documents, said.time, said.unit = pace.documents, pace.time, pace.unit
-    said.start, said.end = <int16_t>pace.window.start, <int16_t>pace.window.end
-    # Numbers that are no doubles are divided as Python divides them, rounded once.
-    if pace.documents <= EXACT and pace.time <= EXACT // pace.unit:
-        said.seconds = <double>(pace.time * pace.unit) / <double>pace.documents
-    else:
-        said.seconds = (pace.time * <object>pace.unit) / <object>pace.documents
-    return 1
-
-
-cdef int _read_visit(str text, Said *said) except -1:
-    cdef Clocks window = _window(text, 0, len(text), True)
-    if window.start < 0:
-        return 0
-    said.kind = VISIT
-    said.start, said.end = <int16_t>window.start, <int16_t>window.end
-    return 1
