@@ -313,8 +313,12 @@ def _shown(value: str) -> str:
     return repr(value if len(value) <= 100 else value[:100] + "…")
 
 
+# Of each minute, and of the midnight that ends the day: a day of 1,440 spans shows four for each.
+_CLOCKS = tuple(f"{minute // 60:02}:{minute % 60:02}" for minute in range(DAY + 1))
+
+
 def _clock(minute: int) -> str:
-    return f"{minute // 60:02}:{minute % 60:02}"
+    return _CLOCKS[minute]
 
 
 def _request_rate(documents: int, seconds: int, window: tuple[int, int] | None, line: int) -> RequestRate:
