@@ -213,16 +213,15 @@ def _usage(terms: Terms, case: Case) -> UsageOut | None:
 
 
 def _explanation(case: Case, robots: RobotsTxt, terms: Terms | None) -> ExplanationOut:
-    found = explain(robots, case.dialect, case.agent, case.target.path)
-    rules = [
-        MatchOut(**dict(directive_out(entry.directive)), length=entry.length) for entry in found.rules[:EXPLAINED_RULES]
-    ]
+    target, agent, dialect, verdict = case
+    found = explain(robots, dialect, agent, target.path, limit=EXPLAINED_RULES, selection=verdict.selection)
+    rules = [MatchOut(**dict(directive_out(entry.directive)), length=entry.length) for entry in found.rules]
     spans = schedule(terms.rates) if terms else []
     return ExplanationOut(
         path=found.path,
         tokens=list(found.tokens),
         group=found.group,
-        matched=len(found.rules),
+        matched=found.matched,
         rules=rules,
         schedule=spans_out(spans),
     )

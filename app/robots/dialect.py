@@ -9,19 +9,19 @@ from threading import Lock
 from typing import NamedTuple, assert_never
 
 from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable, is_plain_text
-from app.robots.agents import STAR, Agent, read_agent
+from app.robots.agents import STAR, Agent
 from app.robots.compiled.lines import Groups
 from app.robots.document import Document, Grammar, Group
 from app.robots.matcher import Entry, Ruleset
 from app.robots.rates import PLAIN_RATES, RatePolicy
 from app.robots.selection import Selection, Selector
-from app.robots.syntax import Directive, Key
-from app.robots.terms import Terms, read_terms
+from app.robots.syntax import Key
+from app.robots.terms import FileTerms, Terms
 
 ROBOTS_PATH = "/robots.txt"
 
-# How many compiled rules a reading keeps, for all tokens together, and the terms of how many tokens.
-_ROOM_FACTOR, _ROOM, _TERMS = 2, 1000, 100
+# How many compiled rules a reading keeps, for all tokens together, and how many lines of terms.
+_ROOM_FACTOR, _ROOM = 2, 1000
 
 # What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, a line, one that names an agent
 # with its group and its place in the table, any other with a rule's place in an index and its verdict or with what it
@@ -161,7 +161,7 @@ class Reading:
         self._rulings: dict[str, Rulings] = {}
         self._compiled: dict[tuple[Group, ...], Rulings] = {}
         self._kept = 0
-        self._terms: _KeptTerms | None = None
+        self._terms: FileTerms | None = None
         self._compiling = Lock()
 
     def judge(self, agent: Agent, path: str) -> Verdict:
@@ -205,49 +205,12 @@ class Reading:
 
     def terms(self, selection: Selection, agent: Agent) -> Terms:
         """What else they state; for an agent that says so, with the Crawl-delay of `*` too (spec C12)."""
-        inherits = agent.star_delay and selection.token != STAR
         kept = self._terms
         if kept is None:
             # Of two threads that make one at once, both go on with terms that say the same.
-            kept = self._terms = _KeptTerms(_room(self._document))
-        return kept.find(selection.token, inherits) or self._read_terms(kept, selection.token, inherits=inherits)
-
-    def _read_terms(self, kept: "_KeptTerms", token: str, *, inherits: bool) -> Terms:
-        members = list(self._selector.members(token))
-        if inherits and self._selector.token(read_agent(STAR)) is not None:
-            members += (member for member in self._selector.members(STAR) if member[1] is Key.CRAWL_DELAY)
-        return kept.keep(token, inherits, members, self._dialect.rates)
-
-
-class _KeptTerms:
-    """The terms of a file's tokens: where the same lines speak of two, they share them; bounded, as rules are."""
-
-    __slots__ = ("_by_lines", "_by_token", "_room", "_taken")
-
-    def __init__(self, room: int) -> None:
-        """`room` is in lines."""
-        self._by_token: dict[tuple[str, bool], Terms] = {}
-        self._by_lines: dict[tuple[int, ...], Terms] = {}
-        self._room = room
-        self._taken = 0
-
-    def __len__(self) -> int:
-        return len(self._by_token)
-
-    def find(self, token: str, inherits: bool) -> Terms | None:
-        return self._by_token.get((token, inherits))
-
-    def keep(self, token: str, inherits: bool, members: Sequence[Directive], policy: RatePolicy) -> Terms:
-        """The terms that `members` state, made where no other token has them."""
-        lines = tuple(line for line, _, _ in members)
-        terms = self._by_lines.get(lines)
-        self._taken += 0 if terms else len(lines)
-        if len(self) >= _TERMS or self._taken > self._room:
-            self._by_token.clear()
-            self._by_lines.clear()
-            self._taken = len(lines)
-        terms = self._by_token[token, inherits] = self._by_lines[lines] = terms or read_terms(members, policy)
-        return terms
+            kept = self._terms = FileTerms(self._selector, self._dialect.rates, room=_room(self._document))
+        inherits = agent.star_delay and selection.token != STAR
+        return kept.of(selection.token, STAR if inherits else None)
 
 
 def _room(document: Document) -> int:

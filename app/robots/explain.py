@@ -4,33 +4,48 @@ from dataclasses import dataclass
 
 from app.robots.agents import STAR, Agent
 from app.robots.dialect import Dialect, RobotsTxt
-from app.robots.matcher import Entry
+from app.robots.matcher import Entry, Ruleset
 from app.robots.selection import Selection
+
+_GROUPS = 10
+"""The lines of so many groups are told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`path` is the normalised path that rules were matched against; `tokens` were looked up in this order.
 
-    `group` says in a sentence how the group was found. `rules` are all that matched in order of precedence: the first
-    decided.
+    `group` says in a sentence how the group was found. `rules` are the first that matched, in order of precedence: the
+    very first decided. `matched` counts them all.
     """
 
     path: str
     tokens: tuple[str, ...]
     group: str
     rules: tuple[Entry, ...]
+    matched: int
 
 
-def explain(robots: RobotsTxt, dialect: Dialect, agent: Agent, path: str) -> Explanation:
-    """What `judge_file` weighs for the same arguments."""
+def explain(
+    robots: RobotsTxt, dialect: Dialect, agent: Agent, path: str, *, limit: int, selection: Selection | None = None
+) -> Explanation:
+    """What `judge_file` weighs for the same arguments, at most `limit` rules of it.
+
+    `selection` are the groups that its verdict names, where there is one.
+    """
     reading = robots.reading(dialect)
-    selection = reading.select(agent)
+    selection = selection or reading.select(agent)
     tokens = dialect.tokens(agent)
     if selection is None:
-        return Explanation(path, tokens, _no_group(tokens, agent, has_groups=reading.has_groups), ())
+        return Explanation(path, tokens, _no_group(tokens, agent, has_groups=reading.has_groups), (), 0)
     rules = reading.rules(selection)
-    return Explanation(rules.subject(path), tokens, _group(tokens, selection), tuple(rules.every(path)))
+    found, matched = _matches(rules, path, limit)
+    return Explanation(rules.subject(path), tokens, _group(tokens, selection), tuple(found), matched)
+
+
+def _matches(rules: Ruleset, path: str, limit: int) -> tuple[list[Entry], int]:
+    every = rules.every(path)
+    return every[:limit], len(every)
 
 
 def _no_group(tokens: tuple[str, ...], agent: Agent, *, has_groups: bool) -> str:
@@ -42,8 +57,9 @@ def _no_group(tokens: tuple[str, ...], agent: Agent, *, has_groups: bool) -> str
 
 
 def _group(tokens: tuple[str, ...], selection: Selection) -> str:
-    lines = [str(group.line) for group in selection.groups]
-    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(lines[:10])}" + (", …" if lines[10:] else "")
+    groups = selection.groups
+    lines = ", ".join(str(group.line) for group in groups[:_GROUPS]) + ", …" * (len(groups) > _GROUPS)
+    where = f"line {lines}" if len(groups) == 1 else f"lines {lines}"
     if selection.token == STAR:
         found = f"no group names {_either(tokens)}, so the one for * applies"
     elif selection.token == tokens[0]:
@@ -51,7 +67,7 @@ def _group(tokens: tuple[str, ...], selection: Selection) -> str:
     else:
         before = tokens[: tokens.index(selection.token)]
         found = f"no group names {_either(before)}, and {selection.token} comes next and has one"
-    merged = "" if len(lines) == 1 else "; groups with the same token are read as one"
+    merged = "" if len(groups) == 1 else "; groups with the same token are read as one"
     return f"{found} ({where}){merged}"
 
 

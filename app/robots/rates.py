@@ -4,14 +4,16 @@ A day is a wheel: every window comes round each UTC day, so the whole answer for
 per parsed file. Asking it what holds now, and until when, is then one bisection, however many lines the file has.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from heapq import heappop, heappush
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+from app.robots.compiled import paces
+from app.robots.compiled.paces import PaceLines
 
 DAY: Final = 24 * 60
 """Minutes of a UTC day."""
@@ -22,17 +24,8 @@ CAPPED_ABOVE: Final = 3600.0
 _FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 _LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-# Eighteen digits say more than any site could mean, and keep the cost of one hostile line that of a short number:
-# turning 5,000 digits into an int is quadratic work, and Python refuses it with an exception.
-_REQUEST_RATE = re.compile(
-    r"([0-9]{1,18})[ \t]*/[ \t]*([0-9]{1,18})(?:[ \t]*([A-Za-z]+))?(?:[ \t]+(\S.*))?", re.ASCII | re.DOTALL
-)
-_CRAWL_DELAY = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?", re.ASCII)
-_CLOCK = r"([0-9]{1,2})[:.]?([0-9]{2})"
-_WINDOW = re.compile(rf"{_CLOCK}[ \t]*[-–][ \t]*{_CLOCK}[ \t]*(?:UTC|GMT|Z)?", re.ASCII | re.IGNORECASE)
-_BLANK_FOR_DASH = re.compile(rf"{_CLOCK}[ \t]+{_CLOCK}[ \t]*(?:UTC|GMT|Z)?", re.ASCII | re.IGNORECASE)
+Stretches: TypeAlias = tuple[tuple[int, int], ...]
+"""Pairs of lines, [first, last)."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -66,8 +59,7 @@ class Reading(Generic[T_co]):
     problem: Problem | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """A part of every UTC day, in minutes since midnight: `start` inclusive, `end` exclusive (spec F8b, F8c, Q5).
 
     `start` is 0 to 1439 and `end` 1 to 1440. It crosses midnight where `start` is after `end`, and is the whole day
@@ -88,8 +80,7 @@ class Window:
         return _clock(self.end)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRate:
+class RequestRate(NamedTuple):
     """`documents` per `seconds`, both 1 or more, inside `window`, or all day when it is None (spec F5, F6)."""
 
     documents: int
@@ -103,12 +94,10 @@ class RequestRate:
         return self.seconds / self.documents
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlDelay:
-    """Seconds between fetches, finite and 0 or more, beside the `text` that said so (spec G2)."""
+class CrawlDelay(NamedTuple):
+    """Seconds between fetches, finite and 0 or more (spec G2)."""
 
     seconds: float
-    text: str
     line: int
 
     @property
@@ -117,8 +106,7 @@ class CrawlDelay:
         return self.seconds > CAPPED_ABOVE
 
 
-@dataclass(frozen=True, slots=True)
-class VisitTime:
+class VisitTime(NamedTuple):
     """One window of the day in which visits are welcome; several lines are a union (spec G5)."""
 
     window: Window
@@ -133,8 +121,7 @@ class RateSource(StrEnum):
     OVERRIDE = "override"
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(NamedTuple):
     """How fast a crawler may go, and which line says so.
 
     `documents` and `seconds` are the line's own numbers (a Crawl-delay is one document per delay) and
@@ -224,43 +211,44 @@ class Visit:
 
 def read_request_rate(value: str, line: int) -> Reading[RequestRate]:
     """Read `documents/time[unit] [window]`; no unit is seconds, blanks round the slash do no harm (spec F5, F6, F9)."""
-    written = _REQUEST_RATE.fullmatch(value.strip(" \t"))
-    unit = _UNITS.get((written[3] or "").lower()) if written else None
-    if written is None or unit is None:
-        return _malformed("Request-rate", value, line, "whole documents per whole seconds, minutes, hours or days")
-    documents, seconds = int(written[1]), int(written[2]) * unit
-    if documents == 0 or seconds == 0:
-        return _malformed("Request-rate", value, line, "numbers above zero")
-    if written[4] is None:
-        return Reading(RequestRate(documents, seconds, None, line))
-    window = _read_window(_WINDOW, written[4])
-    if window is None:
-        message = f"the window {_shown(written[4])} is not HHMM-HHMM, so the rate is taken to apply all day"
-        return Reading(RequestRate(documents, seconds, None, line), Problem(ProblemCode.WINDOW, line, message))
-    return Reading(RequestRate(documents, seconds, window, line))
+    read = paces.request_rate(value)
+    if read is None:
+        expected = "whole documents per whole seconds, minutes, hours or days, all of them above zero"
+        return _malformed("Request-rate", value, line, expected)
+    *_, unread = read
+    problem = None
+    if unread is not None:
+        message = f"the window {_shown(unread)} is not HHMM-HHMM, so the rate is taken to apply all day"
+        problem = Problem(ProblemCode.WINDOW, line, message)
+    return Reading(_request_rate(*read[:3], line), problem)
 
 
 def read_crawl_delay(value: str, line: int) -> Reading[CrawlDelay]:
     """Read a decimal number of seconds, point and no unit (spec G2)."""
-    text = value.strip(" \t")
-    if not _CRAWL_DELAY.fullmatch(text):
+    seconds = paces.crawl_delay(value)
+    if seconds is None:
         return _malformed("Crawl-delay", value, line, "a decimal number of seconds")
-    return Reading(CrawlDelay(float(text), text, line))
+    return Reading(CrawlDelay(seconds, line))
 
 
 def read_visit_time(value: str, line: int) -> Reading[VisitTime]:
     """Read `HHMM-HHMM`, spelt as in a Request-rate, or with a blank for the dash (spec G5, F8)."""
-    text = value.strip(" \t")
-    window = _read_window(_WINDOW, text) or _read_window(_BLANK_FOR_DASH, text)
+    window = paces.visit_time(value)
     if window is None:
         message = f"the Visit-time {_shown(value)} is not HHMM-HHMM, so the line is ignored"
         return Reading(None, Problem(ProblemCode.WINDOW, line, message))
-    return Reading(VisitTime(window, line))
+    return Reading(VisitTime(Window(*window), line))
 
 
-def largest_delay(delays: Iterable[CrawlDelay]) -> CrawlDelay | None:
+def deciding_rates(lines: PaceLines, stretches: Stretches) -> list[RequestRate]:
+    """Of the Request-rates of these stretches those that are in force at any minute, where the dialect has them."""
+    return [_request_rate(*rate) for rate in lines.rates(stretches)]
+
+
+def largest_delay(lines: PaceLines, stretches: Stretches) -> CrawlDelay | None:
     """The one Crawl-delay that counts of several: the largest, the first of equals (spec G2)."""
-    return max(delays, key=lambda delay: delay.seconds, default=None)
+    found = lines.delay(stretches)
+    return None if found is None else CrawlDelay(*found)
 
 
 def rate_timetable(
@@ -304,9 +292,10 @@ def clamp_warnings(rates: Iterable[RequestRate], crawl_delay: CrawlDelay | None,
     ]
 
 
-def visit_timetable(times: Sequence[VisitTime]) -> Timetable[bool]:
-    """Whether each minute of the day is open to visits: inside any window, or at any time when no line says one."""
-    return _timetable([(time.window, True) for time in times], otherwise=not times)
+def visit_timetable(lines: PaceLines, stretches: Stretches) -> Timetable[bool] | None:
+    """Whether each minute of the day is open to visits, which is inside any window; None where no line says one."""
+    windows = lines.visits(stretches)
+    return None if windows is None else _timetable([(Window(*window), True) for window in windows], otherwise=False)
 
 
 def visit_at(table: Timetable[bool], at: datetime) -> Visit:
@@ -324,22 +313,16 @@ def _shown(value: str) -> str:
     return repr(value if len(value) <= 100 else value[:100] + "…")
 
 
+# Of each minute, and of the midnight that ends the day: a day of 1,440 spans shows four for each.
+_CLOCKS = tuple(f"{minute // 60:02}:{minute % 60:02}" for minute in range(DAY + 1))
+
+
 def _clock(minute: int) -> str:
-    return f"{minute // 60:02}:{minute % 60:02}"
+    return _CLOCKS[minute]
 
 
-def _read_window(pattern: re.Pattern[str], text: str) -> Window | None:
-    written = pattern.fullmatch(text.strip(" \t"))
-    if written is None:
-        return None
-    start_hour, start_minute, end_hour, end_minute = map(int, written.groups())
-    start, end = start_hour * 60 + start_minute, end_hour * 60 + end_minute
-    if start_minute > 59 or end_minute > 59 or start >= DAY or end > DAY:
-        return None
-    # `0859-0859` is a whole day like any start that is its own end, so this is asked before the minute is added.
-    if end_minute == 59 and end != start:
-        end += 1
-    return Window(start, end or DAY)
+def _request_rate(documents: int, seconds: int, window: tuple[int, int] | None, line: int) -> RequestRate:
+    return RequestRate(documents, seconds, None if window is None else Window(*window), line)
 
 
 def _combine(rate: RequestRate | None, delay: CrawlDelay | None, policy: RatePolicy) -> Rate | None:
@@ -363,8 +346,7 @@ def _clamped(interval: float, policy: RatePolicy) -> float:
 def _timetable(windowed: Sequence[tuple[Window, T]], otherwise: T) -> Timetable[T]:
     """Lay windows over a day, earlier ones on top, `otherwise` where there is none.
 
-    A sweep with a heap: a file of half a megabyte holds 20,000 windows, and asking each of them about each of the
-    day's 1,440 minutes would take seconds.
+    A sweep with a heap: asking each of as many windows as a day has minutes about each minute would take seconds.
     """
     opening: list[tuple[int, int, int]] = []  # start, rank, end
     for rank, (window, _) in enumerate(windowed):

@@ -1,7 +1,6 @@
 """Which groups speak for an agent (RFC 9309 2.2.1, spec C, E2, K5, K6)."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +8,8 @@ from app.robots.agents import Agent
 from app.robots.compiled.lines import Cut, Group
 from app.robots.compiled.lines import FirstRecord as FirstRecord
 from app.robots.compiled.lines import MergedGroups as MergedGroups
-from app.robots.syntax import Directive
+from app.robots.rates import Stretches
+from app.robots.syntax import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,19 @@ class Selector(Protocol):
         """The groups that are found by a token that was given so, in file order."""
         ...
 
-    def members(self, token: str) -> Iterable[Directive]:
-        """The member lines of those groups that stand below an agent line of the token's own (spec G11)."""
+    def stretches(self, token: str) -> Stretches:
+        """Where the member lines of those groups are that stand below an agent line of the token's own (spec G11).
+
+        They are the same for all tokens that the same members bind.
+        """
+        ...
+
+    def said(self, token: str, key: Key) -> list[str]:
+        """The values that these have with `key`, a key of members, in file order."""
+        ...
+
+    def lines(self, key: Key) -> tuple[list[int], list[str]]:
+        """The lines of the whole file that have `key`, and their values."""
         ...
 
 

@@ -1,26 +1,25 @@
 """What the chosen groups say beside their rules: how fast, when to come, what for (spec F, G, I)."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
+from app.robots.compiled.paces import PaceLines
 from app.robots.rates import (
     CrawlDelay,
     Rate,
     RatePolicy,
-    Reading,
+    Stretches,
     Timetable,
+    deciding_rates,
     largest_delay,
     rate_timetable,
-    read_crawl_delay,
-    read_request_rate,
-    read_visit_time,
     visit_timetable,
 )
-from app.robots.syntax import Directive, Key, readable
+from app.robots.selection import Selector
+from app.robots.syntax import Key
 from app.robots.usage import UsageTerms
 
-T = TypeVar("T")
+_TOKENS = 100
+"""The terms of how many tokens are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +32,56 @@ class Terms:
     usage: UsageTerms | None
 
 
-def read_terms(members: Iterable[Directive], policy: RatePolicy) -> Terms:
-    """The terms that these member lines state; none of them ever changes a verdict (spec G1)."""
-    by_key: dict[Key, list[tuple[str, int]]] = {}
-    for line, key, value in members:
-        by_key.setdefault(key, []).append((value, line))
+class FileTerms:
+    """The terms that a file states to each token; none of them ever changes a verdict (spec G1).
 
-    def read(key: Key, reader: Callable[[str, int], Reading[T]]) -> list[T]:
-        readings = (reader(readable(value), line).value for value, line in by_key.get(key, ()))
-        return [value for value in readings if value is not None]
+    All lines that tell a pace are read once, when the first token is asked for. Tokens to whom the same lines speak
+    share their terms. A file can still give each of a thousand tokens lines of its own: of what is kept there is a
+    bound, past which it is let go, and made anew for whoever asks next.
+    """
 
-    delay = largest_delay(read(Key.CRAWL_DELAY, read_crawl_delay))
-    visits = read(Key.VISIT_TIME, read_visit_time)
-    usages = [value for value, _ in by_key.get(Key.CONTENT_USAGE, ())]
-    signals = [value for value, _ in by_key.get(Key.CONTENT_SIGNAL, ())]
-    return Terms(
-        rates=rate_timetable(read(Key.REQUEST_RATE, read_request_rate), delay, policy),
-        crawl_delay=delay,
-        visits=visit_timetable(visits) if visits else None,
-        usage=UsageTerms(usages, signals) if usages or signals else None,
-    )
+    __slots__ = ("_by_stretches", "_by_token", "_paces", "_policy", "_room", "_selector", "_taken")
+
+    def __init__(self, selector: Selector, policy: RatePolicy, *, room: int) -> None:
+        """`room` is in lines and rates."""
+        self._paces = PaceLines(*map(selector.lines, (Key.CRAWL_DELAY, Key.REQUEST_RATE, Key.VISIT_TIME)))
+        self._selector = selector
+        self._policy = policy
+        self._by_token: dict[tuple[str, str | None], Terms] = {}
+        self._by_stretches: dict[tuple[Stretches, Stretches], Terms] = {}
+        self._room = room
+        self._taken = 0
+
+    def __len__(self) -> int:
+        return len(self._by_token)
+
+    def of(self, token: str, inherits: str | None) -> Terms:
+        """What is stated to `token`, which also has the Crawl-delay of the token `inherits` (spec C12)."""
+        terms = self._by_token.get((token, inherits))
+        if terms is not None:
+            return terms
+        stretches = self._selector.stretches(token), () if inherits is None else self._selector.stretches(inherits)
+        terms = self._by_stretches.get(stretches) or self._read(token, stretches)
+        if len(self._by_token) >= _TOKENS:
+            self._by_token.clear()
+        self._by_token[token, inherits] = terms
+        return terms
+
+    def _read(self, token: str, stretches: tuple[Stretches, Stretches]) -> Terms:
+        usages, signals = (self._selector.said(token, key) for key in (Key.CONTENT_USAGE, Key.CONTENT_SIGNAL))
+        own, inherited = stretches
+        delay = largest_delay(self._paces, own + inherited)
+        terms = Terms(
+            rates=rate_timetable(deciding_rates(self._paces, own), delay, self._policy),
+            crawl_delay=delay,
+            visits=visit_timetable(self._paces, own),
+            usage=UsageTerms(usages, signals) if usages or signals else None,
+        )
+        size = 1 + len(terms.rates.values) + len(usages) + len(signals)
+        if self._taken + size > self._room or len(self._by_stretches) >= _TOKENS:
+            self._by_token.clear()
+            self._by_stretches.clear()
+            self._taken = 0
+        self._taken += size
+        self._by_stretches[stretches] = terms
+        return terms

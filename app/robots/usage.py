@@ -6,13 +6,9 @@ Both are drafts in motion: what is stated is reported, in the words it is stated
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import http_sf
-
 from app.robots.compiled.patterns import PatternIndex
+from app.robots.compiled.uses import by_path, by_purpose
 from app.robots.paths import rfc_pattern, rfc_subject
-from app.robots.syntax import BLANKS, readable
-
-_USES = ("y", "n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +23,14 @@ class UsageTerms:
     """The usage lines of the groups that speak for an agent, ready to be asked about a path."""
 
     def __init__(self, usages: Iterable[str], signals: Iterable[str]) -> None:
-        by_path: dict[str, dict[str, str]] = {}
-        for value in usages:
-            path, preferences = _split_path(value)
-            stated = by_path.setdefault(rfc_pattern(path) if path else "*", {})
-            for category, use in _preferences(preferences).items():
-                # Of lines with the same path all count, and the one that forbids wins (spec I1c).
-                stated[category] = min(use, stated.get(category, use))
+        stated = by_path(usages, rfc_pattern)
         # The longest path first, the one of lines without a path last: "*" is as short as a pattern can be.
-        self._paths = sorted(by_path, key=lambda pattern: (pattern == "*", -len(pattern)))
-        self._stated = [by_path[path] for path in self._paths]
+        anywhere = [stated.pop("*")] if "*" in stated else []
+        self._paths = sorted(stated, key=len, reverse=True)
+        self._stated = [*map(stated.__getitem__, self._paths), *anywhere]
+        self._paths += ["*"] * len(anywhere)
         self._index = PatternIndex(self._paths)
-        self._signals = _signals(signals)
+        self._signals = by_purpose(signals)
 
     @property
     def by_path(self) -> Sequence[tuple[str, Mapping[str, str]]]:
@@ -60,35 +52,3 @@ class UsageTerms:
             place = self._index.first(rfc_subject(path))
             stated = self._stated[place] if place < len(self._stated) else {}
         return Usage(stated, self._signals) if stated or self._signals else None
-
-
-def _split_path(value: str) -> tuple[str, str]:
-    """`[path SP] preferences`: there is a path where the value begins with `/` (spec I1a)."""
-    if not value.startswith("/"):
-        return "", value
-    end = next((at for at, character in enumerate(value) if character in BLANKS), len(value))
-    return value[:end], value[end:]
-
-
-def _preferences(text: str) -> Mapping[str, str]:
-    """A structured-field dictionary (RFC 9651 3.2); what cannot be parsed states nothing (spec I1e)."""
-    try:
-        parsed = http_sf.parse(text.encode("latin-1"), tltype="dictionary")
-    except ValueError:
-        return {}
-    if not isinstance(parsed, dict):
-        return {}
-    members = ((key, member[0]) for key, member in parsed.items() if isinstance(member, tuple))
-    return {key: str(use) for key, use in members if isinstance(use, http_sf.Token) and str(use) in _USES}
-
-
-def _signals(values: Iterable[str]) -> Mapping[str, str]:
-    """`purpose=value, ...`; of a repeated purpose `no` wins, otherwise the first (spec I2)."""
-    signals: dict[str, str] = {}
-    for value in values:
-        for part in readable(value).split(","):
-            purpose, equals, said = part.partition("=")
-            purpose, said = purpose.strip().lower(), said.strip().lower()
-            if purpose and equals and said and signals.setdefault(purpose, said) != said and said == "no":
-                signals[purpose] = said
-    return signals

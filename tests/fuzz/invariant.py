@@ -20,7 +20,7 @@ def check(data: bytes) -> None:
     path = "/" + data[3 : 3 + size].decode("utf-8", "replace")
     robots = RobotsTxt(data[3 + size :])
     verdict = judge_file(robots, dialect, agent, path)
-    told = explain(robots, dialect, agent, path)
+    told = explain(robots, dialect, agent, path, limit=1)
     if verdict.reason is not Reason.IMPLICIT:
         assert (verdict.rule is None) == (not told.rules)
         assert verdict.rule is None or verdict.rule.directive == told.rules[0].directive

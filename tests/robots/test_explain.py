@@ -23,12 +23,34 @@ Disallow: /a/b
 
 
 def explained(body: str, agent: str, path: str, dialect: str = "rfc9309") -> Explanation:
-    return explain(RobotsTxt(body.encode()), DIALECTS[dialect], read_agent(agent), path)
+    return explain(RobotsTxt(body.encode()), DIALECTS[dialect], read_agent(agent), path, limit=100)
 
 
 def test_every_rule_that_matched_is_told_in_order_of_precedence() -> None:
     told = explained(BODY, "Googlebot", "/a/b")
     assert [(entry.directive[0], entry.length) for entry in told.rules] == [(4, 4), (10, 4), (3, 2)]
+    assert told.matched == 3
+
+
+@pytest.mark.parametrize("limit", range(4))
+def test_the_first_rules_are_told_and_all_are_counted(limit: int) -> None:
+    robots, dialect, agent = RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], read_agent("Googlebot")
+    every = explain(robots, dialect, agent, "/a/b", limit=100)
+    told = explain(robots, dialect, agent, "/a/b", limit=limit)
+    assert (told.rules, told.matched) == (every.rules[:limit], 3)
+
+
+def test_what_the_verdict_names_is_not_looked_for_again() -> None:
+    robots, dialect, agent = RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], read_agent("Googlebot")
+    selection = judge_file(robots, dialect, agent, "/a/b").selection
+    assert selection is not None
+    told = explain(robots, dialect, agent, "/a/b", limit=9, selection=selection)
+    assert told == explain(robots, dialect, agent, "/a/b", limit=9)
+
+
+@pytest.mark.parametrize(("count", "told"), [(10, "15, 17, 19)"), (11, "15, 17, 19, …)")])
+def test_of_many_groups_the_first_lines_are_told(count: int, told: str) -> None:
+    assert told in explained("User-agent: *\nDisallow: /\n" * count, "FooBot", "/").group
 
 
 def test_d10_a_rule_that_matched_as_a_directory_is_told_with_that_length() -> None:
@@ -66,7 +88,7 @@ def test_groups_that_were_merged_are_told() -> None:
 
 def test_several_agents_are_told_in_their_order() -> None:
     asking = first_of([read_agent("NewBot"), read_agent("Googlebot")])
-    told = explain(RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], asking, "/")
+    told = explain(RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], asking, "/", limit=1)
     assert told.group.startswith("no group names newbot, and googlebot comes next")
 
 
@@ -81,5 +103,5 @@ LINES = st.lists(
 def test_the_first_rule_told_is_the_one_that_decided(lines: list[str], rest: str, dialect: str) -> None:
     robots = RobotsTxt("\n".join(lines).encode())
     verdict = judge_file(robots, DIALECTS[dialect], read_agent("a"), "/" + rest)
-    told = explain(robots, DIALECTS[dialect], read_agent("a"), "/" + rest)
+    told = explain(robots, DIALECTS[dialect], read_agent("a"), "/" + rest, limit=1)
     assert (told.rules[0].directive if told.rules else None) == (verdict.rule and verdict.rule.directive)

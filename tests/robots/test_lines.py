@@ -2,6 +2,7 @@
 
 import gc
 import tracemalloc
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import pytest
@@ -15,6 +16,7 @@ from app.robots.compiled.lines import Cut, FirstRecord, Group, Groups, MergedGro
 from app.robots.dialect import RobotsTxt
 from app.robots.dialects import DIALECTS
 from app.robots.document import Document, Grammar
+from app.robots.selection import Selector
 from app.robots.syntax import LINE_LIMIT, MEMBER_KEYS, PREFIXES, Key
 from tests.corpus import real_files
 from tests.robots.naive import NAMED, ToldGroup, read_groups, read_lines, read_token, told, told_groups
@@ -117,6 +119,25 @@ def below(group: ToldGroup, first: int | None) -> list[tuple[int, Key, str]]:
     return [(line, key, value) for line, key, value, listed in group.members if first is not None and listed > first]
 
 
+def assert_says(
+    table: Selector, token: str, expected: Sequence[tuple[int, Key, str]], members: Iterable[tuple[int, Key, str, int]]
+) -> None:
+    """That of the groups' members these are said to the token, and stand in its stretches, and no others."""
+    for wanted in MEMBER_KEYS:
+        assert table.said(token, wanted) == [value for _, key, value in expected if key is wanted]
+    lines = {line for first, last in table.stretches(token) for line in range(first, last)}
+    assert [line for line, *_ in members if line in lines] == [line for line, *_ in expected]
+
+
+def assert_has_lines(table: Selector, plain: tuple[Sequence[ToldGroup], Sequence[tuple[int, Key, str]]]) -> None:
+    """That all member lines of groups, and those that no group owns, are told by their keys."""
+    groups, orphans = plain
+    members = sorted([(line, key, value) for group in groups for line, key, value, _ in group.members] + [*orphans])
+    for wanted in MEMBER_KEYS:
+        found = [(line, value) for line, key, value in members if key is wanted]
+        assert table.lines(wanted) == ([line for line, _ in found], [value for _, value in found])
+
+
 AGENTS = [asking(), asking("foo"), asking("a", "foo"), asking("1a", "zz", obeys_star=False), asking("_-"), asking("é")]
 
 
@@ -128,6 +149,7 @@ def test_every_agent_finds_the_groups_that_name_it(body: bytes) -> None:
         made, plain = groups.groups, read_groups(lines, grammar)[0]
         for (alphabet, cut), newest in zip(ALPHABETS.items(), (False, True), strict=True):
             table = MergedGroups(groups, cut, prefer_version_2=newest)
+            assert_has_lines(table, read_groups(lines, grammar))
             tokens = [[read_token(value, alphabet) for value in group.agents] for group in plain]
             for agent in AGENTS:
                 chain = [*agent.chain, *([STAR] if agent.obeys_star else [])]
@@ -140,9 +162,10 @@ def test_every_agent_finds_the_groups_that_name_it(body: bytes) -> None:
                     places = [at for at in places if plain[at].version_2] or places
                 assert table.groups(token) == tuple(made[at] for at in places)
                 expected = [it for at in places for it in below(plain[at], tokens[at].index(token))]
-                assert table.members(token) == expected
+                assert_says(table, token, expected, [it for at in places for it in plain[at].members])
             assert table.groups("nobody") == ()
-            assert table.members("nobody") == []
+            assert table.stretches("nobody") == ()
+            assert table.said("nobody", Key.COMMENT) == []
 
 
 @given(ANY)
@@ -152,6 +175,7 @@ def test_e2_the_first_record_that_holds_a_name_speaks_for_it(body: bytes) -> Non
         groups = Groups(read, *grammar)
         made, plain = groups.groups, read_groups(lines, grammar)[0]
         records = FirstRecord(groups)
+        assert_has_lines(records, read_groups(lines, grammar))
         values = [[value.lower() for value in group.agents] for group in plain]
         starred = next((at for at, record in enumerate(values) if STAR in record), None)
         for agent in AGENTS:
@@ -169,7 +193,7 @@ def test_e2_the_first_record_that_holds_a_name_speaks_for_it(body: bytes) -> Non
                 continue
             assert records.groups(token) == (made[at],)
             first = next(place for place, value in enumerate(values[at]) if token in value)
-            assert records.members(token) == below(plain[at], first)
+            assert_says(records, token, below(plain[at], first), plain[at].members)
         if starred is None:
             assert records.groups(STAR) == ()
 

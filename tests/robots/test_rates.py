@@ -1,5 +1,6 @@
 """Which rate is in force, when, and until when (spec F5-F9, F14, G2-G5, L3)."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.robots.compiled.paces import PaceLines
 from app.robots.rates import (
     DAY,
     NO_RATES,
@@ -22,10 +24,11 @@ from app.robots.rates import (
     RateSource,
     RequestRate,
     Span,
+    Stretches,
     Visit,
-    VisitTime,
     Window,
     clamp_warnings,
+    deciding_rates,
     largest_delay,
     rate_timetable,
     read_crawl_delay,
@@ -35,6 +38,7 @@ from app.robots.rates import (
     visit_at,
     visit_timetable,
 )
+from app.robots.syntax import Key
 
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -54,9 +58,12 @@ def delay(value: str, line: int = 9) -> CrawlDelay:
     return read
 
 
-def visits(*values: str) -> list[VisitTime]:
-    read = [read_visit_time(value, line).value for line, value in enumerate(values, 1)]
-    return [time for time in read if time is not None]
+def lines(key: Key, *values: str) -> PaceLines:
+    stated = (list(range(1, len(values) + 1)), list(values))
+    return PaceLines(*(stated if it is key else ([], []) for it in (Key.CRAWL_DELAY, Key.REQUEST_RATE, Key.VISIT_TIME)))
+
+
+ALL: Stretches = ((1, 1_000_000),)
 
 
 def in_force(
@@ -65,8 +72,10 @@ def in_force(
     return rate_timetable(lines, pause, policy).at(instant)
 
 
-def visit(times: Sequence[VisitTime], instant: datetime) -> Visit:
-    return visit_at(visit_timetable(times), instant)
+def visit(values: Sequence[str], instant: datetime) -> Visit:
+    table = visit_timetable(lines(Key.VISIT_TIME, *values), ALL)
+    assert table is not None
+    return visit_at(table, instant)
 
 
 def contains(window: Window, minute: int) -> bool:
@@ -216,7 +225,7 @@ def test_f8bc_what_a_window_covers(text: str, minutes: int, shown: tuple[str, st
 @pytest.mark.parametrize(("value", "seconds"), [("10", 10), ("0", 0), ("2.5", 2.5), (" 007 ", 7), ("0.1", 0.1)])
 def test_g2_crawl_delay_is_a_decimal_number(value: str, seconds: float) -> None:
     read = read_crawl_delay(value, 4)
-    assert (read.value, read.problem) == (CrawlDelay(seconds, value.strip(), 4), None)
+    assert (read.value, read.problem) == (CrawlDelay(seconds, 4), None)
 
 
 @pytest.mark.parametrize(
@@ -230,8 +239,10 @@ def test_g2_any_other_crawl_delay_is_ignored_and_reported(value: str) -> None:
 
 
 def test_g2_the_largest_of_several_delays_counts() -> None:
-    assert largest_delay([delay("1", 1), delay("20", 2), delay("20.0", 3)]) == delay("20", 2)
-    assert largest_delay([]) is None
+    stated = lines(Key.CRAWL_DELAY, "1", "20", "20.0", "never", "19.9")
+    assert largest_delay(stated, ALL) == delay("20", 2)
+    assert largest_delay(stated, ((3, 6), (1, 2))) == delay("20", 3)
+    assert largest_delay(stated, ()) is None
 
 
 def test_g2_a_delay_above_an_hour_is_marked() -> None:
@@ -342,7 +353,7 @@ def test_schedule_of_a_rate_without_windows_is_one_span() -> None:
 
 
 def test_g5_visit_time_is_a_union_of_windows() -> None:
-    times = visits("0600-0800", "07:30 – 0900 UTC", "2200 0100")
+    times = ("0600-0800", "07:30 \u00e2\u0080\u0093 0900 UTC", "2200 0100")
     found = {clock: visit(times, at(clock)) for clock in ("05:59", "06:00", "08:59", "09:00", "23:00")}
     assert {clock: (now.visit_now, now.next_open, now.valid_until) for clock, now in found.items()} == {
         "05:59": (False, at("06:00"), at("06:00")),
@@ -354,22 +365,95 @@ def test_g5_visit_time_is_a_union_of_windows() -> None:
 
 
 def test_g5_windows_that_fill_the_day_never_close() -> None:
-    found = visit(visits("0600-1759", "1800-0600"), at("12:00"))
+    found = visit(("0600-1759", "1800-0600"), at("12:00"))
     assert (found.visit_now, found.next_open, found.valid_until) == (True, None, None)
 
 
 def test_g5_a_visit_time_that_is_not_readable_says_nothing() -> None:
-    assert not visits("always", "2500-2600")
+    assert visit_timetable(lines(Key.VISIT_TIME, "always", "2500-2600"), ALL) is None
     problem = read_visit_time("always", 3).problem
     assert problem is not None
     assert (problem.code, problem.line) == (ProblemCode.WINDOW, 3)
 
 
-TEXT = st.text() | st.text(alphabet="0123456789/ -–:.smhdUTCZ\t") | st.text("0123456789", min_size=5000, max_size=5000)
+RATE = re.compile(
+    r"([0-9]{1,18})[ \t]*/[ \t]*([0-9]{1,18})(?:[ \t]*([A-Za-z]+))?(?:[ \t]+(\S.*))?", re.ASCII | re.DOTALL
+)
+DELAY = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?", re.ASCII)
+CLOCK = r"([0-9]{1,2})[:.]?([0-9]{2})"
+DASHED = re.compile(rf"{CLOCK}[ \t]*[-–][ \t]*{CLOCK}[ \t]*(?:UTC|GMT|Z)?", re.ASCII | re.IGNORECASE)
+BLANK = re.compile(rf"{CLOCK}[ \t]+{CLOCK}[ \t]*(?:UTC|GMT|Z)?", re.ASCII | re.IGNORECASE)
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY * 60}
+
+
+def written_window(spellings: Sequence[re.Pattern[str]], text: str) -> Window | None:
+    written = next((found for it in spellings if (found := it.fullmatch(text.strip(" \t")))), None)
+    if written is None:
+        return None
+    start_hour, start_minute, end_hour, end_minute = map(int, written.groups())
+    start, end = start_hour * 60 + start_minute, end_hour * 60 + end_minute
+    if max(start_minute, end_minute) > 59 or start >= DAY or end > DAY:
+        return None
+    return Window(start, (end + (end_minute == 59 and end != start)) or DAY)
+
+
+def written_rate(text: str, line: int) -> tuple[RequestRate | None, bool]:
+    """The rate, and whether its window is bad."""
+    written = RATE.fullmatch(text.strip(" \t"))
+    unit = UNITS.get((written[3] or "").lower()) if written else None
+    if written is None or unit is None or not int(written[1]) or not int(written[2]):
+        return None, False
+    found = written_window([DASHED], written[4]) if written[4] else None
+    return RequestRate(int(written[1]), int(written[2]) * unit, found, line), bool(written[4]) and found is None
+
+
+PIECES = st.sampled_from(
+    [*"0123456789/ -–:.smhdxZ\t\v", "08", "0800", "1/5", "1/10s ", "0800-1759", "UTC", "gmt", "9" * 17, "٣"]
+)
+
+
+@given(st.lists(PIECES, max_size=9).map("".join))
+def test_f5_f8d_g2_g5_what_is_read_is_what_the_spellings_say(text: str) -> None:
+    rate, bad = written_rate(text, 3)
+    read = read_request_rate(text, 3)
+    assert (read.value, read.problem is not None) == (rate, bad or rate is None)
+    seconds = float(text) if DELAY.fullmatch(text.strip(" \t")) else None
+    delayed = read_crawl_delay(text, 3).value
+    assert (delayed and delayed.seconds) == seconds
+    visited = read_visit_time(text, 3).value
+    assert (visited and visited.window) == written_window([DASHED, BLANK], text)
+
+
 CLOCKS = st.integers(0, 23).map("{:02}".format)
 WINDOWS = st.builds(
     "{}{}-{}{}".format, CLOCKS, st.sampled_from(["00", "01", "59"]), CLOCKS, st.sampled_from(["00", "01", "59"])
 )
+LARGE = st.sampled_from([1, 2, 3, 2**53, 2**53 + 1, 10**18 - 1, 10**18 - 2])
+STATED = st.builds("{}/{}{} {}".format, LARGE, LARGE, st.sampled_from("smhd"), WINDOWS | st.just(""))
+
+
+@given(st.lists(STATED, max_size=12), st.lists(st.tuples(st.integers(1, 14), st.integers(1, 14)), max_size=2))
+def test_f8a_the_rates_that_decide_are_those_that_all_would_leave(
+    values: list[str], stretches: list[tuple[int, int]]
+) -> None:
+    first, second = [*stretches, (1, 14), (14, 14)][:2]
+    parts = (first, (max(first[1], second[0]), max(first[1], *second)))
+    stated = [rate for begin, end in parts for rate in rates(*values)[begin - 1 : max(end, begin) - 1]]
+    decide = deciding_rates(lines(Key.REQUEST_RATE, *values), parts)
+    assert rate_timetable(decide, None, PLAIN_RATES) == rate_timetable(stated, None, PLAIN_RATES)
+    assert len(decide) <= DAY + 1
+
+
+@given(st.lists(WINDOWS, min_size=1, max_size=8), st.integers(0, DAY - 1))
+def test_g5_a_minute_is_open_where_any_window_has_it(values: list[str], minute: int) -> None:
+    table = visit_timetable(lines(Key.VISIT_TIME, *values), ALL)
+    assert table is not None
+    windows = [read.window for value in values if (read := read_visit_time(value, 1).value)]
+    instant = MIDNIGHT + timedelta(minutes=minute)
+    assert table.at(instant).value is any(contains(window, minute) for window in windows)
+
+
+TEXT = st.text() | st.text(alphabet="0123456789/ -–:.smhdUTCZ\t") | st.text("0123456789", min_size=5000, max_size=5000)
 LINES = st.lists(
     st.builds("{}/{}s {}".format, st.integers(1, 3), st.integers(1, 30), WINDOWS | st.just("")), max_size=6
 ).map(lambda values: rates(*values))
@@ -429,9 +513,9 @@ def test_what_is_in_force_stays_so_until_valid_until_and_no_longer(
 
 
 def test_a_file_full_of_windows_makes_a_timetable_of_a_day() -> None:
-    lines = [
-        RequestRate(1, 1 + line * 7919 % 5000, Window(line % DAY, line * 31 % DAY + 1), line) for line in range(20_000)
-    ]
-    starts = rate_timetable(lines, None, PLAIN_RATES).starts
+    minutes = [f"{minute // 60:02}{minute % 60:02}" for minute in range(DAY)]
+    values = (f"1/{1 + at * 7919 % 5000} {minutes[at % DAY]}-{minutes[at * 31 % DAY]}" for at in range(20_000))
+    stated = deciding_rates(lines(Key.REQUEST_RATE, *values), ALL)
+    starts = rate_timetable(stated, None, PLAIN_RATES).starts
     assert starts == tuple(sorted(set(starts)))
     assert starts[-1] < DAY

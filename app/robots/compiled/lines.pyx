@@ -21,6 +21,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from app.robots.access import BODY_LIMIT
 from app.robots.agents import STAR
+from app.robots.compiled.names import Names
 from app.robots.syntax import LINE_LIMIT, MEMBER_KEYS, PREFIXES, Key, Oddity
 
 cdef extern from "Python.h":
@@ -777,6 +778,19 @@ cdef inline bint _same(const uint8_t *one, const uint8_t *other, Py_ssize_t leng
     return True
 
 
+cdef tuple _lines_with(Groups groups, key):
+    """The numbers and the values of the lines with that key, as the grammar takes them."""
+    cdef Scan scan = groups._scan
+    cdef uint8_t wanted = _KEYS.index(key)
+    cdef uint32_t at
+    cdef list numbers = [], values = []
+    for at in range(scan._count):
+        if scan._lines[at].key == wanted and (groups._tolerant or scan._lines[at].oddity == PLAIN):
+            numbers.append(scan._lines[at].number)
+            values.append(scan._value(at))
+    return numbers, values
+
+
 @cython.final
 @cython.no_gc
 cdef class MergedGroups:
@@ -884,27 +898,51 @@ cdef class MergedGroups:
             found = [group for group in found if group.version_2] or found
         return tuple(found)
 
-    def members(self, str token not None):
-        cdef const uint8_t *wanted = <const uint8_t *>PyUnicode_DATA(token)
+    def stretches(self, str token not None):
         cdef Scan scan = self._groups._scan
-        cdef const Line *line
         cdef Group group
         cdef uint32_t at
-        cdef bint named
+        found = []
+        if not self._find(token):
+            return ()
+        for group in self.groups(token):
+            at = self._said_to(group, token)
+            if at < group._end:
+                found.append((scan._lines[at].number, scan._lines[group._end - 1].number + 1))
+        return tuple(found)
+
+    def said(self, str token not None, key):
+        cdef Scan scan = self._groups._scan
+        cdef uint8_t wanted = _KEYS.index(key)
+        cdef Group group
+        cdef uint32_t at
         found = []
         if not self._find(token):
             return found
         for group in self.groups(token):
-            named = False
-            for at in range(group._start, group._end):
-                line = &scan._lines[at]
-                if not group._takes(at):
-                    continue
-                if named and _belongs[line.key]:
-                    found.append(scan._directive(at))
-                elif not named and line.key == USER_AGENT:
-                    named = self._names(line, wanted, PyUnicode_GET_LENGTH(token))
+            for at in range(self._said_to(group, token), group._end):
+                if scan._lines[at].key == wanted and group._takes(at):
+                    found.append(scan._value(at))
         return found
+
+    def lines(self, key):
+        return _lines_with(self._groups, key)
+
+    cdef uint32_t _said_to(self, Group group, str token) noexcept:
+        """The group's first member below an agent line of the token; its end where it has none."""
+        cdef const uint8_t *wanted = <const uint8_t *>PyUnicode_DATA(token)
+        cdef const Line *line
+        cdef uint32_t at
+        cdef bint named = False
+        for at in range(group._start, group._end):
+            line = &self._groups._scan._lines[at]
+            if not group._takes(at):
+                continue
+            if named and _belongs[line.key]:
+                return at
+            if not named and line.key == USER_AGENT:
+                named = self._names(line, wanted, PyUnicode_GET_LENGTH(token))
+        return group._end
 
     cdef inline bint _names(self, const Line *line, const uint8_t *token, Py_ssize_t length) noexcept:
         cdef const uint8_t *text = self._groups._scan._text + line.start
@@ -918,6 +956,7 @@ cdef class FirstRecord:
     # The values of all User-agent lines in lower case, each with a line end behind it, and where those of each group
     # end: however many there are, one search finds the first that holds a name.
     cdef str _text
+    cdef object _names  # of that text
     cdef uint32_t *_ends
     cdef uint32_t _star  # the place of the first group that lists `*`, the number of groups where none does
 
@@ -953,43 +992,87 @@ cdef class FirstRecord:
                     text[line.length] = c"\n"
                     text += line.length + 1
         self._text = octets.decode("latin-1")
+        self._names = Names(self._text)
 
     def __dealloc__(self):
         PyMem_Free(self._ends)
 
     def token(self, agent):
+        cdef tuple names = agent.names
         cdef str name
-        for name in agent.names:
-            if name != STAR and name in self._text:
-                return name
+        if STAR in names:
+            names = tuple([name for name in names if name != STAR])
+        name = self._names.first(names)
+        if name is not None:
+            return name
         return STAR if self._star < self._groups._count else None
 
-    def groups(self, str token not None):
-        cdef Py_ssize_t found
+    cdef uint32_t _record(self, str token, Py_ssize_t *found) except? 0xFFFFFFFF:
+        """The place of the record that is found by the token, the number of all where none is.
+
+        `found` is where the token first stands among its agents in the text.
+        """
         cdef uint32_t low = 0, high = self._groups._count, middle
         if token == STAR:
-            return () if self._star == high else (self._groups._group(self._star),)
-        found = self._text.find(token)
-        if found < 0:
-            return ()
+            if self._star < high:
+                found[0] = self._text.find(STAR, self._begin(self._star))
+            return self._star
+        found[0] = self._names.find(token)
+        if found[0] < 0:
+            return high
         # What was found lies before the last end.
         while low < high:
             middle = (low + high) // 2
-            if self._ends[middle] > found:
+            if self._ends[middle] > found[0]:
                 high = middle
             else:
                 low = middle + 1
-        return (self._groups._group(low),)
+        return low
 
-    def members(self, str token not None):
-        cdef Group group
+    cdef inline Py_ssize_t _begin(self, uint32_t place) noexcept:
+        return self._ends[place - 1] if place else 0
+
+    def groups(self, str token not None):
+        cdef Py_ssize_t found
+        cdef uint32_t place = self._record(token, &found)
+        return () if place == self._groups._count else (self._groups._group(place),)
+
+    cdef Span _said(self, str token) except *:
+        """From the record's first member below an agent line that holds the token to its end; [0, 0) for nothing."""
+        cdef const Line *lines = self._groups._scan._lines
+        cdef Py_ssize_t found, end
+        cdef uint32_t place = self._record(token, &found), at
+        cdef Span span
+        if place == self._groups._count:
+            return Span(0, 0, False)
+        span = self._groups._spans[place]
+        end = self._begin(place)
+        for at in range(span.start, span.end):
+            if self._groups._lists(at):
+                end += lines[at].length + 1
+            elif end > found and self._says(at):
+                return Span(at, span.end, False)
+        return Span(0, 0, False)
+
+    cdef inline bint _says(self, uint32_t at) noexcept:
+        """Whether the directive is a member of the grammar."""
+        cdef const Line *line = &self._groups._scan._lines[at]
+        return _belongs[line.key] and (self._groups._tolerant or line.oddity == PLAIN)
+
+    def stretches(self, str token not None):
+        cdef const Line *lines = self._groups._scan._lines
+        cdef Span span = self._said(token)
+        return () if span.start == span.end else ((lines[span.start].number, lines[span.end - 1].number + 1),)
+
+    def said(self, str token not None, key):
+        cdef Span span = self._said(token)
+        cdef uint8_t wanted = _KEYS.index(key)
         cdef uint32_t at
-        found = []
-        for group in self.groups(token):
-            named = False
-            for at in range(group._start, group._end):
-                if self._groups._lists(at):
-                    named = named or token in self._groups._scan._value(at).lower()
-                elif named and _belongs[self._groups._scan._lines[at].key] and group._takes(at):
-                    found.append(self._groups._scan._directive(at))
-        return found
+        return [
+            self._groups._scan._value(at)
+            for at in range(span.start, span.end)
+            if self._groups._scan._lines[at].key == wanted and self._says(at)
+        ]
+
+    def lines(self, key):
+        return _lines_with(self._groups, key)
