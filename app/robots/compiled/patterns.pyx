@@ -126,7 +126,7 @@ cdef enum:
     LISTED = -1000  # in place of the number of a bitset: all offsets are found
     LANES = 8  # so many patterns are followed at once
     SAMPLED = 8  # texts of a pattern that its gate is chosen from
-    SPARSE = 4  # slots for each name
+    SPARSE = 6  # slots for each name
     SHARED = 16  # so many patterns behind one gate are not worth another width of gram
 
 # What may be spent on trying a few patterns, in octets looked at, before their texts are looked up.
@@ -186,6 +186,7 @@ cdef struct State:
 
 cdef struct Standing:
     uint32_t *names  # of the gram at each offset, or 0
+    uint32_t *matched  # the offsets that have one
     uint32_t *posting  # the offsets of each gram, ascending
     size_t room, count  # so many offsets have a gram
     uint64_t stamp
@@ -206,8 +207,6 @@ cdef Standing _standing[CLASSES]
 memset(_standing, 0, sizeof(_standing))
 cdef State *_states = NULL
 cdef size_t _states_room = 0
-cdef uint32_t *_matched = NULL
-cdef size_t _matched_room = 0
 cdef uint32_t *_open = NULL
 cdef size_t _open_room = 0, _open_count = 0
 cdef uint64_t *_opened = NULL  # by head, the stamp of the last subject that began with it
@@ -303,6 +302,15 @@ cdef object _octets(object text, Octets *octets, size_t *length):
 cdef inline uint64_t _hashed(uint64_t key, uint64_t factor) noexcept:
     """A key, spread over the highest bits: whoever does not know the factor cannot make keys that meet there."""
     return key * factor
+
+
+cdef inline uint64_t _slot(uint64_t hashed, size_t size) noexcept:
+    """Of so many slots, no more than 32 bits can tell, the one that the upper half of a hash says."""
+    return (hashed >> 32) * size >> 32
+
+
+cdef inline uint64_t _slot_behind(uint64_t slot, size_t size) noexcept:
+    return slot + 1 if slot + 1 < size else 0
 
 
 cdef inline uint64_t _loaded(Octets text) noexcept:
@@ -612,14 +620,6 @@ cdef bint _keep_both(
 
 # ---- The index -------------------------------------------------------------------------------------------------
 
-cdef inline uint64_t _slot(uint64_t hashed, size_t size) noexcept:
-    return (hashed >> 32) * size >> 32
-
-
-cdef inline uint64_t _slot_behind(uint64_t slot, size_t size) noexcept:
-    return slot + 1 if slot + 1 < size else 0
-
-
 cdef inline uint64_t _hashed_name(int number, uint64_t key, size_t length, uint64_t secret) noexcept:
     """The hash of a key of that class; only texts that are no grams have keys that can mean several lengths."""
     return _hashed(key ^ length * SPREAD if number == WIDE else key, secret)
@@ -671,19 +671,29 @@ cdef size_t _name_all(
 
 
 cdef size_t _name_all_pairs(
-    const Table *table, const Name *known, uint64_t factor, const uint32_t *left, const uint32_t *right, size_t length,
+    const Table *table, const Name *known, uint64_t factor, const Standing *halves, size_t apart, size_t length,
     uint32_t *names, uint32_t *matched
 ) noexcept:
-    """The same, of grams that are two others, of which none has the name 0."""
+    """The same, of grams that are two others: so it is asked only where both of these stand."""
     cdef Table here = table[0]
-    cdef size_t count = 0, at
-    cdef uint64_t key
-    for at in range(length):
-        key = <uint64_t> left[at] << 32 | right[at]
-        names[at] = _name_in(&here, known, key, factor)
+    cdef const uint32_t *left = halves.names
+    cdef const uint32_t *right = halves.names + apart
+    cdef size_t count = 0, found = 0, number, at
+    cdef uint32_t name
+    memset(names, 0, length * sizeof(uint32_t))
+    for number in range(halves.count):
+        at = halves.matched[number]
+        if at >= length:
+            break
         matched[count] = <uint32_t> at
-        count += names[at] != 0
-    return count
+        count += right[at] != 0
+    for number in range(count):
+        at = matched[number]
+        name = _name_in(&here, known, <uint64_t> left[at] << 32 | right[at], factor)
+        names[at] = name
+        matched[found] = <uint32_t> at
+        found += name != 0
+    return found
 
 
 cdef int _noted(Matches *every, int32_t place) except -1:
@@ -706,8 +716,8 @@ cdef class _Index:
     # Of a few patterns these are made when trying them has been too much work.
     cdef bint _has_stems
     cdef Stem *_stems  # prefixes, whole subjects and heads
-    cdef uint64_t *_slots  # 32 bits of the hash above, the number of the stem, counted from 1, below
-    cdef uint64_t _slots_mask
+    cdef uint64_t *_slots  # the half of the hash that tells the slot above, the number of the stem, from 1, below
+    cdef size_t _slots_count
     cdef uint32_t _stems_count
     cdef uint32_t *_lengths  # those that stems have, ascending
     cdef uint32_t _lengths_count
@@ -846,29 +856,25 @@ cdef class _Index:
     cdef int _make_stems(self) except -1:
         """Read all patterns from `_few`."""
         cdef int32_t place
-        cdef size_t starred = 0, bits = 4
+        cdef size_t starred = 0
         cdef uint64_t *same = NULL
         cdef int32_t *tails = NULL
         self._drop_stems()  # those of an attempt that has failed
         for place in range(self._none):
             starred += self._few[place].kind == STARRED
-        while <size_t> 1 << bits < 2 * <size_t> self._none:
-            bits += 1
-        self._slots_mask = (<uint64_t> 1 << bits) - 1
-        self._slots = <uint64_t *> _zeroed(<size_t> 1 << bits, sizeof(uint64_t))
+        self._slots_count = 2 * <size_t> self._none
+        self._slots = <uint64_t *> _zeroed(self._slots_count, sizeof(uint64_t))
         self._stems = <Stem *> _zeroed(self._none, sizeof(Stem))
         self._heads = <Head *> _zeroed(starred, sizeof(Head))
         self._starred = <Pattern *> _zeroed(starred + 1, sizeof(Pattern))
-        bits = 4
-        while <size_t> 1 << bits < 2 * starred:
-            bits += 1
         try:
-            same = <uint64_t *> _zeroed(<size_t> 1 << bits, sizeof(uint64_t))
+            same = <uint64_t *> _zeroed(2 * starred, sizeof(uint64_t))
             for place in range(self._none):
-                self._add(&self._few[place], same, (<uint64_t> 1 << bits) - 1, &tails)
+                self._add(&self._few[place], same, 2 * starred, &tails)
         finally:
             PyMem_Free(same)
             PyMem_Free(tails)
+        self._fit_slots()
         self._stems = <Stem *> _fitted(self._stems, self._stems_count, sizeof(Stem))
         self._heads = <Head *> _fitted(self._heads, self._heads_count, sizeof(Head))
         self._starred = <Pattern *> _fitted(self._starred, self._starred_count + 1, sizeof(Pattern))
@@ -876,7 +882,7 @@ cdef class _Index:
         self._has_stems = True
         return 0
 
-    cdef int _add(self, Pattern *it, uint64_t *same, uint64_t mask, int32_t **tails) except -1:
+    cdef int _add(self, Pattern *it, uint64_t *same, size_t slots, int32_t **tails) except -1:
         cdef Octets text = self._texts + it.text
         cdef uint64_t hashed = _hash_of(text, it.stem, self._secret, self._secret)
         cdef Stem *stem = self._stem(text, it, hashed)
@@ -897,7 +903,7 @@ cdef class _Index:
             stem.head = <int32_t> self._heads_count
             self._heads_count += 1
         hashed = _hash_of(text + it.stem, it.length - it.stem, hashed, self._secret)
-        slot = hashed & mask
+        slot = _slot(hashed, slots)
         while same[slot]:
             other = &self._starred[<uint32_t> same[slot] - 1]
             if (
@@ -905,7 +911,7 @@ cdef class _Index:
                 and memcmp(self._texts + other.text, text, it.length) == 0
             ):
                 return self._say_the_same(other.place, it.place, tails)
-            slot = slot + 1 & mask
+            slot = _slot_behind(slot, slots)
         other = &self._starred[self._starred_count]
         other[0] = it[0]
         other.head = <uint32_t> stem.head
@@ -922,7 +928,7 @@ cdef class _Index:
 
     cdef Stem *_stem(self, Octets text, Pattern *it, uint64_t hashed) noexcept:
         """The stem of a pattern, new or not; there is room for one of each pattern."""
-        cdef uint64_t slot = hashed & self._slots_mask
+        cdef uint64_t slot = _slot(hashed, self._slots_count)
         cdef Stem *stem
         while self._slots[slot]:
             stem = &self._stems[<uint32_t> self._slots[slot] - 1]
@@ -931,13 +937,31 @@ cdef class _Index:
                 and memcmp(self._texts + stem.text, text, it.stem) == 0
             ):
                 return stem
-            slot = slot + 1 & self._slots_mask
+            slot = _slot_behind(slot, self._slots_count)
         stem = &self._stems[self._stems_count]
         stem.text, stem.length = it.text, it.stem
         stem.prefix = stem.whole = stem.head = -1
         self._stems_count += 1
         self._slots[slot] = hashed >> 32 << 32 | self._stems_count
         return stem
+
+    cdef int _fit_slots(self) except -1:
+        """Leave two slots for each stem: there may be much fewer of them than patterns."""
+        cdef size_t count = 2 * <size_t> self._stems_count, at
+        cdef uint64_t *slots
+        cdef uint64_t slot
+        if 2 * count > self._slots_count:
+            return 0
+        slots = <uint64_t *> _zeroed(count, sizeof(uint64_t))
+        for at in range(self._slots_count):
+            if self._slots[at]:
+                slot = _slot(self._slots[at], count)
+                while slots[slot]:
+                    slot = _slot_behind(slot, count)
+                slots[slot] = self._slots[at]
+        PyMem_Free(self._slots)
+        self._slots, self._slots_count = slots, count
+        return 0
 
     cdef int _say_the_same(self, int32_t first, int32_t place, int32_t **tails) except -1:
         """Put `place` behind all that say the same as `first`: the last is in `tails`, if it is not `first`."""
@@ -1269,14 +1293,14 @@ cdef class _Index:
         """
         global _opened, _stamp
         # What the loop needs is at hand: what it writes might else be taken to change it.
-        cdef uint64_t secret = self._secret, mask = self._slots_mask, words = secret, hashed, slot
+        cdef uint64_t secret = self._secret, words = secret, hashed, slot
         cdef const uint64_t *slots = self._slots
         cdef const uint32_t *lengths = self._lengths
         cdef const uint32_t *end = lengths + self._lengths_count
         cdef int32_t lowest = self._none
         cdef uint32_t count = 0
         cdef int opened = 0
-        cdef size_t at, stirred_up_to = 0
+        cdef size_t at, stirred_up_to = 0, slots_count = self._slots_count
         cdef Stem *stem
         _opened = <uint64_t *> _grown(_opened, &_opened_room, self._heads_count, sizeof(uint64_t))
         _stamp += 1
@@ -1287,7 +1311,7 @@ cdef class _Index:
                 words = stirred(words ^ _loaded(subject + stirred_up_to), secret)
                 stirred_up_to += 8
             hashed = _hashed_last(subject, at, words, secret)
-            slot = hashed & mask
+            slot = _slot(hashed, slots_count)
             while slots[slot]:
                 stem = &self._stems[<uint32_t> slots[slot] - 1]
                 if (
@@ -1306,7 +1330,7 @@ cdef class _Index:
                             open[opened] = <uint32_t> stem.head
                             opened += 1
                     break
-                slot = slot + 1 & mask
+                slot = _slot_behind(slot, slots_count)
         open[opened] = NOWHERE
         return count if lowest < best[0] else 0
 
@@ -1544,14 +1568,13 @@ cdef class _Index:
         return 0
 
     cdef int _stand_alone(self, int number, size_t length) except -1:
-        global _matched, _open, _open_count
+        global _open, _open_count
         cdef Standing *standing = &_standing[number]
         cdef Table *table = &self._tables[number]
         cdef size_t width = _width_of(number), count = 0, at, room
         cdef uint32_t *names
         cdef uint32_t *matched
         cdef const Name *known
-        cdef const uint32_t *left
         cdef uint32_t name, behind = 0
         cdef uint32_t *posting
         cdef uint64_t stamp
@@ -1563,16 +1586,18 @@ cdef class _Index:
         length -= width - 1
         room = standing.room
         standing.names = <uint32_t *> _grown(standing.names, &room, length, sizeof(uint32_t))
+        room = standing.room
+        standing.matched = <uint32_t *> _grown(standing.matched, &room, length, sizeof(uint32_t))
         standing.posting = <uint32_t *> _grown(standing.posting, &standing.room, length, sizeof(uint32_t))
-        _matched = <uint32_t *> _grown(_matched, &_matched_room, length, sizeof(uint32_t))
         _open = <uint32_t *> _grown(_open, &_open_room, _open_count + length, sizeof(uint32_t))
         # What a loop needs is at hand: what it writes might else be taken to change it.
-        names, matched, known = standing.names, _matched, self._names
+        names, matched, known = standing.names, standing.matched, self._names
         if number <= WIDEST:
             count = _name_all(table, known, self._secret, _masks[width], length, names, matched)
         else:
-            left = _standing[number - 1].names
-            count = _name_all_pairs(table, known, self._secret, left, left + width // 2, length, names, matched)
+            count = _name_all_pairs(
+                table, known, self._secret, &_standing[number - 1], width // 2, length, names, matched
+            )
         standing.count = count
         states, posting, stamp = _states, standing.posting, _stamp
         for at in range(count):
