@@ -68,6 +68,12 @@ cdef extern from *:
     #endif
     }
 
+    #if defined(__GNUC__)
+    #define prefetch(address) __builtin_prefetch(address)
+    #else
+    #define prefetch(address) (void)(address)
+    #endif
+
     #define SPREAD UINT64_C(0x9E3779B97F4A7C15)
 
     #define WORD_OF_BOTH(index) (ahead[index] & (behind[index] >> shift | behind[(index) + 1] << 1 << (63 - shift)))
@@ -98,6 +104,7 @@ cdef extern from *:
     const uint64_t SPREAD  # what a length is multiplied by, so that it touches no bit of a name
     int lowest_bit(uint64_t word) noexcept
     uint64_t stirred(uint64_t word, uint64_t factor) noexcept
+    void prefetch(const void *address) noexcept
     # The first word, from `index` to `last`, or the one behind it, in which an offset of one bitset is an offset of the
     # other, less `shift`.
     size_t common_word(
@@ -137,6 +144,8 @@ cdef Py_ssize_t WORK_GATED = 1 << 16
 cdef size_t LIMIT = 0x7FFFFFFF
 # Behind every offset.
 cdef uint32_t NOWHERE = 0xFFFFFFFF
+# In place of how many patterns a text may be the gate of.
+cdef uint32_t NO_GRAM = 0xFFFFFFFF
 
 cdef enum Kind:
     PREFIX
@@ -165,7 +174,7 @@ cdef struct Name:
     uint64_t key  # the octets of a gram of up to 8, or the names of its two parts
     uint32_t length
     # Where those patterns begin that it is the gate of; they end where the next name's begin. While names are made, how
-    # many patterns it may be the gate of.
+    # many patterns it may be the gate of, or NO_GRAM.
     uint32_t gates
 
 cdef struct Table:
@@ -1087,9 +1096,16 @@ cdef class _Index:
     cdef uint32_t _gram_of(self, Octets text, size_t width) except? 0xFFFFFFFF:
         """The name of a gram of 16 octets or of twice, four times, ... as many: of all grams it is made of, too."""
         global _row, _first_of_row, _last_of_row
-        cdef size_t count = width // EXACT, at
+        cdef size_t count = width // EXACT, at, size
+        cdef uint64_t slot
         cdef int number = WIDEST
         _row = <uint32_t *> _grown(_row, &_row_room, count, sizeof(uint32_t))
+        # All are asked for before the first is looked at: they are anywhere in memory.
+        size = self._tables[WIDEST].size
+        if size:
+            for at in range(count):
+                slot = _slot(_hashed(_loaded(text + at * EXACT), self._secret), size)
+                prefetch(&self._tables[WIDEST].slots[slot])
         for at in range(count):
             _row[at] = self._named(number, _loaded(text + at * EXACT), EXACT)
         _first_of_row, _last_of_row = _row[0], _row[count - 1]
@@ -1115,7 +1131,7 @@ cdef class _Index:
             slot = _slot_behind(slot, table.size)
         self._names = <Name *> _grown(self._names, &self._names_room, self._names_count + 2, sizeof(Name))
         name = &self._names[self._names_count]
-        name.key, name.length = key, <uint32_t> length
+        name.key, name.length, name.gates = key, <uint32_t> length, NO_GRAM if number == WIDE else 0
         table.slots[slot] = <uint32_t> self._names_count
         table.count += 1
         self._names_count += 1
@@ -1134,33 +1150,26 @@ cdef class _Index:
         return 0
 
     cdef int _renumber(self, uint32_t *gates) except -1:
-        """Number names by class, and as they lie in slots that fit: what is looked up together lies together then."""
+        """Number names by class, and in each as patterns have them: what is looked up together lies together then."""
         cdef uint32_t *numbers = NULL  # by those before
         cdef Name *names = NULL
-        cdef Name *known = self._names
+        cdef uint32_t behind[CLASSES]
         cdef uint32_t count = 1, name
         cdef size_t at
         cdef int number
         try:
             numbers = <uint32_t *> _zeroed(self._names_count, sizeof(uint32_t))
             names = <Name *> _zeroed(self._names_count + 1, sizeof(Name))
-            for number in range(WIDE):
-                if self._tables[number].count:
-                    self._fit(number, numbers)
-                for at in range(self._tables[number].size):
-                    name = self._tables[number].slots[at]
-                    if name:
-                        numbers[name], names[count] = count, known[name]
-                        self._tables[number].slots[at] = count
-                        count += 1
-            # The others are never looked up again, and stay as patterns have them.
-            PyMem_Free(self._tables[WIDE].slots)
-            memset(&self._tables[WIDE], 0, sizeof(Table))
+            for number in range(CLASSES):
+                behind[number] = count
+                count += <uint32_t> self._tables[number].count
             for name in range(1, <uint32_t> self._names_count):
-                if not numbers[name]:
-                    numbers[name], names[count] = count, known[name]
-                    names[count].key = _of_numbers(known[name].key, numbers)
-                    count += 1
+                number = self._class_of_name(name)
+                numbers[name] = behind[number]
+                names[behind[number]] = self._names[name]
+                behind[number] += 1
+                if number > WIDEST:  # it is of two that have been named before
+                    names[numbers[name]].key = _of_numbers(self._names[name].key, numbers)
             for at in range(self._spelled_count):
                 self._spelled[at] = numbers[self._spelled[at]]
             for at in range(self._starred_count):
@@ -1170,22 +1179,26 @@ cdef class _Index:
         finally:
             PyMem_Free(numbers)
             PyMem_Free(names)
+        for number in range(WIDE):
+            if self._tables[number].count:
+                self._fit(number, behind[number])
+        PyMem_Free(self._tables[WIDE].slots)  # these are never looked up again
+        memset(&self._tables[WIDE], 0, sizeof(Table))
         return 0
 
-    cdef int _fit(self, int number, const uint32_t *numbers) except -1:
-        """Put the names of a class into SPARSE slots for each; if they are of two parts, by the new numbers of these."""
+    cdef int _class_of_name(self, uint32_t name) noexcept:
+        return WIDE if self._names[name].gates == NO_GRAM else _class_of(self._names[name].length)
+
+    cdef int _fit(self, int number, uint32_t behind) except -1:
+        """Put the names of a class, which are those before `behind`, into SPARSE slots for each."""
         cdef Table *table = &self._tables[number]
-        cdef size_t size = SPARSE * table.count, at
-        cdef uint32_t *slots = <uint32_t *> _zeroed(size, sizeof(uint32_t))
         cdef uint32_t name
-        for at in range(table.size):
-            name = table.slots[at]
-            if name:
-                if number > WIDEST:
-                    self._names[name].key = _of_numbers(self._names[name].key, numbers)
-                _settle(slots, size, name, number, self._names, self._secret)
         PyMem_Free(table.slots)
-        table.slots, table.size = slots, size
+        table.slots = NULL
+        table.size = SPARSE * table.count
+        table.slots = <uint32_t *> _zeroed(table.size, sizeof(uint32_t))
+        for name in range(behind - <uint32_t> table.count, behind):
+            _settle(table.slots, table.size, name, number, self._names, self._secret)
         return 0
 
     cdef uint32_t _gate(self, const uint32_t *drawn, size_t count) noexcept:
