@@ -68,12 +68,6 @@ cdef extern from *:
     #endif
     }
 
-    #if defined(__GNUC__)
-    #define prefetch(address) __builtin_prefetch(address)
-    #else
-    #define prefetch(address) (void)(address)
-    #endif
-
     #define SPREAD UINT64_C(0x9E3779B97F4A7C15)
 
     #define WORD_OF_BOTH(index) (ahead[index] & (behind[index] >> shift | behind[(index) + 1] << 1 << (63 - shift)))
@@ -104,7 +98,6 @@ cdef extern from *:
     const uint64_t SPREAD  # what a length is multiplied by, so that it touches no bit of a name
     int lowest_bit(uint64_t word) noexcept
     uint64_t stirred(uint64_t word, uint64_t factor) noexcept
-    void prefetch(const void *address) noexcept
     # The first word, from `index` to `last`, or the one behind it, in which an offset of one bitset is an offset of the
     # other, less `shift`.
     size_t common_word(
@@ -195,14 +188,17 @@ cdef struct State:
 
 cdef struct Standing:
     uint32_t *names  # of the gram at each offset, or 0
-    uint32_t *matched  # the offsets that have one
     uint32_t *posting  # the offsets of each gram, ascending
-    size_t room, count  # so many offsets have a gram
+    size_t room
     uint64_t stamp
+    uint64_t *hashes  # of the gram at each offset, if it is wider than 8 octets
+    size_t hashes_room
+    uint64_t hashes_stamp
 
 cdef struct Lane:
     Pattern *pattern
     uint32_t at, name, end  # where it has come to, and which names are left
+    uint32_t text  # where the text begins that is next
 
 cdef struct Matches:
     int32_t *places
@@ -227,9 +223,10 @@ cdef size_t _kept_room = 0, _kept_count = 0
 cdef uint8_t *_text = NULL
 cdef size_t _text_length = 0
 cdef size_t _text_room = 0
-cdef uint32_t *_row = NULL
+cdef uint64_t *_row = NULL
 cdef size_t _row_room = 0
-cdef uint32_t _first_of_row = 0, _last_of_row = 0
+cdef uint32_t *_matched = NULL
+cdef size_t _matched_room = 0
 cdef uint64_t _masks[EXACT + 1]
 
 
@@ -374,6 +371,49 @@ cdef inline uint64_t _hashed_last(Octets text, size_t length, uint64_t hashed, u
 
 cdef inline uint64_t _hash_of(Octets text, size_t length, uint64_t hashed, uint64_t secret) noexcept:
     return _hashed_last(text, length, _hashed_words(text, 0, length, hashed, secret), secret)
+
+
+cdef inline uint64_t _hash_of_both(uint64_t left, uint64_t right, uint64_t secret) noexcept:
+    """The hash of a gram of 16 octets or more by those of its halves; of one of 8, these are the octets."""
+    return stirred(left ^ secret, right ^ secret * SPREAD)
+
+
+cdef uint64_t _hash_of_gram(Octets text, size_t width, uint64_t secret) except? 0:
+    global _row
+    cdef size_t count = width // (2 * EXACT), at
+    _row = <uint64_t *> _grown(_row, &_row_room, count, sizeof(uint64_t))
+    for at in range(count):
+        _row[at] = _hash_of_both(_loaded(text + 16 * at), _loaded(text + 16 * at + 8), secret)
+    while count > 1:
+        count >>= 1
+        for at in range(count):
+            _row[at] = _hash_of_both(_row[2 * at], _row[2 * at + 1], secret)
+    return _row[0]
+
+
+cdef int _hash_grams(int number, size_t length, uint64_t secret) except -1:
+    """Hash what stands at each offset of the subject, as far as there are grams of that class, wider than 8 octets."""
+    cdef int above
+    cdef size_t half, at
+    cdef const uint64_t *halves
+    cdef uint64_t *hashes
+    cdef Standing *standing
+    for above in range(WIDEST + 1, number + 1):
+        standing = &_standing[above]
+        if standing.hashes_stamp == _stamp:
+            continue
+        half = _width_of(above - 1)
+        standing.hashes = <uint64_t *> _grown(standing.hashes, &standing.hashes_room, length, sizeof(uint64_t))
+        hashes = standing.hashes
+        if above == WIDEST + 1:
+            for at in range(length - 2 * half + 1):
+                hashes[at] = _hash_of_both(_loaded(_text + at), _loaded(_text + at + half), secret)
+        else:
+            halves = _standing[above - 1].hashes
+            for at in range(length - 2 * half + 1):
+                hashes[at] = _hash_of_both(halves[at], halves[at + half], secret)
+        standing.hashes_stamp = _stamp
+    return 0
 
 
 cdef inline bint _is_gram(size_t length) noexcept:
@@ -679,30 +719,18 @@ cdef size_t _name_all(
     return count
 
 
-cdef size_t _name_all_pairs(
-    const Table *table, const Name *known, uint64_t factor, const Standing *halves, size_t apart, size_t length,
-    uint32_t *names, uint32_t *matched
+cdef size_t _name_all_hashed(
+    const Table *table, const Name *known, uint64_t secret, const uint64_t *hashes, size_t length, uint32_t *names,
+    uint32_t *matched
 ) noexcept:
-    """The same, of grams that are two others: so it is asked only where both of these stand."""
+    """The same, of grams that are known by their hashes."""
     cdef Table here = table[0]
-    cdef const uint32_t *left = halves.names
-    cdef const uint32_t *right = halves.names + apart
-    cdef size_t count = 0, found = 0, number, at
-    cdef uint32_t name
-    memset(names, 0, length * sizeof(uint32_t))
-    for number in range(halves.count):
-        at = halves.matched[number]
-        if at >= length:
-            break
+    cdef size_t count = 0, at
+    for at in range(length):
+        names[at] = _name_in(&here, known, hashes[at], secret)
         matched[count] = <uint32_t> at
-        count += right[at] != 0
-    for number in range(count):
-        at = matched[number]
-        name = _name_in(&here, known, <uint64_t> left[at] << 32 | right[at], factor)
-        names[at] = name
-        matched[found] = <uint32_t> at
-        found += name != 0
-    return found
+        count += names[at] != 0
+    return count
 
 
 cdef int _noted(Matches *every, int32_t place) except -1:
@@ -1072,16 +1100,16 @@ cdef class _Index:
         """The name of a text; `ends`: the grams of up to 8 octets that it begins and ends with."""
         cdef size_t width
         cdef uint64_t left, right
-        if length <= 2 * EXACT:
-            self._grams_at_ends(text, length, ends)
-            if _is_gram(length):
-                return ends[0]
-            return self._named(WIDE, <uint64_t> ends[0] << 32 | ends[1], length)
-        width = _part(length)
-        left = self._gram_of(text, width)
-        ends[0] = _first_of_row
-        right = self._gram_of(text + length - width, width)
-        ends[1] = _last_of_row
+        cdef int number
+        self._grams_at_ends(text, length, ends)
+        if _is_gram(length):
+            return ends[0]
+        left, right = ends[0], ends[1]
+        if length > 2 * EXACT:
+            width = _part(length)
+            number = _class_of(width)
+            left = self._named(number, _hash_of_gram(text, width, self._secret), width)
+            right = self._named(number, _hash_of_gram(text + length - width, width, self._secret), width)
         return self._named(WIDE, left << 32 | right, length)
 
     cdef int _grams_at_ends(self, Octets text, size_t length, uint32_t ends[2]) except -1:
@@ -1092,29 +1120,6 @@ cdef class _Index:
         if length > width:
             ends[1] = self._named(number, _key(text + length - width, width), width)
         return 0
-
-    cdef uint32_t _gram_of(self, Octets text, size_t width) except? 0xFFFFFFFF:
-        """The name of a gram of 16 octets or of twice, four times, ... as many: of all grams it is made of, too."""
-        global _row, _first_of_row, _last_of_row
-        cdef size_t count = width // EXACT, at, size
-        cdef uint64_t slot
-        cdef int number = WIDEST
-        _row = <uint32_t *> _grown(_row, &_row_room, count, sizeof(uint32_t))
-        # All are asked for before the first is looked at: they are anywhere in memory.
-        size = self._tables[WIDEST].size
-        if size:
-            for at in range(count):
-                slot = _slot(_hashed(_loaded(text + at * EXACT), self._secret), size)
-                prefetch(&self._tables[WIDEST].slots[slot])
-        for at in range(count):
-            _row[at] = self._named(number, _loaded(text + at * EXACT), EXACT)
-        _first_of_row, _last_of_row = _row[0], _row[count - 1]
-        while count > 1:
-            count >>= 1
-            number += 1
-            for at in range(count):
-                _row[at] = self._named(number, <uint64_t> _row[2 * at] << 32 | _row[2 * at + 1], _width_of(number))
-        return _row[0]
 
     cdef uint32_t _named(self, int number, uint64_t key, size_t length) except? 0xFFFFFFFF:
         """The name of a text by its class and key, new or not."""
@@ -1168,7 +1173,7 @@ cdef class _Index:
                 numbers[name] = behind[number]
                 names[behind[number]] = self._names[name]
                 behind[number] += 1
-                if number > WIDEST:  # it is of two that have been named before
+                if number == WIDE:  # it is of two that have been named before
                     names[numbers[name]].key = _of_numbers(self._names[name].key, numbers)
             for at in range(self._spelled_count):
                 self._spelled[at] = numbers[self._spelled[at]]
@@ -1451,6 +1456,7 @@ cdef class _Index:
                 if _opened[it.head] == heads and self._fits(it, length):
                     lanes[count].pattern, lanes[count].at = it, it.stem
                     lanes[count].name, lanes[count].end = it.names, it[1].names
+                    lanes[count].text = it.text + it.stem + 1
                     count += 1
                     while count == LANES:
                         count = self._step(lanes, count, length, best, every)
@@ -1468,7 +1474,7 @@ cdef class _Index:
     cdef int _step(self, Lane *lanes, int count, size_t length, int32_t *best, Matches *every) except -1:
         """Take each pattern one text further, and drop those that are decided; how many are left."""
         cdef int number = 0
-        cdef uint32_t name
+        cdef uint32_t name, size
         cdef int64_t at
         cdef Lane *lane
         while number < count:
@@ -1478,9 +1484,14 @@ cdef class _Index:
                 at = -1
             else:
                 name = self._spelled[lane.name]
+                size = self._names[name].length
                 at = self._next(name, lane.at, length)
+                # What is known by hashes is compared: so, all that is compared is no more than there is of patterns.
+                while at >= 0 and size > 2 * EXACT and memcmp(_text + at, self._texts + lane.text, size):
+                    at = self._next(name, <uint32_t> at + 1, length)
                 if at >= 0:
-                    at += self._names[name].length
+                    at += size
+                    lane.text += size + 1
                     if at + lane.pattern.end > <int64_t> length:
                         at = -1
             if at < 0:
@@ -1573,15 +1584,8 @@ cdef class _Index:
         return found
 
     cdef int _stand(self, int number, size_t length) except -1:
-        """Find all grams of a class; of wider ones, those of the classes first that they are made of."""
-        cdef int below
-        for below in range(min(number, WIDEST), number + 1):
-            if _standing[below].stamp != _stamp:
-                self._stand_alone(below, length)
-        return 0
-
-    cdef int _stand_alone(self, int number, size_t length) except -1:
-        global _open, _open_count
+        """Find all grams of a class."""
+        global _matched, _open, _open_count
         cdef Standing *standing = &_standing[number]
         cdef Table *table = &self._tables[number]
         cdef size_t width = _width_of(number), count = 0, at, room
@@ -1593,25 +1597,23 @@ cdef class _Index:
         cdef uint64_t stamp
         cdef State *states
         cdef State *state
-        standing.stamp, standing.count = _stamp, 0
-        if width > length or table.slots == NULL or number > WIDEST and not _standing[number - 1].count:
+        standing.stamp = _stamp
+        if width > length or not table.count:
             return 0
+        if number > WIDEST:
+            _hash_grams(number, length, self._secret)
         length -= width - 1
         room = standing.room
         standing.names = <uint32_t *> _grown(standing.names, &room, length, sizeof(uint32_t))
-        room = standing.room
-        standing.matched = <uint32_t *> _grown(standing.matched, &room, length, sizeof(uint32_t))
         standing.posting = <uint32_t *> _grown(standing.posting, &standing.room, length, sizeof(uint32_t))
+        _matched = <uint32_t *> _grown(_matched, &_matched_room, length, sizeof(uint32_t))
         _open = <uint32_t *> _grown(_open, &_open_room, _open_count + length, sizeof(uint32_t))
         # What a loop needs is at hand: what it writes might else be taken to change it.
-        names, matched, known = standing.names, standing.matched, self._names
+        names, matched, known = standing.names, _matched, self._names
         if number <= WIDEST:
             count = _name_all(table, known, self._secret, _masks[width], length, names, matched)
         else:
-            count = _name_all_pairs(
-                table, known, self._secret, &_standing[number - 1], width // 2, length, names, matched
-            )
-        standing.count = count
+            count = _name_all_hashed(table, known, self._secret, standing.hashes, length, names, matched)
         states, posting, stamp = _states, standing.posting, _stamp
         for at in range(count):
             name = names[matched[at]]
