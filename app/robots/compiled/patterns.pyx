@@ -182,7 +182,7 @@ cdef struct State:
     # Of a gram: how often it stands, where its offsets end in the posting, and the number of its bitset or -1.
     # Of another text, the same if all its offsets are found: `bits` is LISTED or the number of its bitset. Else it does
     # not stand between `count`, from where it was looked for, and `end`, where it was found, and `bits` is below 0.
-    uint64_t stamp
+    uint32_t round
     uint32_t count, end
     int32_t bits
 
@@ -208,6 +208,7 @@ cdef struct Matches:
 # ---- What decisions work with, one after another ----------------------------------------------------------------
 
 cdef uint64_t _stamp = 0
+cdef uint32_t _round = 0  # the stamp of states, which are to be small
 cdef Standing _standing[CLASSES]
 memset(_standing, 0, sizeof(_standing))
 cdef State *_states = NULL
@@ -711,11 +712,12 @@ cdef size_t _name_all(
     cdef Table here = table[0]  # which, as far as the compiler knows, nothing changes that is written
     cdef size_t count = 0, at
     cdef uint64_t key
+    cdef uint32_t name
     for at in range(length):
         key = _loaded(text + at) & mask
-        names[at] = _name_in(&here, known, key, factor)
-        matched[count] = <uint32_t> at
-        count += names[at] != 0
+        name = _name_in(&here, known, key, factor)
+        names[at], matched[count] = name, <uint32_t> at
+        count += name != 0
     return count
 
 
@@ -726,10 +728,11 @@ cdef size_t _name_all_hashed(
     """The same, of grams that are known by their hashes."""
     cdef Table here = table[0]
     cdef size_t count = 0, at
+    cdef uint32_t name
     for at in range(length):
-        names[at] = _name_in(&here, known, hashes[at], secret)
-        matched[count] = <uint32_t> at
-        count += names[at] != 0
+        name = _name_in(&here, known, hashes[at], secret)
+        names[at], matched[count] = name, <uint32_t> at
+        count += name != 0
     return count
 
 
@@ -738,6 +741,16 @@ cdef int _noted(Matches *every, int32_t place) except -1:
     every.places[every.count] = place
     every.count += 1
     return 0
+
+
+cdef void _begin_round() noexcept:
+    """From now on, nothing stands but what is found."""
+    global _stamp, _round
+    _stamp += 1
+    _round += 1
+    if _round == 0:  # after so many, one from before would be taken for one of this round
+        memset(_states, 0, _states_room * sizeof(State))
+        _round = 1
 
 
 cdef class _Index:
@@ -1400,7 +1413,6 @@ cdef class _Index:
         self, size_t length, uint64_t heads, int32_t *best, Matches *every, Py_ssize_t *work
     ) except -1:
         """Try the patterns whose gates are open, one by one; 0: that was too much work, and more may match."""
-        global _stamp
         cdef int number, told
         cdef size_t width, at
         cdef uint64_t mask, key, secret = self._secret
@@ -1409,7 +1421,7 @@ cdef class _Index:
         cdef Table table  # a copy, as all these, which nothing changes that is written
         cdef const Name *names = self._names
         cdef Pattern *it
-        _stamp += 1
+        _begin_round()
         for number in range(WIDEST + 1):
             width = _width_of(number)
             if not self._gate_classes >> number & 1 or width > length:
@@ -1418,9 +1430,9 @@ cdef class _Index:
             for at in range(length - width + 1):
                 key = _loaded(text + at) & mask
                 name = _name_in(&table, names, key, secret)
-                if not name or _states[name].stamp == _stamp:
+                if not name or _states[name].round == _round:
                     continue
-                _states[name].stamp = _stamp
+                _states[name].round = _round
                 for gated in range(self._names[name].gates, self._names[name + 1].gates):
                     it = &self._starred[self._gated[gated]]
                     if it.place >= best[0]:
@@ -1436,13 +1448,13 @@ cdef class _Index:
 
     cdef int _by_places(self, size_t length, uint64_t heads, int32_t *best, Matches *every) except -1:
         """Follow the patterns whose gates are open, from text to text; several at once: each step waits for memory."""
-        global _stamp, _open_count
+        global _open_count
         cdef Lane lanes[LANES]
         cdef int number, count = 0
         cdef size_t at
         cdef uint32_t name, gated
         cdef Pattern *it
-        _stamp += 1
+        _begin_round()
         _open_count = 0
         for number in range(WIDEST + 1):
             if self._gate_classes >> number & 1:
@@ -1507,14 +1519,14 @@ cdef class _Index:
         """The first offset of a text at `at` or behind it; -1: none."""
         cdef State *state = &_states[name]
         cdef int number
-        if state.stamp == _stamp and state.bits >= 0:
+        if state.round == _round and state.bits >= 0:
             return _bit_from(state.bits, at)
         if not _is_gram(self._names[name].length):
             return self._next_of_both(name, at, length)
         number = _class_of(self._names[name].length)
         if _standing[number].stamp != _stamp:
             self._stand(number, length)
-        if state.stamp != _stamp:
+        if state.round != _round:
             return -1
         state.bits -= 1
         if state.bits < -ASKED_ANEW:
@@ -1538,7 +1550,7 @@ cdef class _Index:
         cdef uint32_t names[2]
         cdef int number
         cdef int64_t found
-        if state.stamp == _stamp:
+        if state.round == _round:
             if state.bits == LISTED:
                 return _listed_from(state, _kept, at) if state.count else -1
             if state.count <= at <= state.end:
@@ -1551,7 +1563,7 @@ cdef class _Index:
             self._stand(number, length)
         names = [<uint32_t> (it.key >> 32), <uint32_t> it.key]
         left, right = &_states[names[0]], &_states[names[1]]
-        if left.stamp != _stamp or right.stamp != _stamp:
+        if left.round != _round or right.round != _round:
             return -1
         if left.bits < 0 or right.bits < 0:
             # The rarer one is gone through if it is so rare that it has no bitset.
@@ -1561,8 +1573,8 @@ cdef class _Index:
                 if right.bits < 0:
                     _put_into_bitset(right, _standing[number].posting, length)
         stop = <uint32_t> length - it.length + 1
-        if state.stamp != _stamp:
-            state.stamp, state.bits = _stamp, -1
+        if state.round != _round:
+            state.round, state.bits = _round, -1
         else:
             state.bits -= 1
             if state.bits < -ASKED_ANEW:
@@ -1594,7 +1606,7 @@ cdef class _Index:
         cdef const Name *known
         cdef uint32_t name, behind = 0
         cdef uint32_t *posting
-        cdef uint64_t stamp
+        cdef uint32_t round
         cdef State *states
         cdef State *state
         standing.stamp = _stamp
@@ -1614,12 +1626,12 @@ cdef class _Index:
             count = _name_all(table, known, self._secret, _masks[width], length, names, matched)
         else:
             count = _name_all_hashed(table, known, self._secret, standing.hashes, length, names, matched)
-        states, posting, stamp = _states, standing.posting, _stamp
+        states, posting, round = _states, standing.posting, _round
         for at in range(count):
             name = names[matched[at]]
             state = &states[name]
-            if state.stamp != stamp:
-                state.stamp, state.count, state.end, state.bits = stamp, 0, NOWHERE, -1
+            if state.round != round:
+                state.round, state.count, state.end, state.bits = round, 0, NOWHERE, -1
                 _open[_open_count] = name
                 _open_count += known[name].gates != known[name + 1].gates
             state.count += 1
