@@ -126,7 +126,9 @@ cdef enum:
     LISTED = -1000  # in place of the number of a bitset: all offsets are found
     LANES = 8  # so many patterns are followed at once
     SAMPLED = 8  # texts of a pattern that its gate is chosen from
-    SPARSE = 6  # slots for each name
+    SPARSE = 8  # slots for each name
+    SPARSER = 4096  # so few names of a class have more: as many as there are octets to each,
+    SPARSEST = 32  # up to so many
     SHARED = 16  # so many patterns behind one gate are not worth another width of gram
 
 # What may be spent on trying a few patterns, in octets looked at, before their texts are looked up.
@@ -1208,12 +1210,17 @@ cdef class _Index:
         return WIDE if self._names[name].gates == NO_GRAM else _class_of(self._names[name].length)
 
     cdef int _fit(self, int number, uint32_t behind) except -1:
-        """Put the names of a class, which are those before `behind`, into SPARSE slots for each."""
+        """Put the names of a class, which are those before `behind`, into slots that fit.
+
+        Where most grams of a subject have no name, what takes longest is to be told so by a slot that another one has.
+        """
         cdef Table *table = &self._tables[number]
         cdef uint32_t name
         PyMem_Free(table.slots)
         table.slots = NULL
         table.size = SPARSE * table.count
+        if table.count <= SPARSER:
+            table.size = min(max(_width_of(number), SPARSE), SPARSEST) * table.count
         table.slots = <uint32_t *> _zeroed(table.size, sizeof(uint32_t))
         for name in range(behind - <uint32_t> table.count, behind):
             _settle(table.slots, table.size, name, number, self._names, self._secret)
