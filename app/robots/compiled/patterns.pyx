@@ -55,6 +55,21 @@ cdef extern from *:
     #define WIDER
     #endif
 
+    /* The product of two words, both of its halves in one. */
+    static inline uint64_t stirred(uint64_t word, uint64_t factor)
+    {
+    #if defined(__SIZEOF_INT128__)
+        unsigned __int128 product = (unsigned __int128)word * factor;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    #else
+        uint64_t low = word & 0xFFFFFFFF, high = word >> 32, less = factor & 0xFFFFFFFF, more = factor >> 32;
+        uint64_t one = high * less, other = low * more, carried = (low * less >> 32) + (uint32_t)one + (uint32_t)other;
+        return word * factor ^ (high * more + (one >> 32) + (other >> 32) + (carried >> 32));
+    #endif
+    }
+
+    #define SPREAD UINT64_C(0x9E3779B97F4A7C15)
+
     #define WORD_OF_BOTH(index) (ahead[index] & (behind[index] >> shift | behind[(index) + 1] << 1 << (63 - shift)))
 
     #if defined(__GNUC__)
@@ -80,7 +95,9 @@ cdef extern from *:
         return index;
     }
     """
+    const uint64_t SPREAD  # what a length is multiplied by, so that it touches no bit of a name
     int lowest_bit(uint64_t word) noexcept
+    uint64_t stirred(uint64_t word, uint64_t factor) noexcept
     # The first word, from `index` to `last`, or the one behind it, in which an offset of one bitset is an offset of the
     # other, less `shift`.
     size_t common_word(
@@ -95,9 +112,11 @@ cdef enum:
     FEW_STARRED = 12  # so many patterns with stars are tried one by one
     SHORT = 512  # octets of a subject whose patterns with open gates are first tried one by one
     BLOCK = 16  # offsets that are looked at together
+    HALF = 4
     EXACT = 8  # the widest gram whose octets are its key
-    WIDE = 40  # the class of texts that are no grams, behind those of the grams
-    CLASSES = 41
+    WIDEST = 4  # its class: wider ones are made of two
+    WIDE = 33  # the class of texts that are no grams, behind those of the grams
+    CLASSES = 34
     FREQUENT = 512  # a gram may have a bitset if it stands at more than one of so many offsets
     MOST_FREQUENT = 32  # and has one whatever others have, if at more than one of so many
     BITSETS = 1024  # of the others, in a decision
@@ -107,6 +126,9 @@ cdef enum:
     LISTED = -1000  # in place of the number of a bitset: all offsets are found
     LANES = 8  # so many patterns are followed at once
     SAMPLED = 8  # texts of a pattern that its gate is chosen from
+    SPARSE = 8  # slots for each name
+    SPARSER = 4096  # so few names of a class have more: as many as there are octets to each,
+    SPARSEST = 32  # up to so many
     SHARED = 16  # so many patterns behind one gate are not worth another width of gram
 
 # What may be spent on trying a few patterns, in octets looked at, before their texts are looked up.
@@ -115,10 +137,10 @@ cdef Py_ssize_t WORK_FEW = 1 << 19
 cdef Py_ssize_t WORK_GATED = 1 << 16
 # Patterns, octets of them all, and octets of a subject: what numbers of 32 bits hold with room to spare.
 cdef size_t LIMIT = 0x7FFFFFFF
-# What a length is multiplied by, so that it touches no bit of a name.
-cdef uint64_t _SPREAD = 0x9E3779B97F4A7C15
 # Behind every offset.
 cdef uint32_t NOWHERE = 0xFFFFFFFF
+# In place of how many patterns a text may be the gate of.
+cdef uint32_t NO_GRAM = 0xFFFFFFFF
 
 cdef enum Kind:
     PREFIX
@@ -131,6 +153,7 @@ cdef struct Pattern:
     uint32_t stem  # octets of its head, or all of them where it has no star
     uint32_t end  # octets behind its last star if it is anchored, or 0
     uint32_t head  # the number of its head
+    uint32_t following  # the next pattern with stars that has this head, or 0
     uint32_t names  # where its names begin
     int32_t place
     Kind kind
@@ -139,33 +162,45 @@ cdef struct Stem:
     uint32_t text, length
     int32_t prefix, whole, head  # the lowest place, and the number of the head; or -1
 
+cdef struct Head:
+    uint32_t first, last, count  # patterns with stars that begin with it
+
 cdef struct Name:
     uint64_t key  # the octets of a gram of up to 8, or the names of its two parts
     uint32_t length
-    uint32_t gates  # where those patterns begin that it is the gate of; they end where the next name's begin
+    # Where those patterns begin that it is the gate of; they end where the next name's begin. While names are made, how
+    # many patterns it may be the gate of, or NO_GRAM.
+    uint32_t gates
 
 cdef struct Table:
-    uint32_t *slots  # a name or 0; there are `size`, a power of two
+    uint32_t *slots  # a name or 0
     size_t size, count
-    int shift  # what leaves of a hash a slot
+
+cdef struct Drawn:
+    uint32_t *names  # grams that stand in every subject that matches, pattern by pattern
+    size_t room, count
 
 cdef struct State:
     # Of a gram: how often it stands, where its offsets end in the posting, and the number of its bitset or -1.
     # Of another text, the same if all its offsets are found: `bits` is LISTED or the number of its bitset. Else it does
     # not stand between `count`, from where it was looked for, and `end`, where it was found, and `bits` is below 0.
-    uint64_t stamp
+    uint32_t round
     uint32_t count, end
     int32_t bits
 
 cdef struct Standing:
     uint32_t *names  # of the gram at each offset, or 0
     uint32_t *posting  # the offsets of each gram, ascending
-    size_t room, count  # so many offsets have a gram
+    size_t room
     uint64_t stamp
+    uint64_t *hashes  # of the gram at each offset, if it is wider than 8 octets
+    size_t hashes_room
+    uint64_t hashes_stamp
 
 cdef struct Lane:
     Pattern *pattern
     uint32_t at, name, end  # where it has come to, and which names are left
+    uint32_t text  # where the text begins that is next
 
 cdef struct Matches:
     int32_t *places
@@ -175,16 +210,15 @@ cdef struct Matches:
 # ---- What decisions work with, one after another ----------------------------------------------------------------
 
 cdef uint64_t _stamp = 0
+cdef uint32_t _round = 0  # the stamp of states, which are to be small
 cdef Standing _standing[CLASSES]
 memset(_standing, 0, sizeof(_standing))
 cdef State *_states = NULL
 cdef size_t _states_room = 0
-cdef uint32_t *_matched = NULL
-cdef size_t _matched_room = 0
 cdef uint32_t *_open = NULL
 cdef size_t _open_room = 0, _open_count = 0
-cdef uint64_t *_heads = NULL
-cdef size_t _heads_room = 0
+cdef uint64_t *_opened = NULL  # by head, the stamp of the last subject that began with it
+cdef size_t _opened_room = 0
 cdef uint64_t *_bitsets = NULL
 cdef size_t _bitsets_room = 0, _bitsets_count = 0, _bitset_words = 0
 cdef uint32_t *_kept = NULL
@@ -192,8 +226,10 @@ cdef size_t _kept_room = 0, _kept_count = 0
 cdef uint8_t *_text = NULL
 cdef size_t _text_length = 0
 cdef size_t _text_room = 0
-cdef uint32_t *_row = NULL
+cdef uint64_t *_row = NULL
 cdef size_t _row_room = 0
+cdef uint32_t *_matched = NULL
+cdef size_t _matched_room = 0
 cdef uint64_t _masks[EXACT + 1]
 
 
@@ -277,17 +313,13 @@ cdef inline uint64_t _hashed(uint64_t key, uint64_t factor) noexcept:
     return key * factor
 
 
-cdef inline uint64_t _hashed_on(uint64_t hashed, uint8_t octet, uint64_t factor) noexcept:
-    """The hash of a text and an octet behind it, by the hash of the text."""
-    hashed = (hashed ^ octet + <uint64_t> 1) * factor
-    return hashed ^ hashed >> 32
+cdef inline uint64_t _slot(uint64_t hashed, size_t size) noexcept:
+    """Of so many slots, no more than 32 bits can tell, the one that the upper half of a hash says."""
+    return (hashed >> 32) * size >> 32
 
 
-cdef inline uint64_t _hash_of(Octets text, size_t length, uint64_t hashed, uint64_t factor) noexcept:
-    cdef size_t at
-    for at in range(length):
-        hashed = _hashed_on(hashed, text[at], factor)
-    return hashed
+cdef inline uint64_t _slot_behind(uint64_t slot, size_t size) noexcept:
+    return slot + 1 if slot + 1 < size else 0
 
 
 cdef inline uint64_t _loaded(Octets text) noexcept:
@@ -296,19 +328,107 @@ cdef inline uint64_t _loaded(Octets text) noexcept:
     return octets
 
 
+cdef inline uint32_t _loaded_half(Octets text) noexcept:
+    cdef uint32_t octets
+    memcpy(&octets, text, 4)
+    return octets
+
+
 cdef inline uint64_t _key(Octets text, size_t width) noexcept:
     """The octets of a gram of up to 8."""
     cdef uint64_t octets = 0
+    if width == EXACT:
+        return _loaded(text)
+    if width == HALF:
+        memcpy(&octets, text, 4)
+        return octets
     memcpy(&octets, text, width)
     return octets
 
 
+cdef inline uint64_t _last_word(Octets text, size_t length) noexcept:
+    """The last 8 octets of a text; of a shorter one all, so that no other of its length has the same."""
+    if length >= 8:
+        return _loaded(text + length - 8)
+    if length >= 4:
+        return <uint64_t> _loaded_half(text + length - 4) << 32 | _loaded_half(text)
+    if length == 0:
+        return 0
+    return text[0] | <uint64_t> text[length >> 1] << 8 | <uint64_t> text[length - 1] << 16
+
+
+cdef inline uint64_t _hashed_words(
+    Octets text, size_t begin, size_t end, uint64_t hashed, uint64_t secret
+) noexcept:
+    """The hash of so many whole words of a text, by that of those up to `begin`."""
+    while begin + 8 <= end:
+        hashed = stirred(hashed ^ _loaded(text + begin), secret)
+        begin += 8
+    return hashed
+
+
+cdef inline uint64_t _hashed_last(Octets text, size_t length, uint64_t hashed, uint64_t secret) noexcept:
+    """The hash of a text by that of its whole words."""
+    return stirred(hashed ^ _last_word(text, length) ^ length * SPREAD, secret)
+
+
+cdef inline uint64_t _hash_of(Octets text, size_t length, uint64_t hashed, uint64_t secret) noexcept:
+    return _hashed_last(text, length, _hashed_words(text, 0, length, hashed, secret), secret)
+
+
+cdef inline uint64_t _hash_of_both(uint64_t left, uint64_t right, uint64_t secret) noexcept:
+    """The hash of a gram of 16 octets or more by those of its halves; of one of 8, these are the octets."""
+    return stirred(left ^ secret, right ^ secret * SPREAD)
+
+
+cdef uint64_t _hash_of_gram(Octets text, size_t width, uint64_t secret) except? 0:
+    global _row
+    cdef size_t count = width // (2 * EXACT), at
+    _row = <uint64_t *> _grown(_row, &_row_room, count, sizeof(uint64_t))
+    for at in range(count):
+        _row[at] = _hash_of_both(_loaded(text + 16 * at), _loaded(text + 16 * at + 8), secret)
+    while count > 1:
+        count >>= 1
+        for at in range(count):
+            _row[at] = _hash_of_both(_row[2 * at], _row[2 * at + 1], secret)
+    return _row[0]
+
+
+cdef int _hash_grams(int number, size_t length, uint64_t secret) except -1:
+    """Hash what stands at each offset of the subject, as far as there are grams of that class, wider than 8 octets."""
+    cdef int above
+    cdef size_t half, at
+    cdef const uint64_t *halves
+    cdef uint64_t *hashes
+    cdef Standing *standing
+    for above in range(WIDEST + 1, number + 1):
+        standing = &_standing[above]
+        if standing.hashes_stamp == _stamp:
+            continue
+        half = _width_of(above - 1)
+        standing.hashes = <uint64_t *> _grown(standing.hashes, &standing.hashes_room, length, sizeof(uint64_t))
+        hashes = standing.hashes
+        if above == WIDEST + 1:
+            for at in range(length - 2 * half + 1):
+                hashes[at] = _hash_of_both(_loaded(_text + at), _loaded(_text + at + half), secret)
+        else:
+            halves = _standing[above - 1].hashes
+            for at in range(length - 2 * half + 1):
+                hashes[at] = _hash_of_both(halves[at], halves[at + half], secret)
+        standing.hashes_stamp = _stamp
+    return 0
+
+
+cdef inline bint _is_gram(size_t length) noexcept:
+    return length <= HALF or length == EXACT
+
+
 cdef inline int _class_of(size_t width) noexcept:
-    """The class of grams of that width, from 0: 1 to 8, or a power of two."""
-    cdef int found = EXACT - 1
-    if width <= EXACT:
+    """The class of grams of that width, from 0: 1 to 4, or a power of two."""
+    cdef int found = HALF - 1
+    if width <= HALF:
         return <int> width - 1
-    while width > EXACT:
+    while width > HALF:
         width >>= 1
         found += 1
     return found
@@ -316,12 +436,12 @@ cdef inline int _class_of(size_t width) noexcept:
 
 cdef inline size_t _width_of(int number) noexcept:
     """The width of the grams of a class."""
-    return <size_t> number + 1 if number < EXACT else <size_t> EXACT << (number - EXACT + 1)
+    return <size_t> number + 1 if number < HALF else <size_t> HALF << (number - HALF + 1)
 
 
 cdef inline size_t _part(size_t length) noexcept:
-    """The width of the two grams that a text of more than 8 octets is: the greatest below its length."""
-    cdef size_t width = EXACT
+    """The width of the two grams that a text is which is none: the greatest below its length."""
+    cdef size_t width = HALF
     while 2 * width < length:
         width *= 2
     return width
@@ -552,15 +672,35 @@ cdef bint _keep_both(
 
 # ---- The index -------------------------------------------------------------------------------------------------
 
-cdef inline uint32_t _name_in(const Table *table, const Name *names, uint64_t key, uint64_t hashed) noexcept:
+cdef inline uint64_t _hashed_name(int number, uint64_t key, size_t length, uint64_t secret) noexcept:
+    """The hash of a key of that class; only texts that are no grams have keys that can mean several lengths."""
+    return _hashed(key ^ length * SPREAD if number == WIDE else key, secret)
+
+
+cdef inline void _settle(
+    uint32_t *slots, size_t size, uint32_t name, int number, const Name *names, uint64_t secret
+) noexcept:
+    """Put a name that is not there into its slot."""
+    cdef uint64_t slot = _slot(_hashed_name(number, names[name].key, names[name].length, secret), size)
+    while slots[slot]:
+        slot = _slot_behind(slot, size)
+    slots[slot] = name
+
+
+cdef inline uint64_t _of_numbers(uint64_t key, const uint32_t *numbers) noexcept:
+    """The key of a text of two parts whose names get other numbers."""
+    return <uint64_t> numbers[key >> 32] << 32 | numbers[<uint32_t> key]
+
+
+cdef inline uint32_t _name_in(const Table *table, const Name *names, uint64_t key, uint64_t secret) noexcept:
     """The name of a gram of the class that the table is of, or 0.
 
     Whether there is one cannot be foreseen, but that the first look tells: so the only branch is where it does not.
     """
-    cdef uint64_t slot = hashed >> table.shift
+    cdef uint64_t slot = _slot(_hashed(key, secret), table.size)
     cdef uint32_t name = table.slots[slot]
     while (name != 0) & (names[name].key != key):
-        slot = slot + 1 & table.size - 1
+        slot = _slot_behind(slot, table.size)
         name = table.slots[slot]
     return name
 
@@ -574,27 +714,27 @@ cdef size_t _name_all(
     cdef Table here = table[0]  # which, as far as the compiler knows, nothing changes that is written
     cdef size_t count = 0, at
     cdef uint64_t key
+    cdef uint32_t name
     for at in range(length):
         key = _loaded(text + at) & mask
-        names[at] = _name_in(&here, known, key, _hashed(key, factor))
-        matched[count] = <uint32_t> at
-        count += names[at] != 0
+        name = _name_in(&here, known, key, factor)
+        names[at], matched[count] = name, <uint32_t> at
+        count += name != 0
     return count
 
 
-cdef size_t _name_all_pairs(
-    const Table *table, const Name *known, uint64_t factor, const uint32_t *left, const uint32_t *right, size_t length,
-    uint32_t *names, uint32_t *matched
+cdef size_t _name_all_hashed(
+    const Table *table, const Name *known, uint64_t secret, const uint64_t *hashes, size_t length, uint32_t *names,
+    uint32_t *matched
 ) noexcept:
-    """The same, of grams that are two others, of which none has the name 0."""
+    """The same, of grams that are known by their hashes."""
     cdef Table here = table[0]
     cdef size_t count = 0, at
-    cdef uint64_t key
+    cdef uint32_t name
     for at in range(length):
-        key = <uint64_t> left[at] << 32 | right[at]
-        names[at] = _name_in(&here, known, key, _hashed(key, factor))
-        matched[count] = <uint32_t> at
-        count += names[at] != 0
+        name = _name_in(&here, known, hashes[at], secret)
+        names[at], matched[count] = name, <uint32_t> at
+        count += name != 0
     return count
 
 
@@ -603,6 +743,16 @@ cdef int _noted(Matches *every, int32_t place) except -1:
     every.places[every.count] = place
     every.count += 1
     return 0
+
+
+cdef void _begin_round() noexcept:
+    """From now on, nothing stands but what is found."""
+    global _stamp, _round
+    _stamp += 1
+    _round += 1
+    if _round == 0:  # after so many, one from before would be taken for one of this round
+        memset(_states, 0, _states_room * sizeof(State))
+        _round = 1
 
 
 cdef class _Index:
@@ -618,12 +768,12 @@ cdef class _Index:
     # Of a few patterns these are made when trying them has been too much work.
     cdef bint _has_stems
     cdef Stem *_stems  # prefixes, whole subjects and heads
-    cdef uint64_t *_slots  # 32 bits of the hash above, the number of the stem, counted from 1, below
-    cdef uint64_t _slots_mask
+    cdef uint64_t *_slots  # the half of the hash that tells the slot above, the number of the stem, from 1, below
+    cdef size_t _slots_count
     cdef uint32_t _stems_count
     cdef uint32_t *_lengths  # those that stems have, ascending
     cdef uint32_t _lengths_count
-    cdef int32_t *_lowest  # by head, the lowest place of the patterns that have it
+    cdef Head *_heads
     cdef uint32_t _heads_count
     # Those with stars, ascending, each once; and one more, whose names begin where all have ended.
     cdef Pattern *_starred
@@ -650,9 +800,9 @@ cdef class _Index:
         PyMem_Free(self._stems)
         PyMem_Free(self._slots)
         PyMem_Free(self._lengths)
-        PyMem_Free(self._lowest)
+        PyMem_Free(self._heads)
         PyMem_Free(self._starred)
-        self._stems, self._slots, self._lengths, self._lowest, self._starred = NULL, NULL, NULL, NULL, NULL
+        self._stems, self._slots, self._lengths, self._heads, self._starred = NULL, NULL, NULL, NULL, NULL
         self._stems_count = self._lengths_count = self._heads_count = self._starred_count = 0
 
     cdef void _drop_names(self) noexcept:
@@ -715,8 +865,6 @@ cdef class _Index:
             self._make_stems()
             PyMem_Free(self._few)
             self._few = NULL
-            if self._starred_count > FEW_STARRED:
-                self._make_names()
         return 0
 
     cdef int _read(self, Octets octets, size_t length, bint literal, int32_t place) except -1:
@@ -760,41 +908,38 @@ cdef class _Index:
     cdef int _make_stems(self) except -1:
         """Read all patterns from `_few`."""
         cdef int32_t place
-        cdef size_t starred = 0, bits = 4
+        cdef size_t starred = 0
         cdef uint64_t *same = NULL
         cdef int32_t *tails = NULL
         self._drop_stems()  # those of an attempt that has failed
         for place in range(self._none):
             starred += self._few[place].kind == STARRED
-        while <size_t> 1 << bits < 2 * <size_t> self._none:
-            bits += 1
-        self._slots_mask = (<uint64_t> 1 << bits) - 1
-        self._slots = <uint64_t *> _zeroed(<size_t> 1 << bits, sizeof(uint64_t))
+        self._slots_count = 2 * <size_t> self._none
+        self._slots = <uint64_t *> _zeroed(self._slots_count, sizeof(uint64_t))
         self._stems = <Stem *> _zeroed(self._none, sizeof(Stem))
-        self._lowest = <int32_t *> _zeroed(starred, sizeof(int32_t))
+        self._heads = <Head *> _zeroed(starred, sizeof(Head))
         self._starred = <Pattern *> _zeroed(starred + 1, sizeof(Pattern))
-        bits = 4
-        while <size_t> 1 << bits < 2 * starred:
-            bits += 1
         try:
-            same = <uint64_t *> _zeroed(<size_t> 1 << bits, sizeof(uint64_t))
+            same = <uint64_t *> _zeroed(2 * starred, sizeof(uint64_t))
             for place in range(self._none):
-                self._add(&self._few[place], same, (<uint64_t> 1 << bits) - 1, &tails)
+                self._add(&self._few[place], same, 2 * starred, &tails)
         finally:
             PyMem_Free(same)
             PyMem_Free(tails)
+        self._fit_slots()
         self._stems = <Stem *> _fitted(self._stems, self._stems_count, sizeof(Stem))
-        self._lowest = <int32_t *> _fitted(self._lowest, self._heads_count, sizeof(int32_t))
+        self._heads = <Head *> _fitted(self._heads, self._heads_count, sizeof(Head))
         self._starred = <Pattern *> _fitted(self._starred, self._starred_count + 1, sizeof(Pattern))
         self._make_lengths()
         self._has_stems = True
         return 0
 
-    cdef int _add(self, Pattern *it, uint64_t *same, uint64_t mask, int32_t **tails) except -1:
+    cdef int _add(self, Pattern *it, uint64_t *same, size_t slots, int32_t **tails) except -1:
         cdef Octets text = self._texts + it.text
         cdef uint64_t hashed = _hash_of(text, it.stem, self._secret, self._secret)
         cdef Stem *stem = self._stem(text, it, hashed)
         cdef Pattern *other
+        cdef Head *head
         cdef uint64_t slot
         if it.kind == PREFIX:
             if stem.prefix >= 0:
@@ -808,43 +953,67 @@ cdef class _Index:
             return 0
         if stem.head < 0:
             stem.head = <int32_t> self._heads_count
-            self._lowest[stem.head] = it.place
             self._heads_count += 1
         hashed = _hash_of(text + it.stem, it.length - it.stem, hashed, self._secret)
-        slot = hashed & mask
+        slot = _slot(hashed, slots)
         while same[slot]:
             other = &self._starred[<uint32_t> same[slot] - 1]
             if (
-                same[slot] >> 32 == <uint32_t> hashed and other.length == it.length and other.end == it.end
+                same[slot] >> 32 == hashed >> 32 and other.length == it.length and other.end == it.end
                 and memcmp(self._texts + other.text, text, it.length) == 0
             ):
                 return self._say_the_same(other.place, it.place, tails)
-            slot = slot + 1 & mask
+            slot = _slot_behind(slot, slots)
         other = &self._starred[self._starred_count]
         other[0] = it[0]
         other.head = <uint32_t> stem.head
+        head = &self._heads[stem.head]
+        if head.count:
+            self._starred[head.last].following = self._starred_count
+        else:
+            head.first = self._starred_count
+        head.last = self._starred_count
+        head.count += 1
         self._starred_count += 1
-        same[slot] = hashed << 32 | self._starred_count
+        same[slot] = hashed >> 32 << 32 | self._starred_count
         return 0
 
     cdef Stem *_stem(self, Octets text, Pattern *it, uint64_t hashed) noexcept:
         """The stem of a pattern, new or not; there is room for one of each pattern."""
-        cdef uint64_t slot = hashed & self._slots_mask
+        cdef uint64_t slot = _slot(hashed, self._slots_count)
         cdef Stem *stem
         while self._slots[slot]:
             stem = &self._stems[<uint32_t> self._slots[slot] - 1]
             if (
-                self._slots[slot] >> 32 == <uint32_t> hashed and stem.length == it.stem
+                self._slots[slot] >> 32 == hashed >> 32 and stem.length == it.stem
                 and memcmp(self._texts + stem.text, text, it.stem) == 0
             ):
                 return stem
-            slot = slot + 1 & self._slots_mask
+            slot = _slot_behind(slot, self._slots_count)
         stem = &self._stems[self._stems_count]
         stem.text, stem.length = it.text, it.stem
         stem.prefix = stem.whole = stem.head = -1
         self._stems_count += 1
-        self._slots[slot] = hashed << 32 | self._stems_count
+        self._slots[slot] = hashed >> 32 << 32 | self._stems_count
         return stem
+
+    cdef int _fit_slots(self) except -1:
+        """Leave two slots for each stem: there may be much fewer of them than patterns."""
+        cdef size_t count = 2 * <size_t> self._stems_count, at
+        cdef uint64_t *slots
+        cdef uint64_t slot
+        if 2 * count > self._slots_count:
+            return 0
+        slots = <uint64_t *> _zeroed(count, sizeof(uint64_t))
+        for at in range(self._slots_count):
+            if self._slots[at]:
+                slot = _slot(self._slots[at], count)
+                while slots[slot]:
+                    slot = _slot_behind(slot, count)
+                slots[slot] = self._slots[at]
+        PyMem_Free(self._slots)
+        self._slots, self._slots_count = slots, count
+        return 0
 
     cdef int _say_the_same(self, int32_t first, int32_t place, int32_t **tails) except -1:
         """Put `place` behind all that say the same as `first`: the last is in `tails`, if it is not `first`."""
@@ -883,82 +1052,38 @@ cdef class _Index:
     cdef int _make_names(self) except -1:
         """Name the texts of the patterns with stars, and give each of these its gate."""
         cdef uint32_t number
-        cdef uint32_t found[2 * SAMPLED + 2]
-        cdef int count, at
-        cdef uint32_t *shares = NULL
-        cdef uint32_t *gates = NULL
+        cdef uint32_t *gates = NULL  # by pattern, where its grams begin among those drawn; then its gate
+        cdef Drawn drawn
         self._drop_names()  # those of an attempt that has failed
         self._gate_classes = 0
-        self._names = <Name *> _grown(self._names, &self._names_room, 2, sizeof(Name))
-        self._names_count = 1
-        for number in range(self._starred_count):
-            self._starred[number].names = <uint32_t> self._spelled_count
-            self._spell(&self._starred[number])
-        self._starred[self._starred_count].names = <uint32_t> self._spelled_count
-        for number in range(self._starred_count):
-            self._sample(&self._starred[number], found)
-        self._renumber()
+        memset(&drawn, 0, sizeof(drawn))
         try:
-            shares = <uint32_t *> _zeroed(self._names_count, sizeof(uint32_t))
-            gates = <uint32_t *> _zeroed(self._starred_count, sizeof(uint32_t))
+            gates = <uint32_t *> _zeroed(self._starred_count + 1, sizeof(uint32_t))
+            self._names = <Name *> _grown(self._names, &self._names_room, 2, sizeof(Name))
+            self._names_count = 1
             for number in range(self._starred_count):
-                count = self._sample(&self._starred[number], found)
-                for at in range(count):
-                    shares[found[at]] += 1
+                self._starred[number].names = <uint32_t> self._spelled_count
+                gates[number] = <uint32_t> drawn.count
+                self._spell(&self._starred[number], &drawn)
+            self._starred[self._starred_count].names = <uint32_t> self._spelled_count
+            gates[self._starred_count] = <uint32_t> drawn.count
             for number in range(self._starred_count):
-                count = self._sample(&self._starred[number], found)
-                gates[number] = self._gate(found, count, shares)
+                gates[number] = self._gate(drawn.names + gates[number], gates[number + 1] - gates[number])
+            self._renumber(gates)
             self._make_gates(gates)
         finally:
-            PyMem_Free(shares)
+            PyMem_Free(drawn.names)
             PyMem_Free(gates)
-        self._names = <Name *> _fitted(self._names, self._names_count + 1, sizeof(Name))
         self._spelled = <uint32_t *> _fitted(self._spelled, self._spelled_count, sizeof(uint32_t))
-        PyMem_Free(self._tables[WIDE].slots)  # these are never looked up again
-        self._tables[WIDE].slots = NULL
         self._has_names = True
         return 0
 
-    cdef int _renumber(self) except -1:
-        """Number names by class, and as they lie in its slots: what is looked up together lies together then."""
-        cdef uint32_t *numbers = NULL  # by those before
-        cdef Name *names = <Name *> _zeroed(self._names_count + 1, sizeof(Name))
-        cdef uint32_t count = 1, name
-        cdef size_t at
-        cdef int number
-        cdef Table *table
-        try:
-            numbers = <uint32_t *> _zeroed(self._names_count, sizeof(uint32_t))
-            for number in range(CLASSES):
-                table = &self._tables[number]
-                for at in range(table.size):
-                    name = table.slots[at]
-                    if name:
-                        numbers[name] = count
-                        names[count] = self._names[name]
-                        if number >= EXACT:  # its parts are of classes before
-                            names[count].key = (
-                                <uint64_t> numbers[names[count].key >> 32] << 32 | numbers[<uint32_t> names[count].key]
-                            )
-                        table.slots[at] = count
-                        count += 1
-            for at in range(self._spelled_count):
-                self._spelled[at] = numbers[self._spelled[at]]
-        except BaseException:
-            PyMem_Free(names)
-            raise
-        finally:
-            PyMem_Free(numbers)
-        PyMem_Free(self._names)
-        self._names, self._names_room = names, self._names_count + 1
-        for number in range(EXACT, WIDE):  # whose keys are others now
-            if self._tables[number].size:
-                self._arrange(number, self._tables[number].size)
-        return 0
-
-    cdef int _spell(self, Pattern *it) except -1:
+    cdef int _spell(self, Pattern *it, Drawn *drawn) except -1:
+        """Name the texts of a pattern, and draw grams of it: of its first few texts and of its end."""
         cdef Octets text = self._texts + it.text
         cdef size_t begin = it.stem + 1, stop = it.length - it.end, end
+        cdef int texts = 0
+        cdef uint32_t ends[2]
         cdef const void *star
         while begin < stop:
             star = memchr(text + begin, c"*", stop - begin)
@@ -966,125 +1091,153 @@ cdef class _Index:
             self._spelled = <uint32_t *> _grown(
                 self._spelled, &self._spelled_room, self._spelled_count + 1, sizeof(uint32_t)
             )
-            self._spelled[self._spelled_count] = self._name_of(text + begin, end - begin)
+            self._spelled[self._spelled_count] = self._name_of(text + begin, end - begin, ends)
             self._spelled_count += 1
+            if texts < SAMPLED:
+                self._draw(drawn, ends)
+                texts += 1
             begin = end + 1
+        if it.end:
+            self._grams_at_ends(text + stop, it.end, ends)
+            self._draw(drawn, ends)
         return 0
 
-    cdef uint32_t _name_of(self, Octets text, size_t length) except? 0xFFFFFFFF:
+    cdef int _draw(self, Drawn *drawn, uint32_t ends[2]) except -1:
+        cdef int at
+        drawn.names = <uint32_t *> _grown(drawn.names, &drawn.room, drawn.count + 2, sizeof(uint32_t))
+        for at in range(1 + (ends[0] != ends[1])):
+            drawn.names[drawn.count] = ends[at]
+            drawn.count += 1
+            self._names[ends[at]].gates += 1
+        return 0
+
+    cdef uint32_t _name_of(self, Octets text, size_t length, uint32_t ends[2]) except? 0xFFFFFFFF:
+        """The name of a text; `ends`: the grams of up to 8 octets that it begins and ends with."""
         cdef size_t width
         cdef uint64_t left, right
-        if length <= EXACT:
-            return self._named(<int> length - 1, _key(text, length), length)
-        width = _part(length)
-        left = self._gram_of(text, width)
-        right = self._gram_of(text + length - width, width)
+        cdef int number
+        self._grams_at_ends(text, length, ends)
+        if _is_gram(length):
+            return ends[0]
+        left, right = ends[0], ends[1]
+        if length > 2 * EXACT:
+            width = _part(length)
+            number = _class_of(width)
+            left = self._named(number, _hash_of_gram(text, width, self._secret), width)
+            right = self._named(number, _hash_of_gram(text + length - width, width, self._secret), width)
         return self._named(WIDE, left << 32 | right, length)
 
-    cdef uint32_t _gram_of(self, Octets text, size_t width) except? 0xFFFFFFFF:
-        """The name of a gram of 8 octets or of twice, four times, ... as many: of all grams it is made of, too."""
-        global _row
-        cdef size_t count = width // EXACT, at
-        cdef int number = EXACT - 1
-        _row = <uint32_t *> _grown(_row, &_row_room, count, sizeof(uint32_t))
-        for at in range(count):
-            _row[at] = self._named(number, _loaded(text + at * EXACT), EXACT)
-        while count > 1:
-            count >>= 1
-            number += 1
-            for at in range(count):
-                _row[at] = self._named(
-                    number, <uint64_t> _row[2 * at] << 32 | _row[2 * at + 1], <size_t> EXACT << (number - EXACT + 1)
-                )
-        return _row[0]
+    cdef int _grams_at_ends(self, Octets text, size_t length, uint32_t ends[2]) except -1:
+        """The widest grams of up to 8 octets that a text begins and ends with; they touch in one of up to 16."""
+        cdef size_t width = length if length <= HALF else HALF if length < EXACT else EXACT
+        cdef int number = _class_of(width)
+        ends[0] = ends[1] = self._named(number, _key(text, width), width)
+        if length > width:
+            ends[1] = self._named(number, _key(text + length - width, width), width)
+        return 0
 
     cdef uint32_t _named(self, int number, uint64_t key, size_t length) except? 0xFFFFFFFF:
         """The name of a text by its class and key, new or not."""
         cdef Table *table = &self._tables[number]
-        cdef uint64_t slot, mask
+        cdef uint64_t slot
         cdef Name *name
-        if 4 * table.count >= table.size:
-            self._arrange(number, max(2 * table.size, 16))
-        mask = table.size - 1
-        slot = self._hashed_name(number, key, length) >> table.shift
+        if 2 * table.count >= table.size:
+            self._enlarge(number)
+        slot = _slot(_hashed_name(number, key, length, self._secret), table.size)
         while table.slots[slot]:
             name = &self._names[table.slots[slot]]
             if name.key == key and name.length == length:
                 return table.slots[slot]
-            slot = slot + 1 & mask
+            slot = _slot_behind(slot, table.size)
         self._names = <Name *> _grown(self._names, &self._names_room, self._names_count + 2, sizeof(Name))
         name = &self._names[self._names_count]
-        name.key, name.length = key, <uint32_t> length
+        name.key, name.length, name.gates = key, <uint32_t> length, NO_GRAM if number == WIDE else 0
         table.slots[slot] = <uint32_t> self._names_count
         table.count += 1
         self._names_count += 1
         return table.slots[slot]
 
-    cdef inline uint64_t _hashed_name(self, int number, uint64_t key, size_t length) noexcept:
-        """The hash of a key of that class; only texts that are no grams have keys that can mean several lengths."""
-        return _hashed(key ^ length * _SPREAD if number == WIDE else key, self._secret)
-
-    cdef int _arrange(self, int number, size_t size) except -1:
-        """Put the names of a class anew into so many slots, 16 at least."""
+    cdef int _enlarge(self, int number) except -1:
         cdef Table *table = &self._tables[number]
+        cdef size_t size = max(4 * table.size, 64)
         cdef uint32_t *slots = <uint32_t *> _zeroed(size, sizeof(uint32_t))
-        cdef uint64_t slot
-        cdef Name *name
-        cdef int shift = 64
-        cdef size_t at = size
-        while at > 1:
-            at >>= 1
-            shift -= 1
+        cdef size_t at
         for at in range(table.size):
             if table.slots[at]:
-                name = &self._names[table.slots[at]]
-                slot = self._hashed_name(number, name.key, name.length) >> shift
-                while slots[slot]:
-                    slot = slot + 1 & size - 1
-                slots[slot] = table.slots[at]
+                _settle(slots, size, table.slots[at], number, self._names, self._secret)
         PyMem_Free(table.slots)
-        table.slots, table.size, table.shift = slots, size, shift
+        table.slots, table.size = slots, size
         return 0
 
-    cdef int _sample(self, Pattern *it, uint32_t *found) except -1:
-        """Names of grams that stand in every subject that matches, two of a text at most; and how many they are."""
-        cdef Octets text = self._texts + it.text
-        cdef size_t begin = it.stem + 1, end
-        cdef const void *star
-        cdef int texts = 0, count = 0
-        while begin < it.length and texts < SAMPLED:
-            star = memchr(text + begin, c"*", it.length - begin)
-            end = it.length if star == NULL else <Octets> star - text
-            count = self._sample_text(text + begin, end - begin, found, count)
-            texts += 1
-            begin = end + 1
-        if begin < it.length and it.end:
-            count = self._sample_text(text + it.length - it.end, it.end, found, count)
-        return count
+    cdef int _renumber(self, uint32_t *gates) except -1:
+        """Number names by class, and in each as patterns have them: what is looked up together lies together then."""
+        cdef uint32_t *numbers = NULL  # by those before
+        cdef Name *names = NULL
+        cdef uint32_t behind[CLASSES]
+        cdef uint32_t count = 1, name
+        cdef size_t at
+        cdef int number
+        try:
+            numbers = <uint32_t *> _zeroed(self._names_count, sizeof(uint32_t))
+            names = <Name *> _zeroed(self._names_count + 1, sizeof(Name))
+            for number in range(CLASSES):
+                behind[number] = count
+                count += <uint32_t> self._tables[number].count
+            for name in range(1, <uint32_t> self._names_count):
+                number = self._class_of_name(name)
+                numbers[name] = behind[number]
+                names[behind[number]] = self._names[name]
+                behind[number] += 1
+                if number == WIDE:  # it is of two that have been named before
+                    names[numbers[name]].key = _of_numbers(self._names[name].key, numbers)
+            for at in range(self._spelled_count):
+                self._spelled[at] = numbers[self._spelled[at]]
+            for at in range(self._starred_count):
+                gates[at] = numbers[gates[at]]
+            PyMem_Free(self._names)
+            self._names, self._names_room, names = names, self._names_count + 1, NULL
+        finally:
+            PyMem_Free(numbers)
+            PyMem_Free(names)
+        for number in range(WIDE):
+            if self._tables[number].count:
+                self._fit(number, behind[number])
+        PyMem_Free(self._tables[WIDE].slots)  # these are never looked up again
+        memset(&self._tables[WIDE], 0, sizeof(Table))
+        return 0
 
-    cdef int _sample_text(self, Octets text, size_t length, uint32_t *found, int count) except -1:
-        cdef size_t width = length
-        if width >= EXACT:
-            width = EXACT
-        elif width >= 4:
-            width = 4
-        found[count] = self._named(<int> width - 1, _key(text, width), width)
-        if width == length:
-            return count + 1
-        found[count + 1] = self._named(<int> width - 1, _key(text + length - width, width), width)
-        return count + 2
+    cdef int _class_of_name(self, uint32_t name) noexcept:
+        return WIDE if self._names[name].gates == NO_GRAM else _class_of(self._names[name].length)
 
-    cdef uint32_t _gate(self, uint32_t *found, int count, uint32_t *shares) noexcept:
+    cdef int _fit(self, int number, uint32_t behind) except -1:
+        """Put the names of a class, which are those before `behind`, into slots that fit.
+
+        Where most grams of a subject have no name, what takes longest is to be told so by a slot that another one has.
+        """
+        cdef Table *table = &self._tables[number]
+        cdef uint32_t name
+        PyMem_Free(table.slots)
+        table.slots = NULL
+        table.size = SPARSE * table.count
+        if table.count <= SPARSER:
+            table.size = min(max(_width_of(number), SPARSE), SPARSEST) * table.count
+        table.slots = <uint32_t *> _zeroed(table.size, sizeof(uint32_t))
+        for name in range(behind - <uint32_t> table.count, behind):
+            _settle(table.slots, table.size, name, number, self._names, self._secret)
+        return 0
+
+    cdef uint32_t _gate(self, const uint32_t *drawn, size_t count) noexcept:
         """The gram that fewest patterns share; but a wide one will do that few share, so that few widths are used."""
-        cdef uint32_t best = found[0], name
+        cdef uint32_t best = drawn[0]
         cdef uint64_t least = <uint64_t> -1, cost
-        cdef int at
+        cdef Name *name
+        cdef size_t at
         for at in range(count):
-            name = found[at]
-            cost = shares[name]
-            cost += (EXACT - self._names[name].length) * SHARED if cost <= SHARED else EXACT * SHARED
+            name = &self._names[drawn[at]]
+            cost = name.gates
+            cost += (EXACT - name.length) * SHARED if cost <= SHARED else EXACT * SHARED
             if cost < least:
-                best, least = name, cost
+                best, least = drawn[at], cost
         return best
 
     cdef int _make_gates(self, uint32_t *gates) except -1:
@@ -1092,9 +1245,11 @@ cdef class _Index:
         cdef uint32_t number, behind = 0, before
         cdef size_t name
         self._gated = <uint32_t *> _zeroed(self._starred_count, sizeof(uint32_t))
+        for name in range(self._names_count + 1):
+            self._names[name].gates = 0
         for number in range(self._starred_count):
             self._names[gates[number]].gates += 1
-            self._gate_classes |= <uint32_t> 1 << (self._names[gates[number]].length - 1)
+            self._gate_classes |= <uint32_t> 1 << _class_of(self._names[gates[number]].length)
         for name in range(self._names_count + 1):
             before = behind
             behind += self._names[name].gates
@@ -1114,10 +1269,10 @@ cdef class _Index:
         """The lowest place of the patterns that match; with `every`, note there one of each that says the same."""
         cdef Py_ssize_t work = WORK_FEW
         cdef int32_t place, best = self._none
-        cdef uint32_t number
+        cdef uint32_t open[FEW_STARRED + 1]
+        cdef uint32_t count
         cdef size_t known
         cdef uint64_t heads
-        cdef Pattern *it
         cdef int told = 0
         if self._few != NULL:
             for place in range(self._none):
@@ -1134,33 +1289,22 @@ cdef class _Index:
                 every.count = 0
             if not self._has_stems:
                 self._make_stems()
-        place = self._by_stems(subject, length, &best, every)
-        if place >= best:  # of patterns with stars whose heads fit, none comes before
+        count = self._by_stems(subject, length, &best, every, open)
+        if not count:
             return best
         heads = _stamp
-        if self._starred_count <= FEW_STARRED:
-            known = 0 if every == NULL else every.count
-            for number in range(self._starred_count):
-                it = &self._starred[number]
-                if it.place >= best:
-                    return best
-                if _heads[it.head] == heads:
-                    told = _matches(self._texts, it, subject, length, &work)
-                    if told < 0:
-                        break
-                    if told:
-                        if every == NULL:
-                            return it.place
-                        _noted(every, it.place)
-            else:
-                return best
+        known = 0 if every == NULL else every.count
+        if count <= FEW_STARRED:
+            work = WORK_FEW if self._starred_count <= FEW_STARRED else WORK_GATED
+            place = best
+            if self._behind_heads(subject, length, open, &place, every, &work):
+                return place
             if every != NULL:
                 every.count = known
-            if not self._has_names:
-                self._make_names()
+        if not self._has_names:
+            self._make_names()
         self._take(subject, length)
         if length <= SHORT:
-            known = 0 if every == NULL else every.count
             work = WORK_GATED
             place = best
             if self._behind_gates(length, heads, &place, every, &work):
@@ -1177,42 +1321,80 @@ cdef class _Index:
             return 0
         return it.length <= length and memcmp(subject, self._texts + it.text, it.length) == 0
 
-    cdef int32_t _by_stems(self, Octets subject, size_t length, int32_t *best, Matches *every) except -1:
-        """Ask for prefixes and whole subjects, and mark heads; the lowest place of patterns that have one of these."""
-        global _heads, _stamp
-        cdef uint64_t hashed = self._secret, _held, slot
+    cdef uint32_t _by_stems(
+        self, Octets subject, size_t length, int32_t *best, Matches *every, uint32_t *open
+    ) except? 0xFFFFFFFF:
+        """Ask for prefixes and whole subjects, and mark heads; how many patterns with stars begin with one of these;
+        0 where none of them comes before the best.
+
+        The numbers of the first few heads are in `open`, which ends behind the last of them if it is not full.
+        """
+        global _opened, _stamp
+        # What the loop needs is at hand: what it writes might else be taken to change it.
+        cdef uint64_t secret = self._secret, words = secret, hashed, slot
+        cdef const uint64_t *slots = self._slots
+        cdef const uint32_t *lengths = self._lengths
+        cdef const uint32_t *end = lengths + self._lengths_count
         cdef int32_t lowest = self._none
-        cdef uint32_t number
-        cdef size_t at = 0
+        cdef uint32_t count = 0
+        cdef int opened = 0
+        cdef size_t at, stirred_up_to = 0, slots_count = self._slots_count
         cdef Stem *stem
-        _heads = <uint64_t *> _grown(_heads, &_heads_room, self._heads_count, sizeof(uint64_t))
+        _opened = <uint64_t *> _grown(_opened, &_opened_room, self._heads_count, sizeof(uint64_t))
         _stamp += 1
-        for number in range(self._lengths_count):
-            if self._lengths[number] > length:
-                break
-            while at < self._lengths[number]:
-                hashed = _hashed_on(hashed, subject[at], self._secret)
-                at += 1
-            slot = hashed & self._slots_mask
-            while True:
-                _held = self._slots[slot]
-                if not _held:
+        while lengths < end and lengths[0] <= length:
+            at = lengths[0]
+            lengths += 1
+            while stirred_up_to + 8 <= at:
+                words = stirred(words ^ _loaded(subject + stirred_up_to), secret)
+                stirred_up_to += 8
+            hashed = _hashed_last(subject, at, words, secret)
+            slot = _slot(hashed, slots_count)
+            while slots[slot]:
+                stem = &self._stems[<uint32_t> slots[slot] - 1]
+                if (
+                    slots[slot] >> 32 == hashed >> 32 and stem.length == at
+                    and memcmp(subject, self._texts + stem.text, at) == 0
+                ):
+                    if stem.prefix >= 0:
+                        self._found(stem.prefix, best, every)
+                    if stem.whole >= 0 and at == length:
+                        self._found(stem.whole, best, every)
+                    if stem.head >= 0:
+                        _opened[stem.head] = _stamp
+                        count += self._heads[stem.head].count
+                        lowest = min(lowest, self._starred[self._heads[stem.head].first].place)
+                        if opened < FEW_STARRED:
+                            open[opened] = <uint32_t> stem.head
+                            opened += 1
                     break
-                slot = slot + 1 & self._slots_mask
-                if _held >> 32 != <uint32_t> hashed:
-                    continue
-                stem = &self._stems[<uint32_t> _held - 1]
-                if stem.length != at or memcmp(subject, self._texts + stem.text, at):
-                    continue
-                if stem.prefix >= 0:
-                    self._found(stem.prefix, best, every)
-                if stem.whole >= 0 and at == length:
-                    self._found(stem.whole, best, every)
-                if stem.head >= 0:
-                    _heads[stem.head] = _stamp
-                    lowest = min(lowest, self._lowest[stem.head])
-                break
-        return lowest
+                slot = _slot_behind(slot, slots_count)
+        open[opened] = NOWHERE
+        return count if lowest < best[0] else 0
+
+    cdef int _behind_heads(
+        self, Octets subject, size_t length, const uint32_t *open, int32_t *best, Matches *every, Py_ssize_t *work
+    ) except -1:
+        """Try the patterns with stars behind these heads, one by one; 0: that was too much work, more may match."""
+        cdef int told
+        cdef uint32_t number
+        cdef Pattern *it
+        while open[0] != NOWHERE:
+            number = self._heads[open[0]].first
+            while True:
+                it = &self._starred[number]
+                if it.place >= best[0]:
+                    break
+                told = _matches(self._texts, it, subject, length, work)
+                if told < 0:
+                    return 0
+                if told:
+                    self._found(it.place, best, every)
+                number = it.following
+                if not number:
+                    break
+            open += 1
+        return 1
 
     cdef int _found(self, int32_t place, int32_t *best, Matches *every) except -1:
         """A pattern matches: with `every`, nothing is kept from being looked at by the best so far."""
@@ -1238,28 +1420,31 @@ cdef class _Index:
         self, size_t length, uint64_t heads, int32_t *best, Matches *every, Py_ssize_t *work
     ) except -1:
         """Try the patterns whose gates are open, one by one; 0: that was too much work, and more may match."""
-        global _stamp
         cdef int number, told
-        cdef size_t at
-        cdef uint64_t mask, key
+        cdef size_t width, at
+        cdef uint64_t mask, key, secret = self._secret
         cdef uint32_t name, gated
+        cdef Octets text = _text
+        cdef Table table  # a copy, as all these, which nothing changes that is written
+        cdef const Name *names = self._names
         cdef Pattern *it
-        _stamp += 1
-        for number in range(EXACT):
-            if not self._gate_classes >> number & 1 or <size_t> number >= length:
+        _begin_round()
+        for number in range(WIDEST + 1):
+            width = _width_of(number)
+            if not self._gate_classes >> number & 1 or width > length:
                 continue
-            mask = _masks[number + 1]
-            for at in range(length - number):
-                key = _loaded(_text + at) & mask
-                name = _name_in(&self._tables[number], self._names, key, _hashed(key, self._secret))
-                if not name or _states[name].stamp == _stamp:
+            mask, table = _masks[width], self._tables[number]
+            for at in range(length - width + 1):
+                key = _loaded(text + at) & mask
+                name = _name_in(&table, names, key, secret)
+                if not name or _states[name].round == _round:
                     continue
-                _states[name].stamp = _stamp
+                _states[name].round = _round
                 for gated in range(self._names[name].gates, self._names[name + 1].gates):
                     it = &self._starred[self._gated[gated]]
                     if it.place >= best[0]:
                         break
-                    if _heads[it.head] != heads:
+                    if _opened[it.head] != heads:
                         continue
                     told = _matches(self._texts, it, _text, length, work)
                     if told > 0:
@@ -1270,15 +1455,15 @@ cdef class _Index:
 
     cdef int _by_places(self, size_t length, uint64_t heads, int32_t *best, Matches *every) except -1:
         """Follow the patterns whose gates are open, from text to text; several at once: each step waits for memory."""
-        global _stamp, _open_count
+        global _open_count
         cdef Lane lanes[LANES]
         cdef int number, count = 0
         cdef size_t at
         cdef uint32_t name, gated
         cdef Pattern *it
-        _stamp += 1
+        _begin_round()
         _open_count = 0
-        for number in range(EXACT):
+        for number in range(WIDEST + 1):
             if self._gate_classes >> number & 1:
                 self._stand(number, length)
         for at in range(_open_count):
@@ -1287,9 +1472,10 @@ cdef class _Index:
                 it = &self._starred[self._gated[gated]]
                 if it.place >= best[0]:
                     break
-                if _heads[it.head] == heads and self._fits(it, length):
+                if _opened[it.head] == heads and self._fits(it, length):
                     lanes[count].pattern, lanes[count].at = it, it.stem
                     lanes[count].name, lanes[count].end = it.names, it[1].names
+                    lanes[count].text = it.text + it.stem + 1
                     count += 1
                     while count == LANES:
                         count = self._step(lanes, count, length, best, every)
@@ -1307,7 +1493,7 @@ cdef class _Index:
     cdef int _step(self, Lane *lanes, int count, size_t length, int32_t *best, Matches *every) except -1:
         """Take each pattern one text further, and drop those that are decided; how many are left."""
         cdef int number = 0
-        cdef uint32_t name
+        cdef uint32_t name, size
         cdef int64_t at
         cdef Lane *lane
         while number < count:
@@ -1317,9 +1503,14 @@ cdef class _Index:
                 at = -1
             else:
                 name = self._spelled[lane.name]
+                size = self._names[name].length
                 at = self._next(name, lane.at, length)
+                # What is known by hashes is compared: so, all that is compared is no more than there is of patterns.
+                while at >= 0 and size > 2 * EXACT and memcmp(_text + at, self._texts + lane.text, size):
+                    at = self._next(name, <uint32_t> at + 1, length)
                 if at >= 0:
-                    at += self._names[name].length
+                    at += size
+                    lane.text += size + 1
                     if at + lane.pattern.end > <int64_t> length:
                         at = -1
             if at < 0:
@@ -1335,14 +1526,14 @@ cdef class _Index:
         """The first offset of a text at `at` or behind it; -1: none."""
         cdef State *state = &_states[name]
         cdef int number
-        if state.stamp == _stamp and state.bits >= 0:
+        if state.round == _round and state.bits >= 0:
             return _bit_from(state.bits, at)
-        if self._names[name].length > EXACT:
+        if not _is_gram(self._names[name].length):
             return self._next_of_both(name, at, length)
-        number = <int> self._names[name].length - 1
+        number = _class_of(self._names[name].length)
         if _standing[number].stamp != _stamp:
             self._stand(number, length)
-        if state.stamp != _stamp:
+        if state.round != _round:
             return -1
         state.bits -= 1
         if state.bits < -ASKED_ANEW:
@@ -1366,7 +1557,7 @@ cdef class _Index:
         cdef uint32_t names[2]
         cdef int number
         cdef int64_t found
-        if state.stamp == _stamp:
+        if state.round == _round:
             if state.bits == LISTED:
                 return _listed_from(state, _kept, at) if state.count else -1
             if state.count <= at <= state.end:
@@ -1379,7 +1570,7 @@ cdef class _Index:
             self._stand(number, length)
         names = [<uint32_t> (it.key >> 32), <uint32_t> it.key]
         left, right = &_states[names[0]], &_states[names[1]]
-        if left.stamp != _stamp or right.stamp != _stamp:
+        if left.round != _round or right.round != _round:
             return -1
         if left.bits < 0 or right.bits < 0:
             # The rarer one is gone through if it is so rare that it has no bitset.
@@ -1389,8 +1580,8 @@ cdef class _Index:
                 if right.bits < 0:
                     _put_into_bitset(right, _standing[number].posting, length)
         stop = <uint32_t> length - it.length + 1
-        if state.stamp != _stamp:
-            state.stamp, state.bits = _stamp, -1
+        if state.round != _round:
+            state.round, state.bits = _round, -1
         else:
             state.bits -= 1
             if state.bits < -ASKED_ANEW:
@@ -1412,14 +1603,7 @@ cdef class _Index:
         return found
 
     cdef int _stand(self, int number, size_t length) except -1:
-        """Find all grams of a class; of wider ones, those of the classes first that they are made of."""
-        cdef int below
-        for below in range(min(number, EXACT - 1), number + 1):
-            if _standing[below].stamp != _stamp:
-                self._stand_alone(below, length)
-        return 0
-
-    cdef int _stand_alone(self, int number, size_t length) except -1:
+        """Find all grams of a class."""
         global _matched, _open, _open_count
         cdef Standing *standing = &_standing[number]
         cdef Table *table = &self._tables[number]
@@ -1427,15 +1611,16 @@ cdef class _Index:
         cdef uint32_t *names
         cdef uint32_t *matched
         cdef const Name *known
-        cdef const uint32_t *left
         cdef uint32_t name, behind = 0
         cdef uint32_t *posting
-        cdef uint64_t stamp
+        cdef uint32_t round
         cdef State *states
         cdef State *state
-        standing.stamp, standing.count = _stamp, 0
-        if width > length or table.slots == NULL or number >= EXACT and not _standing[number - 1].count:
+        standing.stamp = _stamp
+        if width > length or not table.count:
             return 0
+        if number > WIDEST:
+            _hash_grams(number, length, self._secret)
         length -= width - 1
         room = standing.room
         standing.names = <uint32_t *> _grown(standing.names, &room, length, sizeof(uint32_t))
@@ -1444,18 +1629,16 @@ cdef class _Index:
         _open = <uint32_t *> _grown(_open, &_open_room, _open_count + length, sizeof(uint32_t))
         # What a loop needs is at hand: what it writes might else be taken to change it.
         names, matched, known = standing.names, _matched, self._names
-        if number < EXACT:
+        if number <= WIDEST:
             count = _name_all(table, known, self._secret, _masks[width], length, names, matched)
         else:
-            left = _standing[number - 1].names
-            count = _name_all_pairs(table, known, self._secret, left, left + width // 2, length, names, matched)
-        standing.count = count
-        states, posting, stamp = _states, standing.posting, _stamp
+            count = _name_all_hashed(table, known, self._secret, standing.hashes, length, names, matched)
+        states, posting, round = _states, standing.posting, _round
         for at in range(count):
             name = names[matched[at]]
             state = &states[name]
-            if state.stamp != stamp:
-                state.stamp, state.count, state.end, state.bits = stamp, 0, NOWHERE, -1
+            if state.round != round:
+                state.round, state.count, state.end, state.bits = round, 0, NOWHERE, -1
                 _open[_open_count] = name
                 _open_count += known[name].gates != known[name + 1].gates
             state.count += 1
