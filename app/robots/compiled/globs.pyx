@@ -41,14 +41,17 @@ cdef extern from *:
     #define FOR_EACH_MACHINE
     #endif
 
-    /* 512 starts; read from anywhere. */
+    /* 512 places; read from anywhere. */
     typedef uint64_t wide __attribute__((vector_size(64), aligned(1), may_alias));
 
-    /* A row, from the octet that holds the place of the first start. MORE: the next row is of the same place. */
+    /* A row, from the octet that holds the place of the first start; the place itself is so many bits behind it as the
+       lowest three of `kind` say. MORE: the next row is of the same place. */
     typedef struct { const unsigned char *row; uint64_t kind; } Step;
-    #define MORE 1
-    #define OTHERS 2 /* the place takes what the rows have not */
-    #define LOOK 4 /* see whether a start is left */
+    #define MORE 8
+    #define OTHERS 16 /* the place takes what the rows have not */
+    #define LOOK 32 /* see whether a start is left */
+
+    #define SIDE 4 /* wide ones that are looked at together: a row is read where it lies, one behind the other */
 
     static inline uint64_t any_of(wide it)
     {
@@ -57,75 +60,75 @@ cdef extern from *:
         return it[0] | it[1];
     }
 
-    /* Strike out of 512 starts, the first of them 8 * `at` behind the subject's begin, what a step strikes out. */
-    FOR_EACH_MACHINE static int sift(uint64_t *starts, const Step *step, const Step *end, size_t at)
+    /* What stands `by` bits further on, 7 at most, in `it` and, behind it, in `then`. */
+    static inline __attribute__((always_inline)) wide further(wide it, wide then, uint64_t by)
     {
-        wide left = *(wide *)starts;
+        return it >> by | __builtin_shuffle(it, then, (wide){1, 2, 3, 4, 5, 6, 7, 8}) << 1 << (63 - by);
+    }
+
+    /* Strike out of `side` times 512 starts what the steps strike out; how many are left. Of the last eight nothing is
+       known: what is behind the last octet that is read is not. */
+    static inline __attribute__((always_inline)) uint32_t sift_wide(
+        uint64_t *starts, const Step *step, const Step *end, size_t at, const int side)
+    {
+        wide left[SIDE], found[SIDE];
+        wide *const all = (wide *)starts;
+        uint32_t count = 0;
+        for (int each = 0; each < side; ++each)
+            left[each] = all[each];
         while (step < end) {
-            wide found = *(const wide *)(step->row + at);
+            const wide *row = (const wide *)(step->row + at);
+            for (int each = 0; each < side; ++each)
+                found[each] = row[each];
             while (step->kind & MORE) {
                 ++step;
-                found |= *(const wide *)(step->row + at);
+                row = (const wide *)(step->row + at);
+                for (int each = 0; each < side; ++each)
+                    found[each] |= row[each];
             }
-            left &= found ^ -(step->kind >> 1 & 1);
-            if (step->kind & LOOK && !any_of(left))
-                return 0;
+            const uint64_t kind = step->kind, other = -(kind >> 4 & 1);
+            for (int each = 0; each < side; ++each)
+                left[each] &= further(found[each], found[each + 1 < side ? each + 1 : each], kind & 7) ^ other;
+            if (kind & LOOK) {
+                wide any = left[0];
+                for (int each = 1; each < side; ++each)
+                    any |= left[each];
+                if (!any_of(any))
+                    return 0;
+            }
             ++step;
         }
-        *(wide *)starts = left;
-        return any_of(left) != 0;
+        for (int each = 0; each < side; ++each)
+            all[each] = left[each];
+        for (int word = 0; word < side * 8; ++word)
+            count += __builtin_popcountll(starts[word]);
+        return count;
     }
 
-    /* The first of the blocks from `at` to `last`, in octets, of which a start is left; one behind `last` if none is.
-       Two blocks are looked at together: what is read of a row for them stands side by side. */
-    FOR_EACH_MACHINE static size_t scan(uint64_t *starts, const Step *begin, const Step *end, size_t at, size_t last)
+    /* Of `wides` times 512 starts, 1 or SIDE, the first of them 8 * `at` behind the subject's begin; but the last eight
+       are not told. */
+    FOR_EACH_MACHINE static uint32_t sift(
+        uint64_t *starts, const Step *step, const Step *end, size_t at, size_t wides)
     {
-        for (; at <= last; at += 2 * sizeof(wide)) {
-            const size_t next = at + sizeof(wide) <= last ? at + sizeof(wide) : at;
-            wide left = ~(wide){0}, right = left;
-            for (const Step *step = begin; step < end; ++step) {
-                wide found = *(const wide *)(step->row + at), also = *(const wide *)(step->row + next);
-                while (step->kind & MORE) {
-                    ++step;
-                    found |= *(const wide *)(step->row + at);
-                    also |= *(const wide *)(step->row + next);
-                }
-                left &= found ^ -(step->kind >> 1 & 1);
-                right &= also ^ -(step->kind >> 1 & 1);
-                if (step->kind & LOOK && !any_of(left | right))
-                    break;
-            }
-            if (any_of(left)) {
-                *(wide *)starts = left;
-                return at;
-            }
-            if (any_of(right)) {
-                *(wide *)starts = right;
-                return next;
-            }
-        }
-        return last + 1;
+        return wides == 1 ? sift_wide(starts, step, end, at, 1) : sift_wide(starts, step, end, at, SIDE);
     }
 
-    /* Whether one of `count` characters stands where a stretch does not take it: `rows` are where each stands from the
-       stretch's start on, `barred`, `stride` octets each, the places that do not take it. */
+    /* Whether one of `count` characters stands where a stretch that begins `by` bits behind does not take it: `rows`
+       are where each stands from the octet on, `barred`, `stride` octets each, the places that do not take it. */
     FOR_EACH_MACHINE static int strikes(
-        const unsigned char *const *rows, const unsigned char *barred, size_t stride, size_t count, size_t at)
+        const unsigned char *const *rows, const unsigned char *barred, size_t stride, size_t count, size_t at, uint64_t by)
     {
         for (size_t place = 0; place < stride; place += sizeof(wide)) {
             wide found = {0};
-            for (size_t each = 0; each < count; ++each)
-                found |= *(const wide *)(rows[each] + at + place) & *(const wide *)(barred + each * stride + place);
+            for (size_t each = 0; each < count; ++each) {
+                const unsigned char *row = rows[each] + at + place;
+                found |= (*(const wide *)row >> by | *(const wide *)(row + 8) << 1 << (63 - by))
+                    & *(const wide *)(barred + each * stride + place);
+            }
             if (any_of(found))
                 return 1;
         }
         return 0;
-    }
-
-    FOR_EACH_MACHINE static void shifted(uint64_t *to, const uint64_t *from, size_t words, int by)
-    {
-        for (size_t word = 0; word < words; ++word)
-            to[word] = from[word] >> by | from[word + 1] << (64 - by);
     }
 
     FOR_EACH_MACHINE static void joined(uint64_t *to, const uint64_t *from, size_t words)
@@ -200,6 +203,7 @@ cdef extern from *:
     }
 
     #define lowest(word) __builtin_ctzll(word)
+    #define highest(word) (63 - __builtin_clzll(word))
 
     #define NONE 0xFFFFFFFFu /* no number */
     #define TEXT 0x80000000u /* in Piece.count: a text, and not places that take the same */
@@ -208,11 +212,10 @@ cdef extern from *:
         const uint8_t *row
         uint64_t kind
     const uint64_t MORE, OTHERS, LOOK
+    const int SIDE
     const uint32_t NONE, TEXT
-    bint sift(uint64_t *starts, const Step *step, const Step *end, size_t at) noexcept
-    size_t scan(uint64_t *starts, const Step *begin, const Step *end, size_t at, size_t last) noexcept
-    bint strikes(const uint8_t **rows, const uint8_t *barred, size_t stride, size_t count, size_t at) noexcept
-    void shifted(uint64_t *to, const uint64_t *source, size_t words, int by) noexcept
+    uint32_t sift(uint64_t *starts, const Step *step, const Step *end, size_t at, size_t wides) noexcept
+    bint strikes(const uint8_t **rows, const uint8_t *barred, size_t stride, size_t count, size_t at, uint64_t by) noexcept
     void joined(uint64_t *to, const uint64_t *source, size_t words) noexcept
     void marked(uint8_t *row, const uint8_t *octets, size_t eights, uint8_t wanted) noexcept
     void turned(uint64_t *square) noexcept
@@ -222,6 +225,7 @@ cdef extern from *:
     uint32_t bucket(const uint8_t *octets, bint wide_one, const uint64_t *factors) noexcept
     bint same_eight(const uint8_t *one, const uint8_t *other) noexcept
     int lowest(uint64_t word) noexcept
+    int highest(uint64_t word) noexcept
 
 
 cdef enum:
@@ -231,9 +235,13 @@ cdef enum:
     COUNTED = 1 << 16  # counters of grams while a gate is chosen; grams that share one count as one
     CONSIDERED = 64  # grams of a glob among which its gate is chosen
     FEW = 8  # so many globs are asked one by one
-    BLOCK = 512  # starts that are looked at together
-    WORDS = 8  # of 64 of them
+    BLOCK = 512  # starts of one `wide`
+    WORDS = 8 * SIDE  # of starts that are looked at together, 64 of them each
     MANY_SETS = 256  # so many are told by tables of eight characters each where they stand
+    PASS = SIDE * 512 - 8  # starts that are told together
+    KEPT = 0xFFFFFFF0  # every number of what is noted is less
+    UNKEPT = 0xFFFFFFF1  # what is not to be noted
+    NOTE_TRIED = 64  # starts that are tried, at most, while all are noted
     TRIED = 16  # starts of a stretch, or places of a character, that are tried as they come
     OPENED = 6  # places that are prepared first, and then so many
     PREPARED = 16
@@ -249,6 +257,8 @@ cdef enum:
     RARE = 8  # places that strike out the most for what they cost come first
 
 cdef uint64_t ALL = ~(<uint64_t>0)
+# Octets of what is noted of stretches that are looked for again and again; where it would be more, they are looked for.
+cdef size_t NOTES = 4 << 20
 # Characters of a subject that rows are made of; what is longer, and no URL is, is tried start by start.
 cdef size_t LONGEST = 1 << 18
 # Octets of rows of several characters together; where they would be more, there are fewer together.
@@ -280,9 +290,16 @@ cdef struct Stretch:
     uint32_t longs  # pieces of LONG places at least that take the same
     uint32_t texts  # pieces that are texts of NARROW characters at least
 
+cdef struct Memo:  # of a stretch: where it stands in the subject
+    uint32_t asked  # the number of the subject
+    uint32_t low  # no start is before,
+    uint32_t high  # and none behind; less than `low` where there is none
+    uint32_t spent  # how many blocks it was looked for in
+    uint32_t row  # the number of what is noted: all of its starts
+
 cdef struct Glob:
     uint32_t place
-    uint32_t stretch  # the first: what is before all stars, then what is between them, then what is behind
+    uint32_t stretch  # where the first is named: what is before all stars, then what is between, then what is behind
     uint32_t stretches  # one without a star, else two at least
     uint32_t length  # of all stretches
     uint32_t following  # the next glob that waits for the same gram
@@ -369,7 +386,7 @@ cdef uint32_t _table_firsts[16][256]
 cdef uint32_t _table_behinds[16][256]
 
 # The rows. Characters of one group stand `_together` in order; there is a row for each of the sets of a group's
-# characters, and for each of eight shifts, so that a row can be read from any place on by octets.
+# characters.
 cdef bint _rowed
 cdef uint32_t _together_bits  # by how many bits a character is shifted to give its group: 2, 1 or 0
 cdef uint64_t _together_mask
@@ -379,6 +396,16 @@ cdef size_t _rows_room = 0
 cdef uint8_t[ALPHABET] _groups  # by the number of a group, its place among those that the subject has
 cdef uint8_t *_made = NULL  # whether a row is made
 cdef size_t _made_room = 0
+
+# The starts of stretches that were looked for often: `_noted_words` each, a bit for each start, and behind them a bit
+# for each word that is not 0.
+cdef uint64_t *_notes = NULL
+cdef size_t _notes_room = 0
+cdef uint32_t _noted  # how many there are
+cdef size_t _noted_words
+cdef size_t _start_words  # of them those that hold the starts
+cdef Memo *_memos = NULL  # by numbers of stretches
+cdef size_t _memos_room = 0
 
 # Where the subject's grams stand, narrow ones and wide ones, by buckets; made when much has been looked for in vain.
 cdef bint[2] _listed
@@ -415,14 +442,14 @@ cdef size_t _barred_room = 0
 cdef size_t _barred_stride
 cdef uint32_t _barred_count
 cdef uint8_t[ALPHABET] _barred_characters
-cdef const uint8_t *_barred_rows[8][ALPHABET]
-cdef uint8_t[8] _barred_rowed
+cdef const uint8_t *_barred_rows[ALPHABET]
 cdef size_t _onward  # the first start that the one that was tried leaves open
 
 
 cdef int _begin(object subject) except -1:
     """Make `subject` the one that is asked about."""
     global _subject, _copy, _length, _number, _tried, _present, _tabled, _rowed, _characters, _scanned
+    global _noted, _noted_words, _start_words
     cdef size_t at
     cdef uint8_t character
     cdef size_t length = len(subject)
@@ -439,7 +466,12 @@ cdef int _begin(object subject) except -1:
         _number = 0
         if _standings != NULL:
             memset(_standings, 0, _standings_room * sizeof(Standing))
+        if _memos != NULL:
+            memset(_memos, 0, _memos_room * sizeof(Memo))
     _number += 1
+    _noted = 0
+    _start_words = _length // 64 + 1
+    _noted_words = _start_words + (_start_words + 63) // 64
     _tried = 0
     _scanned = 0
     _tabled = _rowed = _listed[0] = _listed[1] = False
@@ -516,8 +548,8 @@ cdef int _make_rowed() except -1:
     cdef uint32_t group, groups = 0, bits = 3
     cdef size_t slots = 0
     cdef uint64_t members
-    # What is read of a row begins in the subject, and is no wider than `wide`.
-    _row_octets = (_length // 8 + 1 + 64 + 8 + 63) // 64 * 64
+    # What is read of a row begins in the subject, and is no more than SIDE wide ones, or one and a word.
+    _row_octets = (_length // 8 + 1 + SIDE * 64 + 8 + 63) // 64 * 64
     while bits:
         bits -= 1
         _together_bits = bits
@@ -528,7 +560,7 @@ cdef int _make_rowed() except -1:
             if members & _together_mask:
                 _groups[group] = <uint8_t>groups
                 groups += 1
-        slots = groups * <size_t>_together_mask * 8
+        slots = groups * <size_t>_together_mask
         if slots * _row_octets <= ARENA:
             break
     _rows = <uint8_t *>_grown(_rows, &_rows_room, slots * _row_octets, 1)
@@ -538,33 +570,28 @@ cdef int _make_rowed() except -1:
     return 0
 
 
-cdef inline const uint8_t *_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
-    """Where in the subject one of the characters `some` of `group` stands, `by` places earlier; it has one of them."""
-    cdef size_t slot = (_groups[group] * <size_t>_together_mask + some - 1) * 8 + by
+cdef inline const uint8_t *_row(uint32_t group, uint32_t some) noexcept:
+    """Where in the subject one of the characters `some` of `group` stands; it has one of them."""
+    cdef size_t slot = _groups[group] * <size_t>_together_mask + some - 1
     if not _made[slot]:
-        _make_row(group, some, by)
+        _make_row(group, some, _rows + slot * _row_octets)
         _made[slot] = 1
     return _rows + slot * _row_octets
 
 
-cdef inline const uint8_t *_row_of(uint8_t character, uint32_t by) noexcept:
-    return _row(character >> _together_bits, 1 << (character & ((1 << _together_bits) - 1)), by)
+cdef inline const uint8_t *_row_of(uint8_t character) noexcept:
+    return _row(character >> _together_bits, 1 << (character & ((1 << _together_bits) - 1)))
 
 
-cdef void _make_row(uint32_t group, uint32_t some, uint32_t by) noexcept:
-    """Make that row; what it is made of is asked of `_row`, three deep at most."""
-    cdef size_t slot = (_groups[group] * <size_t>_together_mask + some - 1) * 8 + by
-    cdef uint8_t *row = _rows + slot * _row_octets
+cdef void _make_row(uint32_t group, uint32_t some, uint8_t *row) noexcept:
+    """Make that row; what it is made of is asked of `_row`, two deep at most."""
     cdef uint32_t rest
     cdef size_t eights = (_length + 7) // 8
-    if by:
-        shifted(<uint64_t *>row, <const uint64_t *>_row(group, some, 0), _row_octets // 8 - 1, by)
-        memset(row + _row_octets - 8, 0, 8)
-    elif some & (some - 1):
+    if some & (some - 1):
         rest = some & (some - 1)
-        memcpy(row, _row(group, some ^ rest, 0), _row_octets)
+        memcpy(row, _row(group, some ^ rest), _row_octets)
         while rest:
-            joined(<uint64_t *>row, <const uint64_t *>_row(group, rest & ~(rest - 1), 0), _row_octets // 8)
+            joined(<uint64_t *>row, <const uint64_t *>_row(group, rest & ~(rest - 1)), _row_octets // 8)
             rest &= rest - 1
     else:
         marked(row, _subject, eights, <uint8_t>((group << _together_bits) + lowest(some)))
@@ -598,7 +625,7 @@ cdef inline uint32_t _group_count(Set taken) noexcept:
     return _bits(taken.low) + _bits(taken.high)
 
 
-cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *others) noexcept:
+cdef uint32_t _rows_of(Set taken, const uint8_t **rows, bint *others) noexcept:
     """The rows, at most ALPHABET, of the characters of `taken`, or of the `others` where that are fewer or all.
 
     `others` is true where none of these stands where a character of `taken` stands. Without a row, it is anywhere.
@@ -611,7 +638,7 @@ cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *other
     members = taken.low | taken.high
     if members and not members & (members - 1) and not (taken.low and taken.high):
         others[0] = False
-        rows[0] = _row_of(<uint8_t>(lowest(taken.low) if taken.low else 64 + lowest(taken.high)), by)
+        rows[0] = _row_of(<uint8_t>(lowest(taken.low) if taken.low else 64 + lowest(taken.high)))
         return 1
     rest.low = _present.low & ~taken.low
     rest.high = _present.high & ~taken.high
@@ -624,7 +651,7 @@ cdef uint32_t _rows_of(Set taken, uint32_t by, const uint8_t **rows, bint *other
         members = taken.high if half else taken.low
         while members:
             at = <uint32_t>lowest(members) >> _together_bits << _together_bits
-            rows[count] = _row((half * 64 + at) >> _together_bits, <uint32_t>(members >> at & _together_mask), by)
+            rows[count] = _row((half * 64 + at) >> _together_bits, <uint32_t>(members >> at & _together_mask))
             count += 1
             members &= ~(_together_mask << at)
     return count
@@ -668,7 +695,7 @@ cdef size_t _next(Set taken, size_t at, size_t limit) except? 0:
         return limit
     if not _rowed:
         _make_rowed()
-    count = _rows_of(taken, 0, rows, &others)
+    count = _rows_of(taken, rows, &others)
     word = at >> 6
     last = (limit - 1) >> 6
     found = 0
@@ -692,11 +719,11 @@ cdef size_t _next(Set taken, size_t at, size_t limit) except? 0:
 cdef class GlobIndex:
     """Patterns of version 2.0, which match whole subjects (spec F10)."""
 
-    cdef readonly object weight
     cdef size_t _none
     cdef Set *_sets
     cdef Piece *_pieces
-    cdef Stretch *_stretches
+    cdef Stretch *_stretches  # each of them once
+    cdef uint32_t *_named  # the stretches of each glob, by their numbers
     cdef Glob *_globs
     cdef Whole *_wholes
     cdef uint8_t *_texts
@@ -704,15 +731,16 @@ cdef class GlobIndex:
     cdef Gate *_gates
     cdef uint32_t *_gate_table
     cdef uint32_t *_set_table
+    cdef uint32_t *_stretch_table
     cdef uint32_t *_whole_table
     cdef uint64_t *_glance  # of each gram that is waited for, a bit by its hash
-    cdef size_t _set_count, _piece_count, _stretch_count, _glob_count, _whole_count, _text_count, _gate_count
-    cdef size_t _set_room, _piece_room, _stretch_room, _glob_room, _whole_room, _text_room
-    cdef uint64_t _set_mask, _gate_mask, _whole_mask
+    cdef size_t _set_count, _piece_count, _stretch_count, _named_count, _glob_count, _whole_count, _text_count, _gate_count
+    cdef size_t _set_room, _piece_room, _stretch_room, _named_room, _glob_room, _whole_room, _text_room
+    cdef uint64_t _set_mask, _stretch_mask, _gate_mask, _whole_mask
     cdef int _glance_shift
     cdef uint32_t _widths  # of grams, a bit each
     cdef uint32_t _always  # the first glob that waits for nothing
-    cdef uint32_t _stretch_begin, _stretch_piece  # of the pattern that is read
+    cdef uint32_t _stretch_begin, _stretch_piece, _stretch_text  # of the pattern that is read
     cdef uint32_t _repeated
 
     def __cinit__(self, patterns):
@@ -727,7 +755,6 @@ cdef class GlobIndex:
             if not PyUnicode_IS_ASCII(<str?>pattern):
                 raise ValueError(f"{pattern[:80]!r} is not ASCII, as paths.glob_pattern makes every pattern")
             total += len(pattern)
-        self.weight = total
         if total >= LENGTHS or <uint64_t>len(held) >= LENGTHS:
             raise ValueError(f"patterns of {total} characters are more than one index can hold")
         self._none = len(held)
@@ -761,7 +788,9 @@ cdef class GlobIndex:
         self._make_gates()
         self._make_wholes()
         PyMem_Free(self._set_table)
-        self._set_table = NULL
+        PyMem_Free(self._stretch_table)
+        self._set_table = self._stretch_table = NULL
+        self._named = <uint32_t *>_fitted(self._named, self._named_count, sizeof(uint32_t))
         self._sets = <Set *>_fitted(self._sets, self._set_count, sizeof(Set))
         self._pieces = <Piece *>_fitted(self._pieces, self._piece_count, sizeof(Piece))
         self._stretches = <Stretch *>_fitted(self._stretches, self._stretch_count, sizeof(Stretch))
@@ -773,6 +802,7 @@ cdef class GlobIndex:
         PyMem_Free(self._sets)
         PyMem_Free(self._pieces)
         PyMem_Free(self._stretches)
+        PyMem_Free(self._named)
         PyMem_Free(self._globs)
         PyMem_Free(self._wholes)
         PyMem_Free(self._texts)
@@ -780,6 +810,7 @@ cdef class GlobIndex:
         PyMem_Free(self._gates)
         PyMem_Free(self._gate_table)
         PyMem_Free(self._set_table)
+        PyMem_Free(self._stretch_table)
         PyMem_Free(self._whole_table)
         PyMem_Free(self._glance)
 
@@ -800,7 +831,6 @@ cdef class GlobIndex:
         """Add what stands at `place`."""
         cdef size_t at, end, last_close = 0
         cdef uint8_t character
-        cdef size_t piece_count = self._piece_count, text_count = self._text_count
         cdef Set taken
         cdef bint marked_up = False, starred = False
         cdef Glob *glob
@@ -822,7 +852,7 @@ cdef class GlobIndex:
         self._globs = <Glob *>_grown(self._globs, &self._glob_room, self._glob_count + 1, sizeof(Glob))
         glob = self._globs + self._glob_count
         glob.place = <uint32_t>place
-        glob.stretch = <uint32_t>self._stretch_count
+        glob.stretch = <uint32_t>self._named_count
         glob.length = 0
         glob.following = NONE
         self._open_stretch()
@@ -842,9 +872,9 @@ cdef class GlobIndex:
                 at = end + 1
                 if not taken.low and not taken.high:
                     # Nothing takes that place, so nothing matches: the pattern counts for nothing.
-                    self._piece_count = piece_count
-                    self._stretch_count = glob.stretch
-                    self._text_count = text_count
+                    self._piece_count = self._stretch_piece
+                    self._text_count = self._stretch_text
+                    self._named_count = glob.stretch
                     return 0
                 self._add(taken)
                 continue
@@ -853,22 +883,25 @@ cdef class GlobIndex:
                 at += 1
             self._add_character(character)
         self._close_stretch(glob, True)
-        glob.stretches = <uint32_t>self._stretch_count - glob.stretch
+        glob.stretches = <uint32_t>self._named_count - glob.stretch
         self._glob_count += 1
         return 0
 
-    # While a stretch is read, `_stretch_begin` is its length so far, `_stretch_piece` its first piece, and `_repeated`
-    # how often the last character of its last piece, if that is a text, stands at its end.
+    # While a stretch is read, `_stretch_begin` is its length so far, `_stretch_piece` its first piece, `_stretch_text`
+    # where its texts begin, and `_repeated` how often the last character of its last piece, if that is a text, stands at its end.
 
     cdef void _open_stretch(self) noexcept:
         self._stretch_begin = 0
         self._stretch_piece = <uint32_t>self._piece_count
+        self._stretch_text = <uint32_t>self._text_count
         self._repeated = 0
 
     cdef int _close_stretch(self, Glob *glob, bint outer) except -1:
         """End the stretch; of those that are not `outer`, the first or the last, an empty one says nothing."""
         cdef Stretch *stretch
-        cdef size_t piece
+        cdef Piece *piece
+        cdef uint64_t at
+        cdef size_t each
         if self._stretch_begin or outer:
             self._stretches = <Stretch *>_grown(
                 self._stretches, &self._stretch_room, self._stretch_count + 1, sizeof(Stretch)
@@ -878,13 +911,73 @@ cdef class GlobIndex:
             stretch.pieces = <uint32_t>self._piece_count - self._stretch_piece
             stretch.length = self._stretch_begin
             stretch.longs = stretch.texts = 0
-            for piece in range(self._stretch_piece, self._piece_count):
-                stretch.longs += self._pieces[piece].count >= LONG and not self._pieces[piece].count & TEXT
-                stretch.texts += self._pieces[piece].count >= NARROW | TEXT
-            self._stretch_count += 1
+            for each in range(self._stretch_piece, self._piece_count):
+                piece = self._pieces + each
+                stretch.longs += piece.count >= LONG and not piece.count & TEXT
+                stretch.texts += piece.count >= NARROW | TEXT
+            self._named = <uint32_t *>_grown(self._named, &self._named_room, self._named_count + 1, sizeof(uint32_t))
+            at = self._stretch_slot(stretch)
+            if self._stretch_table[at] == NONE:
+                self._stretch_table[at] = <uint32_t>self._stretch_count
+                self._stretch_count += 1
+            else:
+                self._piece_count = self._stretch_piece
+                self._text_count = self._stretch_text
+            self._named[self._named_count] = self._stretch_table[at]
+            self._named_count += 1
             glob.length += self._stretch_begin
         self._open_stretch()
         return 0
+
+    cdef uint64_t _stretch_slot(self, Stretch *stretch) except? 0:
+        """Where in the table it stands, or may be put: there is room."""
+        cdef uint64_t at
+        cdef uint32_t number
+        cdef size_t each
+        if self._stretch_table == NULL or self._stretch_count * 2 > self._stretch_mask:
+            PyMem_Free(self._stretch_table)
+            self._stretch_table = NULL
+            self._stretch_mask = _mask_for(self._stretch_count * 2 + 8)
+            self._stretch_table = _table(self._stretch_mask)
+            for each in range(self._stretch_count):
+                self._stretch_table[self._stretch_slot(self._stretches + each)] = <uint32_t>each
+        at = self._stretch_hash(stretch) & self._stretch_mask
+        while self._stretch_table[at] != NONE:
+            number = self._stretch_table[at]
+            if self._same_stretch(self._stretches + number, stretch):
+                break
+            at = (at + 1) & self._stretch_mask
+        return at
+
+    cdef uint64_t _stretch_hash(self, Stretch *stretch) noexcept:
+        cdef uint64_t hash = SEED ^ stretch.length
+        cdef uint64_t what
+        cdef uint32_t each, count
+        cdef Piece *piece
+        for each in range(stretch.pieces):
+            piece = self._pieces + stretch.piece + each
+            count = piece.count & ~TEXT
+            what = hashed(self._texts + piece.what, count, SEED, FACTOR) if piece.count & TEXT else piece.what
+            hash = folded(hash ^ (<uint64_t>piece.offset << 32 | piece.count) ^ _spread(what), FACTOR)
+        return hash
+
+    cdef bint _same_stretch(self, Stretch *one, Stretch *other) noexcept:
+        cdef uint32_t each
+        cdef Piece *piece = self._pieces + one.piece
+        cdef Piece *others = self._pieces + other.piece
+        if one.length != other.length or one.pieces != other.pieces:
+            return False
+        for each in range(one.pieces):
+            if piece[each].offset != others[each].offset or piece[each].count != others[each].count:
+                return False
+            if not piece[each].count & TEXT:
+                if piece[each].what != others[each].what:
+                    return False
+            elif memcmp(
+                self._texts + piece[each].what, self._texts + others[each].what, piece[each].count & ~TEXT
+            ):
+                return False
+        return True
 
     cdef int _add(self, Set taken) except -1:
         """Another place, which takes these characters, at least one."""
@@ -1058,17 +1151,26 @@ cdef class GlobIndex:
 
     cdef uint64_t _grams(self, Glob *glob, uint32_t *counters, bint counting) noexcept:
         """Count the grams of a glob's texts; or, without `counting`, the best of them, 0 where it has no text."""
-        cdef size_t piece, first = self._stretches[glob.stretch].piece
-        cdef Stretch *last = self._stretches + glob.stretch + glob.stretches - 1
-        cdef uint32_t width, at, count, considered = 0
+        cdef Stretch *stretch = self._stretches + self._named[glob.stretch]
+        cdef uint32_t piece = 0, name = 0, width, at, count, considered = 0
         cdef uint64_t gram, cost, least = ALL, best = 0
-        for piece in range(first, last.piece + last.pieces):
-            if not self._pieces[piece].count & TEXT:
+        cdef Piece *text
+        while True:
+            if piece == stretch.pieces:
+                name += 1
+                if name == glob.stretches:
+                    return best
+                stretch = self._stretches + self._named[glob.stretch + name]
+                piece = 0
                 continue
-            count = self._pieces[piece].count & ~TEXT
+            text = self._pieces + stretch.piece + piece
+            piece += 1
+            if not text.count & TEXT:
+                continue
+            count = text.count & ~TEXT
             width = min(count, <uint32_t>GRAM)
             for at in range(count - width + 1):
-                gram = _gram(self._texts + self._pieces[piece].what + at, width)
+                gram = _gram(self._texts + text.what + at, width)
                 if counting:
                     counters[_spread(gram) & (COUNTED - 1)] += 1
                 else:
@@ -1081,7 +1183,6 @@ cdef class GlobIndex:
                 considered += 1
                 if considered == CONSIDERED:
                     return best
-        return best
 
     cdef uint64_t _gate_slot(self, uint64_t gram) noexcept:
         """Where in the table it stands, or may be put."""
@@ -1094,7 +1195,7 @@ cdef class GlobIndex:
 
     cdef size_t _ask(self, str subject, list found) except? 0:
         """The place of the first that matches; with `found`, all of them are added to it."""
-        global _standings
+        global _standings, _memos
         cdef size_t best = self._none, room
         cdef uint32_t width
         cdef size_t at, number
@@ -1105,6 +1206,10 @@ cdef class GlobIndex:
             room = _standings_room
             _standings = <Standing *>_grown(_standings, &_standings_room, self._set_count, sizeof(Standing))
             memset(_standings + room, 0, (_standings_room - room) * sizeof(Standing))
+        if self._stretch_count > _memos_room:
+            room = _memos_room
+            _memos = <Memo *>_grown(_memos, &_memos_room, self._stretch_count, sizeof(Memo))
+            memset(_memos + room, 0, (_memos_room - room) * sizeof(Memo))
         if self._whole_count:
             hash = hashed(_subject, _length, SEED, FACTOR) & self._whole_mask
             while self._whole_table[hash] != NONE:
@@ -1150,48 +1255,45 @@ cdef class GlobIndex:
     cdef int _matches(self, Glob *glob) except -1:
         """Whether `glob`, whose places are no more than the subject's characters, matches it."""
         global _tried
-        cdef Stretch *stretch = self._stretches + glob.stretch
-        cdef Stretch *closing = stretch + glob.stretches - 1
-        cdef Stretch *limited
-        cdef size_t at = stretch.length, rest, start, until
+        cdef uint32_t *names = self._named + glob.stretch
+        cdef uint32_t closing = glob.stretches - 1
+        cdef Stretch *first = self._stretches + names[0]
+        cdef Stretch *last = self._stretches + names[closing]
+        cdef Memo *memo
+        cdef size_t at = first.length, end = _length - last.length, rest, start, until
         cdef size_t[BOUNDED] limits
         cdef uint32_t each, count
-        if glob.stretches == 1:
-            return glob.length == _length and self._stands(stretch, 0)
-        if not self._stands(stretch, 0) or not self._stands(closing, _length - closing.length):
+        if not closing:
+            return glob.length == _length and self._stands(first, 0)
+        if not self._stands(first, 0) or not self._stands(last, end):
             return False
         _tried += 1
         # From the end: by where its characters last stand each has to be found before those behind it. That tells of
         # many globs that they do not match, before anything is looked for.
-        count = min(glob.stretches - 2, <uint32_t>BOUNDED)
-        until = _length - closing.length
-        if count > 1:
-            for each in range(count):
-                start = stretch.length
-                limited = closing - 1 - each
-                if until < start + limited.length:
-                    return False
-                until -= limited.length
-                if not self._survey(limited, &start, &until, False):
-                    return False
-                limits[each] = until
-        else:
-            count = 0
+        count = min(closing - 1, <uint32_t>BOUNDED)
+        until = end
+        for each in range(count):
+            start = self._stretches[names[closing - 1 - each]].length
+            memo = self._memo(names[closing - 1 - each])
+            if until < at + start:
+                return False
+            until = min(until - start, <size_t>memo.high)
+            if until < at or until < memo.low:
+                return False
+            limits[each] = until
         # What is left of the subject when all that is still to come stands as far behind as it can.
         rest = _length - glob.length
-        stretch += 1
-        while stretch < closing:
+        for each in range(1, closing):
             until = at + rest
-            if <size_t>(closing - stretch) <= count:
-                until = min(until, limits[closing - stretch - 1])
+            if closing - each <= count:
+                until = min(until, limits[closing - each - 1])
                 if until < at:
                     return False
-            start = self._find(stretch, at, until)
+            start = self._find(names[each], at, until)
             if start > until:
                 return False
             rest -= start - at
-            at = start + stretch.length
-            stretch += 1
+            at = start + self._stretches[names[each]].length
         return True
 
     cdef bint _stands(self, Stretch *stretch, size_t start) noexcept:
@@ -1233,46 +1335,94 @@ cdef class GlobIndex:
             _note_half(it, self._sets[number].high, 1)
         return it
 
-    cdef size_t _find(self, Stretch *stretch, size_t at, size_t last) except? 0:
-        """The first start of `stretch` from `at` to `last`, for which there is room; else one behind `last`."""
+    cdef Memo *_memo(self, uint32_t number) noexcept:
+        """What is known of a stretch."""
+        cdef Memo *memo = _memos + number
+        if memo.asked != _number:
+            memo.asked = _number
+            memo.spent = 0
+            memo.row = NONE
+            self._bound(self._stretches + number, memo)
+        return memo
+
+    cdef size_t _find(self, uint32_t number, size_t at, size_t last) except? 0:
+        """The first start of a stretch from `at` to `last`, for which there is room; else one behind `last`."""
+        cdef Stretch *stretch = self._stretches + number
+        cdef Memo *memo = self._memo(number)
         cdef size_t none = last + 1, start
-        cdef Piece *piece = self._pieces + stretch.piece
-        cdef Standing *standing
-        cdef uint8_t character
+        cdef bint lowest_yet = at <= memo.low
         if not stretch.pieces:
             return at
-        if stretch.pieces == 1 and piece.count & ~TEXT == 1:
-            if piece.count & TEXT:
-                character = self._texts[piece.what]
-                if not _counts[character] or _behinds[character] <= at + piece.offset:
-                    return none
-                start = _firsts[character]
-                if start < at + piece.offset:
-                    start = _next(_only(character), at + piece.offset, none + piece.offset)
-            else:
-                standing = self._standing(piece.what)
-                if standing.behind <= at + piece.offset:
-                    return none
-                start = standing.first
-                if start < at + piece.offset:
-                    start = _next(self._sets[piece.what], at + piece.offset, none + piece.offset)
-            return min(start - piece.offset, none)
+        at = max(at, <size_t>memo.low)
+        last = min(last, <size_t>memo.high)
+        if at > last:
+            return none
+        if memo.row == NONE and memo.spent > _length // PASS + 4 and _length <= LONGEST:
+            self._note(stretch, memo)
+            if at > memo.high:
+                return none
+        if memo.row < KEPT:
+            start = _next_noted(memo.row, at, last)
+            return start if start <= last else none
+        if stretch.pieces == 1 and self._pieces[stretch.piece].count & ~TEXT == 1:
+            start = self._find_place(self._pieces + stretch.piece, at, last)
+        else:
+            start = self._look(stretch, at, last)
+        memo.spent += 1 + <uint32_t>((min(start, last) - at) // PASS)
+        if lowest_yet:
+            memo.low = <uint32_t>start
+        return start if start <= last else none
+
+    cdef size_t _find_place(self, Piece *piece, size_t at, size_t last) except? 0:
+        """As `_look`, for a single place."""
+        cdef size_t offset = piece.offset
+        cdef Set taken = _only(self._texts[piece.what]) if piece.count & TEXT else self._sets[piece.what]
+        return _next(taken, at + offset, last + offset + 1) - offset
+
+    cdef size_t _look(self, Stretch *stretch, size_t at, size_t last) except? 0:
+        """Look for the first start from `at` to `last`; one behind `last` if there is none."""
+        cdef size_t start
         if stretch.texts and _scanned > _length // 4 and last - at > 4 * BLOCK:
             self._make_ready()
-            start = self._search_gram(stretch, at, last)
+            start = self._search_gram(stretch, at, last, NULL)
             if start != UNTOLD:
                 return start
-        if not self._survey(stretch, &at, &last, True):
-            return none
         if _length > LONGEST or last - at < TRIED // 4 or (_tried < TRIED and last - at < 4 * TRIED):
-            while at <= last:
-                if self._stands(stretch, at):
-                    return at
+            while at <= last and not self._stands(stretch, at):
                 at += 1
-            return none
+            return at
         self._make_ready()
-        start = self._search(stretch, at, last)
-        return start if start <= last else none
+        start = self._search(stretch, at, last, NULL)
+        return min(start, last + 1)
+
+    cdef int _note(self, Stretch *stretch, Memo *memo) except -1:
+        """Note all starts of a stretch, if that is done without trying many of them, and if there is room."""
+        global _notes, _noted
+        cdef uint64_t *row
+        cdef size_t word, last = 0
+        memo.row = UNKEPT
+        if (_noted + 1) * _noted_words * sizeof(uint64_t) > NOTES:
+            return 0
+        _notes = <uint64_t *>_grown(_notes, &_notes_room, (_noted + 1) * _noted_words, sizeof(uint64_t))
+        row = _notes + _noted * _noted_words
+        memset(row, 0, _noted_words * sizeof(uint64_t))
+        self._make_ready()
+        if not stretch.texts or self._search_gram(stretch, memo.low, memo.high, row) == UNTOLD:
+            if self._search(stretch, memo.low, memo.high, row) == UNTOLD:
+                return 0
+        memo.row = _noted
+        _noted += 1
+        memo.low = NONE
+        memo.high = 0
+        for word in range(_start_words):
+            if row[word]:
+                row[_start_words + (word >> 6)] |= <uint64_t>1 << (word & 63)
+                if memo.low == NONE:
+                    memo.low = <uint32_t>(word * 64 + lowest(row[word]))
+                last = word
+        if memo.low != NONE:
+            memo.high = <uint32_t>(last * 64 + highest(row[last]))
+        return 0
 
     cdef int _make_ready(self) except -1:
         """Forget what another stretch was looked for by."""
@@ -1283,12 +1433,12 @@ cdef class GlobIndex:
         _spent = 0
         return 0
 
-    cdef size_t _search_gram(self, Stretch *stretch, size_t at, size_t last) except? 0:
+    cdef size_t _search_gram(self, Stretch *stretch, size_t at, size_t last, uint64_t *row) except? 0:
         """As `_search`, by where the rarest gram of its texts stands; UNTOLD where even that stands all too often."""
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Piece *end = piece + stretch.pieces
         cdef uint32_t which, width, count, number, offset, looked_up = 0
-        cdef size_t place, until, rarest_offset = 0, rarest_end
+        cdef size_t place, until, start, rarest_offset = 0, rarest_end
         cdef uint32_t fewest = NONE, rarest_which = 0, rarest_number = 0
         cdef Piece *rarest = piece
         cdef const uint8_t *octets
@@ -1334,19 +1484,51 @@ cdef class GlobIndex:
                 and not memcmp(octets, self._texts + rarest.what, count)
                 and (stretch.pieces == 1 or self._stands_here(stretch, places[place] - rarest_offset))
             ):
-                return places[place] - rarest_offset
+                start = places[place] - rarest_offset
+                if row == NULL:
+                    return start
+                row[start >> 6] |= <uint64_t>1 << (start & 63)
             place += 1
         return last + 1
 
-    cdef bint _survey(self, Stretch *stretch, size_t *at, size_t *last, bint noting) noexcept:
-        """Whether `stretch` can stand between `at` and `last`, which are brought nearer by where its characters first
-        and last stand; with `noting`, those places are noted that strike out the most.
-        """
+    cdef int _bound(self, Stretch *stretch, Memo *memo) noexcept:
+        """Between which starts a stretch can stand, by where its characters first and last stand."""
+        cdef Piece *piece = self._pieces + stretch.piece
+        cdef Piece *end = piece + stretch.pieces
+        cdef Standing *standing
+        cdef int64_t low = 0, high = <int64_t>_length - stretch.length
+        cdef uint32_t each, count
+        cdef uint8_t character
+        memo.low = NONE
+        memo.high = 0
+        while piece < end:
+            if piece.count & TEXT:
+                count = min(piece.count & ~TEXT, <uint32_t>SURVEYED)
+                for each in range(count):
+                    character = self._texts[piece.what + each]
+                    if not _counts[character]:
+                        return 0
+                    low = max(low, <int64_t>_firsts[character] - piece.offset - each)
+                    high = min(high, <int64_t>_behinds[character] - 1 - piece.offset - each)
+            else:
+                standing = self._standing(piece.what)
+                if not standing.count:
+                    return 0
+                low = max(low, <int64_t>standing.first - piece.offset)
+                high = min(high, <int64_t>standing.behind - piece.count - piece.offset)
+            if low > high:
+                return 0
+            piece += 1
+        memo.low = <uint32_t>low
+        memo.high = <uint32_t>high
+        return 0
+
+    cdef void _choose(self, Stretch *stretch) noexcept:
+        """Note the places that strike out the most."""
         global _rare_count, _rare_all
         cdef Piece *piece = self._pieces + stretch.piece
         cdef Piece *end = piece + stretch.pieces
         cdef Standing *standing
-        cdef int64_t lowest_start = at[0], highest = last[0]
         cdef uint64_t weight
         cdef uint32_t each, count
         cdef uint8_t character
@@ -1354,94 +1536,89 @@ cdef class GlobIndex:
         _rare_all = True
         while piece < end:
             if piece.count & TEXT:
-                count = min(piece.count & ~TEXT, <uint32_t>(SURVEYED if noting else GRAM))
+                count = min(piece.count & ~TEXT, <uint32_t>SURVEYED)
+                _rare_all &= _rare_count + (piece.count & ~TEXT) <= RARE
                 for each in range(count):
                     character = self._texts[piece.what + each]
-                    if not _counts[character]:
-                        return False
-                    lowest_start = max(lowest_start, <int64_t>_firsts[character] - piece.offset - each)
-                    highest = min(highest, <int64_t>_behinds[character] - 1 - piece.offset - each)
-                    _rare_all &= _rare_count < RARE
-                    if noting and (_rare_count < RARE or _counts[character] < _rare_counts[RARE - 1]):
+                    if _rare_count < RARE or _counts[character] < _rare_counts[RARE - 1]:
                         _note_rare(_counts[character], piece.offset + each, _only(character))
             else:
                 standing = self._standing(piece.what)
-                if not standing.count:
-                    return False
-                lowest_start = max(lowest_start, <int64_t>standing.first - piece.offset)
-                highest = min(highest, <int64_t>standing.behind - piece.count - piece.offset)
                 _rare_all &= _rare_count < RARE and piece.count == 1
                 weight = <uint64_t>standing.count * standing.rows
-                if noting and (_rare_count < RARE or weight < _rare_counts[RARE - 1]):
+                if _rare_count < RARE or weight < _rare_counts[RARE - 1]:
                     _note_rare(weight, piece.offset, self._sets[piece.what])
-            if lowest_start > highest:
-                return False
             piece += 1
-        at[0] = <size_t>lowest_start
-        last[0] = <size_t>highest
-        return True
 
-    cdef size_t _search(self, Stretch *stretch, size_t at, size_t last) except? 0:
-        """The first start of `stretch` from `at` to `last`, with room for it; a greater one if there is none."""
-        global _steps_count, _places_prepared, _next_rare, _next_piece, _next_place
+    cdef size_t _search(self, Stretch *stretch, size_t at, size_t last, uint64_t *row) except? 0:
+        """The first start of `stretch` from `at` to `last`, with room for it; a greater one if there is none.
+
+        With `row`, all of them are noted there; UNTOLD where that takes too long.
+        """
+        global _steps_count, _places_prepared, _next_rare, _next_piece, _next_place, _onward
         global _scanned
-        cdef size_t block = at & ~<size_t>7, batch, batches = 1, depth = 0, from_step, before, left = BLOCK, start, cost
-        cdef uint32_t stalled
+        cdef size_t block = at & ~<size_t>7, width, batch, batches = 1, depth = 0, from_step, before, left, start, cost
+        cdef uint32_t stalled, tried = 0
         cdef uint32_t word
         cdef uint64_t starts
-        cdef bint prepared = False, gone, found
+        cdef bint prepared = False, found
         _steps_count = _places_prepared = _next_rare = _next_piece = _next_place = 0
         if stretch.texts:
             _scanned -= block // BLOCK  # and what it comes to is added
+        self._choose(stretch)
         # About what it costs to try a single start, in rows joined.
         cost = 4 if stretch.pieces <= 8 else _characters
         prepared = self._prepare(stretch, OPENED)
         _ends_set(0, <uint32_t>_steps_count)
         while block <= last:
-            block = scan(_starts, _steps, _steps + _ends[depth], block >> 3, last >> 3) << 3
-            if block > last:
-                break
-            if block < at or last - block < BLOCK:
-                for word in range(WORDS):
-                    _starts[word] &= _between(block + word * 64, at, last)
+            width = PASS if last - block >= BLOCK - 8 else BLOCK - 8
+            _open_starts(block, at, last, width)
             batch = depth
-            gone = False
-            left = BLOCK
+            left = sift(_starts, _steps, _steps + _ends[depth], block >> 3, (width + 8) // BLOCK)
             stalled = 0
-            while True:
+            found = False
+            while left:
                 from_step = _ends[batch]
                 batch += 1
                 if batch == batches and prepared:
+                    found = not stretch.longs
                     break
-                before = left
-                left = _left()
                 # Starts of which few go while more is asked are there to stay.
-                stalled += left * 4 > before * 3
                 if (left <= 2 or left * cost <= from_step) and (stalled > 1 or stretch.pieces <= 8):
                     break
                 if batch == batches:
                     prepared = self._prepare(stretch, PREPARED)
                     _ends_set(batches, <uint32_t>_steps_count)
                     batches += 1
-                if not sift(_starts, _steps + from_step, _steps + _ends[batch], block >> 3):
-                    gone = True
-                    break
-            if not gone:
-                found = batch == batches and prepared and not stretch.longs
-                for word in range(WORDS):
+                before = left
+                left = sift(_starts, _steps + from_step, _steps + _ends[batch], block >> 3, (width + 8) // BLOCK)
+                stalled += left * 4 > before * 3
+            if left:
+                if found and row != NULL:
+                    _keep_starts(row, block, width)
+                    left = 0
+                for word in range((width + 8) // 64 if left else 0):
                     starts = _starts[word]
                     while starts:
                         start = block + word * 64 + lowest(starts)
                         starts &= starts - 1
                         if start < at:
                             continue
+                        tried += not found
                         if found or self._stands_here(stretch, start):
-                            _scanned += block // BLOCK if stretch.texts else 0
-                            return start
+                            if row == NULL:
+                                _scanned += block // BLOCK if stretch.texts else 0
+                                return start
+                            row[start >> 6] |= <uint64_t>1 << (start & 63)
+                            _onward = start + 1
+                        if row != NULL and tried > NOTE_TRIED:
+                            return UNTOLD
                         at = max(at, _onward)
-            block = max(block + BLOCK, at & ~<size_t>7)
-            # What this block was asked in the end the next ones are asked from the beginning.
-            depth = max(depth, min(batch, <size_t>DEEPER)) if gone else max(depth, min(depth + 1, <size_t>DEEP))
+                depth = max(depth, min(depth + 1, <size_t>DEEP))
+            else:
+                # What this block was asked in the end the next ones are asked from the beginning.
+                depth = max(depth, min(batch, <size_t>DEEPER))
+            block = max(block + width, at & ~<size_t>7)
             depth = min(depth, batches - 1)
         _scanned += last // BLOCK if stretch.texts else 0
         return last + 1
@@ -1483,8 +1660,8 @@ cdef class GlobIndex:
         global _steps, _steps_count, _places_prepared
         cdef const uint8_t *rows[ALPHABET]
         cdef bint others
-        cdef uint32_t each, count = _rows_of(taken, offset & 7, rows, &others)
-        cdef uint64_t kind = OTHERS if others else 0
+        cdef uint32_t each, count = _rows_of(taken, rows, &others)
+        cdef uint64_t kind = (OTHERS if others else 0) | offset & 7
         if not count:
             return 0
         _steps = <Step *>_grown(_steps, &_steps_room, _steps_count + count, sizeof(Step))
@@ -1596,19 +1773,14 @@ cdef class GlobIndex:
                 _barred_characters[count] = _barred_characters[number]
                 count += 1
         _barred_count = count
-        memset(_barred_rowed, 0, sizeof(_barred_rowed))
+        for number in range(_barred_count):
+            _barred_rows[number] = _row_of(_barred_characters[number])
         _barring = True
         return 0
 
     cdef bint _barred_at(self, size_t start) noexcept:
         """Whether a character stands where the stretch, if it stood at `start`, does not take it."""
-        cdef uint32_t each, by = start & 7, character
-        if not _barred_rowed[by]:
-            for each in range(_barred_count):
-                character = _barred_characters[each]
-                _barred_rows[by][each] = _row_of(<uint8_t>character, by)
-            _barred_rowed[by] = 1
-        return strikes(_barred_rows[by], _barred, _barred_stride, _barred_count, start >> 3)
+        return strikes(_barred_rows, _barred, _barred_stride, _barred_count, start >> 3, start & 7)
 
 
 cdef void _bar_word(uint64_t *low, uint64_t *high, const uint8_t *slots, size_t word) noexcept:
@@ -1632,25 +1804,48 @@ cdef int _ends_set(size_t batch, uint32_t step) except -1:
     return 0
 
 
-cdef inline uint64_t _between(size_t first, size_t at, size_t last) noexcept:
-    """Of the 64 places from `first` on, a bit for each from `at` to `last`."""
-    cdef uint64_t bits = ALL
-    if first + 63 < at or first > last:
-        return 0
-    if at > first:
-        bits = bits << (at - first)
-    if last < first + 63:
-        bits &= ALL >> (first + 63 - last)
-    return bits
+cdef void _open_starts(size_t block, size_t at, size_t last, size_t width) noexcept:
+    """All starts from `block` on, `width` of them, but those before `at`, at most 7, and those behind `last`."""
+    cdef size_t words = (width + 8) // 64, behind = min(last + 1 - block, width)
+    memset(_starts, 0xFF, words * sizeof(uint64_t))
+    if at > block:
+        _starts[0] = ALL << (at - block)
+    _starts[behind >> 6] &= ~(ALL << (behind & 63))  # `behind` is less than what the words hold
+    words -= (behind >> 6) + 1
+    memset(_starts + (behind >> 6) + 1, 0, words * sizeof(uint64_t))
 
 
-cdef size_t _left() noexcept:
-    """How many starts are left."""
-    cdef size_t count = 0
-    cdef uint32_t word
-    for word in range(WORDS):
-        count += _bits(_starts[word])
-    return count
+cdef void _keep_starts(uint64_t *row, size_t block, size_t width) noexcept:
+    """Note which of `width` starts from `block` on are left."""
+    cdef size_t word = block >> 6, each
+    cdef int by = block & 63
+    for each in range((width + 8) // 64):
+        if _starts[each]:
+            row[word + each] |= _starts[each] << by
+            if by and _starts[each] >> (64 - by):
+                row[word + each + 1] |= _starts[each] >> (64 - by)
+
+
+cdef size_t _next_noted(uint32_t number, size_t at, size_t last) noexcept:
+    """The first start that is noted there from `at` on, any behind `last` if there is none before."""
+    cdef const uint64_t *row = _notes + number * _noted_words
+    cdef const uint64_t *full = row + _start_words
+    cdef size_t word = at >> 6, sixty_four
+    cdef uint64_t found = row[word] >> (at & 63)
+    if found:
+        return at + lowest(found)
+    word += 1
+    sixty_four = word >> 6
+    if word >= _start_words:
+        return last + 1
+    found = full[sixty_four] >> (word & 63) << (word & 63)
+    while not found:
+        sixty_four += 1
+        if sixty_four * 4096 > last:
+            return last + 1
+        found = full[sixty_four]
+    word = sixty_four * 64 + lowest(found)
+    return word * 64 + lowest(row[word])
 
 
 cdef void _note_rare(uint64_t count, uint32_t offset, Set taken) noexcept:
