@@ -23,6 +23,12 @@ ROBOTS_PATH = "/robots.txt"
 # How many compiled rules a reading keeps, for all tokens together, and the terms of how many tokens.
 _ROOM_FACTOR, _ROOM, _TERMS = 2, 1000, 100
 
+# How many verdicts are kept for the groups of a token.
+_VERDICTS = 100
+
+# One for all files: what is made while it is held takes milliseconds, whatever the file.
+_COMPILING = Lock()
+
 # What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, a line, one that names an agent
 # with its group and its place in the table, any other with a rule's place in an index and its verdict or with what it
 # states, a star (the first few of a rule each begin a text of their own), a set.
@@ -105,16 +111,15 @@ _NO_RULES = Verdict(Decision.ALLOW, Reason.NO_RULES)
 
 
 class Rulings:
-    """What the groups of one token decide: their verdicts, of which each is made once."""
+    """What the groups of one token decide; of the verdicts some are kept, so that most need not be made anew."""
 
     __slots__ = ("_first", "_verdicts", "rules", "selection")
 
-    def __init__(self, selection: Selection, rules: Ruleset, verdicts: list[Verdict | None] | None = None) -> None:
+    def __init__(self, selection: Selection, rules: Ruleset, verdicts: dict[int, Verdict] | None = None) -> None:
         self.selection = selection
         self.rules = rules
         self._first = rules.first
-        # By place in the rules, the last for no match.
-        self._verdicts = verdicts or [None] * (len(rules.entries) + 1)
+        self._verdicts = {} if verdicts is None else verdicts  # by place in the rules, their number for no match
 
     def under(self, selection: Selection) -> "Rulings":
         """The same for another token that the same groups speak for; both keep no more verdicts than one would."""
@@ -123,18 +128,23 @@ class Rulings:
     def about(self, path: str) -> Verdict:
         """What they say about `path`."""
         place = self._first(path)
-        verdict = self._verdicts[place]
+        verdict = self._verdicts.get(place)
         if verdict is None or verdict[3] is not self.selection:
-            verdict = self._verdicts[place] = self._verdict(place)
+            verdict = self._verdict(place)
         return verdict
 
     def _verdict(self, place: int) -> Verdict:
-        entries = self.rules.entries
-        if place == len(entries):
-            reason = Reason.NO_MATCH if entries else Reason.NO_RULES
-            return Verdict(Decision.ALLOW, reason, None, self.selection)
-        rule = entries[place]
-        return Verdict(Decision.ALLOW if rule.allows else Decision.DISALLOW, Reason.RULE, rule, self.selection)
+        if len(self._verdicts) >= _VERDICTS:
+            self._verdicts.clear()
+        rules = self.rules
+        if place == len(rules):
+            verdict = Verdict(Decision.ALLOW, Reason.NO_MATCH if place else Reason.NO_RULES, None, self.selection)
+        else:
+            rule = rules.entry(place)
+            decision = Decision.ALLOW if rule.allows else Decision.DISALLOW
+            verdict = Verdict(decision, Reason.RULE, rule, self.selection)
+        self._verdicts[place] = verdict
+        return verdict
 
 
 class Reading:
@@ -142,7 +152,6 @@ class Reading:
 
     __slots__ = (
         "_compiled",
-        "_compiling",
         "_dialect",
         "_document",
         "_kept",
@@ -162,7 +171,6 @@ class Reading:
         self._compiled: dict[tuple[Group, ...], Rulings] = {}
         self._kept = 0
         self._terms: _KeptTerms | None = None
-        self._compiling = Lock()
 
     def judge(self, agent: Agent, path: str) -> Verdict:
         """What it says to `agent` about `path`."""
@@ -186,7 +194,7 @@ class Reading:
 
     def _compile(self, selection: Selection) -> Rulings:
         # Who comes from another thread meanwhile waits for what is made, rather than make it again.
-        with self._compiling:
+        with _COMPILING:
             return self._rulings.get(selection.token) or self._compile_now(selection)
 
     def _compile_now(self, selection: Selection) -> Rulings:
@@ -195,7 +203,7 @@ class Reading:
         # which what is kept is let go, and compiled anew for whoever asks next.
         shared = self._compiled.get(selection.groups)
         rulings = shared.under(selection) if shared else Rulings(selection, self._dialect.compile(selection.groups))
-        self._kept += 1 if shared else 1 + len(rulings.rules.entries)
+        self._kept += 1 if shared else 1 + len(rulings.rules)
         if self._kept > _room(self._document):
             self._rulings.clear()
             self._compiled.clear()

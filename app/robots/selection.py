@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from app.robots.agents import Agent
 from app.robots.compiled.lines import Cut, Group
@@ -12,8 +11,7 @@ from app.robots.compiled.lines import MergedGroups as MergedGroups
 from app.robots.syntax import Directive
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """The groups that speak for an agent, in file order, and the token they were found by (STAR for `*`)."""
 
     token: str

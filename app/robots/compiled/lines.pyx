@@ -108,15 +108,6 @@ _fill()
 
 # --- From octets to lines, from lines to directives -------------------------------------------------------------------
 
-cdef struct Line:
-    # 12 octets. A value is no longer than a line is read, and starts within the octets of the file, of which there are
-    # at most twice its limit (_fill sees to both).
-    uint32_t number
-    uint32_t start
-    uint16_t length
-    uint8_t key
-    uint8_t oddity
-
 cdef struct Cursor:
     const uint8_t *text
     Py_ssize_t at  # where the next line starts
@@ -256,19 +247,13 @@ cdef inline str _text(const uint8_t *octets, Py_ssize_t length):
     return PyUnicode_DecodeLatin1(<const char *>octets, length, NULL)
 
 
+cdef inline Cursor _cursor(Scan scan) noexcept:
+    return Cursor(scan._text, scan._from, scan._to, 0, scan._from, scan._from, scan._from, False, False)
+
+
 @cython.final
 @cython.no_gc
 cdef class Scan:
-    cdef bytes _octets
-    cdef const uint8_t *_text
-    cdef Py_ssize_t _from, _to  # what is read of the octets: behind their mark, and to their limit
-    cdef Line *_lines
-    cdef uint32_t _count
-    cdef uint32_t _agents  # how many of the directives are User-agent lines
-    cdef readonly uint32_t lines
-    cdef readonly bint bom
-    cdef readonly bint truncated
-
     def __init__(self):
         raise TypeError("a Scan is made by scan")
 
@@ -280,7 +265,7 @@ cdef class Scan:
 
     cdef int _read(self) except -1:
         """Fill the array with the directives of [_from, _to): once, when the scan is made."""
-        cdef Cursor cursor = self._cursor()
+        cdef Cursor cursor = _cursor(self)
         cdef Line *lines
         # A line of 16 octets is a short one; if there are more, the room doubles.
         cdef size_t room = 4 + (self._to - self._from) // 16
@@ -314,15 +299,12 @@ cdef class Scan:
         self.lines = cursor.number
         return 0
 
-    cdef inline Cursor _cursor(self) noexcept:
-        return Cursor(self._text, self._from, self._to, 0, self._from, self._from, self._from, False, False)
-
-    cdef inline tuple _directive(self, uint32_t at):
+    cdef tuple _directive(self, uint32_t at):
         # `at` is below _count, and a key below len(_KEYS).
         cdef Line *line = &self._lines[at]
         return line.number, <object>PyTuple_GET_ITEM(_KEYS, line.key), _text(self._text + line.start, line.length)
 
-    cdef inline str _value(self, uint32_t at):
+    cdef str _value(self, uint32_t at):
         return _text(self._text + self._lines[at].start, self._lines[at].length)
 
     @property
@@ -351,7 +333,7 @@ cdef class Scan:
 
     @property
     def unknown_keys(self):
-        cdef Cursor cursor = self._cursor()
+        cdef Cursor cursor = _cursor(self)
         cdef Line line = Line(0, 0, 0, 0, PLAIN)
         found = {}
         while _next_line(&cursor):
@@ -361,7 +343,7 @@ cdef class Scan:
 
     @property
     def long_lines(self):
-        cdef Cursor cursor = self._cursor()
+        cdef Cursor cursor = _cursor(self)
         found = []
         while _next_line(&cursor):
             if cursor.cut:
@@ -369,7 +351,7 @@ cdef class Scan:
         return found
 
     def texts(self, numbers):
-        cdef Cursor cursor = self._cursor()
+        cdef Cursor cursor = _cursor(self)
         cdef Py_ssize_t start, end
         cdef set wanted = set(numbers)
         found = {}
@@ -521,16 +503,40 @@ cdef bint _is_version_2(const uint8_t *text, Py_ssize_t length) noexcept nogil:
 @cython.final
 @cython.no_gc
 cdef class Group:
-    cdef Scan _scan
-    cdef uint32_t _start, _end
-    cdef bint _tolerant
-    cdef readonly bint version_2
-
     def __init__(self):
         raise TypeError("a Group is made by Groups, or by group_of")
 
-    cdef inline bint _takes(self, uint32_t at) noexcept:
+    cdef bint _takes(self, uint32_t at) noexcept:
         return self._tolerant or self._scan._lines[at].oddity == PLAIN
+
+    cdef uint32_t size(self) noexcept:
+        """How many directives there are from its first to its last, with those that are not its own."""
+        return self._end - self._start
+
+    cdef void measure(self, size_t *count, size_t *octets) noexcept:
+        """Add its rules that say something, and the octets of their values."""
+        cdef const Line *line
+        cdef uint32_t at
+        for at in range(self._start, self._end):
+            line = &self._scan._lines[at]
+            if _is_rule(line.key) and line.length and self._takes(at):
+                count[0] += 1
+                octets[0] += line.length
+
+    cdef bint rule(self, uint32_t at, Rule *found) noexcept:
+        """Whether the directive at a place below its size is a rule that says something; if so, it is put in `found`.
+        """
+        cdef const Line *line = &self._scan._lines[self._start + at]
+        if not (_is_rule(line.key) and line.length and self._takes(self._start + at)):
+            return False
+        found.value = self._scan._text + line.start
+        found.length = line.length
+        found.allows = line.key == ALLOW
+        return True
+
+    cdef tuple directive(self, uint32_t at):
+        """That at a place below its size."""
+        return self._scan._directive(self._start + at)
 
     @property
     def line(self):
