@@ -47,9 +47,6 @@ class Ruleset(Decider):
 
     __slots__ = ()
 
-    def __len__(self) -> int:
-        return len(self.rules)
-
     def entry(self, place: int) -> Entry:
         """The rule that stands there, made for whoever wants to see it."""
         return Entry(*self.rules[place])

@@ -108,14 +108,14 @@ def test_many_rules_of_any_length_keep_file_order_where_they_are_equal(longest: 
     assert [rule for rule, _ in told(found)] == sorted(
         rules, key=lambda rule: (-len(rule[2]), rule[1] is not Key.ALLOW, rule[0])
     )
-    assert [*patterns] == [pattern for _, pattern in found]
+    assert [*patterns] == [pattern for _, pattern in told(found)]
 
 
 def test_what_a_rule_is_matched_by_beside_its_pattern_stands_behind_it() -> None:
     rules = numbered([(Key.ALLOW, "/\xe9/index.html"), (Key.ALLOW, ""), (Key.DISALLOW, "/b/index.htm")])
     found, patterns = longest_first([group(rules)], google_pattern, INDEX_PAGE)
     assert told(found) == [(rules[0], "/%E9/index.html"), (rules[2], "/b/index.htm"), (rules[0], "/%E9/$")]
-    assert [*patterns] == [pattern for _, pattern in found]
+    assert [*patterns] == [pattern for _, pattern in told(found)]
     assert found.told([0, 1, 2], 5) == ([found[0], found[1]], 2)
     assert found.told([1, 2], 1) == ([found[1]], 2)
 

@@ -27,6 +27,9 @@ class Decider:
     def rules(self) -> Rules: ...
     @property
     def subject(self) -> Callable[[str], str]: ...
+    def __len__(self) -> int:
+        """How many patterns there are."""
+
     def first(self, path: str) -> int:
         """The place of the first pattern that matches `path`; the number of patterns where none does."""
 

@@ -73,6 +73,9 @@ cdef class Decider:
         self._asking = self._make_index(self._unformed)
         return patterns.some(places, alone)
 
+    def __len__(self):
+        return self._count
+
     def first(self, str path not None):
         cdef str subject = self._subject(path), formed
         cdef Py_ssize_t place

@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport uint8_t, uint16_t
 
 cdef enum:
@@ -12,6 +13,7 @@ cdef struct Spelt:
     uint8_t utf8_size
 
 
+@cython.final
 cdef class Speller:
     cdef Spelt _octets[256]
     cdef Spelt _escapes[256]
@@ -28,4 +30,8 @@ cdef class Speller:
     cdef str _spell(self, str same, const uint8_t* octets, Py_ssize_t length)
     cdef void _bound(self, const uint8_t* octets, Py_ssize_t length, Py_ssize_t* begin, Py_ssize_t* end) noexcept
     cdef Py_ssize_t _plain(self, const uint8_t* octets, Py_ssize_t at, Py_ssize_t end) noexcept
+    cdef Py_ssize_t _copy_plain(
+        self, const uint8_t* octets, Py_ssize_t begin, Py_ssize_t end, uint8_t* out
+    ) noexcept
+    cdef bint _any_odd(self, const uint8_t* octets) noexcept
     cdef const Spelt* _read(self, const uint8_t* octets, Py_ssize_t left, Py_ssize_t* read) noexcept

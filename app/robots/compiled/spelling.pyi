@@ -1,3 +1,6 @@
+from typing import final
+
+@final
 class Speller:
     """What rewrites octets by one table and the escapes of octets by another, and gives all else back as it is.
 

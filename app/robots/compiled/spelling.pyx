@@ -1,5 +1,6 @@
 """Texts brought to one spelling by tables: which octets and escapes are spelt how, the caller says."""
 
+cimport cython
 from cpython.unicode cimport (
     PyUnicode_1BYTE_DATA,
     PyUnicode_1BYTE_KIND,
@@ -38,6 +39,7 @@ cdef int _know_digits() except -1:
 _know_digits()
 
 
+@cython.final
 cdef class Speller:
     def __init__(self, dict octets not None, dict escapes not None, *, bint urls=False, after=None, final=None):
         cdef int octet
@@ -51,7 +53,7 @@ cdef class Speller:
             _spell_as(&self._escapes[_octet(octet)], text)
         self.widest = 1
         for octet in range(256):
-            self.widest = max(self.widest, self._octets[octet].utf8_size, (self._escapes[octet].utf8_size + 2) // 3)
+            self.widest = max(self.widest, self._octets[octet].utf8_size, (<size_t>self._escapes[octet].utf8_size + 2) // 3)
         self._urls = urls
         self._after = -1 if after is None else _octet(ord(after))
         self._final = -1 if final is None else _octet(ord(final))
@@ -119,20 +121,48 @@ cdef class Speller:
         cdef uint8_t* to = out
         cdef int each
         self._bound(octets, length, &begin, &end)
-        at = self._plain(octets, begin, end)
-        memcpy(to, octets, at)
-        to += at
-        while at < end:
+        memcpy(to, octets, begin)
+        to += begin
+        while True:
+            at = self._copy_plain(octets, begin, end, to)
+            to += at - begin
+            if at == end:
+                break
             spelt = self._read(octets + at, end - at, &read)
             for each in range(spelt.utf8_size):
                 to[each] = spelt.utf8[each]
             to += spelt.utf8_size
             begin = at + read
-            at = self._plain(octets, begin, end)
-            memcpy(to, octets + begin, at - begin)
-            to += at - begin
         memcpy(to, octets + end, length - end)
         return to + length - end - out
+
+    cdef Py_ssize_t _copy_plain(
+        self, const uint8_t* octets, Py_ssize_t begin, Py_ssize_t end, uint8_t* out
+    ) noexcept:
+        """As `_plain`; what stands before that place is copied, and of what comes after, before `end`, up to eight."""
+        cdef Py_ssize_t at = begin
+        while end - at >= 8:
+            memcpy(out + at - begin, octets + at, 8)
+            if self._any_odd(octets + at):
+                break
+            at += 8
+        else:
+            # The last eight once more, rather than those that are left one by one.
+            if end - begin >= 8 and not self._any_odd(octets + end - 8):
+                memcpy(out + end - 8 - begin, octets + end - 8, 8)
+                return end
+        while at < end and not self._odd[octets[at]]:
+            out[at - begin] = octets[at]
+            at += 1
+        return at
+
+    cdef bint _any_odd(self, const uint8_t* octets) noexcept:
+        """Of eight."""
+        cdef const uint8_t* odd = self._odd
+        return (
+            odd[octets[0]] | odd[octets[1]] | odd[octets[2]] | odd[octets[3]]
+            | odd[octets[4]] | odd[octets[5]] | odd[octets[6]] | odd[octets[7]]
+        ) != 0
 
     cdef bint changes(self, const uint8_t* octets, Py_ssize_t length) noexcept:
         """Whether the octets become any others."""
@@ -163,15 +193,9 @@ cdef class Speller:
 
     cdef Py_ssize_t _plain(self, const uint8_t* octets, Py_ssize_t at, Py_ssize_t end) noexcept:
         """The place of the first octet from `at` on that may become another, or `end`; most texts have none."""
-        cdef const uint8_t* odd = self._odd
-        while end - at >= 8:  # so that all eight lie before `end`
-            if (
-                odd[octets[at]] | odd[octets[at + 1]] | odd[octets[at + 2]] | odd[octets[at + 3]]
-                | odd[octets[at + 4]] | odd[octets[at + 5]] | odd[octets[at + 6]] | odd[octets[at + 7]]
-            ):
-                break
+        while end - at >= 8 and not self._any_odd(octets + at):
             at += 8
-        while at < end and not odd[octets[at]]:
+        while at < end and not self._odd[octets[at]]:
             at += 1
         return at
 
