@@ -65,6 +65,10 @@ cdef int _prefixes_count = 0
 cdef bint[MOST_KEYS] _belongs  # whether a key is a group's beside its rules
 # Where reading a line has to stop and look: its end, a colon, a comment, a NUL.
 cdef bint[256] _marked
+# What an octet may mean in a pattern.
+cdef enum:
+    LETTER, FOREIGN, WILDCARD, SET, DELIMITER  # of these, those that are not ASCII are three octets in a pattern
+cdef uint8_t[256] _kinds
 # What a key may begin with, in lower case.
 cdef bint[256] _begins
 
@@ -101,6 +105,11 @@ def _fill() -> None:
         _begins[_prefixes[at].octets[0]] = True
     for octet in b"\n\r:#\0":
         _marked[octet] = True
+    for octet in range(0x80, 0x100):
+        _kinds[octet] = FOREIGN
+    for octet in b":/?#]@":
+        _kinds[octet] = DELIMITER
+    _kinds[c"*"], _kinds[c"["] = WILDCARD, SET
 
 
 _fill()
@@ -247,6 +256,36 @@ cdef inline str _text(const uint8_t *octets, Py_ssize_t length):
     return PyUnicode_DecodeLatin1(<const char *>octets, length, NULL)
 
 
+cdef struct Patterns:
+    size_t count
+    size_t octets
+    size_t wild
+
+
+cdef inline void _count_pattern(const uint8_t *value, Py_ssize_t length, Patterns *all_of) noexcept:
+    """Add the pattern of a rule, and that with its query escaped if it is another (Scan.patterns)."""
+    cdef size_t octets = 0, wild = 0, escaped = 0, escaped_wild = 0, width
+    cdef bint starred = False, asks = False
+    cdef Py_ssize_t at
+    cdef uint8_t kind
+    for at in range(length):
+        kind = _kinds[value[at]]
+        width = 3 if kind == FOREIGN else 1
+        starred = starred or kind == WILDCARD or kind == SET
+        octets += width
+        wild += starred * width
+        if asks and (kind == DELIMITER or kind == SET):
+            escaped += 2
+            escaped_wild += 2 * starred
+        asks = asks or value[at] == c"?"
+    all_of.count += 1 + (escaped > 0)
+    all_of.octets += octets
+    all_of.wild += wild
+    if escaped:
+        all_of.octets += octets + escaped
+        all_of.wild += wild + escaped_wild
+
+
 cdef inline Cursor _cursor(Scan scan) noexcept:
     return Cursor(scan._text, scan._from, scan._to, 0, scan._from, scan._from, scan._from, False, False)
 
@@ -321,6 +360,17 @@ cdef class Scan:
         for at in range(self._count):
             found += wanted >> self._lines[at].key & 1
         return found
+
+    def patterns(self):
+        cdef const Line *line
+        cdef uint32_t at
+        cdef Patterns all_of
+        memset(&all_of, 0, sizeof(Patterns))
+        for at in range(self._count):
+            line = &self._lines[at]
+            if _is_rule(line.key) and line.length:
+                _count_pattern(self._text + line.start, line.length, &all_of)
+        return all_of.count, all_of.octets, all_of.wild
 
     @property
     def oddities(self):

@@ -53,7 +53,10 @@ cdef class Speller:
             _spell_as(&self._escapes[_octet(octet)], text)
         self.widest = 1
         for octet in range(256):
-            self.widest = max(self.widest, self._octets[octet].utf8_size, (<size_t>self._escapes[octet].utf8_size + 2) // 3)
+            # An escape is three octets, and it may be that it becomes more of them.
+            self.widest = max(
+                self.widest, self._octets[octet].utf8_size, (<size_t>self._escapes[octet].utf8_size + 2) // 3
+            )
         self._urls = urls
         self._after = -1 if after is None else _octet(ord(after))
         self._final = -1 if final is None else _octet(ord(final))
