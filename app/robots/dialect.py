@@ -112,6 +112,11 @@ _NO_GROUP = Verdict(Decision.ALLOW, Reason.NO_GROUP)
 _NO_RULES = Verdict(Decision.ALLOW, Reason.NO_RULES)
 
 
+# Looked up once, not once a verdict.
+_ALLOW, _DISALLOW = Decision.ALLOW, Decision.DISALLOW
+_RULE, _NO_MATCH, _NO_RULE = Reason.RULE, Reason.NO_MATCH, Reason.NO_RULES
+
+
 class Rulings:
     """What the groups of one token decide; of the verdicts some are kept, so that most need not be made anew."""
 
@@ -140,11 +145,10 @@ class Rulings:
             self._verdicts.clear()
         rules = self.rules
         if place == len(rules):
-            verdict = Verdict(Decision.ALLOW, Reason.NO_MATCH if place else Reason.NO_RULES, None, self.selection)
+            verdict = Verdict(_ALLOW, _NO_MATCH if place else _NO_RULE, None, self.selection)
         else:
             rule = rules.entry(place)
-            decision = Decision.ALLOW if rule.allows else Decision.DISALLOW
-            verdict = Verdict(decision, Reason.RULE, rule, self.selection)
+            verdict = Verdict(_ALLOW if rule.allows else _DISALLOW, _RULE, rule, self.selection)
         self._verdicts[place] = verdict
         return verdict
 
@@ -195,23 +199,28 @@ class Reading:
         return (self._rulings.get(selection.token) or self._compile(selection)).rules
 
     def _compile(self, selection: Selection) -> Rulings:
-        # Who comes from another thread meanwhile waits for what is made, rather than make it again.
-        with _COMPILING:
-            return self._rulings.get(selection.token) or self._compile_now(selection)
-
-    def _compile_now(self, selection: Selection) -> Rulings:
         # Tokens that the same groups speak for share what is compiled. A file can still give each of a thousand
         # tokens another thousand groups, and in the draft of 1996 callers make tokens up: there is a bound, past
         # which what is kept is let go, and compiled anew for whoever asks next.
-        shared = self._compiled.get(selection.groups)
-        rulings = shared.under(selection) if shared else Rulings(selection, self._dialect.compile(selection.groups))
-        self._kept += 1 if shared else 1 + len(rulings.rules)
-        if self._kept > _room(self._document):
-            self._rulings.clear()
-            self._compiled.clear()
-            self._kept = 0
-        self._rulings[selection.token] = self._compiled[selection.groups] = rulings
-        return rulings
+        token, groups = selection
+        with _COMPILING:
+            # Who came from another thread meanwhile has waited for what was made, rather than make it again.
+            rulings = self._rulings.get(token)
+            if rulings is not None:
+                return rulings
+            shared = self._compiled.get(groups)
+            if shared is not None:
+                rulings = shared.under(selection)
+                self._kept += 1
+            else:
+                rulings = Rulings(selection, self._dialect.compile(groups))
+                self._kept += 1 + len(rulings.rules)
+            if self._kept > _room(self._document):
+                self._rulings.clear()
+                self._compiled.clear()
+                self._kept = 0
+            self._rulings[token] = self._compiled[groups] = rulings
+            return rulings
 
     def terms(self, selection: Selection, agent: Agent) -> Terms:
         """What else they state; for an agent that says so, with the Crawl-delay of `*` too (spec C12)."""
