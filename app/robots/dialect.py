@@ -15,7 +15,7 @@ from app.robots.document import Document, Grammar, Group
 from app.robots.matcher import Entry, Ruleset
 from app.robots.rates import PLAIN_RATES, RatePolicy
 from app.robots.selection import Selection, Selector
-from app.robots.syntax import Key
+from app.robots.syntax import MEMBER_KEYS, Key
 from app.robots.terms import FileTerms, Terms
 
 ROBOTS_PATH = "/robots.txt"
@@ -23,13 +23,21 @@ ROBOTS_PATH = "/robots.txt"
 # How many compiled rules a reading keeps, for all tokens together, and how many lines of terms.
 _ROOM_FACTOR, _ROOM = 2, 1000
 
-# What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, a line, one that names an agent
-# with its group and its place in the table, any other with a rule's place in an index and its verdict or with what it
-# states, a star (the first few of a rule each begin a text of their own), a set.
-_FILE_BYTES = 4000
-_LINE_BYTES, _AGENT_BYTES, _RULE_BYTES = 12, 110, 420
-_TEXT_BYTES, _TEXTS_PER_RULE, _STAR_BYTES = 100, 4, 20
-_SET_BYTES = 60
+# How many verdicts are kept for the groups of a token.
+_VERDICTS = 50
+
+# One for all files: what is made while it is held takes milliseconds, whatever the file.
+_COMPILING = Lock()
+
+# What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself, and what is made for the first
+# agent that is bound by it; a line, one that names an agent with its group and its place in the table, one of a group
+# with what it states, one of the file; a pattern with its place in an index, and what an octet of it costs from its
+# first wildcard on, where texts are told apart; a verdict with its rule.
+_FILE_BYTES, _AGENTS_BYTES = 1300, 3000
+_LINE_BYTES, _AGENT_BYTES, _MEMBER_BYTES, _LISTED_BYTES = 12, 110, 420, 150
+_PATTERN_BYTES, _WILD_BYTES = 75, 14
+_VERDICT_BYTES = 280
+_LISTED = frozenset({Key.SITEMAP, Key.HOST, Key.CLEAN_PARAM})
 
 
 class Decision(StrEnum):
@@ -104,17 +112,21 @@ _NO_GROUP = Verdict(Decision.ALLOW, Reason.NO_GROUP)
 _NO_RULES = Verdict(Decision.ALLOW, Reason.NO_RULES)
 
 
+# Looked up once, not once a verdict.
+_ALLOW, _DISALLOW = Decision.ALLOW, Decision.DISALLOW
+_RULE, _NO_MATCH, _NO_RULE = Reason.RULE, Reason.NO_MATCH, Reason.NO_RULES
+
+
 class Rulings:
-    """What the groups of one token decide: their verdicts, of which each is made once."""
+    """What the groups of one token decide; of the verdicts some are kept, so that most need not be made anew."""
 
     __slots__ = ("_first", "_verdicts", "rules", "selection")
 
-    def __init__(self, selection: Selection, rules: Ruleset, verdicts: list[Verdict | None] | None = None) -> None:
+    def __init__(self, selection: Selection, rules: Ruleset, verdicts: dict[int, Verdict] | None = None) -> None:
         self.selection = selection
         self.rules = rules
         self._first = rules.first
-        # By place in the rules, the last for no match.
-        self._verdicts = verdicts or [None] * (len(rules.entries) + 1)
+        self._verdicts = {} if verdicts is None else verdicts  # by place in the rules, their number for no match
 
     def under(self, selection: Selection) -> "Rulings":
         """The same for another token that the same groups speak for; both keep no more verdicts than one would."""
@@ -123,18 +135,22 @@ class Rulings:
     def about(self, path: str) -> Verdict:
         """What they say about `path`."""
         place = self._first(path)
-        verdict = self._verdicts[place]
+        verdict = self._verdicts.get(place)
         if verdict is None or verdict[3] is not self.selection:
-            verdict = self._verdicts[place] = self._verdict(place)
+            verdict = self._verdict(place)
         return verdict
 
     def _verdict(self, place: int) -> Verdict:
-        entries = self.rules.entries
-        if place == len(entries):
-            reason = Reason.NO_MATCH if entries else Reason.NO_RULES
-            return Verdict(Decision.ALLOW, reason, None, self.selection)
-        rule = entries[place]
-        return Verdict(Decision.ALLOW if rule.allows else Decision.DISALLOW, Reason.RULE, rule, self.selection)
+        if len(self._verdicts) >= _VERDICTS:
+            self._verdicts.clear()
+        rules = self.rules
+        if place == len(rules):
+            verdict = Verdict(_ALLOW, _NO_MATCH if place else _NO_RULE, None, self.selection)
+        else:
+            rule = rules.entry(place)
+            verdict = Verdict(_ALLOW if rule.allows else _DISALLOW, _RULE, rule, self.selection)
+        self._verdicts[place] = verdict
+        return verdict
 
 
 class Reading:
@@ -142,7 +158,6 @@ class Reading:
 
     __slots__ = (
         "_compiled",
-        "_compiling",
         "_dialect",
         "_document",
         "_kept",
@@ -162,7 +177,6 @@ class Reading:
         self._compiled: dict[tuple[Group, ...], Rulings] = {}
         self._kept = 0
         self._terms: FileTerms | None = None
-        self._compiling = Lock()
 
     def judge(self, agent: Agent, path: str) -> Verdict:
         """What it says to `agent` about `path`."""
@@ -185,23 +199,28 @@ class Reading:
         return (self._rulings.get(selection.token) or self._compile(selection)).rules
 
     def _compile(self, selection: Selection) -> Rulings:
-        # Who comes from another thread meanwhile waits for what is made, rather than make it again.
-        with self._compiling:
-            return self._rulings.get(selection.token) or self._compile_now(selection)
-
-    def _compile_now(self, selection: Selection) -> Rulings:
         # Tokens that the same groups speak for share what is compiled. A file can still give each of a thousand
         # tokens another thousand groups, and in the draft of 1996 callers make tokens up: there is a bound, past
         # which what is kept is let go, and compiled anew for whoever asks next.
-        shared = self._compiled.get(selection.groups)
-        rulings = shared.under(selection) if shared else Rulings(selection, self._dialect.compile(selection.groups))
-        self._kept += 1 if shared else 1 + len(rulings.rules.entries)
-        if self._kept > _room(self._document):
-            self._rulings.clear()
-            self._compiled.clear()
-            self._kept = 0
-        self._rulings[selection.token] = self._compiled[selection.groups] = rulings
-        return rulings
+        token, groups = selection
+        with _COMPILING:
+            # Who came from another thread meanwhile has waited for what was made, rather than make it again.
+            rulings = self._rulings.get(token)
+            if rulings is not None:
+                return rulings
+            shared = self._compiled.get(groups)
+            if shared is not None:
+                rulings = shared.under(selection)
+                self._kept += 1
+            else:
+                rulings = Rulings(selection, self._dialect.compile(groups))
+                self._kept += 1 + len(rulings.rules)
+            if self._kept > _room(self._document):
+                self._rulings.clear()
+                self._compiled.clear()
+                self._kept = 0
+            self._rulings[token] = self._compiled[groups] = rulings
+            return rulings
 
     def terms(self, selection: Selection, agent: Agent) -> Terms:
         """What else they state; for an agent that says so, with the Crawl-delay of `*` too (spec C12)."""
@@ -234,18 +253,21 @@ class RobotsTxt:
         1.5 times. Another dialect, or an agent with other groups, can cost as much again.
         """
         body, scan = self.document.body, self.document.scan
-        agents, empty = scan.count({Key.USER_AGENT}), scan.count({Key.BLANK})
-        rules = len(scan) - agents - empty
-        stars = body.count(b"*")
+        agents, members = scan.count({Key.USER_AGENT}), scan.count(MEMBER_KEYS)
+        listed = scan.count(_LISTED)
+        patterns, octets, wild = scan.patterns()
         return (
             _FILE_BYTES
-            + 2 * len(body)
+            + len(body)
             + _LINE_BYTES * len(scan)
+            + (_AGENTS_BYTES if agents else 0)
             + _AGENT_BYTES * agents
-            + _RULE_BYTES * rules
-            + _TEXT_BYTES * min(stars, _TEXTS_PER_RULE * rules)
-            + _STAR_BYTES * stars
-            + _SET_BYTES * body.count(b"[")
+            + _MEMBER_BYTES * members
+            + _LISTED_BYTES * listed
+            + _PATTERN_BYTES * patterns
+            + octets
+            + _WILD_BYTES * wild
+            + _VERDICT_BYTES * min(patterns, _VERDICTS)
         )
 
     def reading(self, dialect: Dialect) -> Reading:

@@ -3,30 +3,23 @@
 from collections.abc import Sequence
 
 from app.robots.compiled.patterns import PatternIndex
+from app.robots.compiled.rules import longest_first
 from app.robots.dialect import Dialect
 from app.robots.document import Grammar, Group
-from app.robots.matcher import Ruleset, longest_first
+from app.robots.matcher import Ruleset
 from app.robots.paths import google_pattern, google_subject
 from app.robots.rates import NO_RATES
 from app.robots.selection import MergedGroups, token_cut
-from app.robots.syntax import Directive, Key
 
 cut = token_cut("A-Za-z_-")
 
-_ALLOW = Key.ALLOW  # looked up once, not once a rule
+INDEX_PAGE = b"index.htm"
+"""What the name of an index page begins with: an Allow of one is matched by its directory, too (spec D10)."""
 
 
 def compile_rules(groups: Sequence[Group]) -> Ruleset:
     """The groups' rules, and for an Allow of an index page the directory it is the index of."""
-    return Ruleset(longest_first(groups, google_pattern, directory), google_subject, PatternIndex)
-
-
-def directory(rule: Directive, pattern: str) -> str | None:
-    """What an Allow of an index page is matched by, too: its directory, and nothing below (spec D10)."""
-    if rule[1] is not _ALLOW:
-        return None
-    path, slash, page = pattern.rpartition("/")
-    return f"{path}/$" if slash and page.startswith("index.htm") else None
+    return Ruleset(*longest_first(groups, google_pattern, INDEX_PAGE), google_subject, PatternIndex)
 
 
 GOOGLE = Dialect(

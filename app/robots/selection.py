@@ -1,8 +1,7 @@
 """Which groups speak for an agent (RFC 9309 2.2.1, spec C, E2, K5, K6)."""
 
 import re
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from app.robots.agents import Agent
 from app.robots.compiled.lines import Cut, Group
@@ -12,8 +11,7 @@ from app.robots.rates import Stretches
 from app.robots.syntax import Key
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """The groups that speak for an agent, in file order, and the token they were found by (STAR for `*`)."""
 
     token: str

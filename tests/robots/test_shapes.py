@@ -101,9 +101,10 @@ def check(shape: Shape, paths: int = 4) -> int:
     for path in [it.path, *parts]:
         subject = SUBJECTS[it.dialect](path)
         matches = matcher(it.dialect, subject)
-        places = [place for place, pattern in enumerate(rules.entries.patterns) if matches(pattern, subject)]
-        alone = [rules.entries[place] for place in places]
-        assert rules.first(path) == (places or [len(rules.entries)])[0]
+        entries = [rules.entry(place) for place in range(len(rules))]
+        places = [place for place, entry in enumerate(entries) if matches(entry.pattern, subject)]
+        alone = [entries[place] for place in places]
+        assert rules.first(path) == (places or [len(rules)])[0]
         assert rules.every(path) == alone
         total += len(alone)
     return total

@@ -4,6 +4,7 @@ import gc
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from itertools import product
+from random import Random
 
 import pytest
 
@@ -20,6 +21,12 @@ AGENT = read_agent("FooBot")
 
 def group(*lines: str) -> bytes:
     return "\n".join(["User-agent: *", *lines, ""]).encode()
+
+
+def drawn(count: int, length: int, letters: str = "abcdefghijklmnop") -> list[str]:
+    """So many texts, about all of them different."""
+    random = Random(f"{count} {length} {letters}")
+    return ["".join(random.choices(letters, k=length)) for _ in range(count)]
 
 
 def words(length: int, count: int) -> Iterator[str]:
@@ -53,6 +60,22 @@ HOSTILE = {
         "v2",
         group("Robot-version: 2.0", *(f"Allow:/[{word}][a{word}][b{word}]*[{word}]" for word in words(4, 1500))),
     ),
+    # Grams of grams: what texts are told apart by is many times as large as they are.
+    "texts of 33": ("rfc9309", group(*(f"Allow:/*{text}" for text in drawn(1500, 33)))),
+    "texts of 130": ("rfc9309", group(*(f"Allow:/*{text}" for text in drawn(500, 130)))),
+    "a hundred texts each": (
+        "rfc9309",
+        group(
+            *("Allow:/" + "".join(f"*{text}" for text in drawn(100, 33, f"abcdefg{chr(at)}")) for at in range(65, 95))
+        ),
+    ),
+    "queries in two forms": ("rfc9309", group(*(f"Allow:/?{text}:" for text in drawn(100, 1000, "ab:/")))),
+    "wildcards in two forms": ("rfc9309", group(*(f"Allow:/*?*{text}:" for text in drawn(100, 1000, "ab:/")))),
+    "octets to encode, in two forms": (
+        "rfc9309",
+        group(*(f"Allow:/*?:*{text}" for text in drawn(60, 500, "éü:"))),
+    ),
+    "index pages behind wildcards": ("google", group(*(f"Allow:/*{text}/index.htm" for text in drawn(1500, 30)))),
     "usage": ("rfc9309", group(*(f"Content-Usage:/{word} a=n" for word in words(4, 2000)))),
     "signals": ("rfc9309", group(*(f"Content-Signal:{word}=no" for word in words(4, 2000)))),
     "unknown keys": ("rfc9309", b"".join(b"%x:\n" % line for line in range(10_000))),

@@ -1,18 +1,13 @@
 """Spec D4, D10, E3, F11, K8, K9, X5: a spelling is what reading the text token by token gives, whatever the text."""
 
-import gc
-import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.robots.compiled.lines import group_of
-from app.robots.compiled.spelling import Decider, Speller, by_length, spelled
-from app.robots.dialects import DIALECTS
-from app.robots.document import Group
+from app.robots.compiled.spelling import Speller
 from app.robots.paths import (
     draft_pattern,
     draft_subject,
@@ -24,7 +19,7 @@ from app.robots.paths import (
     rfc_pattern,
     rfc_subject,
 )
-from app.robots.syntax import Directive, Key
+from tests.robots.memory import left_behind
 
 HEX = "0123456789abcdefABCDEF"
 UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
@@ -193,173 +188,15 @@ def test_a_table_that_cannot_be_kept_is_refused(octets: dict[int, str], escapes:
         Speller(octets, escapes)
 
 
-VALUES = (
-    texts(OCTETS)
-    | st.sampled_from(["", "/", "/index.html", "/a/index.htm?", "index.htm", "/index.htm/", "/%69ndex.htm"])
-    | st.integers(0, 700).map(lambda length: "/" * length)
-)
-RULES = st.lists(st.tuples(st.sampled_from([Key.ALLOW, Key.DISALLOW]), VALUES), max_size=30)
-
-
-def numbered(rules: Sequence[tuple[Key, str]]) -> list[Directive]:
-    return [(line, key, value) for line, (key, value) in enumerate(rules, 1)]
-
-
-def group(rules: Sequence[Directive], *, version_2: bool = False) -> Group:
-    return group_of(rules, version_2=version_2)
-
-
-def in_order(dialect: str, rules: Sequence[Directive]) -> list[tuple[Directive, str]]:
-    """Rules and patterns as the dialect's clauses order them: an empty rule is none."""
-    read_value = PATTERNS[
-        {"rfc9309": "rfc", "seznam": "rfc", "draft1996": "draft", "v2": "glob"}.get(dialect, dialect)
-    ][1]
-    found: list[tuple[Directive, str]] = []
-    for rule in rules:
-        if rule[2]:
-            pattern = read_value(rule[2])
-            found.append((rule, pattern))
-            path, slash, page = pattern.rpartition("/")
-            if dialect == "google" and rule[1] is Key.ALLOW and slash and page.startswith("index.htm"):
-                found.append((rule, path + "/$"))
-    if dialect == "draft1996":
-        return found
-    return sorted(found, key=lambda it: (-len(it[1]), it[0][1] is not Key.ALLOW))
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-@given(first=RULES, second=RULES)
-def test_rfc9309_2_2_2_rules_stand_in_their_order_of_precedence(
-    dialect: str, first: list[tuple[Key, str]], second: list[tuple[Key, str]]
-) -> None:
-    rules = numbered(first + second)
-    groups = [group(part, version_2=dialect == "v2") for part in (rules[: len(first)], rules[len(first) :])]
-    compiled = DIALECTS[dialect].compile(groups).entries
-    entries = [compiled[place] for place in range(len(compiled))]
-    expected = in_order(dialect, rules)
-    assert [(entry.directive, entry.pattern) for entry in entries] == expected
-    assert all(entry.allows is (entry.directive[1] is Key.ALLOW) for entry in entries)
-    assert all(entry.directive == rule for entry, (rule, _) in zip(entries, expected, strict=True))
-
-
-@pytest.mark.parametrize("longest", [1, 200, 20_000])
-def test_many_rules_of_any_length_keep_file_order_where_they_are_equal(longest: int) -> None:
-    rules = numbered([(Key.DISALLOW if at % 3 else Key.ALLOW, "x" * (at * 7919 % longest + 1)) for at in range(2000)])
-    found, patterns = by_length(rules, [value for _, _, value in rules], Key.ALLOW)
-    assert found == sorted(rules, key=lambda rule: (-len(rule[2]), rule[1] is not Key.ALLOW, rule[0]))
-    assert patterns == [value for _, _, value in found]
-
-
-def test_rules_and_patterns_that_do_not_belong_together_are_refused() -> None:
-    with pytest.raises(ValueError, match="2 rules have 1 patterns"):
-        by_length(numbered([(Key.ALLOW, "/a"), (Key.ALLOW, "/b")]), ["/a"], Key.ALLOW)
-
-
-def test_what_a_rule_is_matched_by_beside_its_pattern_stands_behind_it() -> None:
-    rules = numbered([(Key.ALLOW, "/%7e"), (Key.ALLOW, ""), (Key.DISALLOW, "/b")])
-    found = spelled([rules], rfc_pattern, lambda rule, pattern: pattern + "$" if rule[1] is Key.ALLOW else None)
-    assert found == ([rules[0], rules[0], rules[2]], ["/~", "/~$", "/b"])
-
-
-class Naive:
-    """Prefixes, tried one by one; every index that is made is noted, and so is what each is asked."""
-
-    made: list["Naive"]
-    weight = 0
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self.patterns = list(patterns)
-        self.asked: list[str] = []
-        Naive.made.append(self)
-
-    def every(self, subject: str) -> list[int]:
-        self.asked.append(subject)
-        return [place for place, pattern in enumerate(self.patterns) if subject.startswith(pattern)]
-
-    def first(self, subject: str) -> int:
-        return min(self.every(subject), default=len(self.patterns))
-
-
-QUERIES = st.lists(st.sampled_from(["/a", "?", ":", "%3A", "%3a", "@", "b", "/"]), max_size=5).map("".join)
-
-
-@given(patterns=st.lists(QUERIES, max_size=8), paths=st.lists(QUERIES, min_size=1, max_size=4))
-def test_x5_a_pattern_matches_where_it_does_as_written_or_with_both_queries_escaped(
-    patterns: list[str], paths: list[str]
-) -> None:
-    Naive.made = []
-    decider = Decider(patterns, rfc_subject, Naive, query_escaped)
-    for path in paths:
-        subject = rfc_subject(path)
-        formed = query_escaped(subject)
-        expected = [
-            place
-            for place, pattern in enumerate(patterns)
-            if subject.startswith(pattern) or formed.startswith(query_escaped(pattern))
-        ]
-        assert decider.places(path) == expected
-        assert decider.first(path) == min(expected, default=len(patterns))
-
-
-def test_x5_no_pattern_is_asked_where_it_can_not_match_and_none_more_than_twice() -> None:
-    Naive.made = []
-    decider = Decider(["/?a:", "/?b=", "/"], rfc_subject, Naive, query_escaped)
-    asking, plain = Naive.made
-    assert (asking.patterns, plain.patterns) == (["/?a:"], ["/?b=", "/"])
-    assert decider.first("/x") == 2
-    assert decider.first("/?b=") == 1
-    assert len(Naive.made) == 3
-    formed = Naive.made[2]
-    assert formed.patterns == ["/?a%3A"]
-    assert (plain.asked, asking.asked, formed.asked) == (["/x", "/?b="], ["/?b="], ["/?b="])
-    assert decider.first("/?a%3a") == 0
-    assert decider.first("/?b=:") == 1
-    assert plain.asked[-2:] == ["/?b=:", "/?b=%3A"]
-
-
-def test_a_decider_without_a_form_matches_as_written() -> None:
-    Naive.made = []
-    decider = Decider(["/?a:", "/"], google_subject, Naive)
-    assert [decider.first(path) for path in ("/?a:", "/?a%3A", "x")] == [0, 1, 2]
-    assert decider.places("/?a:b") == [0, 1]
-
-
-def test_any_function_can_spell_a_path() -> None:
-    Naive.made = []
-    assert Decider(["/a"], str.lower, Naive).first("/A") == 0
-
-
 def work() -> None:
     """All there is here, its errors too."""
     for spell, _ in ALL.values():
         for text in ("/plain", "/a?b:c%7e%2f %C3%A9", "é" * 50):
             spell(text)
-    rules = numbered([(Key.ALLOW, "/a/index.html"), (Key.DISALLOW, "/%7e?a:"), (Key.DISALLOW, "")])
-    for dialect in DIALECTS.values():
-        compiled = dialect.compile([group(rules)])
-        assert [entry.directive[0] for entry in compiled.every("/%7e?a:b")] == [2]
-    for broken in (
-        lambda: rfc_pattern("\u0100"),
-        lambda: by_length(rules, [], Key.ALLOW),
-        lambda: Speller({1: ""}, {}),
-    ):
+    for broken in (lambda: rfc_pattern("\u0100"), lambda: Speller({1: ""}, {})):
         with pytest.raises(ValueError):
             broken()
 
 
 def test_nothing_is_left_behind() -> None:
-    for _ in range(20):
-        work()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        work()
-        gc.collect()
-        before = tracemalloc.get_traced_memory()[0]
-        for _ in range(200):
-            work()
-        gc.collect()
-        # The smallest object there is, lost in each round, would be 3,200 octets; the interpreter itself keeps some.
-        assert tracemalloc.get_traced_memory()[0] - before < 2000
-    finally:
-        tracemalloc.stop()
+    assert left_behind(work) < 2000

@@ -26,6 +26,12 @@ class Scan:
     def count(self, keys: Collection[Key]) -> int:
         """How many these are."""
 
+    def patterns(self) -> tuple[int, int, int]:
+        """About what an index is made of: how many patterns, of how many octets, and of these, from a wildcard on.
+
+        No pattern of its rules is longer as any dialect spells it, and one counts twice whose query has a second form.
+        """
+
     @property
     def oddities(self) -> dict[int, Oddity]:
         """What is strange about a line, by its number."""

@@ -66,6 +66,10 @@ cdef int _prefixes_count = 0
 cdef bint[MOST_KEYS] _belongs  # whether a key is a group's beside its rules
 # Where reading a line has to stop and look: its end, a colon, a comment, a NUL.
 cdef bint[256] _marked
+# What an octet may mean in a pattern.
+cdef enum:
+    LETTER, FOREIGN, WILDCARD, SET, DELIMITER  # of these, those that are not ASCII are three octets in a pattern
+cdef uint8_t[256] _kinds
 # What a key may begin with, in lower case.
 cdef bint[256] _begins
 
@@ -102,21 +106,17 @@ def _fill() -> None:
         _begins[_prefixes[at].octets[0]] = True
     for octet in b"\n\r:#\0":
         _marked[octet] = True
+    for octet in range(0x80, 0x100):
+        _kinds[octet] = FOREIGN
+    for octet in b":/?#]@":
+        _kinds[octet] = DELIMITER
+    _kinds[c"*"], _kinds[c"["] = WILDCARD, SET
 
 
 _fill()
 
 
 # --- From octets to lines, from lines to directives -------------------------------------------------------------------
-
-cdef struct Line:
-    # 12 octets. A value is no longer than a line is read, and starts within the octets of the file, of which there are
-    # at most twice its limit (_fill sees to both).
-    uint32_t number
-    uint32_t start
-    uint16_t length
-    uint8_t key
-    uint8_t oddity
 
 cdef struct Cursor:
     const uint8_t *text
@@ -257,19 +257,43 @@ cdef inline str _text(const uint8_t *octets, Py_ssize_t length):
     return PyUnicode_DecodeLatin1(<const char *>octets, length, NULL)
 
 
+cdef struct Patterns:
+    size_t count
+    size_t octets
+    size_t wild
+
+
+cdef inline void _count_pattern(const uint8_t *value, Py_ssize_t length, Patterns *all_of) noexcept:
+    """Add the pattern of a rule, and that with its query escaped if it is another (Scan.patterns)."""
+    cdef size_t octets = 0, wild = 0, escaped = 0, escaped_wild = 0, width
+    cdef bint starred = False, asks = False
+    cdef Py_ssize_t at
+    cdef uint8_t kind
+    for at in range(length):
+        kind = _kinds[value[at]]
+        width = 3 if kind == FOREIGN else 1
+        starred = starred or kind == WILDCARD or kind == SET
+        octets += width
+        wild += starred * width
+        if asks and (kind == DELIMITER or kind == SET):
+            escaped += 2
+            escaped_wild += 2 * starred
+        asks = asks or value[at] == c"?"
+    all_of.count += 1 + (escaped > 0)
+    all_of.octets += octets
+    all_of.wild += wild
+    if escaped:
+        all_of.octets += octets + escaped
+        all_of.wild += wild + escaped_wild
+
+
+cdef inline Cursor _cursor(Scan scan) noexcept:
+    return Cursor(scan._text, scan._from, scan._to, 0, scan._from, scan._from, scan._from, False, False)
+
+
 @cython.final
 @cython.no_gc
 cdef class Scan:
-    cdef bytes _octets
-    cdef const uint8_t *_text
-    cdef Py_ssize_t _from, _to  # what is read of the octets: behind their mark, and to their limit
-    cdef Line *_lines
-    cdef uint32_t _count
-    cdef uint32_t _agents  # how many of the directives are User-agent lines
-    cdef readonly uint32_t lines
-    cdef readonly bint bom
-    cdef readonly bint truncated
-
     def __init__(self):
         raise TypeError("a Scan is made by scan")
 
@@ -281,7 +305,7 @@ cdef class Scan:
 
     cdef int _read(self) except -1:
         """Fill the array with the directives of [_from, _to): once, when the scan is made."""
-        cdef Cursor cursor = self._cursor()
+        cdef Cursor cursor = _cursor(self)
         cdef Line *lines
         # A line of 16 octets is a short one; if there are more, the room doubles.
         cdef size_t room = 4 + (self._to - self._from) // 16
@@ -315,15 +339,12 @@ cdef class Scan:
         self.lines = cursor.number
         return 0
 
-    cdef inline Cursor _cursor(self) noexcept:
-        return Cursor(self._text, self._from, self._to, 0, self._from, self._from, self._from, False, False)
-
-    cdef inline tuple _directive(self, uint32_t at):
+    cdef tuple _directive(self, uint32_t at):
         # `at` is below _count, and a key below len(_KEYS).
         cdef Line *line = &self._lines[at]
         return line.number, <object>PyTuple_GET_ITEM(_KEYS, line.key), _text(self._text + line.start, line.length)
 
-    cdef inline str _value(self, uint32_t at):
+    cdef str _value(self, uint32_t at):
         return _text(self._text + self._lines[at].start, self._lines[at].length)
 
     @property
@@ -341,6 +362,17 @@ cdef class Scan:
             found += wanted >> self._lines[at].key & 1
         return found
 
+    def patterns(self):
+        cdef const Line *line
+        cdef uint32_t at
+        cdef Patterns all_of
+        memset(&all_of, 0, sizeof(Patterns))
+        for at in range(self._count):
+            line = &self._lines[at]
+            if _is_rule(line.key) and line.length:
+                _count_pattern(self._text + line.start, line.length, &all_of)
+        return all_of.count, all_of.octets, all_of.wild
+
     @property
     def oddities(self):
         cdef uint32_t at
@@ -352,7 +384,7 @@ cdef class Scan:
 
     @property
     def unknown_keys(self):
-        cdef Cursor cursor = self._cursor()
+        cdef Cursor cursor = _cursor(self)
         cdef Line line = Line(0, 0, 0, 0, PLAIN)
         found = {}
         while _next_line(&cursor):
@@ -362,7 +394,7 @@ cdef class Scan:
 
     @property
     def long_lines(self):
-        cdef Cursor cursor = self._cursor()
+        cdef Cursor cursor = _cursor(self)
         found = []
         while _next_line(&cursor):
             if cursor.cut:
@@ -370,7 +402,7 @@ cdef class Scan:
         return found
 
     def texts(self, numbers):
-        cdef Cursor cursor = self._cursor()
+        cdef Cursor cursor = _cursor(self)
         cdef Py_ssize_t start, end
         cdef set wanted = set(numbers)
         found = {}
@@ -522,16 +554,40 @@ cdef bint _is_version_2(const uint8_t *text, Py_ssize_t length) noexcept nogil:
 @cython.final
 @cython.no_gc
 cdef class Group:
-    cdef Scan _scan
-    cdef uint32_t _start, _end
-    cdef bint _tolerant
-    cdef readonly bint version_2
-
     def __init__(self):
         raise TypeError("a Group is made by Groups, or by group_of")
 
-    cdef inline bint _takes(self, uint32_t at) noexcept:
+    cdef bint _takes(self, uint32_t at) noexcept:
         return self._tolerant or self._scan._lines[at].oddity == PLAIN
+
+    cdef uint32_t size(self) noexcept:
+        """How many directives there are from its first to its last, with those that are not its own."""
+        return self._end - self._start
+
+    cdef void measure(self, size_t *count, size_t *octets) noexcept:
+        """Add its rules that say something, and the octets of their values."""
+        cdef const Line *line
+        cdef uint32_t at
+        for at in range(self._start, self._end):
+            line = &self._scan._lines[at]
+            if _is_rule(line.key) and line.length and self._takes(at):
+                count[0] += 1
+                octets[0] += line.length
+
+    cdef bint rule(self, uint32_t at, Rule *found) noexcept:
+        """Whether the directive at a place below its size is a rule that says something; if so, it is put in `found`.
+        """
+        cdef const Line *line = &self._scan._lines[self._start + at]
+        if not (_is_rule(line.key) and line.length and self._takes(self._start + at)):
+            return False
+        found.value = self._scan._text + line.start
+        found.length = line.length
+        found.allows = line.key == ALLOW
+        return True
+
+    cdef tuple directive(self, uint32_t at):
+        """That at a place below its size."""
+        return self._scan._directive(self._start + at)
 
     @property
     def line(self):

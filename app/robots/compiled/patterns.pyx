@@ -33,6 +33,8 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 from collections.abc import Sequence
 from os import urandom
 
+from app.robots.compiled.texts cimport Texts
+
 
 cdef extern from "Python.h":
     bint PyUnicode_Check(object)
@@ -846,8 +848,9 @@ cdef class _Index:
     # -- Reading
 
     cdef int _build(self, object patterns, bint literal) except -1:
-        cdef tuple rows = tuple(patterns)
-        cdef size_t count = len(rows), length = 0
+        cdef Texts texts = <Texts> patterns if isinstance(patterns, Texts) else None
+        cdef tuple rows = tuple(patterns) if texts is None else ()
+        cdef size_t count = len(rows) if texts is None else texts.count, length = 0
         cdef Octets octets = NULL
         cdef object _held
         cdef int32_t place
@@ -857,7 +860,10 @@ cdef class _Index:
         self._none = <int32_t> count
         self._few = <Pattern *> _zeroed(count, sizeof(Pattern))
         for place in range(self._none):
-            _held = _octets(rows[place], &octets, &length)
+            if texts is None:
+                _held = _octets(rows[place], &octets, &length)
+            else:
+                octets, length = texts.octets + texts.bounds[place], texts.bounds[place + 1] - texts.bounds[place]
             self._read(octets, length, literal, place)
         self._texts = <uint8_t *> _fitted(self._texts, self._texts_count, 1)
         self._texts_room = self._texts_count

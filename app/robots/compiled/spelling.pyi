@@ -1,9 +1,17 @@
-from collections.abc import Callable, Iterable, Sequence
+from typing import final
 
-from app.robots.matcher import Index
-from app.robots.syntax import Directive, Key
-
+@final
 class Speller:
+    """What rewrites octets by one table and the escapes of octets by another, and gives all else back as it is.
+
+    `octets` and `escapes` say what becomes of which octet, and of its escape in either case of its digits: one to three
+    characters up to U+FFFF. What they put in is not read again. With `urls` any text is taken, and stands for its
+    octets in UTF-8; without, one of a character per octet. `after`: only what follows the first such octet is
+    rewritten; `final`: an octet that stays where it is the last.
+
+    A text that needs no rewriting is returned itself. Takes time by the text's length alone.
+    """
+
     def __init__(
         self,
         octets: dict[int, str],
@@ -14,22 +22,3 @@ class Speller:
         final: str | None = None,
     ) -> None: ...
     def __call__(self, text: str) -> str: ...
-
-def spelled(
-    groups: Iterable[Iterable[Directive]],
-    spell: Speller,
-    also: Callable[[Directive, str], str | None] | None = None,
-) -> tuple[list[Directive], list[str]]: ...
-def by_length(rules: list[Directive], patterns: list[str], key: Key) -> tuple[list[Directive], list[str]]: ...
-
-class Decider:
-    subject: Callable[[str], str]
-    def __init__(
-        self,
-        patterns: list[str],
-        subject: Callable[[str], str],
-        index: Callable[[Sequence[str]], Index],
-        form: Speller | None = None,
-    ) -> None: ...
-    def first(self, path: str) -> int: ...
-    def places(self, path: str) -> list[int]: ...
