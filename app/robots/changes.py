@@ -23,7 +23,7 @@ from app.robots.syntax import Directive, Key
 AGENTS = 1000
 """How many agents are compared; the first by name, and `*`."""
 
-WORK = 3_000_000
+WORK = 1_000_000
 """What all comparing may cost, in about the microseconds that files made to be slow need for it."""
 
 ROOM = 500_000
@@ -32,8 +32,11 @@ ROOM = 500_000
 LONGEST_PATTERN = 2000
 """Characters of the longest pattern that a path is drawn from."""
 
-_RULE_COST, _MEMBER_COST, _PATH_COST, _ROW_ROOM = 30, 10, 20, 100
-_PATH_PER_COST = 100  # so many characters of a path make each wildcard cost one more
+_AGENT_COST, _RULE_COST, _MEMBER_COST, _PATH_COST, _ROW_ROOM = 50, 10, 1, 20, 100
+_OCTETS_PER_COST = 100  # of both files, where names are looked for in all that names an agent
+# So many patterns with wildcards, or globs, cost one for a short path, and one more for so many characters of it.
+_WILD_PER_COST, _WILD_PATH = 128, 64
+_GLOBS_PER_COST, _GLOB_PATH = 32, 32
 _CUTS: dict[str, Cut] = {"google": google.cut}
 _WILD = frozenset("*?[")
 _ESCAPED = {octet: f"%{octet:02X}" for octet in (*range(0x21), *range(0x7F, 0x100))}
@@ -46,6 +49,13 @@ class _Pattern(NamedTuple):
     key: Key
     pattern: str
     version_2: bool
+
+
+class _Wild(NamedTuple):
+    """How many patterns of version 1.0 and of version 2.0 have wildcards."""
+
+    plain: int
+    globs: int
 
 
 class Side(NamedTuple):
@@ -166,15 +176,20 @@ class _Comparison:
         self._dialect = dialect
         self._forbidden = forbidden
         self._ordered = dialect.name == "draft1996"  # the first rule that fits decides, and no rule has wildcards
+        octets = sum(len(side.robots.document.body) for side in (before, after) if side.robots is not None)
+        self._agent_cost = _AGENT_COST + (octets // _OCTETS_PER_COST if self._ordered else 0)
         self._work = WORK
         self._paths_room = ROOM
         self._room = ROOM
         self._truncated = False
+        self._counts: dict[Group, int] = {}
 
     def changes(self) -> Changes:
         pairs: dict[_Pair, _Difference | None] = {}
         found: dict[tuple[_Pair, RatesChange | None], list[str]] = {}
         for agent in self._agents():
+            if not self._may_cost(self._agent_cost):
+                break
             before, after = self._before.select(agent), self._after.select(agent)
             pair = _Pair(before.groups if before else (), after.groups if after else ())
             if pair not in pairs:
@@ -233,7 +248,7 @@ class _Comparison:
         before, after = map(self._patterns, pair)
         moved = before ^ after
         drawn_before, drawn_after = self._drawn(before), self._drawn(after)
-        wild = 0 if self._ordered else _wild(before) + _wild(after)
+        wild = _Wild(0, 0) if self._ordered else _wild([*before, *after])
         unmoved = sorted(drawn_before & drawn_after)
         for path in ("/", *sorted(drawn_before ^ drawn_after), *self._touched(unmoved, moved)):
             if not self._may_cost(_path_cost(path, wild)):
@@ -287,12 +302,19 @@ class _Comparison:
     def _rates(
         self, pair: _Pair, before: Selection | None, after: Selection | None, agent: Agent
     ) -> RatesChange | None:
-        if not self._may_cost(_MEMBER_COST * sum(1 + len(group.members) for group in (*pair.before, *pair.after))):
+        if not self._may_cost(_MEMBER_COST * sum(map(self._count, (*pair.before, *pair.after)))):
             return None
         change = RatesChange(self._before.rates(before, agent), self._after.rates(after, agent))
         if [*map(_pace, change.before)] == [*map(_pace, change.after)]:
             return None
         return change if self._has_room(_ROW_ROOM * (len(change.before) + len(change.after))) else None
+
+    def _count(self, group: Group) -> int:
+        """The group and its members, counted once."""
+        count = self._counts.get(group)
+        if count is None:
+            count = self._counts[group] = 1 + len(group.members)
+        return count
 
     def _may_cost(self, work: int) -> bool:
         if work > self._work:
@@ -322,12 +344,14 @@ def _spelt(group: Group) -> _Rules:
     return tuple((str(key), value) for _, key, value in group.rules)
 
 
-def _wild(patterns: Iterable[_Pattern]) -> int:
-    return sum(not _WILD.isdisjoint(it.pattern) for it in patterns)
+def _wild(patterns: Iterable[_Pattern]) -> _Wild:
+    wild = [it.version_2 for it in patterns if not _WILD.isdisjoint(it.pattern)]
+    return _Wild(wild.count(False), wild.count(True))
 
 
-def _path_cost(path: str, wild: int) -> int:
-    return _PATH_COST + wild * (1 + len(path) // _PATH_PER_COST)
+def _path_cost(path: str, wild: _Wild) -> int:
+    plain = wild.plain * (1 + len(path) // _WILD_PATH) // _WILD_PER_COST
+    return _PATH_COST + plain + wild.globs * (1 + len(path) // _GLOB_PATH) // _GLOBS_PER_COST
 
 
 def _pace(span: Span) -> tuple[str, str, object]:

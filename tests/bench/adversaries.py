@@ -322,6 +322,12 @@ def _agents() -> Iterator[Adversary]:
     for several in (nearly[:1], nearly):
         name = f"draft1996: {len(several)} agents at once that nearly stand everywhere"
         yield Adversary(name, "draft1996", near, "/x", (",".join(several),))
+    # Every three characters of the names stand, and all but one of a name behind one another.
+    lines = _lines(f"{'a' * 800}b{'a' * 900}" for _ in range(280))
+    near = b"".join(b"User-agent:%b\nAllow:/%d\n" % (line.encode(), at) for at, line in enumerate(lines))
+    nearly = ["a" * before + "b" + "a" * before for before in range(1000, 1016)]
+    name = "draft1996: 16 agents at once whose halves stand everywhere"
+    yield Adversary(name, "draft1996", near, "/x", (",".join(nearly),))
 
 
 def _members() -> Iterator[Adversary]:
@@ -337,10 +343,21 @@ def _members() -> Iterator[Adversary]:
             (f"1/{number} {minutes[number % 1440]}-{minutes[::-1][number % 999]}" for number in range(50_000)),
         ),
         ("Content-Usage", (f"/{word} train-ai=n" for word in _WORDS)),
+        ("Content-Usage of their own", (f"/{number} a{number}=n" for number in range(50_000))),
+        ("Content-Signal", (f"{word}=no" for word in _WORDS)),
+        # Each decides in a minute of its own, or would, were it not for those that come later.
+        (
+            "Request-rate of a minute",
+            (f"1/{50_000 - at} {minutes[at % 1440]}-{minutes[-~at % 1440]}" for at in range(50_000)),
+        ),
     ):
-        lines = [f"{key}:{value}\n" for value in values]
+        lines = [f"{key.split()[0]}:{value}\n" for value in values]
         body = (listed + "".join(lines))[:BODY_LIMIT].rpartition("\n")[0].encode()
         yield Adversary(f"as many of {key} as fit", "rfc9309", body, "/x", names)
+        # To each agent another part of them is said: none has terms that another has.
+        parted = "".join(f"User-agent:{agent}\n{line}" for agent, line in zip(names, lines, strict=False))
+        body = (parted + "".join(lines[len(names) :]))[:BODY_LIMIT].rpartition("\n")[0].encode()
+        yield Adversary(f"as many of {key} as fit, between the agents", "rfc9309", body, "/x", names)
     above = "".join(f"User-agent:{word}\n" for word in _words(4)[:30_000]) + "Crawl-delay:1\n"
     yield Adversary("30,000 agents above a delay", "rfc9309", above.encode(), "/x", tuple(_words(4)[29_900:30_000]))
 
