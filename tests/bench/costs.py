@@ -16,6 +16,8 @@ _Made = TypeVar("_Made")
 
 ASKED = 5
 """So often is asked what is told by its median."""
+EXPLAINED = 100
+"""Of all rules that match, so many are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def cost(it: Adversary, asked: int = ASKED, told: Callable[[Iterable[float]], fl
         return Cost(reading, first, decision, 0.0, 0.0)
     terms, _ = _taken(lambda: robots.reading(dialect).terms(selection, agent))
     rules = robots.reading(dialect).rules(selection)
-    every = told(_taken(lambda: rules.every(it.path))[0] for _ in range(asked))
+    every = told(_taken(lambda: rules.matches(it.path, EXPLAINED))[0] for _ in range(asked))
     return Cost(reading, first, decision, every, terms)
 
 
