@@ -6,7 +6,7 @@ first are these, read backwards.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -34,9 +34,9 @@ LONGEST_PATTERN = 2000
 
 _AGENT_COST, _RULE_COST, _MEMBER_COST, _PATH_COST, _ROW_ROOM = 50, 10, 1, 20, 100
 _OCTETS_PER_COST = 100  # of both files, where names are looked for in all that names an agent
-# So many patterns with wildcards, or globs, cost one for a short path, and one more for so many characters of it.
-_WILD_PER_COST, _WILD_PATH = 128, 64
-_GLOBS_PER_COST, _GLOB_PATH = 32, 32
+# So many stars, or globs, cost one for a short path, and one more for so many characters of it.
+_STARS_PER_COST, _STAR_PATH = 256, 64
+_GLOBS_PER_COST, _GLOB_PATH = 24, 32
 _CUTS: dict[str, Cut] = {"google": google.cut}
 _WILD = frozenset("*?[")
 _ESCAPED = {octet: f"%{octet:02X}" for octet in (*range(0x21), *range(0x7F, 0x100))}
@@ -52,9 +52,9 @@ class _Pattern(NamedTuple):
 
 
 class _Wild(NamedTuple):
-    """How many patterns of version 1.0 and of version 2.0 have wildcards."""
+    """How many stars patterns of version 1.0 have, and how many of version 2.0 have wildcards."""
 
-    plain: int
+    stars: int
     globs: int
 
 
@@ -278,7 +278,7 @@ class _Comparison:
                 paths.add(witness(pattern, glob=True))
         return {path for path in paths if path is not None and path != "/"}
 
-    def _touched(self, paths: Sequence[str], moved: Iterable[_Pattern]) -> Iterator[str]:
+    def _touched(self, paths: Sequence[str], moved: Collection[_Pattern]) -> Iterator[str]:
         """Those about which the verdict may have changed: where rules have no order, one that moved has to match."""
         if self._ordered:
             yield from paths
@@ -344,14 +344,14 @@ def _spelt(group: Group) -> _Rules:
     return tuple((str(key), value) for _, key, value in group.rules)
 
 
-def _wild(patterns: Iterable[_Pattern]) -> _Wild:
-    wild = [it.version_2 for it in patterns if not _WILD.isdisjoint(it.pattern)]
-    return _Wild(wild.count(False), wild.count(True))
+def _wild(patterns: Collection[_Pattern]) -> _Wild:
+    stars = sum(it.pattern.count("*") for it in patterns if not it.version_2)
+    return _Wild(stars, sum(it.version_2 and not _WILD.isdisjoint(it.pattern) for it in patterns))
 
 
 def _path_cost(path: str, wild: _Wild) -> int:
-    plain = wild.plain * (1 + len(path) // _WILD_PATH) // _WILD_PER_COST
-    return _PATH_COST + plain + wild.globs * (1 + len(path) // _GLOB_PATH) // _GLOBS_PER_COST
+    stars = wild.stars * (1 + len(path) // _STAR_PATH) // _STARS_PER_COST
+    return _PATH_COST + stars + wild.globs * (1 + len(path) // _GLOB_PATH) // _GLOBS_PER_COST
 
 
 def _pace(span: Span) -> tuple[str, str, object]:
