@@ -34,8 +34,8 @@ _COMPILING = Lock()
 # with what it states, one of the file; a pattern with its place in an index, and what an octet of it costs from its
 # first wildcard on, where texts are told apart; a verdict with its rule.
 _FILE_BYTES, _AGENTS_BYTES = 1300, 3000
-_LINE_BYTES, _AGENT_BYTES, _MEMBER_BYTES, _LISTED_BYTES = 12, 110, 420, 150
-_PATTERN_BYTES, _WILD_BYTES = 75, 14
+_LINE_BYTES, _AGENT_BYTES, _MEMBER_BYTES, _LISTED_BYTES = 12, 110, 250, 150
+_PATTERN_BYTES, _WILD_BYTES = 65, 11
 _VERDICT_BYTES = 280
 _LISTED = frozenset({Key.SITEMAP, Key.HOST, Key.CLEAN_PARAM})
 
@@ -110,7 +110,6 @@ class Verdict(NamedTuple):
 _IMPLICIT = Verdict(Decision.ALLOW, Reason.IMPLICIT)
 _NO_GROUP = Verdict(Decision.ALLOW, Reason.NO_GROUP)
 _NO_RULES = Verdict(Decision.ALLOW, Reason.NO_RULES)
-
 
 # Looked up once, not once a verdict.
 _ALLOW, _DISALLOW = Decision.ALLOW, Decision.DISALLOW

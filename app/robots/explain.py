@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from app.robots.agents import STAR, Agent
 from app.robots.dialect import Dialect, RobotsTxt
-from app.robots.matcher import Entry, Ruleset
+from app.robots.matcher import Entry
 from app.robots.selection import Selection
 
 _GROUPS = 10
@@ -39,13 +39,8 @@ def explain(
     if selection is None:
         return Explanation(path, tokens, _no_group(tokens, agent, has_groups=reading.has_groups), (), 0)
     rules = reading.rules(selection)
-    found, matched = _matches(rules, path, limit)
+    found, matched = rules.matches(path, limit)
     return Explanation(rules.subject(path), tokens, _group(tokens, selection), tuple(found), matched)
-
-
-def _matches(rules: Ruleset, path: str, limit: int) -> tuple[list[Entry], int]:
-    every = rules.every(path)
-    return every[:limit], len(every)
 
 
 def _no_group(tokens: tuple[str, ...], agent: Agent, *, has_groups: bool) -> str:

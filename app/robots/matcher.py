@@ -63,7 +63,3 @@ class Ruleset(Decider):
         """
         first, count = self.rules.told(self.places(path), limit)
         return [Entry(*it) for it in first], count
-
-    def every(self, path: str) -> list[Entry]:
-        """All rules that match `path`, in order of precedence, each once."""
-        return self.matches(path, len(self))[0]
