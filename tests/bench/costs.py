@@ -7,6 +7,7 @@ from itertools import cycle
 from statistics import median
 from typing import TypeVar
 
+from app.api.wire import EXPLAINED_RULES
 from app.robots.agents import first_of, read_agent
 from app.robots.dialect import RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
@@ -16,14 +17,13 @@ _Made = TypeVar("_Made")
 
 ASKED = 5
 """So often is asked what is told by its median."""
-EXPLAINED = 100
-"""Of all rules that match, so many are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Milliseconds of this thread: to read the file, for the first decision, which compiles, for one more, to find all
-    rules that match, which is what an explanation does, and to read what else the groups state, once for an agent.
+    """Milliseconds of this thread: to read the file, for the first decision, which compiles, for one more, to count all
+    rules that match and make the first of them, as an explanation does, and to read what else the groups state, once
+    for an agent.
     """
 
     read: float
@@ -56,7 +56,7 @@ def cost(it: Adversary, asked: int = ASKED, told: Callable[[Iterable[float]], fl
         return Cost(reading, first, decision, 0.0, 0.0)
     terms, _ = _taken(lambda: robots.reading(dialect).terms(selection, agent))
     rules = robots.reading(dialect).rules(selection)
-    every = told(_taken(lambda: rules.matches(it.path, EXPLAINED))[0] for _ in range(asked))
+    every = told(_taken(lambda: rules.matches(it.path, EXPLAINED_RULES))[0] for _ in range(asked))
     return Cost(reading, first, decision, every, terms)
 
 

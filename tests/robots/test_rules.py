@@ -161,7 +161,7 @@ def work() -> None:
     rules = numbered([(Key.ALLOW, "/a/index.html"), (Key.DISALLOW, "/%7e?a:"), (Key.DISALLOW, "")])
     for dialect in DIALECTS.values():
         compiled = dialect.compile([group(rules)])
-        assert [entry.directive[0] for entry in compiled.matches("/%7e?a:b", 10)[0]] == [2]
+        assert [entry.directive[0] for entry in compiled.matches("/%7e?a:b", 5)[0]] == [2]
     found, patterns = longest_first([group(rules)], google_pattern, INDEX_PAGE)
     assert isinstance(patterns, Texts)
     assert found.told([0, 1, 2], 1)[1] == 2

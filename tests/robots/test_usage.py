@@ -146,9 +146,13 @@ def told_one_by_one(values: list[str]) -> Mapping[str, Mapping[str, str]]:
     for value in values:
         path = re.split("[ \t\v\f]", value, maxsplit=1)[0] if value.startswith("/") else ""
         stated = found.setdefault(rfc_pattern(path) if path else "*", {})
-        for category, use in preferences(value.removeprefix(path)).items():
+        for category, use in preferences(value.removeprefix(path).lstrip(" \t\v\f") if path else value).items():
             stated[category] = min(use, stated.get(category, use))
     return found
+
+
+def test_i1a_a_path_ends_at_a_blank_of_either_kind() -> None:
+    assert by_path(["/a\ttrain-ai=n", "/b \t search=y"], str) == {"/a": {"train-ai": "n"}, "/b": {"search": "y"}}
 
 
 LINES = st.builds("{}{}".format, st.sampled_from(["", "/", "/a ", "/%61 ", "/b\t", "/a\vc "]), FIELDS)

@@ -295,6 +295,8 @@ def by_path(values, spell):
             while at < len(value) and PyUnicode_READ_CHAR(value, at) not in _BLANKS:
                 at += 1
         pattern = spell(value[:at]) if at else "*"
+        while at and at < len(value) and PyUnicode_READ_CHAR(value, at) in _BLANKS:
+            at += 1
         text = value[at:]
         stated = read.get(text)
         if stated is None:
