@@ -26,6 +26,9 @@ cdef enum:
     SPARSEST = 32  # up to so many
     SHARED = 16  # so many patterns behind one gate are not worth another width of gram
 
+# What numbers of 32 bits hold; of so many slots, half are free with so many names.
+cdef size_t MOST_NAMES = 0x7FFFFFFF
+cdef size_t MOST_SLOTS = 0xFFFFFFFF
 # In place of how many patterns a text may be the gate of.
 cdef uint32_t NO_GRAM = 0xFFFFFFFF
 
@@ -185,6 +188,8 @@ cdef class Grams:
             if name.key == key and name.length == length:
                 return table.slots[slot]
             slot = slot_behind(slot, table.size)
+        if self.count > MOST_NAMES:
+            raise OverflowError("the texts of these patterns are too many to be matched")
         self.names = <Name *> grown(self.names, &self._names_room, self.count + 2, sizeof(Name))
         name = &self.names[self.count]
         name.key, name.length, name.gates = key, <uint32_t> length, NO_GRAM if number == WIDE else 0
@@ -195,7 +200,7 @@ cdef class Grams:
 
     cdef int _enlarge(self, int number) except -1:
         cdef Table *table = &self.tables[number]
-        cdef size_t size = max(4 * table.size, 64)
+        cdef size_t size = min(max(4 * table.size, 64), MOST_SLOTS)
         cdef uint32_t *slots = <uint32_t *> zeroed(size, sizeof(uint32_t))
         cdef size_t at
         for at in range(table.size):
@@ -254,7 +259,7 @@ cdef class Grams:
         cdef uint32_t name
         PyMem_Free(table.slots)
         table.slots = NULL
-        table.size = SPARSE * table.count
+        table.size = min(SPARSE * table.count, MOST_SLOTS)
         if table.count <= SPARSER:
             table.size = min(max(width_of(number), SPARSE), SPARSEST) * table.count
         table.slots = <uint32_t *> zeroed(table.size, sizeof(uint32_t))
