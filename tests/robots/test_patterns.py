@@ -15,8 +15,8 @@ from app.robots.compiled.patterns import PatternIndex, PrefixIndex, hash_by
 
 FILLER = [f"/filler/{number}" for number in range(20)]
 """Enough that patterns beside them are no longer tried one by one."""
-STARRED = [f"/filler*{number}" for number in range(20)]
-"""The same, of patterns with stars."""
+STARRED = [f"/*filler{number}" for number in range(20)]
+"""The same, of patterns with stars behind the same head."""
 
 
 def matches(pattern: str, subject: str) -> bool:
@@ -248,6 +248,30 @@ def test_texts_with_the_same_hash_are_told_apart(letters: str) -> None:
         assert index.every(subject) == list(range(20))
 
 
+@pytest.mark.usefixtures("_colliding")
+@pytest.mark.parametrize("width", [16, 32, 64, 256])
+def test_long_texts_whose_grams_have_the_same_hash_are_told_apart(width: int) -> None:
+    # By 0, what is of two halves has the hash of what is of the same the other way round.
+    random = Random(width)
+    left, right = ("".join(random.choices("abc", k=width // 2)) for _ in range(2))
+    one, other = left + right + "d", right + left + "d"
+    filler = "".join(random.choices("abc", k=600))
+    patterns = [f"/*{one}", f"/*{other}", f"/*{one}*{other}", f"/*{other}*{one}", f"/*{one}*{one}*{other}*!", *STARRED]
+    check(patterns, *(f"/{filler}{between.join([other, one, other])}!" for between in ("", filler)))
+    check(patterns, f"/{filler}{other}", f"/{filler}{one}", f"/{filler}{other * 50}{one}", f"/{one * 50}{other}")
+
+
+@pytest.mark.parametrize("heads", [1, 5, 30])
+def test_patterns_with_stars_are_asked_for_by_their_heads(heads: int) -> None:
+    # Nested, so that a subject begins with all; the patterns of each stand between those of others.
+    random = Random(heads)
+    subject = "/" + "ab" * 40
+    patterns = [f"{subject[: 1 + place % heads]}*{text(random, 'ab', 6)}*{'!' * (place % 3)}" for place in range(300)]
+    for count in (13, 20, 300):
+        for begin in range(0, 300 - count + 1, 40):
+            check([*patterns[begin : begin + count], *FILLER], subject, subject + "!", subject + "!!", "/", "/b")
+
+
 def asked(random: Random) -> None:
     """Everything there is to an index, once."""
     subject = runs(random, "ab", 700)
@@ -277,16 +301,19 @@ def test_an_index_leaves_no_memory_behind() -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("size", [5, 8, 17, 31, 100])
-def test_an_index_takes_a_bounded_number_of_octets_for_each_of_its_patterns(size: int) -> None:
+@pytest.mark.parametrize("count", [15_000, 70_000])
+@pytest.mark.parametrize("size", [1, 3, 5, 6, 8, 9, 17, 31, 33, 100])
+def test_an_index_takes_a_bounded_number_of_octets_for_each_of_its_patterns(size: int, count: int) -> None:
     random = Random(size)
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-    patterns = ["/*" + "".join(random.choices(letters, k=size)) for _ in range(100_000 // size)]
+    patterns = ["/*" + "".join(random.choices(letters, k=size)) for _ in range(min(count, 500_000 // size))]
+    subject = "/" + "!" * 1000
+    assert PatternIndex(patterns).first(subject) == len(patterns)  # it has what all decisions work with
     tracemalloc.start()
     try:
         index = PatternIndex(patterns)
-        assert tracemalloc.get_traced_memory()[0] < 30 * sum(map(len, patterns))
-        assert index.first("/") == len(patterns)
+        assert index.first(subject) == len(patterns)
+        assert tracemalloc.get_traced_memory()[0] < 20 * sum(map(len, patterns)) + 40 * len(patterns)
     finally:
         tracemalloc.stop()
 
@@ -307,3 +334,15 @@ def test_more_texts_are_frequent_than_there_are_bitsets_for() -> None:
     texts = [(period * 2)[at : at + length] for at in range(97) for length in (2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65)]
     asking = [f"/*{text}*{text}*{text}*{text}*{text}*{random.choice(texts)}" for text in texts]
     check([*asking, *(f"{pattern}*!" for pattern in asking)], subject, subject[:-3000])
+
+
+def test_more_offsets_are_found_than_there_is_room_for() -> None:
+    # Each text is two grams of 8 that stand too seldom for bitsets, is asked for more than a few times, and hardly ever
+    # stands as a whole; as many offsets as its rarer gram has might have to be kept.
+    random = Random(20)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    grams = ["".join(random.choices(letters, k=8)) for _ in range(128)]
+    subject = "/" + "".join(random.choices(grams, k=38_000))
+    texts = [left + right for left in grams[::2] for right in grams[1::2]]
+    random.shuffle(texts)
+    check([f"/*{'*'.join([text] * 6)}*!" for text in texts] + [f"/*{text}*{text}" for text in texts[-100:]], subject)
