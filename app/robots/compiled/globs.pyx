@@ -66,51 +66,74 @@ cdef extern from *:
         return it >> by | __builtin_shuffle(it, then, (wide){1, 2, 3, 4, 5, 6, 7, 8}) << 1 << (63 - by);
     }
 
-    /* Strike out of `side` times 512 starts what the steps strike out; how many are left. Of the last eight nothing is
-       known: what is behind the last octet that is read is not. */
-    static inline __attribute__((always_inline)) uint32_t sift_wide(
-        uint64_t *starts, const Step *step, const Step *end, size_t at, const int side)
+    /* What of a place's steps tells where it stands: the rows joined, and behind the last of them `step`. */
+    #define JOIN(step, at, joining) \
+        do { \
+            const wide *row = (const wide *)((step)->row + (at)); \
+            joining; \
+        } while ((step)++->kind & MORE)
+
+    /* Strike out of four times 512 starts what the steps strike out; whether one is left. */
+    static inline __attribute__((always_inline)) int sift_four(
+        wide *starts, const wide *from, const Step *step, const Step *end, size_t at)
     {
-        wide left[SIDE], found[SIDE];
-        wide *const all = (wide *)starts;
-        uint32_t count = 0;
-        for (int each = 0; each < side; ++each)
-            left[each] = all[each];
+        wide one = from[0], two = from[1], three = from[2], four = from[3];
         while (step < end) {
-            const wide *row = (const wide *)(step->row + at);
-            for (int each = 0; each < side; ++each)
-                found[each] = row[each];
-            while (step->kind & MORE) {
-                ++step;
-                row = (const wide *)(step->row + at);
-                for (int each = 0; each < side; ++each)
-                    found[each] |= row[each];
-            }
-            const uint64_t kind = step->kind, other = -(kind >> 4 & 1);
-            for (int each = 0; each < side; ++each)
-                left[each] &= further(found[each], found[each + 1 < side ? each + 1 : each], kind & 7) ^ other;
-            if (kind & LOOK) {
-                wide any = left[0];
-                for (int each = 1; each < side; ++each)
-                    any |= left[each];
-                if (!any_of(any))
-                    return 0;
-            }
-            ++step;
+            wide first = {0}, second = {0}, third = {0}, fourth = {0};
+            JOIN(step, at, (first |= row[0], second |= row[1], third |= row[2], fourth |= row[3]));
+            const uint64_t kind = step[-1].kind, by = kind & 7, others = -(kind >> 4 & 1);
+            one &= further(first, second, by) ^ others;
+            two &= further(second, third, by) ^ others;
+            three &= further(third, fourth, by) ^ others;
+            four &= further(fourth, fourth, by) ^ others;
+            if (kind & LOOK && !any_of((one | two) | (three | four)))
+                return 0;
         }
-        for (int each = 0; each < side; ++each)
-            all[each] = left[each];
-        for (int word = 0; word < side * 8; ++word)
-            count += __builtin_popcountll(starts[word]);
-        return count;
+        starts[0] = one, starts[1] = two, starts[2] = three, starts[3] = four;
+        return 1;
     }
 
-    /* Of `wides` times 512 starts, 1 or SIDE, the first of them 8 * `at` behind the subject's begin; but the last eight
-       are not told. */
-    FOR_EACH_MACHINE static uint32_t sift(
-        uint64_t *starts, const Step *step, const Step *end, size_t at, size_t wides)
+    static inline __attribute__((always_inline)) int sift_one(
+        wide *starts, const wide *from, const Step *step, const Step *end, size_t at)
     {
-        return wides == 1 ? sift_wide(starts, step, end, at, 1) : sift_wide(starts, step, end, at, SIDE);
+        wide one = from[0];
+        while (step < end) {
+            wide first = {0};
+            JOIN(step, at, (first |= row[0]));
+            const uint64_t kind = step[-1].kind;
+            one &= further(first, first, kind & 7) ^ -(kind >> 4 & 1);
+            if (kind & LOOK && !any_of(one))
+                return 0;
+        }
+        starts[0] = one;
+        return 1;
+    }
+
+    /* Sift `wides` times 512 starts, 1 or SIDE, the first of them 8 * `at` behind the subject's begin: how many are left
+       and, 32 bits further up, a bit for each word in which some are. Of the last eight starts nothing is known: what is
+       behind the last octet that is read of a row is not. */
+    FOR_EACH_MACHINE static uint64_t sift(
+        uint64_t *starts, const void *from, const Step *step, const Step *end, size_t at, int wides)
+    {
+        uint64_t count = 0, words = 0;
+        if (!(wides == 1 ? sift_one((wide *)starts, from, step, end, at)
+                         : sift_four((wide *)starts, from, step, end, at)))
+            return 0;
+        #pragma GCC unroll 8
+        for (int word = 0; word < wides * 8; ++word) {
+            count += __builtin_popcountll(starts[word]);
+            words |= (uint64_t)(starts[word] != 0) << word;
+        }
+        return words << 32 | count;
+    }
+
+    /* Read from SIDE * 64 - n on: all starts of n octets, and none behind. */
+    static const unsigned char *all_starts(void)
+    {
+        static unsigned char edge[2 * SIDE * 64];
+        if (!edge[0])
+            memset(edge, 0xFF, SIDE * 64);
+        return edge + SIDE * 64;
     }
 
     /* Whether one of `count` characters stands where a stretch that begins `by` bits behind does not take it: `rows`
@@ -214,7 +237,8 @@ cdef extern from *:
     const uint64_t MORE, OTHERS, LOOK
     const int SIDE
     const uint32_t NONE, TEXT
-    uint32_t sift(uint64_t *starts, const Step *step, const Step *end, size_t at, size_t wides) noexcept
+    uint64_t sift(uint64_t *starts, const void *source, const Step *step, const Step *end, size_t at, int wides) noexcept
+    const uint8_t *all_starts() noexcept
     bint strikes(const uint8_t **rows, const uint8_t *barred, size_t stride, size_t count, size_t at, uint64_t by) noexcept
     void joined(uint64_t *to, const uint64_t *source, size_t words) noexcept
     void marked(uint8_t *row, const uint8_t *octets, size_t eights, uint8_t wanted) noexcept
@@ -441,6 +465,7 @@ cdef bint _rare_all  # whether the stretch has no other places
 cdef Rare[RARE] _rare
 cdef double _expected  # starts that are left of those that are told together, if all places were independent
 cdef uint64_t[WORDS] _starts
+cdef const uint8_t *_all = all_starts()
 
 # What single starts of a stretch are tried by.
 cdef uint32_t *_strangers = NULL  # of each piece that is long: one behind the next character that it does not take
@@ -1536,10 +1561,10 @@ cdef class GlobIndex:
         """
         global _steps_count, _places_prepared, _next_rare, _next_piece, _next_place, _onward
         global _scanned, _expected
-        cdef size_t block = at & ~<size_t>7, width, batch, batches = 1, depth = 0, from_step, before, left, start, cost
-        cdef uint32_t stalled, tried = 0
-        cdef uint32_t word
-        cdef uint64_t starts
+        cdef size_t block = at & ~<size_t>7, width, batch, batches = 1, depth = 0, from_step, start, cost, behind
+        cdef uint32_t stalled, tried = 0, count, word
+        cdef uint64_t left, starts, words
+        cdef int wides
         cdef bint prepared = False, found
         _steps_count = _places_prepared = _next_rare = _next_piece = _next_place = 0
         if stretch.texts:
@@ -1552,33 +1577,41 @@ cdef class GlobIndex:
         _ends_set(0, <uint32_t>_steps_count)
         while block <= last:
             width = PASS if last - block >= BLOCK - 8 else BLOCK - 8
-            _open_starts(block, at, last, width)
+            wides = SIDE if width == PASS else 1
+            behind = min(last + 1 - block, width)
             batch = depth
-            left = sift(_starts, _steps, _steps + _ends[depth], block >> 3, (width + 8) // BLOCK)
+            left = sift(_starts, _all - (behind + 7) // 8, _steps, _steps + _ends[depth], block >> 3, wides)
             stalled = 0
             found = False
             while left:
+                count = <uint32_t>left
                 from_step = _ends[batch]
                 batch += 1
                 if batch == batches and prepared:
                     found = not stretch.longs
                     break
                 # Starts of which few go while more is asked are there to stay.
-                if (left <= 2 or left * cost <= from_step) and (stalled > 1 or stretch.pieces <= 8):
+                if (count <= 2 or count * cost <= from_step) and (stalled > 1 or stretch.pieces <= 8):
                     break
                 if batch == batches:
                     prepared = self._prepare(stretch)
                     _ends_set(batches, <uint32_t>_steps_count)
                     batches += 1
-                before = left
-                left = sift(_starts, _steps + from_step, _steps + _ends[batch], block >> 3, (width + 8) // BLOCK)
-                stalled += left * 4 > before * 3
+                left = sift(_starts, _starts, _steps + from_step, _steps + _ends[batch], block >> 3, wides)
+                stalled += <uint32_t>left * 4 > count * 3
             if left:
-                if found and row != NULL:
-                    _keep_starts(row, block, width)
-                    left = 0
-                for word in range((width + 8) // 64 if left else 0):
+                # Octets were asked for; those of their starts are not that are too far in front or behind.
+                if at > block:
+                    _starts[0] &= ALL << (at - block)
+                _starts[behind >> 6] &= ~(ALL << (behind & 63) & 0xFF << (behind & 0x38))
+                words = left >> 32
+                while words:
+                    word = lowest(words)
+                    words &= words - 1
                     starts = _starts[word]
+                    if found and row != NULL:
+                        _keep_starts(row, block + word * 64, starts)
+                        continue
                     while starts:
                         start = block + word * 64 + lowest(starts)
                         starts &= starts - 1
@@ -1790,26 +1823,13 @@ cdef int _ends_set(size_t batch, uint32_t step) except -1:
     return 0
 
 
-cdef void _open_starts(size_t block, size_t at, size_t last, size_t width) noexcept:
-    """All starts from `block` on, `width` of them, but those before `at`, at most 7, and those behind `last`."""
-    cdef size_t words = (width + 8) // 64, behind = min(last + 1 - block, width)
-    memset(_starts, 0xFF, words * sizeof(uint64_t))
-    if at > block:
-        _starts[0] = ALL << (at - block)
-    _starts[behind >> 6] &= ~(ALL << (behind & 63))  # `behind` is less than what the words hold
-    words -= (behind >> 6) + 1
-    memset(_starts + (behind >> 6) + 1, 0, words * sizeof(uint64_t))
-
-
-cdef void _keep_starts(uint64_t *row, size_t block, size_t width) noexcept:
-    """Note which of `width` starts from `block` on are left."""
-    cdef size_t word = block >> 6, each
-    cdef int by = block & 63
-    for each in range((width + 8) // 64):
-        if _starts[each]:
-            row[word + each] |= _starts[each] << by
-            if by and _starts[each] >> (64 - by):
-                row[word + each + 1] |= _starts[each] >> (64 - by)
+cdef inline void _keep_starts(uint64_t *row, size_t begin, uint64_t starts) noexcept:
+    """Note these starts, of 64 from `begin` on."""
+    cdef size_t word = begin >> 6
+    cdef int by = begin & 63
+    row[word] |= starts << by
+    if by and starts >> (64 - by):
+        row[word + 1] |= starts >> (64 - by)
 
 
 cdef size_t _next_noted(uint32_t number, size_t at, size_t last) noexcept:
