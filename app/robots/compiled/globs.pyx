@@ -44,12 +44,12 @@ cdef extern from *:
     /* 512 places; read from anywhere. */
     typedef uint64_t wide __attribute__((vector_size(64), aligned(1), may_alias));
 
-    /* A row, from the octet that holds the place of the first start; the place itself is so many bits behind it as the
-       lowest three of `kind` say. MORE: the next row is of the same place. */
+    /* A row, from an octet before the one that holds the place of the first start; so many bits behind its begin as the
+       lowest four of `kind` say, 1 to 8. MORE: the next row is of the same place. */
     typedef struct { const unsigned char *row; uint64_t kind; } Step;
-    #define MORE 8
-    #define OTHERS 16 /* the place takes what the rows have not */
-    #define LOOK 32 /* see whether a start is left */
+    #define MORE 16
+    #define OTHERS 32 /* the place takes what the rows have not */
+    #define LOOK 64 /* see whether a start is left */
 
     #define SIDE 4 /* wide ones that are looked at together: a row is read where it lies, one behind the other */
 
@@ -60,10 +60,10 @@ cdef extern from *:
         return it[0] | it[1];
     }
 
-    /* What stands `by` bits further on, 7 at most, in `it` and, behind it, in `then`. */
-    static inline __attribute__((always_inline)) wide further(wide it, wide then, uint64_t by)
+    /* What stands `by` bits further on, 1 to 8 in each lane, in `it` and, behind it, in `then`. */
+    static inline __attribute__((always_inline)) wide further(wide it, wide then, wide by)
     {
-        return it >> by | __builtin_shuffle(it, then, (wide){1, 2, 3, 4, 5, 6, 7, 8}) << 1 << (63 - by);
+        return it >> by | __builtin_shuffle(it, then, (wide){1, 2, 3, 4, 5, 6, 7, 8}) << (64 - by);
     }
 
     /* What of a place's steps tells where it stands: the rows joined, and behind the last of them `step`. */
@@ -81,7 +81,8 @@ cdef extern from *:
         while (step < end) {
             wide first = {0}, second = {0}, third = {0}, fourth = {0};
             JOIN(step, at, (first |= row[0], second |= row[1], third |= row[2], fourth |= row[3]));
-            const uint64_t kind = step[-1].kind, by = kind & 7, others = -(kind >> 4 & 1);
+            const uint64_t kind = step[-1].kind, others = -(kind >> 5 & 1);
+            const wide by = (kind & 15) - (wide){0};
             one &= further(first, second, by) ^ others;
             two &= further(second, third, by) ^ others;
             three &= further(third, fourth, by) ^ others;
@@ -101,7 +102,7 @@ cdef extern from *:
             wide first = {0};
             JOIN(step, at, (first |= row[0]));
             const uint64_t kind = step[-1].kind;
-            one &= further(first, first, kind & 7) ^ -(kind >> 4 & 1);
+            one &= further(first, first, (kind & 15) - (wide){0}) ^ -(kind >> 5 & 1);
             if (kind & LOOK && !any_of(one))
                 return 0;
         }
@@ -596,7 +597,8 @@ cdef int _make_rowed() except -1:
         slots = groups * <size_t>_together_mask
         if slots * _row_octets <= ARENA:
             break
-    _rows = <uint8_t *>_grown(_rows, &_rows_room, slots * _row_octets, 1)
+    # And an octet before each.
+    _rows = <uint8_t *>_grown(_rows, &_rows_room, 64 + slots * _row_octets, 1)
     _made = <uint8_t *>_grown(_made, &_made_room, slots, 1)
     memset(_made, 0, slots)
     _rowed = True
@@ -607,9 +609,9 @@ cdef inline const uint8_t *_row(uint32_t group, uint32_t some) noexcept:
     """Where in the subject one of the characters `some` of `group` stands; it has one of them."""
     cdef size_t slot = _groups[group] * <size_t>_together_mask + some - 1
     if not _made[slot]:
-        _make_row(group, some, _rows + slot * _row_octets)
+        _make_row(group, some, _rows + 64 + slot * _row_octets)
         _made[slot] = 1
-    return _rows + slot * _row_octets
+    return _rows + 64 + slot * _row_octets
 
 
 cdef inline const uint8_t *_row_of(uint8_t character) noexcept:
@@ -1603,7 +1605,7 @@ cdef class GlobIndex:
                 # Octets were asked for; those of their starts are not that are too far in front or behind.
                 if at > block:
                     _starts[0] &= ALL << (at - block)
-                _starts[behind >> 6] &= ~(ALL << (behind & 63) & 0xFF << (behind & 0x38))
+                _starts[behind >> 6] &= ~(ALL << (behind & 63))
                 words = left >> 32
                 while words:
                     word = lowest(words)
@@ -1670,7 +1672,7 @@ cdef class GlobIndex:
         cdef Standing *standing
         cdef uint32_t each, count, stands
         cdef uint32_t offset = piece.offset + place
-        cdef uint64_t kind = offset & 7
+        cdef uint64_t kind = (offset + 7 & 7) + 1
         cdef uint8_t character
         if piece.count & TEXT:
             character = self._texts[piece.what + place]
@@ -1686,7 +1688,7 @@ cdef class GlobIndex:
             return 0
         _steps = <Step *>_grown(_steps, &_steps_room, _steps_count + count, sizeof(Step))
         for each in range(count):
-            _steps[_steps_count + each].row = rows[each] + (offset >> 3)
+            _steps[_steps_count + each].row = rows[each] + ((offset + 7) >> 3) - 1
             _steps[_steps_count + each].kind = kind | MORE
         _steps_count += count
         _places_prepared += 1
