@@ -58,7 +58,6 @@ cdef enum:
     FEW = 8  # so many globs are asked one by one
     BLOCK = 512  # starts of one `wide`
     WORDS = 8 * SIDE  # of starts that are looked at together, 64 of them each
-    SURVEYED_SETS = 8  # sets of a stretch that it is bounded by, and its rarest chosen of
     PASS = SIDE * 512 - 8  # starts that are told together
     KEPT = 0xFFFFFFF0  # every number of what is noted is less
     UNKEPT = 0xFFFFFFF1  # what is not to be noted
@@ -1301,7 +1300,7 @@ cdef class GlobIndex:
     cdef int _bound(self, Stretch *stretch, Memo *memo) noexcept:
         """Between which starts a stretch can stand, by where its characters first and last stand."""
         cdef Piece *piece
-        cdef uint32_t number, sets = 0
+        cdef uint32_t number
         cdef Extent *extent
         cdef int64_t low = 0, high = <int64_t>_length - stretch.length
         cdef uint32_t each, count
@@ -1320,8 +1319,7 @@ cdef class GlobIndex:
                         continue
                     low = max(low, <int64_t>_extents[character].first - piece.offset - each)
                     high = min(high, <int64_t>_extents[character].behind - 1 - piece.offset - each)
-            elif sets < SURVEYED_SETS:
-                sets += 1
+            else:
                 extent = &self._standing(piece.what).extent
                 if not extent.count:
                     return 0
@@ -1336,7 +1334,7 @@ cdef class GlobIndex:
     cdef void _choose(self, Stretch *stretch) noexcept:
         """Note the places that strike out the most for what they cost."""
         global _rare_count, _rare_all
-        cdef uint32_t at, number, each, count, places = 0, sets = 0
+        cdef uint32_t at, number, each, count, places = 0
         cdef Piece *piece
         cdef Standing *standing
         _rare_count = 0
@@ -1348,8 +1346,7 @@ cdef class GlobIndex:
             if piece.count & TEXT:
                 for each in range(min(count, <uint32_t>SURVEYED)):
                     _note_rare(_extents[self._texts[piece.what + each]].count, number, each)
-            elif sets < SURVEYED_SETS:
-                sets += 1
+            else:
                 standing = self._standing(piece.what)
                 _note_rare(<uint64_t>standing.extent.count * standing.rows, number, 0)
         _rare_all = places == _rare_count
