@@ -103,7 +103,7 @@ STEMS := $(basename $(wildcard $(CORE)/*.pyx))
 BUILT := $(foreach built,$(wildcard $(CORE)/*.so),$(firstword $(subst ., ,$(built))))
 GONE  := $(filter-out $(STEMS),$(BUILT))
 
-$(VENV)/.compiled: setup.py $(VENV)/.build $(wildcard $(CORE)/*.pyx $(CORE)/*.pxd) $(if $(GONE)$(filter-out $(BUILT),$(STEMS)),again)
+$(VENV)/.compiled: setup.py $(VENV)/.build $(wildcard $(CORE)/*.pyx $(CORE)/*.pxd $(CORE)/*.h) $(if $(GONE)$(filter-out $(BUILT),$(STEMS)),again)
 	$(if $(GONE),rm $(addsuffix .*.so,$(GONE)))
 	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2 $(if $(filter setup.py %/.build,$?),--force)
 	@touch $@

@@ -65,7 +65,8 @@ modules = [
     Extension(
         path.removesuffix(".pyx").replace("/", "."),
         [path],
-        depends=["setup.py", *sorted(glob(f"{WHERE}/*.pxd"))],  # noqa: PTH207 - setuptools wants paths as text
+        depends=["setup.py", *sorted(glob(f"{WHERE}/*.pxd") + glob(f"{WHERE}/*.h"))],  # noqa: PTH207 - paths as text
+        include_dirs=[WHERE],
         extra_compile_args=["-O3"],
     )
     for path in sorted(glob(f"{WHERE}/*.pyx"))  # noqa: PTH207

@@ -192,6 +192,20 @@ def test_globs_that_nearly_fit_long_subjects_are_decided_as_one_by_one(
     asked([made_for(subject, letters, random) for _ in range(3 if length > 2000 else 30)], subject)
 
 
+@pytest.mark.parametrize("length", [0, 63, 64, 65, 503, 504, 505, 2039, 2040, 2041, 4096, 5000])
+@pytest.mark.parametrize("common", [1, 30, 2000])
+def test_stretches_that_are_looked_for_again_and_again_stand_where_they_stand(length: int, common: int) -> None:
+    """Of so few that each is noted, whether it stands often, seldom or never, as a text, in sets, or both."""
+    random = Random(f"{length} {common}")
+    letters = "abcdefghijkl"
+    subject = "/" + "".join(random.choices(letters, [common] + [1] * (len(letters) - 1), k=length))
+    sets = ["[" + "".join(random.sample(letters, 3)) + "]" for _ in range(6)]
+    cut = [subject[at : at + size] for size in (1, 2, 3, 9, 40) for at in random.choices(range(length + 1), k=2)]
+    few = [*cut, *sets, "[!a]?b", f"{sets[0]}{sets[1]}", f"{sets[2]}?{sets[3]}a", f"{cut[2]}[!b]", "z", "[z]a", "ll"]
+    patterns = ["/*" + "*".join(random.choices(few, k=random.choice([2, 4, 9]))) + "*" for _ in range(60)]
+    asked([*patterns, *(f"{pattern}{random.choice(few)}" for pattern in patterns)], subject)
+
+
 @pytest.mark.parametrize("length", [700, 5000])
 @pytest.mark.parametrize("count", [1, 40])
 def test_starts_that_live_long_are_tried_to_their_end(length: int, count: int) -> None:

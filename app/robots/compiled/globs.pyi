@@ -3,11 +3,9 @@ from collections.abc import Sequence
 class GlobIndex:
     """Patterns of version 2.0, which match whole subjects, in order of precedence (spec F10).
 
-    `weight` are their characters. What is not ASCII is refused with ValueError, as pattern and as subject: neither
-    `glob_pattern` nor `glob_subject` returns it, so it can only be a text that was not normalised.
+    What is not ASCII is refused with ValueError, as pattern and as subject: neither `glob_pattern` nor `glob_subject`
+    returns it, so it can only be a text that was not normalised.
     """
-
-    weight: int
 
     def __init__(self, patterns: Sequence[str]) -> None: ...
     def first(self, subject: str) -> int:

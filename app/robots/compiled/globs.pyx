@@ -2,9 +2,10 @@
 
 A glob is stretches of places with stars between them. The first stretch is compared where the subject begins, the last
 where it ends, and each between takes its first place behind the one before, for a later one could only leave less for
-the rest: so no glob makes this go back. A stretch is looked for at 512 starts at once, a bit each: what each of its
-places takes is a row of bits over the subject, and the rows, shifted by how far behind the start the place is, are
-joined by AND until no start is left. A few starts that do not go away are tried by themselves.
+the rest: so no glob makes this go back. A stretch is looked for at some 2,000 starts at once, a bit each: what each of
+its places takes is a row of bits over the subject, and the rows, shifted by how far behind the start the place is, are
+joined by AND until no start is left. A few starts that do not go away are tried by themselves. Stretches that say the
+same are one, and of one that is looked for again and again all starts are noted, so that the next is looked up.
 
 Most globs are never asked: each that has a text waits for a gram of it, and the subject is cut into grams once.
 
@@ -22,203 +23,23 @@ cdef extern from "Python.h":
     bint PyUnicode_IS_ASCII(object text)
     void *PyUnicode_DATA(object text)
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <stdlib.h>
-    #include <string.h>
-
-    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-    #error "the rows of globs.pyx are laid out for little-endian machines"
-    #endif
-
-    /* One source for every x86-64, the widest registers of the machine it runs on. Where functions cannot be chosen
-       when the module is loaded, what the compiler aims at has to do. */
-    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \\
-        && !defined(__SANITIZE_ADDRESS__)
-    #define FOR_EACH_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
-    #else
-    #define FOR_EACH_MACHINE
-    #endif
-
-    /* 512 places; read from anywhere. */
-    typedef uint64_t wide __attribute__((vector_size(64), aligned(1), may_alias));
-
-    /* A row, from the octet that holds the place of the first start; the place itself is so many bits behind it as the
-       lowest three of `kind` say. MORE: the next row is of the same place. */
-    typedef struct { const unsigned char *row; uint64_t kind; } Step;
-    #define MORE 8
-    #define OTHERS 16 /* the place takes what the rows have not */
-    #define LOOK 32 /* see whether a start is left */
-
-    #define SIDE 4 /* wide ones that are looked at together: a row is read where it lies, one behind the other */
-
-    static inline uint64_t any_of(wide it)
-    {
-        it |= __builtin_shuffle(it, (wide){4, 5, 6, 7, 0, 1, 2, 3});
-        it |= __builtin_shuffle(it, (wide){2, 3, 0, 1, 2, 3, 0, 1});
-        return it[0] | it[1];
-    }
-
-    /* What stands `by` bits further on, 7 at most, in `it` and, behind it, in `then`. */
-    static inline __attribute__((always_inline)) wide further(wide it, wide then, uint64_t by)
-    {
-        return it >> by | __builtin_shuffle(it, then, (wide){1, 2, 3, 4, 5, 6, 7, 8}) << 1 << (63 - by);
-    }
-
-    /* Strike out of `side` times 512 starts what the steps strike out; how many are left. Of the last eight nothing is
-       known: what is behind the last octet that is read is not. */
-    static inline __attribute__((always_inline)) uint32_t sift_wide(
-        uint64_t *starts, const Step *step, const Step *end, size_t at, const int side)
-    {
-        wide left[SIDE], found[SIDE];
-        wide *const all = (wide *)starts;
-        uint32_t count = 0;
-        for (int each = 0; each < side; ++each)
-            left[each] = all[each];
-        while (step < end) {
-            const wide *row = (const wide *)(step->row + at);
-            for (int each = 0; each < side; ++each)
-                found[each] = row[each];
-            while (step->kind & MORE) {
-                ++step;
-                row = (const wide *)(step->row + at);
-                for (int each = 0; each < side; ++each)
-                    found[each] |= row[each];
-            }
-            const uint64_t kind = step->kind, other = -(kind >> 4 & 1);
-            for (int each = 0; each < side; ++each)
-                left[each] &= further(found[each], found[each + 1 < side ? each + 1 : each], kind & 7) ^ other;
-            if (kind & LOOK) {
-                wide any = left[0];
-                for (int each = 1; each < side; ++each)
-                    any |= left[each];
-                if (!any_of(any))
-                    return 0;
-            }
-            ++step;
-        }
-        for (int each = 0; each < side; ++each)
-            all[each] = left[each];
-        for (int word = 0; word < side * 8; ++word)
-            count += __builtin_popcountll(starts[word]);
-        return count;
-    }
-
-    /* Of `wides` times 512 starts, 1 or SIDE, the first of them 8 * `at` behind the subject's begin; but the last eight
-       are not told. */
-    FOR_EACH_MACHINE static uint32_t sift(
-        uint64_t *starts, const Step *step, const Step *end, size_t at, size_t wides)
-    {
-        return wides == 1 ? sift_wide(starts, step, end, at, 1) : sift_wide(starts, step, end, at, SIDE);
-    }
-
-    /* Whether one of `count` characters stands where a stretch that begins `by` bits behind does not take it: `rows`
-       are where each stands from the octet on, `barred`, `stride` octets each, the places that do not take it. */
-    FOR_EACH_MACHINE static int strikes(
-        const unsigned char *const *rows, const unsigned char *barred, size_t stride, size_t count, size_t at, uint64_t by)
-    {
-        for (size_t place = 0; place < stride; place += sizeof(wide)) {
-            wide found = {0};
-            for (size_t each = 0; each < count; ++each) {
-                const unsigned char *row = rows[each] + at + place;
-                found |= (*(const wide *)row >> by | *(const wide *)(row + 8) << 1 << (63 - by))
-                    & *(const wide *)(barred + each * stride + place);
-            }
-            if (any_of(found))
-                return 1;
-        }
-        return 0;
-    }
-
-    FOR_EACH_MACHINE static void joined(uint64_t *to, const uint64_t *from, size_t words)
-    {
-        for (size_t word = 0; word < words; ++word)
-            to[word] |= from[word];
-    }
-
-    /* A bit for each octet that is `wanted`; all of them are below 0x80. */
-    static void marked(unsigned char *row, const unsigned char *octets, size_t eights, unsigned char wanted)
-    {
-        const uint64_t all = 0x0101010101010101u * wanted, low = 0x7F7F7F7F7F7F7F7Fu;
-        for (size_t eight = 0; eight < eights; ++eight) {
-            uint64_t word;
-            memcpy(&word, octets + 8 * eight, 8);
-            word = ~((word ^ all) + low) & ~low; /* the highest bit of each octet that is equal */
-            row[eight] = (unsigned char)((word >> 7) * 0x0102040810204080u >> 56);
-        }
-    }
-
-    /* Bit `y` of word `x` becomes bit `x` of word `y`. */
-    static void turned(uint64_t *square)
-    {
-        uint64_t mask = 0x00000000FFFFFFFFu;
-        for (int by = 32; by; by >>= 1, mask ^= mask << by)
-            for (int at = 0; at < 64; at = ((at | by) + 1) & ~by) {
-                uint64_t moved = (square[at] >> by ^ square[at | by]) & mask;
-                square[at | by] ^= moved;
-                square[at] ^= moved << by;
-            }
-    }
-
-    static inline uint64_t folded(uint64_t one, uint64_t other)
-    {
-        unsigned __int128 product = (unsigned __int128)one * other;
-        return (uint64_t)product ^ (uint64_t)(product >> 64);
-    }
-
-    static uint64_t hashed(const unsigned char *octets, size_t length, uint64_t seed, uint64_t factor)
-    {
-        uint64_t word, hash = seed ^ length;
-        for (; length >= 8; octets += 8, length -= 8) {
-            memcpy(&word, octets, 8);
-            hash = folded(hash ^ word, factor);
-        }
-        word = 0;
-        memcpy(&word, octets, length);
-        return folded(folded(hash ^ word, factor) ^ seed, factor);
-    }
-
-    /* The bucket of a gram of one word or four. */
-    static inline uint32_t bucket(const unsigned char *octets, int wide_one, const uint64_t *factors)
-    {
-        uint64_t words[4];
-        memcpy(words, octets, wide_one ? 32 : 8);
-        if (!wide_one)
-            return (uint32_t)(words[0] * factors[0] >> 48);
-        return (uint32_t)(
-            (words[0] * factors[0] + words[1] * factors[1] + words[2] * factors[2] + words[3] * factors[3]) >> 48);
-    }
-
-    static inline int same_eight(const unsigned char *one, const unsigned char *other)
-    {
-        return !memcmp(one, other, 8);
-    }
-
-    static inline uint32_t bits_of(uint64_t word)
-    {
-        word -= word >> 1 & 0x5555555555555555u;
-        word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
-        return (uint32_t)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
-    }
-
-    #define lowest(word) __builtin_ctzll(word)
-    #define highest(word) (63 - __builtin_clzll(word))
-
-    #define NONE 0xFFFFFFFFu /* no number */
-    #define TEXT 0x80000000u /* in Piece.count: a text, and not places that take the same */
-    """
+cdef extern from "globs.h":
     ctypedef struct Step:
         const uint8_t *row
         uint64_t kind
     const uint64_t MORE, OTHERS, LOOK
     const int SIDE
     const uint32_t NONE, TEXT
-    uint32_t sift(uint64_t *starts, const Step *step, const Step *end, size_t at, size_t wides) noexcept
-    bint strikes(const uint8_t **rows, const uint8_t *barred, size_t stride, size_t count, size_t at, uint64_t by) noexcept
+    uint64_t sift(
+        uint64_t *starts, const void *source, const Step *step, const Step *end, size_t at, int wides
+    ) noexcept
+    const uint8_t *all_starts() noexcept
+    bint strikes(
+        const uint8_t **rows, const uint8_t *barred, size_t stride, size_t count, size_t at, uint64_t by
+    ) noexcept
     void joined(uint64_t *to, const uint64_t *source, size_t words) noexcept
     void marked(uint8_t *row, const uint8_t *octets, size_t eights, uint8_t wanted) noexcept
-    void turned(uint64_t *square) noexcept
+    void flipped(uint64_t *square) noexcept
     uint64_t folded(uint64_t one, uint64_t other) noexcept
     uint64_t hashed(const uint8_t *octets, size_t length, uint64_t seed, uint64_t factor) noexcept
     uint32_t _bits "bits_of" (uint64_t word) noexcept
@@ -237,14 +58,12 @@ cdef enum:
     FEW = 8  # so many globs are asked one by one
     BLOCK = 512  # starts of one `wide`
     WORDS = 8 * SIDE  # of starts that are looked at together, 64 of them each
-    MANY_SETS = 256  # so many are told by tables of eight characters each where they stand
     PASS = SIDE * 512 - 8  # starts that are told together
     KEPT = 0xFFFFFFF0  # every number of what is noted is less
     UNKEPT = 0xFFFFFFF1  # what is not to be noted
     NOTE_TRIED = 64  # starts that are tried, at most, while all are noted
     TRIED = 16  # starts of a stretch, or places of a character, that are tried as they come
-    OPENED = 6  # places that are prepared first, and then so many
-    PREPARED = 16
+    PREPARED = 16  # places that are prepared at a time
     DEEPER = 64  # so often what is prepared is asked of each block at once, where one before had to be asked it,
     DEEP = 1  # and so often where a few of its starts were tried
     PIECES = 32  # a stretch of more is not tried from end to end, start by start, but a few times
@@ -263,6 +82,7 @@ cdef size_t NOTES = 4 << 20
 cdef size_t LONGEST = 1 << 18
 # Octets of rows of several characters together; where they would be more, there are fewer together.
 cdef size_t ARENA = 2 << 20
+cdef double LIKELY = 0.25  # starts that are expected to be left where it is likely that there are none
 cdef size_t UNTOLD = ~(<size_t>0)
 # What patterns of one index, and what a subject, have to be shorter than, so that 32 bits hold every number.
 cdef uint64_t LENGTHS = 1 << 30
@@ -296,6 +116,7 @@ cdef struct Memo:  # of a stretch: where it stands in the subject
     uint32_t high  # and none behind; less than `low` where there is none
     uint32_t spent  # how many blocks it was looked for in
     uint32_t row  # the number of what is noted: all of its starts
+    bint found  # whether it stands at `low`
 
 cdef struct Glob:
     uint32_t place
@@ -315,12 +136,21 @@ cdef struct Gate:
     uint32_t last
     uint32_t asked  # the number of the last subject that had it
 
-cdef struct Standing:  # of a set: where it stands in the subject
-    uint32_t asked  # the number of the subject
+cdef struct Extent:  # of some characters: where they stand in the subject
     uint32_t count
     uint32_t first
     uint32_t behind  # one behind the last, 0 where there is none
-    uint32_t rows  # about so many have to be joined to tell where
+
+cdef struct Standing:  # of a set
+    uint32_t asked  # the number of the subject
+    uint32_t rows  # so many have to be joined to tell where it stands, or where the `others` do
+    bint others
+    Extent extent
+
+cdef struct Rare:  # a place that strikes out much
+    uint64_t weight
+    uint32_t piece
+    uint32_t place  # in it
 
 
 cdef void *_grown(void *memory, size_t *room, size_t needed, size_t size) except NULL:
@@ -347,9 +177,13 @@ cdef void *_fitted(void *memory, size_t needed, size_t size) noexcept:
     return less if less != NULL else memory
 
 
-cdef inline uint32_t _turn(uint32_t count) noexcept:
-    """A number below `count` that nobody knows."""
-    return <uint32_t>(<uint64_t>(<uint32_t>SEED) * count >> 32)
+cdef inline uint32_t _turned(uint32_t number, uint32_t count) noexcept:
+    """Which of `count` comes as that `number`, if they come in turn, from one on that nobody knows.
+
+    What is asked of a stretch is asked so: else what strikes out its starts could be put where it is asked last.
+    """
+    number += <uint32_t>(<uint64_t>(<uint32_t>SEED) * count >> 32)
+    return number if number < count else number - count
 
 
 cdef inline uint64_t _spread(uint64_t gram) noexcept:
@@ -376,14 +210,12 @@ cdef uint32_t _number = 0  # of the subject; what bears another is of an earlier
 cdef uint32_t _tried  # globs
 cdef Set _present
 cdef uint32_t _characters  # how many of them
-cdef uint32_t[ALPHABET] _counts, _firsts, _behinds
+cdef Extent[ALPHABET] _extents  # of each character
 
 cdef Standing *_standings = NULL  # by numbers of sets
 cdef size_t _standings_room = 0
 cdef bint _tabled
-cdef uint32_t _table_counts[16][256]
-cdef uint32_t _table_firsts[16][256]
-cdef uint32_t _table_behinds[16][256]
+cdef Extent _fours[32][16]
 
 # The rows. Characters of one group stand `_together` in order; there is a row for each of the sets of a group's
 # characters.
@@ -426,10 +258,10 @@ cdef uint32_t _places_prepared
 cdef uint32_t _next_rare, _next_piece, _next_place
 cdef uint32_t _rare_count
 cdef bint _rare_all  # whether the stretch has no other places
-cdef uint32_t[RARE] _rare_offsets
-cdef uint64_t[RARE] _rare_counts  # at how many places it stands, times how many rows tell that
-cdef Set[RARE] _rare_sets
+cdef Rare[RARE] _rare
+cdef double _expected  # starts that are left of those that are told together, if all places were independent
 cdef uint64_t[WORDS] _starts
+cdef const uint8_t *_all = all_starts()
 
 # What single starts of a stretch are tried by.
 cdef uint32_t *_strangers = NULL  # of each piece that is long: one behind the next character that it does not take
@@ -451,7 +283,7 @@ cdef int _begin(object subject) except -1:
     global _subject, _copy, _length, _number, _tried, _present, _tabled, _rowed, _characters, _scanned
     global _noted, _noted_words, _start_words
     cdef size_t at
-    cdef uint8_t character
+    cdef Extent *extent
     cdef size_t length = len(subject)
     if not PyUnicode_IS_ASCII(subject):
         raise ValueError(f"{subject[:80]!r} is not ASCII, as paths.glob_subject makes every subject")
@@ -475,19 +307,21 @@ cdef int _begin(object subject) except -1:
     _tried = 0
     _scanned = 0
     _tabled = _rowed = _listed[0] = _listed[1] = False
-    memset(_counts, 0, sizeof(_counts))
+    memset(_extents, 0, sizeof(_extents))
     for at in range(length):
-        character = _copy[at]  # below ALPHABET, for it is ASCII
-        if not _counts[character]:
-            _firsts[character] = <uint32_t>at
-        _counts[character] += 1
-        _behinds[character] = <uint32_t>at + 1
+        extent = _extents + _copy[at]  # below ALPHABET, for it is ASCII
+        if not extent.count:
+            extent.first = <uint32_t>at
+        extent.count += 1
+        extent.behind = <uint32_t>at + 1
     _present.low = _present.high = 0
     _characters = 0
-    for at in range(64):
-        _present.low |= <uint64_t>(_counts[at] != 0) << at
-        _present.high |= <uint64_t>(_counts[64 + at] != 0) << at
-        _characters += (_counts[at] != 0) + (_counts[64 + at] != 0)
+    for at in range(ALPHABET):
+        if _extents[at].count:
+            _present = _with(_present, <uint8_t>at)
+            _characters += 1
+        else:
+            _extents[at].first = NONE
     return 0
 
 
@@ -502,44 +336,39 @@ cdef inline bint _takes(Set taken, uint8_t character) noexcept:
     return (taken.high if character & 64 else taken.low) >> (character & 63) & 1
 
 
-cdef void _make_tables() noexcept:
-    """For all sets of eight characters side by side where they stand."""
-    cdef uint32_t eight, some, rest, character
-    for eight in range(16):
-        _table_counts[eight][0] = _table_behinds[eight][0] = 0
-        _table_firsts[eight][0] = NONE
-        if not ((_present.high if eight & 8 else _present.low) >> (eight & 7) * 8 & 0xFF):
-            continue
-        for some in range(1, 256):
-            rest = some & (some - 1)
-            character = eight * 8 + lowest(some)
-            _table_counts[eight][some] = _table_counts[eight][rest] + _counts[character]
-            _table_firsts[eight][some] = _table_firsts[eight][rest]
-            _table_behinds[eight][some] = _table_behinds[eight][rest]
-            if _counts[character]:
-                _table_firsts[eight][some] = min(_table_firsts[eight][some], _firsts[character])
-                _table_behinds[eight][some] = max(_table_behinds[eight][some], _behinds[character])
+cdef inline Set _with(Set taken, uint8_t character) noexcept:
+    cdef Set more = _only(character)
+    more.low |= taken.low
+    more.high |= taken.high
+    return more
 
 
-cdef void _note_half(Standing *it, uint64_t members, uint32_t half) noexcept:
-    """Add to `it` where those of 64 characters stand that the subject has."""
-    cdef uint32_t character, eight
-    members &= _present.high if half else _present.low
+cdef inline void _join(Extent *it, const Extent *other) noexcept:
+    it.count += other.count
+    it.first = min(it.first, other.first)
+    it.behind = max(it.behind, other.behind)
+
+
+cdef void _make_table() noexcept:
+    """For all sets of four characters side by side where they stand."""
+    cdef uint32_t four, some
+    for four in range(32):
+        _fours[four][0].count = _fours[four][0].behind = 0
+        _fours[four][0].first = NONE
+        for some in range(1, 16):
+            _fours[four][some] = _fours[four][some & (some - 1)]
+            _join(&_fours[four][some], _extents + four * 4 + lowest(some))
+
+
+cdef inline uint32_t _join_half(Extent *it, uint64_t members, uint32_t half) noexcept:
+    """Add to `it` where those of 64 characters stand, which the subject has; in how many fours they are."""
+    cdef uint32_t four, count = 0
     while members:
-        if _tabled:
-            eight = <uint32_t>lowest(members) >> 3
-            character = members >> eight * 8 & 0xFF
-            members &= ~(<uint64_t>0xFF << eight * 8)
-            eight += half * 8
-            it.count += _table_counts[eight][character]
-            it.first = min(it.first, _table_firsts[eight][character])
-            it.behind = max(it.behind, _table_behinds[eight][character])
-        else:
-            character = half * 64 + lowest(members)
-            members &= members - 1
-            it.count += _counts[character]
-            it.first = min(it.first, _firsts[character])
-            it.behind = max(it.behind, _behinds[character])
+        four = <uint32_t>lowest(members) >> 2
+        _join(it, &_fours[half * 16 + four][members >> four * 4 & 0xF])
+        members &= ~(<uint64_t>0xF << four * 4)
+        count += 1
+    return count
 
 
 cdef int _make_rowed() except -1:
@@ -563,7 +392,8 @@ cdef int _make_rowed() except -1:
         slots = groups * <size_t>_together_mask
         if slots * _row_octets <= ARENA:
             break
-    _rows = <uint8_t *>_grown(_rows, &_rows_room, slots * _row_octets, 1)
+    # And an octet before each.
+    _rows = <uint8_t *>_grown(_rows, &_rows_room, 64 + slots * _row_octets, 1)
     _made = <uint8_t *>_grown(_made, &_made_room, slots, 1)
     memset(_made, 0, slots)
     _rowed = True
@@ -574,9 +404,9 @@ cdef inline const uint8_t *_row(uint32_t group, uint32_t some) noexcept:
     """Where in the subject one of the characters `some` of `group` stands; it has one of them."""
     cdef size_t slot = _groups[group] * <size_t>_together_mask + some - 1
     if not _made[slot]:
-        _make_row(group, some, _rows + slot * _row_octets)
+        _make_row(group, some, _rows + 64 + slot * _row_octets)
         _made[slot] = 1
-    return _rows + slot * _row_octets
+    return _rows + 64 + slot * _row_octets
 
 
 cdef inline const uint8_t *_row_of(uint8_t character) noexcept:
@@ -598,57 +428,19 @@ cdef void _make_row(uint32_t group, uint32_t some, uint8_t *row) noexcept:
         memset(row + eights, 0, _row_octets - eights)
 
 
-cdef inline uint32_t _rows_about(Set taken) noexcept:
-    """How many rows tell where one of `taken` stands, four characters to a row."""
-    return min(
-        _fours(taken.low & _present.low, taken.high & _present.high),
-        _fours(~taken.low & _present.low, ~taken.high & _present.high),
-    )
+cdef inline uint32_t _fours_of(uint64_t members) noexcept:
+    """In how many fours of characters side by side these are."""
+    members |= members >> 2
+    return _bits((members | members >> 1) & 0x1111111111111111u)
 
 
-cdef inline uint32_t _fours(uint64_t low, uint64_t high) noexcept:
-    """How many of the fours of characters side by side have one of these."""
-    low |= low >> 2
-    high |= high >> 2
-    # A bit for each four, those of the one word between those of the other.
-    return _bits(((low | low >> 1) & 0x1111111111111111u) | ((high | high >> 1) & 0x1111111111111111u) << 1)
-
-
-cdef inline uint32_t _group_count(Set taken) noexcept:
-    """How many groups have one of the characters of `taken`."""
-    if _together_bits == 2:
-        return _fours(taken.low, taken.high)
-    if _together_bits:
-        return _bits((taken.low | taken.low >> 1) & 0x5555555555555555u) + _bits(
-            (taken.high | taken.high >> 1) & 0x5555555555555555u
-        )
-    return _bits(taken.low) + _bits(taken.high)
-
-
-cdef uint32_t _rows_of(Set taken, const uint8_t **rows, bint *others) noexcept:
-    """The rows, at most ALPHABET, of the characters of `taken`, or of the `others` where that are fewer or all.
-
-    `others` is true where none of these stands where a character of `taken` stands. Without a row, it is anywhere.
-    """
-    cdef Set rest
+cdef uint32_t _rows_of(Set taken, bint others, const uint8_t **rows) noexcept:
+    """The rows, at most ALPHABET, of the characters of `taken` that the subject has, or of the `others`."""
     cdef uint64_t members
     cdef uint32_t half, at, count = 0
-    taken.low &= _present.low
-    taken.high &= _present.high
-    members = taken.low | taken.high
-    if members and not members & (members - 1) and not (taken.low and taken.high):
-        others[0] = False
-        rows[0] = _row_of(<uint8_t>(lowest(taken.low) if taken.low else 64 + lowest(taken.high)))
-        return 1
-    rest.low = _present.low & ~taken.low
-    rest.high = _present.high & ~taken.high
-    count = _group_count(taken)
-    others[0] = not members or (count > 1 and _group_count(rest) < count)
-    if others[0]:
-        taken = rest
-    count = 0
     for half in range(2):
         members = taken.high if half else taken.low
+        members = (~members if others else members) & (_present.high if half else _present.low)
         while members:
             at = <uint32_t>lowest(members) >> _together_bits << _together_bits
             rows[count] = _row((half * 64 + at) >> _together_bits, <uint32_t>(members >> at & _together_mask))
@@ -677,12 +469,11 @@ cdef int _list_grams(uint32_t which) except -1:
     return 0
 
 
-cdef size_t _next(Set taken, size_t at, size_t limit) except? 0:
+cdef size_t _next(Set taken, bint others, size_t at, size_t limit) except? 0:
     """The first place of `at` to `limit`, which is at most the subject's length, where one of `taken` stands; else
-    `limit`.
+    `limit`. With `others`, it is told by the rows of those that are not taken.
     """
     cdef const uint8_t *rows[ALPHABET]
-    cdef bint others
     cdef uint32_t count, each
     cdef size_t word, last
     cdef uint64_t found
@@ -695,7 +486,7 @@ cdef size_t _next(Set taken, size_t at, size_t limit) except? 0:
         return limit
     if not _rowed:
         _make_rowed()
-    count = _rows_of(taken, rows, &others)
+    count = _rows_of(taken, others, rows)
     word = at >> 6
     last = (limit - 1) >> 6
     found = 0
@@ -734,7 +525,8 @@ cdef class GlobIndex:
     cdef uint32_t *_stretch_table
     cdef uint32_t *_whole_table
     cdef uint64_t *_glance  # of each gram that is waited for, a bit by its hash
-    cdef size_t _set_count, _piece_count, _stretch_count, _named_count, _glob_count, _whole_count, _text_count, _gate_count
+    cdef size_t _set_count, _piece_count, _stretch_count, _named_count, _glob_count, _whole_count, _text_count
+    cdef size_t _gate_count
     cdef size_t _set_room, _piece_room, _stretch_room, _named_room, _glob_room, _whole_room, _text_room
     cdef uint64_t _set_mask, _stretch_mask, _gate_mask, _whole_mask
     cdef int _glance_shift
@@ -888,7 +680,8 @@ cdef class GlobIndex:
         return 0
 
     # While a stretch is read, `_stretch_begin` is its length so far, `_stretch_piece` its first piece, `_stretch_text`
-    # where its texts begin, and `_repeated` how often the last character of its last piece, if that is a text, stands at its end.
+    # where its texts begin, and `_repeated` how often the last character of its last piece, if that is a text,
+    # stands at its end.
 
     cdef void _open_stretch(self) noexcept:
         self._stretch_begin = 0
@@ -1323,16 +1116,22 @@ cdef class GlobIndex:
         """Where a set stands in the subject."""
         global _tabled
         cdef Standing *it = _standings + number
+        cdef Set taken
+        cdef uint32_t others
         if it.asked != _number:
-            if not _tabled and self._set_count > MANY_SETS:
-                _make_tables()
+            if not _tabled:
+                _make_table()
                 _tabled = True
             it.asked = _number
-            it.count = it.behind = 0
-            it.first = NONE
-            it.rows = _rows_about(self._sets[number])
-            _note_half(it, self._sets[number].low, 0)
-            _note_half(it, self._sets[number].high, 1)
+            taken = self._sets[number]
+            it.extent.count = it.extent.behind = 0
+            it.extent.first = NONE
+            it.rows = _join_half(&it.extent, taken.low & _present.low, 0)
+            it.rows += _join_half(&it.extent, taken.high & _present.high, 1)
+            others = _fours_of(~taken.low & _present.low) + _fours_of(~taken.high & _present.high)
+            # Where nothing is taken, the others are everywhere.
+            it.others = others < it.rows or not it.extent.count
+            it.rows = min(it.rows, others)
         return it
 
     cdef Memo *_memo(self, uint32_t number) noexcept:
@@ -1342,6 +1141,7 @@ cdef class GlobIndex:
             memo.asked = _number
             memo.spent = 0
             memo.row = NONE
+            memo.found = False
             self._bound(self._stretches + number, memo)
         return memo
 
@@ -1357,7 +1157,9 @@ cdef class GlobIndex:
         last = min(last, <size_t>memo.high)
         if at > last:
             return none
-        if memo.row == NONE and memo.spent > _length // PASS + 4 and _length <= LONGEST:
+        if memo.found and at == memo.low:
+            return at
+        if memo.row == NONE and memo.spent > 2 * (_length // PASS) + 8 and _length <= LONGEST:
             self._note(stretch, memo)
             if at > memo.high:
                 return none
@@ -1371,13 +1173,17 @@ cdef class GlobIndex:
         memo.spent += 1 + <uint32_t>((min(start, last) - at) // PASS)
         if lowest_yet:
             memo.low = <uint32_t>start
+            memo.found = start <= last
         return start if start <= last else none
 
     cdef size_t _find_place(self, Piece *piece, size_t at, size_t last) except? 0:
         """As `_look`, for a single place."""
         cdef size_t offset = piece.offset
-        cdef Set taken = _only(self._texts[piece.what]) if piece.count & TEXT else self._sets[piece.what]
-        return _next(taken, at + offset, last + offset + 1) - offset
+        if piece.count & TEXT:
+            return _next(_only(self._texts[piece.what]), False, at + offset, last + offset + 1) - offset
+        return _next(
+            self._sets[piece.what], self._standing(piece.what).others, at + offset, last + offset + 1
+        ) - offset
 
     cdef size_t _look(self, Stretch *stretch, size_t at, size_t last) except? 0:
         """Look for the first start from `at` to `last`; one behind `last` if there is none."""
@@ -1493,62 +1299,57 @@ cdef class GlobIndex:
 
     cdef int _bound(self, Stretch *stretch, Memo *memo) noexcept:
         """Between which starts a stretch can stand, by where its characters first and last stand."""
-        cdef Piece *piece = self._pieces + stretch.piece
-        cdef Piece *end = piece + stretch.pieces
-        cdef Standing *standing
+        cdef Piece *piece
+        cdef uint32_t number
+        cdef Extent *extent
         cdef int64_t low = 0, high = <int64_t>_length - stretch.length
         cdef uint32_t each, count
         cdef uint8_t character
         memo.low = NONE
         memo.high = 0
-        while piece < end:
+        for number in range(stretch.pieces):
+            piece = self._pieces + stretch.piece + _turned(number, stretch.pieces)
             if piece.count & TEXT:
-                count = min(piece.count & ~TEXT, <uint32_t>SURVEYED)
+                count = piece.count & ~TEXT
                 for each in range(count):
                     character = self._texts[piece.what + each]
-                    if not _counts[character]:
+                    if not _extents[character].count:
                         return 0
-                    low = max(low, <int64_t>_firsts[character] - piece.offset - each)
-                    high = min(high, <int64_t>_behinds[character] - 1 - piece.offset - each)
+                    if each >= SURVEYED:
+                        continue
+                    low = max(low, <int64_t>_extents[character].first - piece.offset - each)
+                    high = min(high, <int64_t>_extents[character].behind - 1 - piece.offset - each)
             else:
-                standing = self._standing(piece.what)
-                if not standing.count:
+                extent = &self._standing(piece.what).extent
+                if not extent.count:
                     return 0
-                low = max(low, <int64_t>standing.first - piece.offset)
-                high = min(high, <int64_t>standing.behind - piece.count - piece.offset)
+                low = max(low, <int64_t>extent.first - piece.offset)
+                high = min(high, <int64_t>extent.behind - piece.count - piece.offset)
             if low > high:
                 return 0
-            piece += 1
         memo.low = <uint32_t>low
         memo.high = <uint32_t>high
         return 0
 
     cdef void _choose(self, Stretch *stretch) noexcept:
-        """Note the places that strike out the most."""
+        """Note the places that strike out the most for what they cost."""
         global _rare_count, _rare_all
-        cdef Piece *piece = self._pieces + stretch.piece
-        cdef Piece *end = piece + stretch.pieces
+        cdef uint32_t at, number, each, count, places = 0
+        cdef Piece *piece
         cdef Standing *standing
-        cdef uint64_t weight
-        cdef uint32_t each, count
-        cdef uint8_t character
         _rare_count = 0
-        _rare_all = True
-        while piece < end:
+        for at in range(stretch.pieces):
+            number = _turned(at, stretch.pieces)
+            piece = self._pieces + stretch.piece + number
+            count = piece.count & ~TEXT
+            places += count
             if piece.count & TEXT:
-                count = min(piece.count & ~TEXT, <uint32_t>SURVEYED)
-                _rare_all &= _rare_count + (piece.count & ~TEXT) <= RARE
-                for each in range(count):
-                    character = self._texts[piece.what + each]
-                    if _rare_count < RARE or _counts[character] < _rare_counts[RARE - 1]:
-                        _note_rare(_counts[character], piece.offset + each, _only(character))
+                for each in range(min(count, <uint32_t>SURVEYED)):
+                    _note_rare(_extents[self._texts[piece.what + each]].count, number, each)
             else:
                 standing = self._standing(piece.what)
-                _rare_all &= _rare_count < RARE and piece.count == 1
-                weight = <uint64_t>standing.count * standing.rows
-                if _rare_count < RARE or weight < _rare_counts[RARE - 1]:
-                    _note_rare(weight, piece.offset, self._sets[piece.what])
-            piece += 1
+                _note_rare(<uint64_t>standing.extent.count * standing.rows, number, 0)
+        _rare_all = places == _rare_count
 
     cdef size_t _search(self, Stretch *stretch, size_t at, size_t last, uint64_t *row) except? 0:
         """The first start of `stretch` from `at` to `last`, with room for it; a greater one if there is none.
@@ -1556,49 +1357,58 @@ cdef class GlobIndex:
         With `row`, all of them are noted there; UNTOLD where that takes too long.
         """
         global _steps_count, _places_prepared, _next_rare, _next_piece, _next_place, _onward
-        global _scanned
-        cdef size_t block = at & ~<size_t>7, width, batch, batches = 1, depth = 0, from_step, before, left, start, cost
-        cdef uint32_t stalled, tried = 0
-        cdef uint32_t word
-        cdef uint64_t starts
+        global _scanned, _expected
+        cdef size_t block = at & ~<size_t>7, width, batch, batches = 1, depth = 0, from_step, start, cost, behind
+        cdef uint32_t stalled, tried = 0, count, word
+        cdef uint64_t left, starts, words
+        cdef int wides
         cdef bint prepared = False, found
         _steps_count = _places_prepared = _next_rare = _next_piece = _next_place = 0
         if stretch.texts:
             _scanned -= block // BLOCK  # and what it comes to is added
+        _expected = PASS
         self._choose(stretch)
         # About what it costs to try a single start, in rows joined.
         cost = 4 if stretch.pieces <= 8 else _characters
-        prepared = self._prepare(stretch, OPENED)
+        prepared = self._prepare(stretch)
         _ends_set(0, <uint32_t>_steps_count)
         while block <= last:
             width = PASS if last - block >= BLOCK - 8 else BLOCK - 8
-            _open_starts(block, at, last, width)
+            wides = SIDE if width == PASS else 1
+            behind = min(last + 1 - block, width)
             batch = depth
-            left = sift(_starts, _steps, _steps + _ends[depth], block >> 3, (width + 8) // BLOCK)
+            left = sift(_starts, _all - (behind + 7) // 8, _steps, _steps + _ends[depth], block >> 3, wides)
             stalled = 0
             found = False
             while left:
+                count = <uint32_t>left
                 from_step = _ends[batch]
                 batch += 1
                 if batch == batches and prepared:
                     found = not stretch.longs
                     break
                 # Starts of which few go while more is asked are there to stay.
-                if (left <= 2 or left * cost <= from_step) and (stalled > 1 or stretch.pieces <= 8):
+                if (count <= 2 or count * cost <= from_step) and (stalled > 1 or stretch.pieces <= 8):
                     break
                 if batch == batches:
-                    prepared = self._prepare(stretch, PREPARED)
+                    prepared = self._prepare(stretch)
                     _ends_set(batches, <uint32_t>_steps_count)
                     batches += 1
-                before = left
-                left = sift(_starts, _steps + from_step, _steps + _ends[batch], block >> 3, (width + 8) // BLOCK)
-                stalled += left * 4 > before * 3
+                left = sift(_starts, _starts, _steps + from_step, _steps + _ends[batch], block >> 3, wides)
+                stalled += <uint32_t>left * 4 > count * 3
             if left:
-                if found and row != NULL:
-                    _keep_starts(row, block, width)
-                    left = 0
-                for word in range((width + 8) // 64 if left else 0):
+                # Octets were asked for; those of their starts are not that are too far in front or behind.
+                if at > block:
+                    _starts[0] &= ALL << (at - block)
+                _starts[behind >> 6] &= ~(ALL << (behind & 63))
+                words = left >> 32
+                while words:
+                    word = lowest(words)
+                    words &= words - 1
                     starts = _starts[word]
+                    if found and row != NULL:
+                        _keep_starts(row, block + word * 64, starts)
+                        continue
                     while starts:
                         start = block + word * 64 + lowest(starts)
                         starts &= starts - 1
@@ -1623,55 +1433,63 @@ cdef class GlobIndex:
         _scanned += last // BLOCK if stretch.texts else 0
         return last + 1
 
-    cdef bint _prepare(self, Stretch *stretch, uint32_t places) except -1:
-        """Prepare about so many more places of `stretch`; whether that are all."""
+    cdef bint _prepare(self, Stretch *stretch) except -1:
+        """Prepare some more places of `stretch`, as many as are likely to leave no start; whether that are all."""
         global _next_rare, _next_piece, _next_place
-        cdef uint32_t until = _places_prepared + places, count, offset
+        cdef uint32_t until = _places_prepared + PREPARED, count
         cdef Piece *piece
         while _next_rare < _rare_count:
-            self._prepare_place(_rare_sets[_next_rare], _rare_offsets[_next_rare])
+            self._prepare_place(self._pieces + stretch.piece + _rare[_next_rare].piece, _rare[_next_rare].place)
             _next_rare += 1
+            if _expected < LIKELY:
+                return _rare_all and _next_rare == _rare_count
         if _rare_all:
             return True
         while _next_piece < stretch.pieces:
-            # From a piece on that nobody knows: else what strikes out the starts could be put last.
-            offset = _next_piece + _turn(stretch.pieces)
-            piece = self._pieces + stretch.piece + (offset if offset < stretch.pieces else offset - stretch.pieces)
+            piece = self._pieces + stretch.piece + _turned(_next_piece, stretch.pieces)
             count = piece.count & ~TEXT
             while _next_place < count:
                 if _places_prepared >= until:
                     return False
-                if piece.count & TEXT:
-                    self._prepare_place(_only(self._texts[piece.what + _next_place]), piece.offset + _next_place)
-                    _next_place += 1
-                elif count < LONG:
-                    self._prepare_place(self._sets[piece.what], piece.offset + _next_place)
+                self._prepare_place(piece, _next_place)
+                if piece.count & TEXT or count < LONG:
                     _next_place += 1
                 else:  # some of them: starts that are left are tried
-                    offset = piece.offset + _next_place
-                    self._prepare_place(self._sets[piece.what], offset)
                     _next_place = count if _next_place == count - 1 else min(_next_place + count // 8, count - 1)
             _next_piece += 1
             _next_place = 0
         return True
 
-    cdef int _prepare_place(self, Set taken, uint32_t offset) except -1:
-        """Prepare a place so far behind the start; one that takes all that the subject has needs no step."""
-        global _steps, _steps_count, _places_prepared
+    cdef int _prepare_place(self, Piece *piece, uint32_t place) except -1:
+        """Prepare that place of a piece; one that takes all that the subject has needs no step."""
+        global _steps, _steps_count, _places_prepared, _expected
         cdef const uint8_t *rows[ALPHABET]
-        cdef bint others
-        cdef uint32_t each, count = _rows_of(taken, rows, &others)
-        cdef uint64_t kind = (OTHERS if others else 0) | offset & 7
+        cdef Standing *standing
+        cdef uint32_t each, count, stands
+        cdef uint32_t offset = piece.offset + place
+        cdef uint64_t kind = (offset + 7 & 7) + 1
+        cdef uint8_t character
+        if piece.count & TEXT:
+            character = self._texts[piece.what + place]
+            rows[0] = _row_of(character)
+            count = 1
+            stands = _extents[character].count
+        else:
+            standing = self._standing(piece.what)
+            count = _rows_of(self._sets[piece.what], standing.others, rows)
+            kind |= OTHERS if standing.others else 0
+            stands = standing.extent.count
         if not count:
             return 0
         _steps = <Step *>_grown(_steps, &_steps_room, _steps_count + count, sizeof(Step))
         for each in range(count):
-            _steps[_steps_count + each].row = rows[each] + (offset >> 3)
+            _steps[_steps_count + each].row = rows[each] + ((offset + 7) >> 3) - 1
             _steps[_steps_count + each].kind = kind | MORE
         _steps_count += count
-        kind |= LOOK if 0 < _places_prepared < 4 or _places_prepared & 3 == 3 else 0
-        _steps[_steps_count - 1].kind = kind
         _places_prepared += 1
+        _expected *= <double>stands / <double>_length
+        kind |= LOOK if _expected < 1 or _places_prepared & 3 == 3 else 0
+        _steps[_steps_count - 1].kind = kind
         return 0
 
     cdef bint _stands_here(self, Stretch *stretch, size_t start) except -1:
@@ -1695,7 +1513,7 @@ cdef class GlobIndex:
                 if _strangers[each] <= place:
                     others.low = ~self._sets[pieces[each].what].low
                     others.high = ~self._sets[pieces[each].what].high
-                    _strangers[each] = <uint32_t>_next(others, place, _length) + 1
+                    _strangers[each] = <uint32_t>_next(others, False, place, _length) + 1
                 if _strangers[each] <= place + count:
                     # No start has room before that character.
                     _onward = _strangers[each] - pieces[each].offset
@@ -1709,14 +1527,12 @@ cdef class GlobIndex:
     cdef bint _stands_from(self, Stretch *stretch, size_t start) noexcept:
         """As `_stands`, from a piece on that nobody knows; what it takes is added to `_spent`."""
         global _spent
-        cdef uint32_t each, at, count
-        cdef uint32_t begin = _turn(stretch.pieces)
+        cdef uint32_t each, count
         cdef Piece *piece
         cdef Stretch one
         one.pieces = 1
         for each in range(stretch.pieces):
-            at = each + begin
-            one.piece = stretch.piece + (at if at < stretch.pieces else at - stretch.pieces)
+            one.piece = stretch.piece + _turned(each, stretch.pieces)
             piece = self._pieces + one.piece
             count = piece.count
             _spent += 1
@@ -1739,7 +1555,7 @@ cdef class GlobIndex:
         _barred_stride = (stretch.length + 511) // 512 * 64
         _barred_count = 0
         for number in range(ALPHABET):
-            if _counts[number]:
+            if _extents[number].count:
                 slots[number] = <uint8_t>_barred_count
                 _barred_characters[_barred_count] = <uint8_t>number
                 _barred_count += 1
@@ -1786,12 +1602,12 @@ cdef class GlobIndex:
 cdef void _bar_word(uint64_t *low, uint64_t *high, const uint8_t *slots, size_t word) noexcept:
     """Put down 64 places, each as the characters that it does not take, by characters; and clear them."""
     cdef uint32_t each
-    turned(low)
-    turned(high)
+    flipped(low)
+    flipped(high)
     for each in range(64):
-        if _counts[each]:
+        if _extents[each].count:
             (<uint64_t *>(_barred + slots[each] * _barred_stride))[word] = low[each]
-        if _counts[64 + each]:
+        if _extents[64 + each].count:
             (<uint64_t *>(_barred + slots[64 + each] * _barred_stride))[word] = high[each]
     memset(low, 0, 64 * sizeof(uint64_t))
     memset(high, 0, 64 * sizeof(uint64_t))
@@ -1804,26 +1620,13 @@ cdef int _ends_set(size_t batch, uint32_t step) except -1:
     return 0
 
 
-cdef void _open_starts(size_t block, size_t at, size_t last, size_t width) noexcept:
-    """All starts from `block` on, `width` of them, but those before `at`, at most 7, and those behind `last`."""
-    cdef size_t words = (width + 8) // 64, behind = min(last + 1 - block, width)
-    memset(_starts, 0xFF, words * sizeof(uint64_t))
-    if at > block:
-        _starts[0] = ALL << (at - block)
-    _starts[behind >> 6] &= ~(ALL << (behind & 63))  # `behind` is less than what the words hold
-    words -= (behind >> 6) + 1
-    memset(_starts + (behind >> 6) + 1, 0, words * sizeof(uint64_t))
-
-
-cdef void _keep_starts(uint64_t *row, size_t block, size_t width) noexcept:
-    """Note which of `width` starts from `block` on are left."""
-    cdef size_t word = block >> 6, each
-    cdef int by = block & 63
-    for each in range((width + 8) // 64):
-        if _starts[each]:
-            row[word + each] |= _starts[each] << by
-            if by and _starts[each] >> (64 - by):
-                row[word + each + 1] |= _starts[each] >> (64 - by)
+cdef inline void _keep_starts(uint64_t *row, size_t begin, uint64_t starts) noexcept:
+    """Note these starts, of 64 from `begin` on."""
+    cdef size_t word = begin >> 6
+    cdef int by = begin & 63
+    row[word] |= starts << by
+    if by and starts >> (64 - by):
+        row[word + 1] |= starts >> (64 - by)
 
 
 cdef size_t _next_noted(uint32_t number, size_t at, size_t last) noexcept:
@@ -1848,22 +1651,22 @@ cdef size_t _next_noted(uint32_t number, size_t at, size_t last) noexcept:
     return word * 64 + lowest(row[word])
 
 
-cdef void _note_rare(uint64_t count, uint32_t offset, Set taken) noexcept:
-    """Note a place among those that strike out the most for what they cost, in order; if there are enough, the last of
-    them goes.
-    """
+cdef inline void _note_rare(uint64_t weight, uint32_t piece, uint32_t place) noexcept:
+    """Note a place among those of the least weight, in order; if there are enough, the last of them goes."""
     global _rare_count
-    cdef uint32_t at = _rare_count if _rare_count < RARE else RARE - 1
-    while at and _rare_counts[at - 1] > count:
-        _rare_counts[at] = _rare_counts[at - 1]
-        _rare_offsets[at] = _rare_offsets[at - 1]
-        _rare_sets[at] = _rare_sets[at - 1]
+    cdef uint32_t at = _rare_count
+    if at == RARE:
         at -= 1
-    _rare_counts[at] = count
-    _rare_offsets[at] = offset
-    _rare_sets[at] = taken
-    if _rare_count < RARE:
+        if weight >= _rare[at].weight:
+            return
+    else:
         _rare_count += 1
+    while at and _rare[at - 1].weight > weight:
+        _rare[at] = _rare[at - 1]
+        at -= 1
+    _rare[at].weight = weight
+    _rare[at].piece = piece
+    _rare[at].place = place
 
 
 cdef inline uint64_t _width(uint64_t gram) noexcept:
