@@ -157,7 +157,7 @@ cdef bint _display_string(Reader *it) noexcept nogil:
     """Octets in quotes, those that are not ASCII as %xx in lower case: all of them together are UTF-8."""
     cdef int more = 0  # octets that the character that was begun still needs
     cdef int low = 0x80, high = 0xBF  # what the next of them may be
-    cdef int octet
+    cdef int octet, first, second
     it.at += 1
     if not _take(it, c'"'):
         return False
@@ -169,12 +169,15 @@ cdef bint _display_string(Reader *it) noexcept nogil:
         if not 31 < octet < 127:
             return False
         if octet == c"%":
-            octet = _hexadecimal(_next(it)) << 4 if it.at < it.end else -1
-            it.at += 1
-            if octet < 0 or _hexadecimal(_next(it)) < 0:
+            first = _hexadecimal(_next(it))
+            if first < 0:
                 return False
-            octet |= _hexadecimal(_next(it))
             it.at += 1
+            second = _hexadecimal(_next(it))
+            if second < 0:
+                return False
+            it.at += 1
+            octet = first << 4 | second
         if more:
             if not low <= octet <= high:
                 return False
