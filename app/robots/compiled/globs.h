@@ -213,6 +213,19 @@ static uint64_t surveyed(
         | (fours_of(set[0] & present[0]) + fours_of(set[1] & present[1]));
 }
 
+/* Put `key` among the least, `room` of them in order; the greatest goes. Where among them it comes nobody foresees,
+   so that is not asked. */
+static inline void keep_least(uint64_t *least, uint32_t room, uint64_t key)
+{
+    if (key >= least[room - 1])
+        return;
+    for (uint32_t each = room - 1; each; --each) {
+        const uint64_t less = least[each] < key ? least[each] : key;
+        least[each] = less > least[each - 1] ? less : least[each - 1];
+    }
+    least[0] = least[0] < key ? least[0] : key;
+}
+
 static inline uint64_t folded(uint64_t one, uint64_t other)
 {
     unsigned __int128 product = (unsigned __int128)one * other;

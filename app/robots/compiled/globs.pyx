@@ -29,6 +29,7 @@ cdef extern from "globs.h":
         uint64_t kind
     const uint64_t MORE, OTHERS, LOOK
     const int SIDE
+    void keep_least(uint64_t *least, uint32_t room, uint64_t key) noexcept
     const uint32_t NONE, TEXT
     uint64_t sift(
         uint64_t *starts, const void *source, const Step *step, const Step *end, size_t at, int wides
@@ -152,11 +153,6 @@ cdef struct Standing:  # of a set
     bint others
     Extent extent
 
-cdef struct Rare:  # a place that strikes out much
-    uint64_t weight
-    uint32_t piece
-    uint32_t place  # in it
-
 
 cdef void *_grown(void *memory, size_t *room, size_t needed, size_t size) except NULL:
     """`memory` with room for `needed` of `size` octets; `room` are those it has room for."""
@@ -265,7 +261,9 @@ cdef uint32_t _places_prepared
 cdef uint32_t _next_rare, _next_piece, _next_place
 cdef uint32_t _rare_count
 cdef bint _rare_all  # whether the stretch has no other places
-cdef Rare[RARE] _rare
+# The places that strike out the most for what they cost. Below what one weighs, which is less than LONGEST * 32, stand
+# the turn of its piece, less than LENGTHS, and the place in it, less than SURVEYED: all of it is less than 1 << 59.
+cdef uint64_t[RARE] _rare
 cdef double _expected  # starts that are left of those that are told together, if all places were independent
 cdef uint64_t[WORDS] _starts
 cdef const uint8_t *_all = all_starts()
@@ -1316,9 +1314,13 @@ cdef class GlobIndex:
     cdef void _choose(self, Stretch *stretch) noexcept:
         """Note the places that strike out the most for what they cost."""
         global _rare_count, _rare_all
+        cdef uint64_t weight
         cdef uint32_t at, number, each, count, places = 0
+        cdef uint32_t room = min(stretch.length, <uint32_t>RARE)  # which is not 0, for there is a piece
         cdef Piece *piece
         cdef Standing *standing
+        for each in range(room):
+            _rare[each] = ALL
         _rare_count = 0
         for at in range(stretch.pieces):
             number = _turned(at, stretch.pieces)
@@ -1326,11 +1328,17 @@ cdef class GlobIndex:
             count = piece.count & ~TEXT
             places += count
             if piece.count & TEXT:
-                for each in range(min(count, <uint32_t>SURVEYED)):
-                    _note_rare(_extents[self._texts[piece.what + each]].count, number, each)
+                count = min(count, <uint32_t>SURVEYED)
+                _rare_count += count
+                for each in range(count):
+                    weight = _extents[self._texts[piece.what + each]].count
+                    keep_least(_rare, room, weight << 36 | <uint64_t>at << 6 | each)
             else:
+                _rare_count += 1
                 standing = self._standing(piece.what)
-                _note_rare(<uint64_t>standing.extent.count * standing.rows, number, 0)
+                weight = <uint64_t>standing.extent.count * standing.rows
+                keep_least(_rare, room, weight << 36 | <uint64_t>at << 6)
+        _rare_count = min(_rare_count, room)
         _rare_all = places == _rare_count
 
     cdef size_t _search(self, Stretch *stretch, size_t at, size_t last, uint64_t *row) except? 0:
@@ -1418,10 +1426,11 @@ cdef class GlobIndex:
     cdef bint _prepare(self, Stretch *stretch) except -1:
         """Prepare some more places of `stretch`, as many as are likely to leave no start; whether that are all."""
         global _next_rare, _next_piece, _next_place
-        cdef uint32_t until = _places_prepared + PREPARED, count
+        cdef uint32_t until = _places_prepared + PREPARED, count, number
         cdef Piece *piece
         while _next_rare < _rare_count:
-            self._prepare_place(self._pieces + stretch.piece + _rare[_next_rare].piece, _rare[_next_rare].place)
+            number = _turned(<uint32_t>(_rare[_next_rare] >> 6) & (1 << 30) - 1, stretch.pieces)
+            self._prepare_place(self._pieces + stretch.piece + number, _rare[_next_rare] & (SURVEYED - 1))
             _next_rare += 1
             if _expected < LIKELY:
                 return _rare_all and _next_rare == _rare_count
@@ -1631,24 +1640,6 @@ cdef size_t _next_noted(uint32_t number, size_t at, size_t last) noexcept:
         found = full[sixty_four]
     word = sixty_four * 64 + lowest(found)
     return word * 64 + lowest(row[word])
-
-
-cdef inline void _note_rare(uint64_t weight, uint32_t piece, uint32_t place) noexcept:
-    """Note a place among those of the least weight, in order; if there are enough, the last of them goes."""
-    global _rare_count
-    cdef uint32_t at = _rare_count
-    if at == RARE:
-        at -= 1
-        if weight >= _rare[at].weight:
-            return
-    else:
-        _rare_count += 1
-    while at and _rare[at - 1].weight > weight:
-        _rare[at] = _rare[at - 1]
-        at -= 1
-    _rare[at].weight = weight
-    _rare[at].piece = piece
-    _rare[at].place = place
 
 
 cdef inline uint64_t _width(uint64_t gram) noexcept:
