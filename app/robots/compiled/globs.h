@@ -164,6 +164,68 @@ static void flipped(uint64_t *square)
         }
 }
 
+/* Of some characters: where they stand in the subject. */
+typedef struct {
+    uint32_t count, first, behind; /* `behind` is one behind the last; NONE and 0 where there is none */
+} Extent;
+
+/* The same so that it is joined without asking: `before` is ~`first`, so of both the greatest counts. */
+typedef struct { uint32_t count, before, behind, none; } Span;
+
+/* For all sets of each four characters side by side where they stand, by where each stands. */
+static void tabled(Span (*table)[16], const Extent *each)
+{
+    for (int four = 0; four < 32; ++four) {
+        table[four][0] = (Span){0, 0, 0, 0};
+        for (int some = 1; some < 16; ++some) {
+            const Extent *it = each + four * 4 + __builtin_ctz(some);
+            const Span less = table[four][some & (some - 1)];
+            table[four][some] = (Span){
+                less.count + it->count, less.before > ~it->first ? less.before : ~it->first,
+                less.behind > it->behind ? less.behind : it->behind, 0};
+        }
+    }
+}
+
+/* In how many fours of characters side by side some of these are. */
+static inline uint32_t fours_of(uint64_t members)
+{
+    members |= members >> 2;
+    members = (members | members >> 1) & 0x1111111111111111u; /* a bit for each, so none of the sums is above 16 */
+    return (uint32_t)(((members + (members >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+}
+
+/* Tell where the characters of a set stand; `fours` are those, `count` of them, which the subject has characters of.
+   In how many of them the set's are and, 32 bits further up, the others of the subject. */
+static uint64_t surveyed(
+    Extent *it, const Span (*table)[16], const uint8_t *fours, size_t count, const uint64_t *set,
+    const uint64_t *present)
+{
+    uint32_t all = 0, before = 0, behind = 0;
+    for (size_t each = 0; each < count; ++each) {
+        const Span *one = &table[fours[each]][set[fours[each] >> 4] >> (fours[each] & 15) * 4 & 15];
+        all += one->count;
+        before = before > one->before ? before : one->before;
+        behind = behind > one->behind ? behind : one->behind;
+    }
+    *it = (Extent){all, ~before, behind};
+    return (uint64_t)(fours_of(~set[0] & present[0]) + fours_of(~set[1] & present[1])) << 32
+        | (fours_of(set[0] & present[0]) + fours_of(set[1] & present[1]));
+}
+
+/* Put `key` among the least, `room` of them in order; the greatest goes. Where among them it comes nobody foresees,
+   so that is not asked. */
+static inline void keep_least(uint64_t *least, uint32_t room, uint64_t key)
+{
+    if (key >= least[room - 1])
+        return;
+    for (uint32_t each = room - 1; each; --each) {
+        const uint64_t less = least[each] < key ? least[each] : key;
+        least[each] = less > least[each - 1] ? less : least[each - 1];
+    }
+    least[0] = least[0] < key ? least[0] : key;
+}
+
 static inline uint64_t folded(uint64_t one, uint64_t other)
 {
     unsigned __int128 product = (unsigned __int128)one * other;
@@ -196,13 +258,6 @@ static inline uint32_t bucket(const unsigned char *octets, int wide_one, const u
 static inline int same_eight(const unsigned char *one, const unsigned char *other)
 {
     return !memcmp(one, other, 8);
-}
-
-static inline uint32_t bits_of(uint64_t word)
-{
-    word -= word >> 1 & 0x5555555555555555u;
-    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
-    return (uint32_t)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
 }
 
 #define lowest(word) __builtin_ctzll(word)

@@ -29,6 +29,7 @@ cdef extern from "globs.h":
         uint64_t kind
     const uint64_t MORE, OTHERS, LOOK
     const int SIDE
+    void keep_least(uint64_t *least, uint32_t room, uint64_t key) noexcept
     const uint32_t NONE, TEXT
     uint64_t sift(
         uint64_t *starts, const void *source, const Step *step, const Step *end, size_t at, int wides
@@ -42,7 +43,17 @@ cdef extern from "globs.h":
     void flipped(uint64_t *square) noexcept
     uint64_t folded(uint64_t one, uint64_t other) noexcept
     uint64_t hashed(const uint8_t *octets, size_t length, uint64_t seed, uint64_t factor) noexcept
-    uint32_t _bits "bits_of" (uint64_t word) noexcept
+    ctypedef struct Extent:  # of some characters: where they stand in the subject
+        uint32_t count
+        uint32_t first
+        uint32_t behind  # one behind the last, 0 where there is none
+    ctypedef struct Span:
+        pass
+    void tabled(Span (*table)[16], const Extent *each) noexcept
+    uint64_t surveyed(
+        Extent *it, const Span (*table)[16], const uint8_t *fours, size_t count, const uint64_t *set,
+        const uint64_t *present
+    ) noexcept
     uint32_t bucket(const uint8_t *octets, bint wide_one, const uint64_t *factors) noexcept
     bint same_eight(const uint8_t *one, const uint8_t *other) noexcept
     int lowest(uint64_t word) noexcept
@@ -136,21 +147,11 @@ cdef struct Gate:
     uint32_t last
     uint32_t asked  # the number of the last subject that had it
 
-cdef struct Extent:  # of some characters: where they stand in the subject
-    uint32_t count
-    uint32_t first
-    uint32_t behind  # one behind the last, 0 where there is none
-
 cdef struct Standing:  # of a set
     uint32_t asked  # the number of the subject
     uint32_t rows  # so many have to be joined to tell where it stands, or where the `others` do
     bint others
     Extent extent
-
-cdef struct Rare:  # a place that strikes out much
-    uint64_t weight
-    uint32_t piece
-    uint32_t place  # in it
 
 
 cdef void *_grown(void *memory, size_t *room, size_t needed, size_t size) except NULL:
@@ -215,7 +216,9 @@ cdef Extent[ALPHABET] _extents  # of each character
 cdef Standing *_standings = NULL  # by numbers of sets
 cdef size_t _standings_room = 0
 cdef bint _tabled
-cdef Extent _fours[32][16]
+cdef Span _spans[32][16]  # for all sets of four characters side by side where they stand
+cdef uint8_t[32] _fours  # those that the subject has
+cdef size_t _fours_count
 
 # The rows. Characters of one group stand `_together` in order; there is a row for each of the sets of a group's
 # characters.
@@ -258,7 +261,9 @@ cdef uint32_t _places_prepared
 cdef uint32_t _next_rare, _next_piece, _next_place
 cdef uint32_t _rare_count
 cdef bint _rare_all  # whether the stretch has no other places
-cdef Rare[RARE] _rare
+# The places that strike out the most for what they cost. Below what one weighs, which is less than LONGEST * 32, stand
+# the turn of its piece, less than LENGTHS, and the place in it, less than SURVEYED: all of it is less than 1 << 59.
+cdef uint64_t[RARE] _rare
 cdef double _expected  # starts that are left of those that are told together, if all places were independent
 cdef uint64_t[WORDS] _starts
 cdef const uint8_t *_all = all_starts()
@@ -343,32 +348,16 @@ cdef inline Set _with(Set taken, uint8_t character) noexcept:
     return more
 
 
-cdef inline void _join(Extent *it, const Extent *other) noexcept:
-    it.count += other.count
-    it.first = min(it.first, other.first)
-    it.behind = max(it.behind, other.behind)
-
-
 cdef void _make_table() noexcept:
-    """For all sets of four characters side by side where they stand."""
-    cdef uint32_t four, some
+    """Make ready for telling where sets stand."""
+    global _fours_count
+    cdef uint32_t four
+    tabled(_spans, _extents)
+    _fours_count = 0
     for four in range(32):
-        _fours[four][0].count = _fours[four][0].behind = 0
-        _fours[four][0].first = NONE
-        for some in range(1, 16):
-            _fours[four][some] = _fours[four][some & (some - 1)]
-            _join(&_fours[four][some], _extents + four * 4 + lowest(some))
-
-
-cdef inline uint32_t _join_half(Extent *it, uint64_t members, uint32_t half) noexcept:
-    """Add to `it` where those of 64 characters stand, which the subject has; in how many fours they are."""
-    cdef uint32_t four, count = 0
-    while members:
-        four = <uint32_t>lowest(members) >> 2
-        _join(it, &_fours[half * 16 + four][members >> four * 4 & 0xF])
-        members &= ~(<uint64_t>0xF << four * 4)
-        count += 1
-    return count
+        if (_present.high if four >= 16 else _present.low) >> (four & 15) * 4 & 0xF:
+            _fours[_fours_count] = <uint8_t>four
+            _fours_count += 1
 
 
 cdef int _make_rowed() except -1:
@@ -426,12 +415,6 @@ cdef void _make_row(uint32_t group, uint32_t some, uint8_t *row) noexcept:
     else:
         marked(row, _subject, eights, <uint8_t>((group << _together_bits) + lowest(some)))
         memset(row + eights, 0, _row_octets - eights)
-
-
-cdef inline uint32_t _fours_of(uint64_t members) noexcept:
-    """In how many fours of characters side by side these are."""
-    members |= members >> 2
-    return _bits((members | members >> 1) & 0x1111111111111111u)
 
 
 cdef uint32_t _rows_of(Set taken, bint others, const uint8_t **rows) noexcept:
@@ -1112,27 +1095,24 @@ cdef class GlobIndex:
             piece += 1
         return True
 
-    cdef Standing *_standing(self, uint32_t number) noexcept:
+    cdef inline Standing *_standing(self, uint32_t number) noexcept:
         """Where a set stands in the subject."""
-        global _tabled
         cdef Standing *it = _standings + number
-        cdef Set taken
-        cdef uint32_t others
         if it.asked != _number:
-            if not _tabled:
-                _make_table()
-                _tabled = True
-            it.asked = _number
-            taken = self._sets[number]
-            it.extent.count = it.extent.behind = 0
-            it.extent.first = NONE
-            it.rows = _join_half(&it.extent, taken.low & _present.low, 0)
-            it.rows += _join_half(&it.extent, taken.high & _present.high, 1)
-            others = _fours_of(~taken.low & _present.low) + _fours_of(~taken.high & _present.high)
-            # Where nothing is taken, the others are everywhere.
-            it.others = others < it.rows or not it.extent.count
-            it.rows = min(it.rows, others)
+            self._survey(number, it)
         return it
+
+    cdef void _survey(self, uint32_t number, Standing *it) noexcept:
+        global _tabled
+        cdef uint64_t fours
+        if not _tabled:
+            _make_table()
+            _tabled = True
+        it.asked = _number
+        fours = surveyed(&it.extent, _spans, _fours, _fours_count, &self._sets[number].low, &_present.low)
+        # Where nothing is taken, the others are everywhere.
+        it.others = fours >> 32 < <uint32_t>fours or not it.extent.count
+        it.rows = min(<uint32_t>fours, <uint32_t>(fours >> 32))
 
     cdef Memo *_memo(self, uint32_t number) noexcept:
         """What is known of a stretch."""
@@ -1334,9 +1314,13 @@ cdef class GlobIndex:
     cdef void _choose(self, Stretch *stretch) noexcept:
         """Note the places that strike out the most for what they cost."""
         global _rare_count, _rare_all
+        cdef uint64_t weight
         cdef uint32_t at, number, each, count, places = 0
+        cdef uint32_t room = min(stretch.length, <uint32_t>RARE)  # which is not 0, for there is a piece
         cdef Piece *piece
         cdef Standing *standing
+        for each in range(room):
+            _rare[each] = ALL
         _rare_count = 0
         for at in range(stretch.pieces):
             number = _turned(at, stretch.pieces)
@@ -1344,11 +1328,17 @@ cdef class GlobIndex:
             count = piece.count & ~TEXT
             places += count
             if piece.count & TEXT:
-                for each in range(min(count, <uint32_t>SURVEYED)):
-                    _note_rare(_extents[self._texts[piece.what + each]].count, number, each)
+                count = min(count, <uint32_t>SURVEYED)
+                _rare_count += count
+                for each in range(count):
+                    weight = _extents[self._texts[piece.what + each]].count
+                    keep_least(_rare, room, weight << 36 | <uint64_t>at << 6 | each)
             else:
+                _rare_count += 1
                 standing = self._standing(piece.what)
-                _note_rare(<uint64_t>standing.extent.count * standing.rows, number, 0)
+                weight = <uint64_t>standing.extent.count * standing.rows
+                keep_least(_rare, room, weight << 36 | <uint64_t>at << 6)
+        _rare_count = min(_rare_count, room)
         _rare_all = places == _rare_count
 
     cdef size_t _search(self, Stretch *stretch, size_t at, size_t last, uint64_t *row) except? 0:
@@ -1436,10 +1426,11 @@ cdef class GlobIndex:
     cdef bint _prepare(self, Stretch *stretch) except -1:
         """Prepare some more places of `stretch`, as many as are likely to leave no start; whether that are all."""
         global _next_rare, _next_piece, _next_place
-        cdef uint32_t until = _places_prepared + PREPARED, count
+        cdef uint32_t until = _places_prepared + PREPARED, count, number
         cdef Piece *piece
         while _next_rare < _rare_count:
-            self._prepare_place(self._pieces + stretch.piece + _rare[_next_rare].piece, _rare[_next_rare].place)
+            number = _turned(<uint32_t>(_rare[_next_rare] >> 6) & (1 << 30) - 1, stretch.pieces)
+            self._prepare_place(self._pieces + stretch.piece + number, _rare[_next_rare] & (SURVEYED - 1))
             _next_rare += 1
             if _expected < LIKELY:
                 return _rare_all and _next_rare == _rare_count
@@ -1649,24 +1640,6 @@ cdef size_t _next_noted(uint32_t number, size_t at, size_t last) noexcept:
         found = full[sixty_four]
     word = sixty_four * 64 + lowest(found)
     return word * 64 + lowest(row[word])
-
-
-cdef inline void _note_rare(uint64_t weight, uint32_t piece, uint32_t place) noexcept:
-    """Note a place among those of the least weight, in order; if there are enough, the last of them goes."""
-    global _rare_count
-    cdef uint32_t at = _rare_count
-    if at == RARE:
-        at -= 1
-        if weight >= _rare[at].weight:
-            return
-    else:
-        _rare_count += 1
-    while at and _rare[at - 1].weight > weight:
-        _rare[at] = _rare[at - 1]
-        at -= 1
-    _rare[at].weight = weight
-    _rare[at].piece = piece
-    _rare[at].place = place
 
 
 cdef inline uint64_t _width(uint64_t gram) noexcept:
