@@ -4,6 +4,7 @@ import gc
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from itertools import product
+from operator import itemgetter
 from random import Random
 
 import pytest
@@ -88,12 +89,18 @@ HOSTILE = {
 def cost(body: bytes, dialect: str, paths: Sequence[str] = ()) -> tuple[RobotsTxt, int]:
     """The file, read, compiled and asked about `paths`, and how many bytes that took, its body included."""
     compiled(body, dialect, paths)  # the first time, the interpreter makes things that it keeps
+    # What else the process does meanwhile is counted too: of two measurements the lower one is nearer.
+    robots, taken = min((_measured(body, dialect, paths) for _ in range(2)), key=itemgetter(1))
+    return robots, taken + len(body)
+
+
+def _measured(body: bytes, dialect: str, paths: Sequence[str]) -> tuple[RobotsTxt, int]:
     gc.collect()
     tracemalloc.start()
     try:
         robots = compiled(body, dialect, paths)
         gc.collect()
-        return robots, tracemalloc.get_traced_memory()[0] + len(body)
+        return robots, tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
 
