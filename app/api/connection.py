@@ -1,14 +1,20 @@
 """One connection of a caller: uvicorn's own, and bounds for all that a caller can make it hold or wait for.
 
 uvicorn with httptools reads a head without an end, however slowly it comes, waits for ever for a client that says
-nothing, or that reads nothing, and queues as many requests as are sent ahead of their answers.
+nothing, or that reads nothing, and queues as many requests as are sent ahead of their answers. It appends trailer
+fields, however many, to the header fields, and accepts requests with two Host fields, or none.
+
+uvicorn with h11 (`http="h11"`) does some of this by itself: heads, chunk headers and trailers end at 64 KiB, trailer
+fields are dropped, exactly one Host is required, and requests ahead are read one by one. It bounds no time either, but
+for a connection that is idle after an answer.
 """
 
 import asyncio
+import re
 import resource
 from functools import cache
 from http import HTTPStatus
-from typing import cast
+from typing import NoReturn, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -16,7 +22,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from app.api.problems import MEDIA_TYPE, Problem
 
 HEAD_LIMIT = 64 * 1024
-"""Octets of the longest head: the longest URL with every octet of it escaped, and a browser's cookies."""
+"""Octets of the longest head: the longest URL with every octet of it escaped, and a browser's cookies.
+
+Bytes of chunked framing that bring no piece of the body, trailers among them, are bounded by as many."""
 
 HEAD_SECONDS = 10.0
 """Seconds within which a head has to be there as a whole, from the connection's begin or the head's."""
@@ -58,8 +66,8 @@ def most_connections() -> int:
     return min(MOST_CONNECTIONS, max(soft // 4, (soft - FILES_KEPT) // 2))
 
 
-class _HeadTooLarge(Exception):
-    pass
+class _HeadRefused(Exception):
+    """Raised in a callback of the parser, which turns it into an error of its own."""
 
 
 class _TooManyAhead(Exception):
@@ -76,6 +84,8 @@ class Connection(HttpToolsProtocol):
 
     _in_head = True  # a head is what comes next, or is coming: else the body that belongs to `cycle`
     _head_octets = 0  # what has come of it, or with it
+    _framing = 0  # bytes received since the last piece of the body
+    _reason: Problem | None = None  # why the head that is being read is refused
     _head_timer: asyncio.TimerHandle | None = None
     _rest_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
@@ -99,22 +109,34 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._in_head:
             self._head_octets += len(data)
+        else:
+            self._framing += len(data)
         super().data_received(data)
-        if not self._in_head or self._head_octets == 0 or self.transport.is_closing():
+        if self.transport.is_closing():
             return
-        if self._head_octets > HEAD_LIMIT:
+        if not self._in_head:
+            if self._framing > HEAD_LIMIT:
+                self._refuse(_trailers_too_large())
+        elif self._head_octets > HEAD_LIMIT:
             self._refuse(_head_too_large())
-        elif self._head_timer is None:
+        elif self._head_octets and self._head_timer is None:
             self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # The parser reports trailer fields here, too. They must not be merged into the header fields (RFC 9110 6.5.1),
+        # where X-API-Key and X-Forwarded-For are believed; nothing here needs any, so they are dropped.
+        if self._in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self.transport.is_closing():
             return
         # A piece of what is received may be larger than the limit, and hold much besides a head.
         if self._head_octets > HEAD_LIMIT and self._head_size() > HEAD_LIMIT:
-            raise _HeadTooLarge
+            self._refuse_head(_head_too_large())
+        self._check_host()
         self._in_head = False
-        self._head_octets = 0
+        self._head_octets = self._framing = 0
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
@@ -123,6 +145,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        self._framing = 0
         if not self.transport.is_closing():
             super().on_body(body)
 
@@ -133,10 +156,9 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be read."""
-        if self._in_head and self._head_octets > HEAD_LIMIT:
-            self._refuse(_head_too_large())
-        else:
-            self._refuse(Problem(400, "bad-http", msg))
+        if self._reason is None and self._in_head and self._head_octets > HEAD_LIMIT:
+            self._reason = _head_too_large()
+        self._refuse(self._reason or Problem(400, "bad-http", msg))
 
     def _unsupported_upgrade_warning(self) -> None:
         """Nothing: it is answered as if no upgrade had been asked for, and whoever asks fills no log."""
@@ -166,6 +188,24 @@ class Connection(HttpToolsProtocol):
         """Whether the answer to the last request that came is still to be given."""
         cycle = cast("RequestResponseCycle | None", self.cycle)  # there is none before the first request
         return cycle is not None and not cycle.response_complete
+
+    def _check_host(self) -> None:
+        """Raise unless the head has the one Host field that RFC 9112 3.2 requires; HTTP/1.0 may have none."""
+        version = self.parser.get_http_version()
+        if version not in {"1.0", "1.1"}:
+            self._refuse_head(Problem(400, "bad-http", f"HTTP/{version} is not served here; use HTTP/1.1."))
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (hosts == 0 and version == "1.1"):
+            self._refuse_head(Problem(400, "bad-http", f"The request has {hosts} Host fields; send exactly one."))
+        _, absolute, rest = self.url.partition(b"://")
+        if absolute and not self.url.startswith(b"/"):
+            # The target's authority counts, and Host is ignored (RFC 9112 3.2.2).
+            authority = re.split(rb"[/?#]", rest, maxsplit=1)[0]
+            self.headers[:] = [field for field in self.headers if field[0] != b"host"] + [(b"host", authority)]
+
+    def _refuse_head(self, problem: Problem) -> NoReturn:
+        self._reason = problem
+        raise _HeadRefused
 
     def _head_size(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -220,6 +260,11 @@ class _Overloaded:
             await problem.response()(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+
+def _trailers_too_large() -> Problem:
+    detail = f"The chunk headers and trailers of the request have more than {HEAD_LIMIT} bytes."
+    return Problem(431, "head-too-large", detail)
 
 
 def _head_too_large() -> Problem:

@@ -11,13 +11,14 @@ import uvicorn
 from app.api.connection import Connection
 
 Address = tuple[str, int]
+Protocol = type[asyncio.Protocol]
 
 PATIENCE = 30.0
 """Seconds within which a server has answered or closed, on a machine however busy."""
 
 
 @asynccontextmanager
-async def listening(app: Any, http: type[Connection] = Connection) -> AsyncIterator[tuple[Address, uvicorn.Server]]:
+async def listening(app: Any, http: Protocol = Connection) -> AsyncIterator[tuple[Address, uvicorn.Server]]:
     """Serve the application, whose lifespan is the caller's affair, until the block ends."""
     config = uvicorn.Config(app, http=http, lifespan="off", log_config=None, access_log=False, ws="none")
     server = uvicorn.Server(config)

@@ -182,6 +182,17 @@ async def test_an_upgrade_is_not_taken_up() -> None:
         assert (await caller.answer()).endswith(b"/page")
 
 
+async def test_the_authority_of_an_absolute_target_is_the_host_rfc9112() -> None:
+    async def host(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_text(send, b"%s %s" % (scope["path"].encode(), dict(scope["headers"])[b"host"]))
+
+    async with listening(host) as (address, _), calling(address) as caller:
+        await caller.send(b"GET http://evil.test:80/page?a HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await caller.answer()).endswith(b"\r\n/page evil.test:80")
+        await caller.send(b"GET /page?at=http://evil.test/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await caller.answer()).endswith(b"\r\n/page localhost")
+
+
 # Requests ahead of their answers.
 
 
