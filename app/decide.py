@@ -14,7 +14,7 @@ from app.cache.memory import ByteLRU
 from app.cache.recheck import RFC9309, ByVisits, Model
 from app.cache.robots_cache import Held, RobotsCache, Source
 from app.cache.visits import Visits
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
 from app.origin import Origin, Target
 from app.overrides.ruling import Ruling, rule, slowed
 from app.overrides.table import Found, Nothing, Override, Table

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from fastapi import FastAPI
 
-from app import __version__, tracing
+from app import __version__
 from app.api import (
     allowed,
     batch,
@@ -42,7 +42,8 @@ from app.cache.visits import Visits
 from app.decide import Decider
 from app.fetch.network import Resolver, SystemResolver, client_tls
 from app.keys import load_keys
-from app.metrics import State
+from app.observability import tracing
+from app.observability.metrics import State
 from app.overrides.following import Overrides
 from app.overrides.store import RedisOverrides
 from app.pace.addresses import Addresses
@@ -55,7 +56,7 @@ from app.parts import bounds_of, connected, fetcher_of, fetching, models_of, rer
 from app.reread import on_sighup
 from app.settings import Settings
 from app.store.calls import Calls, StoreDown
-from app.store.engines import subscriber
+from app.store.engines import open_connections, subscriber
 
 WITHOUT_KEYS = (
     "API_KEYS_FILE is not set: whoever reaches this service may ask it, "
@@ -85,11 +86,19 @@ def create(
 
     def state() -> State:
         held = {"snapshots": cache.usage, "files": decider.usage}
-        return State(calls.degraded, news.up, fetcher.under_way, fetcher.waiting, held, decided.known)
+        return State(
+            calls.degraded,
+            news.up,
+            fetcher.under_way,
+            fetcher.waiting,
+            held,
+            decided.known,
+            open_connections(client),
+        )
 
     metrics = tracing.metrics_of(state, spans)
-    calls = Calls(client, monotonic=time.monotonic, failed=metrics.store_failed)
-    quotas = Quotas(calls, time.monotonic, lambda: metrics.turned_away("quota-exceeded"))
+    calls = Calls(client, monotonic=time.monotonic, failed=metrics.store_failed, answered=metrics.store_answered)
+    quotas = Quotas(calls, time.monotonic, metrics.quota_exceeded)
 
     # What is known of files: from the web, kept here and in the store, and what other processes tell of it.
     system = SystemResolver()

@@ -11,7 +11,7 @@ from app.decide import Models
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import Resolver
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
 from app.origin import Origin
 from app.pace.spans import Bounds, bounds
 from app.reread import Reread

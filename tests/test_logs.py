@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from app.logs import ACCESS, LONGEST_EXCEPTION, REQUEST_ID, AsJson, AsText, log_request
+from app.observability.logs import ACCESS, LONGEST_EXCEPTION, REQUEST_ID, AsJson, AsText, log_request
 from tests.test_service import started
 
 AT = datetime(2026, 11, 21, 18, 30, 0, 250_000, UTC)

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,9 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.metrics import Metrics, State
+from app import __version__
+from app.observability.event_loop import sample_lag
+from app.observability.metrics import KEYS_COUNTED, Metrics, State
 from app.robots.access import (
     Access,
     Blocked,
@@ -21,6 +24,7 @@ from app.robots.access import (
     Unavailable,
     Unreachable,
 )
+from app.store.ending import meanwhile
 from tests.faults.until import until
 from tests.test_service import started
 
@@ -89,6 +93,51 @@ def test_two_applications_in_one_process_count_apart() -> None:
     assert value(other.text().decode(), "robots_decisions_refused_total") == 0
 
 
+def test_the_process_and_its_version_are_shown() -> None:
+    text = Metrics(lambda: CALM).text().decode()
+    assert value(text, "robots_build_info", version=__version__) == 1
+    assert value(text, "python_info") == 1
+    assert value(text, "process_resident_memory_bytes") > 1_000_000
+    assert value(text, "process_open_fds") > 0
+
+
+def test_failures_of_the_store_are_shown_before_the_first() -> None:
+    text = Metrics(lambda: CALM).text().decode()
+    assert 'robots_store_failures_total{kind="refused"} 0.0' in text
+    assert 'robots_store_failures_total{kind="unanswered"} 0.0' in text
+
+
+def test_keys_are_counted_one_by_one_up_to_a_bound() -> None:
+    metrics = Metrics(lambda: CALM)
+    for number in range(KEYS_COUNTED + 5):
+        metrics.key_used(f"key-{number}", 200)
+    metrics.key_used("key-0", 503)
+    metrics.quota_exceeded("key-1")
+    text = metrics.text().decode()
+    assert value(text, "robots_key_requests_total", key="key-0") == 2
+    assert value(text, "robots_key_requests_total", key="key-0", status="5xx") == 1
+    assert value(text, "robots_key_requests_total", key="_other") == 5
+    assert value(text, "robots_key_quota_exceeded_total", key="key-1") == 1
+    assert value(text, "robots_requests_turned_away_total", why="quota-exceeded") == 1
+
+
+async def test_the_lag_of_the_event_loop_is_sampled() -> None:
+    seen: list[float] = []
+    enough = asyncio.Event()
+
+    def observe(seconds: float) -> None:
+        seen.append(seconds)
+        if len(seen) == 3:
+            enough.set()
+
+    async with meanwhile(sample_lag(observe, every=0.01)):
+        await asyncio.sleep(0)
+        time.sleep(0.05)  # noqa: ASYNC251 - this is what is looked for
+        await enough.wait()
+    assert seen[0] >= 0.03
+    assert all(seconds >= 0 for seconds in seen)
+
+
 async def test_a_watch_that_failed_says_so_at_the_end() -> None:
     looked = asyncio.Event()
 
@@ -143,6 +192,9 @@ async def test_any_worker_tells_the_sum_of_all_and_counts_of_the_dead() -> None:
         assert value(text, "robots_decisions_total", reason="blocked_address") == 5
         assert value(text, "robots_decision_seconds_count") == 5
         assert value(text, "robots_memory_entries", cache="snapshots") == 2
+        assert value(text, "robots_build_info") == 1
+        for worker in (one, other):
+            assert value(text, "process_resident_memory_bytes", pid=str(worker.pid)) > 1_000_000
         one.kill()
 
         async def entries() -> float:

@@ -5,7 +5,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from app.tracing import Spans, wanted
+from app.observability.tracing import Spans, wanted
 from tests.api.service import running
 from tests.origins import serve, text
 

@@ -13,7 +13,7 @@ from app.api.problems import Problem
 from app.api.quotas import Quotas, Spending
 from app.keys import Key, Keys
 from app.keys import Scope as May
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
 
 LOOPBACK = "loopback"
 """What an operator is called who needs no key, being on this machine."""

@@ -10,8 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.auth import key_of
 from app.api.problems import unexpected
-from app.logs import REQUEST_ID, log_request
-from app.metrics import Metrics
+from app.observability.logs import REQUEST_ID, log_request
+from app.observability.metrics import Metrics
 
 LONGEST_PATH = 200
 """Characters of a path that are logged."""
@@ -69,8 +69,10 @@ class Journal:
     def _note(self, scope: Scope, status: int | None, seconds: float) -> None:
         if status is not None:
             self._metrics.answered(getattr(scope.get("route"), "path", ""), scope["method"], status)
+        key = key_of(scope)
+        if key is not None and status is not None:
+            self._metrics.key_used(key.id, status)
         if self._access_log:
-            key = key_of(scope)
             log_request(scope["method"], _path(scope), status, seconds, None if key is None else key.id)
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from app.api.problems import Problem, documented
 from app.api.wire import rfc3339
-from app.metrics import CONTENT_TYPE, Metrics
+from app.observability.metrics import CONTENT_TYPE, Metrics
 from app.overrides.following import Overrides
 from app.store.calls import Calls, StoreDown
 

@@ -28,7 +28,7 @@ from app.api.shapes import AnswerOut
 from app.api.stretch import Stretch
 from app.api.wire import terms_of
 from app.decide import Answer, Decider, Question
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
 from app.pace import permit as permits
 from app.pace.addresses import Addresses
 from app.pace.pacer import Pacer, Turn

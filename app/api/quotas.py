@@ -63,8 +63,8 @@ class _Bucket:
 class Quotas:
     """The buckets of the keys that have sent something lately. `monotonic` is in seconds."""
 
-    def __init__(self, calls: Calls, monotonic: Callable[[], float], exceeded: Callable[[], None]) -> None:
-        """`exceeded` is told of every request that is refused."""
+    def __init__(self, calls: Calls, monotonic: Callable[[], float], exceeded: Callable[[str], None]) -> None:
+        """`exceeded` is called with the id of the key of every request that is refused."""
         self._calls = calls
         self._monotonic = monotonic
         self._exceeded = exceeded
@@ -86,9 +86,9 @@ class Quotas:
         bucket.full_at = min(max(bucket.full_at, now) + seconds, now + LONGEST_DEBT)
         bucket.unsettled = min(bucket.unsettled + seconds, LONGEST_DEBT)
 
-    def exceeded(self) -> None:
-        """A request was refused."""
-        self._exceeded()
+    def exceeded(self, id_: str) -> None:
+        """A request of the key of that id was refused."""
+        self._exceeded(id_)
 
     async def settle(self) -> None:
         """Tell the store what came since the last time, and learn the debts of the fleet; raises StoreDown."""
@@ -155,7 +155,7 @@ class Spending:
         """
         missing = self.take(cost, begun=begun)
         if missing:
-            self.quotas.exceeded()
+            self.quotas.exceeded(self.id)
             seconds = max(1, math.ceil(missing))
             detail = (
                 f"The API key {self.id!r} may send {self.limit.requests} requests in {self.limit.seconds} s, "

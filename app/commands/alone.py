@@ -12,7 +12,7 @@ from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Tally, Visits
 from app.decide import Decider, Models
 from app.fetch.network import SystemResolver, client_tls
-from app.metrics import Metrics, State
+from app.observability.metrics import Metrics, State
 from app.origin import Origin
 from app.parts import fetcher_of, fetching, models_of, reread
 from app.settings import Settings

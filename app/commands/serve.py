@@ -9,9 +9,9 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from app import logs, metrics
 from app.api.connection import Connection, allow_files
 from app.commands.ending import Parser
+from app.observability import logs, processes
 from app.settings import Settings
 from app.store.embedded import serve
 
@@ -33,7 +33,7 @@ def run(_arguments: argparse.Namespace) -> int:
             # In the environment, since workers are processes that read their settings there.
             os.environ["REDIS_URL"] = stack.enter_context(serve(settings.data_dir))
         if settings.workers > 1:
-            stack.enter_context(metrics.shared())
+            stack.enter_context(processes.counted_together())
         config = configuration(settings)
         if settings.workers > 1:
             _Workers(config, [config.bind_socket()]).run()

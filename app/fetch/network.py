@@ -117,9 +117,15 @@ class SystemResolver:
         # finds no free place waits here, where giving up leaves nothing behind in the executor's queue.
         await self._wait_for_a_thread()
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._lookup, name)
-        running.add_done_callback(lambda _: self._free.release())
-        found = await asyncio.shield(running)
-        return [ip_address(text) for text in islice(dict.fromkeys(found), ADDRESSES_READ)]
+        running.add_done_callback(self._end)
+        await asyncio.wait([running])
+        return [ip_address(text) for text in islice(dict.fromkeys(running.result()), ADDRESSES_READ)]
+
+    def _end(self, lookup: "asyncio.Future[Iterable[str]]") -> None:
+        self._free.release()
+        # A name that fails after its caller has given up is no error of ours: asyncio would log a traceback for each.
+        if not lookup.cancelled():
+            lookup.exception()
 
     async def _wait_for_a_thread(self) -> None:
         try:

@@ -51,7 +51,7 @@ class Trouble:
     seconds: float
 
 
-def _nobody_counts(_kind: Failure) -> None:
+def _ignore(_event: object) -> None:
     pass
 
 
@@ -60,7 +60,8 @@ class Calls:
 
     A call takes at most `timeout` seconds once its turn has come. After one that fails or is late, all are refused for
     REST seconds of `monotonic`; then one goes ahead, and the others once it has succeeded. `failed` is told of every
-    call that fails, those that are refused during a rest left out. `client` is for what is to be called.
+    call that fails, those that are refused during a rest left out; `answered` of the seconds that every answer took, a
+    refusal included. `client` is for what is to be called.
     """
 
     def __init__(
@@ -69,7 +70,8 @@ class Calls:
         *,
         monotonic: Callable[[], float],
         timeout: float = 0.1,
-        failed: Callable[[Failure], None] = _nobody_counts,
+        failed: Callable[[Failure], None] = _ignore,
+        answered: Callable[[float], None] = _ignore,
     ) -> None:
         self.client = client
         self._monotonic = monotonic
@@ -80,6 +82,7 @@ class Calls:
         self._down = False
         self._refuses = False
         self._failed = failed
+        self._answered = answered
         self._trouble: tuple[str, float] | None = None  # and since when
 
     @property
@@ -116,9 +119,12 @@ class Calls:
         # bounded all the same, since once a call has failed those behind it are refused.
         async with self._turns:
             self._begin()
+            begun = self._monotonic()
             try:
                 result = await self._in_time(command)
+                self._answered(self._monotonic() - begun)
             except ResponseError as error:
+                self._answered(self._monotonic() - begun)
                 if str(error).startswith("WRONGTYPE"):
                     result = None
                 else:

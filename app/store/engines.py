@@ -63,6 +63,20 @@ def connect(url: str) -> Client:
             assert_never(place.engine)
 
 
+def open_connections(client: Client) -> int:
+    """The connections to all servers that are open now, idle ones included; subscribers are not counted."""
+    if isinstance(client, Redis):
+        return _open_in(client.connection_pool)
+    return sum(
+        sum(connection.is_connected for connection in node._connections)
+        for node in client.nodes_manager.nodes_cache.values()
+    )
+
+
+def _open_in(pool: ConnectionPool) -> int:
+    return sum(connection.is_connected for connection in (*pool._available_connections, *pool._in_use_connections))
+
+
 class Subscriber(Protocol):
     """A connection that hears what is published. On any error messages may have been lost, and a new one is taken."""
 

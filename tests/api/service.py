@@ -12,8 +12,8 @@ from fastapi import FastAPI
 
 from app.fetch.network import Resolver
 from app.main import create
+from app.observability.tracing import Spans
 from app.settings import Settings
-from app.tracing import Spans
 from tests.origins import Names
 
 START = datetime(2026, 11, 21, 18, 30, tzinfo=UTC).timestamp()

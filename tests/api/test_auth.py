@@ -17,7 +17,7 @@ from app.api.auth import OPEN, KeyCheck, charge
 from app.api.quotas import Quotas
 from app.keys import Scope, load_keys, new_key
 from app.main import WITHOUT_KEYS, create
-from app.metrics import Metrics, State
+from app.observability.metrics import Metrics, State
 from app.settings import Settings
 from app.store.calls import Calls
 from tests.api.service import Service, running
@@ -168,6 +168,7 @@ async def test_a_key_that_spent_its_quota_is_told_when_to_come_back(store_url: s
         assert slug(refused) == "quota-exceeded"
         assert 1190 <= int(refused.headers["retry-after"]) <= 1200
         assert await counted(service, "robots_requests_turned_away_total", why="quota-exceeded") == 1
+        assert await counted(service, "robots_key_quota_exceeded_total", key="limited") == 1
         other = await ask(service, bearer(READER))
         assert (other.status_code, "ratelimit" in other.headers) == (200, False)
         assert (await ask(service, bearer(LIMITED), "/healthz")).status_code == 200
@@ -219,7 +220,7 @@ async def test_a_route_charges_for_the_work_of_many_and_the_answer_tells_what_is
 
     problems.install(app)
     metrics = Metrics(lambda: State(False, True, 0, 0, {}))
-    checked = KeyCheck(app, lambda: load_keys(keys), Quotas(calls, lambda: 0.0, lambda: None), metrics)
+    checked = KeyCheck(app, lambda: load_keys(keys), Quotas(calls, lambda: 0.0, lambda _key: None), metrics)
     transport = httpx.ASGITransport(checked)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for key, items, status, left in [

@@ -16,9 +16,9 @@ from starlette.types import Message, Receive, Scope, Send
 from app.api.body_limit import BODY_LIMIT
 from app.api.journal import Journal
 from app.keys import new_key
-from app.logs import AsJson
 from app.main import create
-from app.metrics import Metrics, State
+from app.observability.logs import AsJson
+from app.observability.metrics import Metrics, State
 from app.settings import Settings
 from tests.api.service import running
 

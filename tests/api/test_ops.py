@@ -64,6 +64,14 @@ async def test_what_is_held_in_memory_is_told(store_url: str, store_client: Clie
             assert await counted(service, "robots_memory_bytes", cache=cache) > 1000
 
 
+async def test_the_store_is_timed_and_its_connections_are_counted(store_url: str, store_client: Client) -> None:
+    async with serve(text(200)) as origin, running(store_url) as service:
+        before = await counted(service, "robots_store_seconds_count")
+        await service.allowed(f"{origin.url}/")
+        assert await counted(service, "robots_store_seconds_count") > before
+        assert 1 <= await counted(service, "robots_store_connections") <= 8
+
+
 async def test_no_label_holds_what_a_caller_or_an_origin_chose(store_url: str, store_client: Client) -> None:
     async with serve(text(200)) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/secret-page", agent="SecretBot")

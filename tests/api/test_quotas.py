@@ -32,7 +32,7 @@ class Process:
         self.quotas = Quotas(calls, self.clock, self._refuse)
         self.spending: Spending = self.quotas.spending("crawler-7", limit)
 
-    def _refuse(self) -> None:
+    def _refuse(self, _key: str) -> None:
         self.refused += 1
 
     def sends(self, times: int, cost: int = 1) -> int:

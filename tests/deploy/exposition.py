@@ -2,7 +2,7 @@
 
 import sys
 
-from app.metrics import Metrics, State
+from app.observability.metrics import Metrics, State
 
 if __name__ == "__main__":
     calm = State(store_degraded=False, news_heard=True, fetches_under_way=0, fetches_waiting=0, memory={})

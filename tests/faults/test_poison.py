@@ -275,7 +275,7 @@ def test_a_poisoned_quota_is_as_good_as_none(store_url: str) -> None:
 
         async def example(poison: Poison | bytes) -> None:
             await put(it.client, "robots:{quotas}:crawler", poison)
-            quotas = Quotas(Calls(it.client, monotonic=lambda: 0.0, timeout=PATIENCE), lambda: 0.0, lambda: None)
+            quotas = Quotas(Calls(it.client, monotonic=lambda: 0.0, timeout=PATIENCE), lambda: 0.0, lambda _key: None)
             quotas.add("crawler", 5.0)
             await quotas.settle()
             assert quotas.debt("crawler") == 5.0

@@ -1,9 +1,12 @@
 """From a name to a connection: what is resolved, what is judged, what is connected to, and how many at once."""
 
 import asyncio
+import gc
+import socket
 import threading
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 import httpcore
 import pytest
@@ -239,6 +242,35 @@ async def test_a_lookup_that_was_given_up_holds_its_thread_and_no_queue_builds_u
         go.set()
         assert [str(address) for address in await last] == ["93.184.216.34"]
         assert looked_up == ["slow.example", "last.example"]
+    finally:
+        go.set()
+        resolver.close()
+
+
+async def test_a_lookup_that_fails_after_it_was_given_up_is_not_logged() -> None:
+    loop = asyncio.get_running_loop()
+    begun, go = asyncio.Event(), threading.Event()
+    logged: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: logged.append(context))
+
+    def lookup(name: str) -> list[str]:
+        if name == "healthy.example":
+            return ["93.184.216.34"]
+        loop.call_soon_threadsafe(begun.set)
+        go.wait()
+        raise socket.gaierror(socket.EAI_AGAIN, "no name server answered")
+
+    resolver = SystemResolver(threads=1, lookup=lookup)
+    try:
+        given_up = loop.create_task(ask(resolver, "slow.example"))
+        await begun.wait()
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        go.set()
+        assert await resolver("healthy.example")  # there is one thread: the lookup before has ended
+        del given_up
+        gc.collect()  # asyncio reports an exception that nothing has looked at when its future is collected
+        assert logged == []
     finally:
         go.set()
         resolver.close()

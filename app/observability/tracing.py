@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import __version__
-from app.metrics import Metrics, State, labels
+from app.observability.metrics import Metrics, State, labels
 from app.robots.access import Access, NotModified
 
 NAME = "robots-decisions"

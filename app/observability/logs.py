@@ -30,7 +30,7 @@ def configuration(form: Form) -> dict[str, Any]:
 
     A caller adds to a line by `extra={"fields": {...}}`, with values that JSON knows.
     """
-    formatter = {"json": "app.logs.AsJson", "text": "app.logs.AsText"}[form]
+    formatter = {"json": "app.observability.logs.AsJson", "text": "app.observability.logs.AsText"}[form]
     return {
         "version": 1,
         "disable_existing_loggers": False,

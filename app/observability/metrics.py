@@ -1,39 +1,42 @@
-"""What operators count: one class, a method per event, and the text that Prometheus reads.
+"""Metrics: a method for each event that is counted, and gauges that are read when they are shown.
 
-No label ever holds what a caller or an origin chose: not an agent, an origin or a path, and of a status its class only.
-
-With several workers, any of them tells the sum of all. The library keeps every process's values in a file of its own
-in the directory that PROMETHEUS_MULTIPROC_DIR names, and `python -m app` makes one where WORKERS is more than 1. What
-was counted by a worker that has died stays in the sum; its gauges are dropped.
+No label holds what a caller or an origin chose: no agent, origin or path, and of a status its class only. The ids of
+API keys are the operator's choice, and there are KEYS_COUNTED of them at most.
 """
 
 import asyncio
-import os
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar, assert_never
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from app import __version__
+from app.observability.event_loop import sample_lag
+from app.observability.processes import Exposition
 from app.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
 from app.store.ending import meanwhile
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-"""Of the text; every name in it is one that the older format can write."""
+"""The format of the text: every name in it is valid in this one, which is the older."""
 
 LOOK_EVERY = 5.0
-"""Seconds between two looks at the state of a process."""
+"""Seconds between two readings of the state of a process."""
 
-_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # the library's own; it decides by it when it is imported
+KEYS_COUNTED = 1000
+"""API keys that are counted one by one; the rest count as OTHER_KEYS."""
+
+OTHER_KEYS = "_other"
+"""The label of the API keys beyond KEYS_COUNTED; no key has such an id."""
 
 _DECISION_SECONDS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _FETCH_SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _WAIT_SECONDS = (0.001, 0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1000.0, 3600.0)
+_STORE_SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_LAG_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_STORE_FAILURES = ("refused", "unanswered")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 
@@ -54,9 +57,10 @@ class _Children(dict[tuple[str, ...], C]):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How it stands with a process now; `memory` has the bytes and the entries of each of its caches, by name.
+    """The state of a process; `memory` has the bytes and the entries of each of its caches, by name.
 
-    `overrides_known` is false until the store has told them once: none is in force until then.
+    `overrides_known` is false until the overrides have been read once: none is in force until then.
+    `store_connections` counts the open ones, idle ones included.
     """
 
     store_degraded: bool
@@ -65,6 +69,7 @@ class State:
     fetches_waiting: int
     memory: Mapping[str, tuple[int, int]]
     overrides_known: bool = True
+    store_connections: int = 0
 
 
 class Metrics:
@@ -74,13 +79,9 @@ class Metrics:
     """
 
     def __init__(self, read_state: Callable[[], State]) -> None:
-        registry = CollectorRegistry()
         self._read_state = read_state
-        self._directory = os.environ.get(_DIRECTORY)
-        self._shown = registry
-        if self._directory is not None:
-            self._shown = CollectorRegistry()
-            MultiProcessCollector(self._shown, self._directory)  # type: ignore[no-untyped-call]
+        self._exposition = Exposition()
+        registry = self._exposition.registry
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"robots_{name}", text, labels, registry=registry)
@@ -125,6 +126,25 @@ class Metrics:
         )
         self._back_offs = counter("back_offs", "Refusals of pages that held an origin back.")
         self._store_failures = counter("store_failures", "Calls to the store that failed.", "kind")
+        self._store_seconds = Histogram(
+            "robots_store_seconds",
+            "From the sending of a call to the store to its answer.",
+            registry=registry,
+            buckets=_STORE_SECONDS,
+        )
+        key_requests = counter("key_requests", "Requests that an API key let in.", "key", "status")
+        key_refusals = counter("key_quota_exceeded", "Requests beyond the quota of an API key.", "key")
+        self._lag = Histogram(
+            "robots_event_loop_lag_seconds",
+            "How late the event loop called a timer, ten times a second.",
+            registry=registry,
+            buckets=_LAG_SECONDS,
+        )
+        build = Gauge(
+            "robots_build_info", "The version that runs.", ["version"], registry=registry, multiprocess_mode="livemax"
+        )
+        build.labels(__version__).set(1)
+        self._connections = summed("store_connections", "Open connections to the store, idle ones included.")
         self._under_way = summed("fetches_under_way", "Fetches that are asking an origin now.")
         self._waiting = summed("fetches_waiting", "Fetches that wait in line.")
         self._bytes = summed("memory_bytes", "Bytes that the in-process caches count.", "cache")
@@ -152,6 +172,12 @@ class Metrics:
         self._of_source = _Children(decision_seconds.labels)
         self._of_override = _Children(self._overridden.labels)
         self._of_shadow = _Children(self._shadowed.labels)
+        self._of_key = _Children(key_requests.labels)
+        self._of_refused_key = _Children(key_refusals.labels)
+        self._keys: set[str] = set()
+        # A counter that does not exist until its first event hides that event from rate().
+        for kind in _STORE_FAILURES:
+            self._store_failures.labels(kind)
 
     def answered(self, route: str, method: str, status: int) -> None:
         """A request was answered; `route` is the template that its path matched, "" for none."""
@@ -172,6 +198,22 @@ class Metrics:
     def turned_away(self, why: str) -> None:
         """A request was refused for want of a key that may, or because its quota is spent; `why` is one of few."""
         self._turned_away.labels(why).inc()
+
+    def key_used(self, key: str, status: int) -> None:
+        """Count a request that the API key with this id let in, by the status of its response."""
+        self._of_key[self._counted(key), _class_of(status)].inc()
+
+    def quota_exceeded(self, key: str) -> None:
+        """Count a request that was refused because the quota of this API key is spent."""
+        self.turned_away("quota-exceeded")
+        self._of_refused_key[self._counted(key),].inc()
+
+    def _counted(self, key: str) -> str:
+        if key not in self._keys:
+            if len(self._keys) >= KEYS_COUNTED:
+                return OTHER_KEYS
+            self._keys.add(key)
+        return key
 
     def overridden(self, action: str) -> None:
         """An override of that action had a say in a decision."""
@@ -217,63 +259,49 @@ class Metrics:
         """A call to the store failed; `kind` is one of few."""
         self._store_failures.labels(kind).inc()
 
+    def store_answered(self, seconds: float) -> None:
+        """The store answered a call in so many seconds."""
+        self._store_seconds.observe(seconds)
+
     def look(self) -> None:
-        """Take down the state of this process as it is now."""
+        """Set the gauges to the state of this process as it is now."""
         state = self._read_state()
         self._degraded.set(state.store_degraded)
         self._news_heard.set(state.news_heard)
         self._overrides_known.set(state.overrides_known)
         self._under_way.set(state.fetches_under_way)
         self._waiting.set(state.fetches_waiting)
+        self._connections.set(state.store_connections)
         for cache, (octets, entries) in state.memory.items():
             self._bytes.labels(cache).set(octets)
             self._entries.labels(cache).set(entries)
 
     def text(self) -> bytes:
-        """All of it in Prometheus's text format, as CONTENT_TYPE names it."""
+        """All metrics in Prometheus's text format, as CONTENT_TYPE names it."""
         self.look()
-        return generate_latest(self._shown)
+        return self._exposition.text()
 
     @asynccontextmanager
     async def kept_up(self, probe: Callable[[], Awaitable[None]], *, every: float = LOOK_EVERY) -> AsyncIterator[None]:
-        """For the length of the block, `probe` and look every so many seconds.
+        """While the block lasts, call `probe` and read the state every so many seconds, and sample the loop's lag.
 
-        The probe is to notice what no caller has come upon; what the look finds is what other workers tell of this one.
+        The probe notices what no caller has come upon; other workers answer for this one with what was last read.
         """
-        self._forget_the_dead()
+        self._exposition.forget_dead_workers()
         self.look()
         try:
-            async with meanwhile(self._keep_looking(probe, every)):
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(meanwhile(self._keep_looking(probe, every)))
+                await stack.enter_async_context(meanwhile(sample_lag(self._lag.observe)))
                 yield
         finally:
-            if self._directory is not None:
-                mark_process_dead(os.getpid(), self._directory)  # type: ignore[no-untyped-call]
+            self._exposition.leave()
 
     async def _keep_looking(self, probe: Callable[[], Awaitable[None]], every: float) -> None:
         while True:
             await asyncio.sleep(every)
             await probe()
             self.look()
-
-    def _forget_the_dead(self) -> None:
-        # A worker that was killed could not do so itself, and is replaced: by a process that comes by here.
-        if self._directory is None:
-            return
-        for file in Path(self._directory).glob("gauge_live*_*.db"):
-            pid = int(file.stem.rpartition("_")[2])
-            if not _is_alive(pid):
-                mark_process_dead(pid, self._directory)  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def shared() -> Iterator[None]:
-    """Let the processes begun in this block count in common; what they counted is gone when it ends."""
-    with tempfile.TemporaryDirectory(prefix="robots-metrics-") as directory:
-        os.environ[_DIRECTORY] = directory
-        try:
-            yield
-        finally:
-            del os.environ[_DIRECTORY]
 
 
 def _class_of(status: int | None) -> str:
@@ -295,13 +323,3 @@ def labels(found: Access | NotModified) -> tuple[str, str, str]:
             return "blocked", "", ""
         case _:
             assert_never(found)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # it is there, and another user's
-    return True
