@@ -1,6 +1,12 @@
-"""Snapshot to the bytes that the store holds, and back; the bytes are not trusted (spec A28).
+"""Snapshots as the bytes that the store holds, and back. The bytes are not trusted.
 
-The form is a mark with the version, then one zlib stream: the facts as a line of JSON, and the body as it is.
+The format is a two-byte mark, then one zlib stream: a line of JSON with the facts, then the body as it is.
+
+Two releases share a store during a rolling upgrade, so each reads what the other writes. A reader ignores members and
+trailing list items that it does not know, and gives missing ones their default. A writer adds members, and never
+removes or redefines one; where an older reader would misread the rest, it raises `min_version`, and older releases
+treat the value as a miss. Release 0.1.0 reads exactly the members that `encode` writes now: adding one waits until
+no 0.1.0 is left. `tests/cases/snapshots-*.jsonl` holds bytes of every release.
 """
 
 import json
@@ -20,14 +26,16 @@ from app.robots.access import (
 )
 
 FACTS_LIMIT = 1024 * 1024
-"""Octets of the line of facts that are read back; header fields are bounded far below by the fetch."""
+"""Bytes of the line of facts that are read back; header fields are bounded far below by the fetch."""
 
 ENCODED_LIMIT = (BODY_LIMIT + FACTS_LIMIT) * 1001 // 1000 + 64
-"""Octets of the longest encoding that is read back; zlib adds less than a thousandth to what it cannot compress."""
+"""Bytes of the longest encoding that is read back; zlib adds less than a thousandth to what it cannot compress."""
+
+VERSION = 1
+"""What this release understands; a value whose `min_version` is higher is a miss."""
 
 _MARK = b"R\x01"
 _END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999: a later one has no date to show
-_FIELDS = {"access", "fetched_at", "final_url", "etag", "last_modified", "lifetime", "failing", "since"}
 
 
 class _NotOurs(ValueError):
@@ -52,10 +60,10 @@ def encode(snapshot: Snapshot) -> bytes:
 
 
 def decode(data: bytes) -> Snapshot | None:
-    """The snapshot that `encode` wrote, or None for anything else: damaged, foreign, of another version, too large."""
+    """The snapshot in these bytes; None where they are damaged, foreign, too large or need a later release."""
     try:
         return _read(data)
-    except (ValueError, RecursionError, zlib.error):
+    except (ValueError, LookupError, RecursionError, zlib.error):
         return None
 
 
@@ -87,19 +95,21 @@ def _write_failing(failing: Failing) -> list[Any]:
 
 def _read(data: bytes) -> Snapshot:
     facts, body = _unpack(data)
-    if not isinstance(facts, dict) or facts.keys() != _FIELDS:
+    if not isinstance(facts, dict):
         raise _NotOurs
-    failing = None if facts["failing"] is None else _read_failing(facts["failing"])
+    _natural(facts.get("min_version", VERSION), 0, VERSION)
+    failing, lifetime, since = facts.get("failing"), facts.get("lifetime"), facts.get("since")
+    failing = None if failing is None else _read_failing(failing)
     access = _read_access(facts["access"], body, failing)
     fetched_at = _number(facts["fetched_at"], _END_OF_TIME)
     return Snapshot(
         access,
         fetched_at,
-        _text(facts["final_url"]),
-        Validators(_text(facts["etag"]), _text(facts["last_modified"])),
-        None if facts["lifetime"] is None else _number(facts["lifetime"], LONGEST_LIFETIME),
+        _text(facts.get("final_url")),
+        Validators(_text(facts.get("etag")), _text(facts.get("last_modified"))),
+        None if lifetime is None else _number(lifetime, LONGEST_LIFETIME),
         failing,
-        None if facts["since"] is None else _natural(facts["since"], 0, int(fetched_at)),
+        None if since is None else _natural(since, 0, int(fetched_at)),
     )
 
 
@@ -118,22 +128,22 @@ def _unpack(data: bytes) -> tuple[Any, bytes]:
 
 def _read_access(written: Any, body: bytes, failing: Failing | None) -> Access:
     match written:
-        case ["successful", status, bool(truncated), content_type]:
+        case ["successful", status, bool(truncated), content_type, *_]:
             return Successful(_natural(status, 100, 999), body, truncated, _text(content_type))
-        case ["unreachable"] if failing is not None and not body:
+        case ["unreachable", *_] if failing is not None and not body:
             return failing.failure
-        case ["unavailable", status, cause] if failing is None and not body:
+        case ["unavailable", status, cause, *_] if failing is None and not body:
             return Unavailable(_natural(status, 100, 999), None if cause is None else Cause(cause))
-        case ["blocked", str(address)] if failing is None and not body:
+        case ["blocked", str(address), *_] if failing is None and not body:
             return Blocked(address)
         case _:
             raise _NotOurs
 
 
 def _read_failing(written: Any) -> Failing:
-    if not isinstance(written, list) or len(written) != 6:
+    if not isinstance(written, list) or len(written) < 6:
         raise _NotOurs
-    since, last_at, attempts, cause, status, retry_after = written
+    since, last_at, attempts, cause, status, retry_after = written[:6]
     failure = Unreachable(
         Cause(cause),
         None if status is None else _natural(status, 100, 999),

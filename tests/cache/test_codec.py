@@ -93,8 +93,11 @@ def test_the_facts_of_these_tests_are_ours() -> None:
 @pytest.mark.parametrize(
     "facts",
     [
-        {**FACTS, "more": 1},
-        {name: value for name, value in FACTS.items() if name != "etag"},
+        {name: value for name, value in FACTS.items() if name != "access"},
+        {name: value for name, value in FACTS.items() if name != "fetched_at"},
+        {**FACTS, "min_version": 2},
+        {**FACTS, "min_version": "1"},
+        {**FACTS, "min_version": None},
         {**FACTS, "fetched_at": True},
         {**FACTS, "fetched_at": "5"},
         {**FACTS, "fetched_at": -1.0},
@@ -116,6 +119,7 @@ def test_the_facts_of_these_tests_are_ours() -> None:
         {**FACTS, "failing": [1.0, 2.0, 1, "dns", None, -5]},
         {**FACTS, "failing": [1.0, 2.0, 1, [], None, None]},
         {**FACTS, "failing": [1.0]},
+        {**FACTS, "failing": [1.0, 2.0, 1, "dns", None]},
         {**FACTS, "since": 6},  # after it was fetched
         {**FACTS, "since": -1},
         {**FACTS, "since": 1.5},

@@ -1,0 +1,86 @@
+"""Releases that share a store read what each other writes."""
+
+import json
+import zlib
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from app.cache.codec import VERSION, decode, encode
+from app.cache.freshness import Failing, Snapshot
+from app.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable, Validators
+from tests.cache import codec_0_1_0
+from tests.cache.test_codec import snapshots
+
+CASES = Path(__file__).parent.parent / "cases"
+AT = 1_790_000_000.25
+DEAD = Unreachable(Cause.DNS)
+BUSY = Unreachable(Cause.TOO_MANY_REQUESTS, 429, 120)
+
+WRITTEN_BY_0_1_0 = {
+    "file": Snapshot(
+        Successful(200, b"User-agent: *\nDisallow: /a\n", content_type="text/plain"),
+        AT,
+        None,
+        Validators('"1"', "Sat, 21 Nov 2026 18:30:00 GMT"),
+        3600.0,
+    ),
+    "redirected and truncated": Snapshot(
+        Successful(206, b"\xef\xbb\xbfDisallow: /\xc3\xa9\n", truncated=True),
+        AT,
+        "https://other.example/robots.txt",
+        since=1_780_000_000,
+    ),
+    "file of an origin that fails": Snapshot(
+        Successful(200, b""), AT, lifetime=0.0, failing=Failing(AT + 10, AT + 700.5, 2, BUSY)
+    ),
+    "missing": Snapshot(Unavailable(404), AT, lifetime=86400.0),
+    "redirect loop": Snapshot(Unavailable(302, Cause.REDIRECT_LOOP), AT, "http://www.example.com/again"),
+    "unreachable": Snapshot(DEAD, AT, failing=Failing(AT - 400, AT, 3, DEAD)),
+    "blocked": Snapshot(Blocked("10.0.0.1"), AT),
+}
+
+
+def frozen(release: str) -> dict[str, bytes]:
+    lines = (CASES / f"snapshots-{release}.jsonl").read_text().splitlines()
+    return {row["name"]: b64decode(row["bytes"]) for row in map(json.loads, lines)}
+
+
+def test_what_0_1_0_wrote_is_read() -> None:
+    assert {name: decode(data) for name, data in frozen("0.1.0").items()} == WRITTEN_BY_0_1_0
+
+
+@given(snapshots)
+def test_what_is_written_now_is_read_by_0_1_0(snapshot: Snapshot) -> None:
+    assert codec_0_1_0.decode(encode(snapshot)) == snapshot
+
+
+def later(data: bytes, **members: Any) -> bytes:
+    """These bytes as a later release would write them: more members, and more items in each list."""
+    facts, _, body = zlib.decompress(data[2:]).partition(b"\n")
+    known = json.loads(facts)
+    for name in ("access", "failing"):
+        if known[name] is not None:
+            known[name].append({"more": [1]})
+    return data[:2] + zlib.compress(json.dumps({**known, "fence": 7, **members}).encode() + b"\n" + body)
+
+
+@pytest.mark.parametrize("name", WRITTEN_BY_0_1_0)
+def test_what_a_later_release_adds_is_ignored(name: str) -> None:
+    data = frozen("0.1.0")[name]
+    assert codec_0_1_0.decode(later(data)) is None
+    assert decode(later(data)) == WRITTEN_BY_0_1_0[name]
+    assert decode(later(data, min_version=VERSION)) == WRITTEN_BY_0_1_0[name]
+
+
+def test_what_needs_a_later_release_is_a_miss() -> None:
+    assert decode(later(frozen("0.1.0")["file"], min_version=VERSION + 1)) is None
+
+
+def test_members_that_are_missing_have_their_default() -> None:
+    facts = {"access": ["unavailable", 404, None], "fetched_at": AT}
+    data = b"R\x01" + zlib.compress(json.dumps(facts).encode() + b"\n")
+    assert decode(data) == Snapshot(Unavailable(404), AT)
