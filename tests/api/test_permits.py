@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import time
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -62,6 +63,7 @@ async def test_a_permit_is_the_answer_of_allowed_and_a_turn(store_url: str) -> N
 
 async def test_the_fetch_of_robots_txt_is_the_first_visit(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        service.now = time.time()  # the store has a clock of its own
         assert 4 < (await permit(service, f"{origin.url}/a"))["wait"] <= 5
 
 
@@ -93,6 +95,7 @@ async def test_a_turn_that_is_too_far_away_is_not_kept(store_url: str) -> None:
 
 async def test_several_agents_have_a_lane_each_and_one_that_is_spelt_otherwise_has_the_same(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        service.now = time.time()
         waits = [
             (await permit(service, f"{origin.url}/a", agent, max_wait=60))["wait"]
             for agent in ("ExampleBot", "examplebot/2.0 (+http://example.com/)", ["NewBot", "ExampleBot"])
