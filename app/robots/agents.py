@@ -14,7 +14,8 @@ AGENT_LIMIT = 2048
 STAR = "*"
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
-_PRODUCT = re.compile(r"([A-Za-z0-9_-]+)/")
+# A name is tried from its first character only, and given up at its end: from each of them, it would be quadratic.
+_PRODUCT = re.compile(r"(?<![A-Za-z0-9_-])([A-Za-z0-9_-]++)/")
 # What browsers put in front for old times' sake: no crawler's own name.
 _COMPATIBILITY = frozenset(
     {"mozilla", "applewebkit", "khtml", "gecko", "chrome", "chromium", "safari", "version", "firefox"}

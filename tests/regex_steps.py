@@ -1,0 +1,134 @@
+"""How many steps a regular expression takes: a backtracking matcher that tries what `re` tries, and counts it.
+
+`re` itself cannot be asked. This one walks the same parsed pattern in the same order, without the shortcuts of `re`, so
+that an expression which is linear here is linear there. It knows what the expressions of app/ are made of.
+"""
+
+import re
+from collections.abc import Iterator
+from re import _constants as op
+from re import _parser
+from typing import Any
+
+_CATEGORIES = {op.CATEGORY_SPACE: str.isspace, op.CATEGORY_DIGIT: str.isdigit}
+
+
+class StepCounter:
+    """Matches one pattern, as `re` would, and counts in `steps` how often a piece of it was tried somewhere."""
+
+    def __init__(self, pattern: re.Pattern[Any]) -> None:
+        """Bytes are read as Latin-1, which is what `re` does with them."""
+        source = pattern.pattern
+        self._tree = list(_parser.parse(source if isinstance(source, str) else source.decode("latin-1"), pattern.flags))
+        self._ignores_case = bool(pattern.flags & re.IGNORECASE)
+        self.steps = 0
+
+    def match(self, text: str) -> list[int]:
+        """The end of a match at the start of the text, if there is one."""
+        return self._at(text, 0)
+
+    def fullmatch(self, text: str) -> list[int]:
+        """The end of a match of the whole text, if there is one."""
+        return [end for end in self._ends(self._tree, text, 0) if end == len(text)][:1]
+
+    def findall(self, text: str) -> list[int]:
+        """The ends of all matches, as `findall`, `finditer` and `sub` find them."""
+        found: list[int] = []
+        start = 0
+        while start <= len(text):
+            ends = self._at(text, start)
+            found += ends
+            start = max(ends[0], start + 1) if ends else start + 1
+        return found
+
+    def search(self, text: str) -> list[int]:
+        """The end of the first match, if there is one."""
+        return next((ends for start in range(len(text) + 1) if (ends := self._at(text, start))), [])
+
+    def _at(self, text: str, start: int) -> list[int]:
+        return [end for end, _ in zip(self._ends(self._tree, text, start), range(1), strict=False)]
+
+    def _ends(self, nodes: list[Any], text: str, start: int) -> Iterator[int]:
+        """Where the nodes, one after the other, may end, in the order in which `re` tries it."""
+        self.steps += 1
+        if not nodes:
+            yield start
+            return
+        for end in self._node_ends(nodes[0], text, start):
+            yield from self._ends(nodes[1:], text, end)
+
+    def _node_ends(self, node: Any, text: str, start: int) -> Iterator[int]:
+        code, argument = node
+        match code:
+            case op.LITERAL | op.NOT_LITERAL | op.ANY | op.IN:
+                if start < len(text) and self._is_one(node, text[start]):
+                    yield start + 1
+            case op.SUBPATTERN:
+                yield from self._ends(list(argument[3]), text, start)
+            case op.BRANCH:
+                for branch in argument[1]:
+                    yield from self._ends(list(branch), text, start)
+            case op.MAX_REPEAT:
+                yield from self._repeated(argument, text, start)
+            case op.POSSESSIVE_REPEAT:
+                yield from [end for end, _ in zip(self._repeated(argument, text, start), range(1), strict=False)]
+            case op.ASSERT_NOT if argument[0] < 0:  # all that are there look one character back
+                [inner] = argument[1]
+                if start == 0 or not self._is_one(inner, text[start - 1]):
+                    yield start
+            case op.AT:
+                if start == (0 if argument in {op.AT_BEGINNING, op.AT_BEGINNING_STRING} else len(text)):
+                    yield start
+            case _:
+                raise NotImplementedError(code)
+
+    def _repeated(self, argument: Any, text: str, start: int) -> Iterator[int]:
+        low, high, inner = argument
+        if len(inner) == 1 and inner[0][0] in {op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN}:
+            end = start
+            while end < len(text) and end - start < high and self._is_one(inner[0], text[end]):
+                self.steps += 1
+                end += 1
+            for stop in range(end, start + low - 1, -1):
+                self.steps += 1
+                yield stop
+            return
+        yield from self._groups(list(inner), low, high, text, start)
+
+    def _groups(self, inner: list[Any], low: int, high: int, text: str, start: int) -> Iterator[int]:
+        self.steps += 1
+        if high > 0:
+            for end in self._ends(inner, text, start):
+                if end > start:
+                    yield from self._groups(inner, max(low - 1, 0), high - 1, text, end)
+        if low <= 0:
+            yield start
+
+    def _is_one(self, node: Any, character: str) -> bool:
+        code, argument = node
+        if self._ignores_case and code is not op.ANY:
+            return any(self._is_in(node, it) for it in {character, character.lower(), character.upper()})
+        match code:
+            case op.ANY:
+                return character != "\n"
+            case op.LITERAL:
+                return bool(ord(character) == argument)
+            case op.NOT_LITERAL:
+                return bool(ord(character) != argument)
+            case _:
+                return self._is_in(node, character)
+
+    def _is_in(self, node: Any, character: str) -> bool:
+        code, argument = node
+        if code is not op.IN:
+            return bool((ord(character) == argument) is (code is op.LITERAL))
+        negated = argument[0][0] is op.NEGATE
+        for kind, value in argument:
+            match kind:
+                case op.LITERAL if ord(character) == value:
+                    return not negated
+                case op.RANGE if value[0] <= ord(character) <= value[1]:
+                    return not negated
+                case op.CATEGORY if _CATEGORIES[value](character):
+                    return not negated
+        return negated
