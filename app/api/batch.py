@@ -14,7 +14,7 @@ from starlette.types import Scope
 from app.api.allowed import PATH
 from app.api.auth import charge
 from app.api.batch_items import Found, ItemIn, after_waiting, answer_to, question_of, text_of
-from app.api.json_bodies import read_json, validated
+from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.parameters import MOST_AGE, MOST_WAIT, WAIT
 from app.api.problems import Problem, documented
 from app.api.rendering import Renderer
@@ -36,7 +36,7 @@ PIECE = 256 * 1024
 router = APIRouter(tags=["decisions"])
 
 
-class BatchIn(BaseModel):
+class BatchIn(RequestModel):
     """Questions, and the `max_age` and `wait` of those that say none; `wait` is the time that the batch may take."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
@@ -97,10 +97,9 @@ async def batch(request: Request) -> Response:
     if streams(request.scope):
         return AnswerLines(decider, renderer)
     try:
-        body = await request.body()
+        asked = _read(await body_of(request))
     except ClientDisconnect:
         return Response(status_code=400)  # which nobody hears
-    asked = _read(body)
     charge(request, len(asked.items) - 1)
     found = await _answers(decider, asked)
     pieces = _pieces(found, renderer)
@@ -118,8 +117,8 @@ async def batch(request: Request) -> Response:
     return StreamingResponse(all_pieces(), media_type="application/json")
 
 
-def _read(body: bytes) -> BatchIn:
-    asked = validated(BatchIn, read_json(body))
+def _read(said: object) -> BatchIn:
+    asked = validated(BatchIn, said)
     count = len(asked.items)
     if count > ITEMS:
         detail = f"The batch has {count} items; {ITEMS} at most are answered, and any number as {LINES}."

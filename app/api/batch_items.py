@@ -3,9 +3,9 @@
 import time
 from typing import Annotated, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
-from app.api.json_bodies import validated
+from app.api.json_bodies import RequestModel, validated
 from app.api.parameters import AGENTS, MOST_AGE, MOST_WAIT, WAIT
 from app.api.problems import Problem, bad_value, busy
 from app.api.reading import agent_from, dialect_from, instant_from, target_from
@@ -25,6 +25,7 @@ _Several: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=AGENTS
 
 Agents: TypeAlias = Annotated[
     list[str],
+    FailFast(),
     BeforeValidator(_as_list, json_schema_input_type=str | _Several),
     Field(
         min_length=1, max_length=AGENTS, description="A product token, a whole User-Agent header, or several in order."
@@ -33,7 +34,7 @@ Agents: TypeAlias = Annotated[
 """The agents of a question, or the one."""
 
 
-class ItemIn(BaseModel):
+class ItemIn(RequestModel):
     """One question: its members mean what the parameters of `GET /v1/allowed` do."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)

@@ -4,8 +4,9 @@ from itertools import chain
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
+from app.api.json_bodies import JsonRoute, RequestModel
 from app.api.meta_tags import metas_in
 from app.api.problems import Problem, documented
 from app.api.reading import agent_from
@@ -20,24 +21,20 @@ FIELDS_LIMIT = 128 * 1024
 
 _FieldText = Annotated[str, StringConstraints(max_length=FIELD_LIMIT)]
 
-router = APIRouter(tags=["indexing"])
+router = APIRouter(tags=["indexing"], route_class=JsonRoute)
 
 
-class MetaIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class MetaIn(RequestModel):
     name: _FieldText
     content: _FieldText
 
 
-class IndexingIn(BaseModel):
+class IndexingIn(RequestModel):
     """A page's X-Robots-Tag values, one per field line, its meta tags, or the page itself."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    agents: list[str] = Field(min_length=1, max_length=16)
-    headers: list[_FieldText] = Field([], max_length=COUNT_LIMIT)
-    metas: list[MetaIn] = Field([], max_length=COUNT_LIMIT)
+    agents: list[str] = Field(min_length=1, max_length=16, fail_fast=True)
+    headers: list[_FieldText] = Field([], max_length=COUNT_LIMIT, fail_fast=True)
+    metas: list[MetaIn] = Field([], max_length=COUNT_LIMIT, fail_fast=True)
     html: str | None = Field(None, max_length=HTML_LIMIT)
 
 

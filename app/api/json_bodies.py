@@ -1,15 +1,28 @@
-"""JSON as routes read it that do so by themselves: there, an item that is wrong fails alone."""
+"""JSON request bodies: bounded before they are parsed, parsed off the event loop where they are large, validated."""
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NoReturn, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic_core import from_json
 
 from app.api.problems import Problem, invalid
 
+SMALL_BODY = 64 * 1024
+"""Bytes of the largest body that is parsed on the event loop, which takes at most some milliseconds."""
+
+TOKENS_LIMIT = SMALL_BODY
+"""Strings, commas and opening brackets of the largest body. A small one cannot have more; a batch has up to 48,000."""
+
 M = TypeVar("M", bound=BaseModel)
+
+# One thread: the parser holds the interpreter's lock, so with more of them the event loop would wait for each.
+_parser = ThreadPoolExecutor(1, thread_name_prefix="json")
 
 
 def _whole(value: object) -> object:
@@ -20,20 +33,71 @@ Whole: Final = BeforeValidator(_whole)
 """Annotates whole numbers of strict models, as JSON Schema understands them: 503.0 is one, true and "503" are none."""
 
 
-def read_json(octets: bytes, what: str = "The request's body") -> Any:
-    """What JSON in UTF-8 says; raises Problem (422), which calls it `what`."""
+class RequestModel(BaseModel):
+    """A JSON object that a caller sends. It has no other members than those of its model.
+
+    Lists in it are declared with `fail_fast`: pydantic makes an error object of everything that is wrong, and callers
+    are told about the first.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_one_unknown_member(cls, members: object) -> object:
+        if not isinstance(members, dict) or len(members) <= len(cls.model_fields):
+            return members
+        known = {*cls.model_fields, *(field.alias for field in cls.model_fields.values() if field.alias)}
+        unknown = next((name for name in members if name not in known), None)
+        return {name: value for name in (*known, unknown) if (value := members.get(name, cls)) is not cls}
+
+
+class JsonRoute(APIRoute):
+    """A route whose JSON body FastAPI validates and `body_of` reads."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler that FastAPI makes, with a request that reads its own JSON."""
+        handle = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            return await handle(_JsonRequest(request.scope, request.receive))
+
+        return handler
+
+
+class _JsonRequest(Request):
+    async def json(self) -> Any:
+        return await body_of(self)
+
+
+async def body_of(request: Request) -> Any:
+    """What the JSON body of the request says.
+
+    Raises Problem (413, 422), and starlette's ClientDisconnect.
+    """
+    body = await request.body()
+    if len(body) <= SMALL_BODY:
+        return read_json(body)
+    return await asyncio.get_running_loop().run_in_executor(_parser, read_json, body)
+
+
+def read_json(text: bytes, what: str = "The request body") -> Any:
+    """What JSON in UTF-8 says; raises Problem (413, 422), which calls it `what`."""
+    if len(text) > SMALL_BODY and _has_many_tokens(text):
+        detail = f"{what} has more than {TOKENS_LIMIT} strings, commas and opening brackets: send it in parts."
+        raise Problem(413, "too-large", detail)
     try:
-        return from_json(octets, allow_inf_nan=False)
+        return from_json(text, allow_inf_nan=False)
     except ValueError:
         pass
-    # Half a surrogate pair, as "\\ud800", is a fault of one value, and not of all that stand beside it.
+    # Half a surrogate pair, as "\\ud800", is an error of one value, and not of all that stand beside it.
     try:
-        return json.loads(octets.decode(), parse_constant=_no_number)
+        return json.loads(text.decode(), parse_constant=_not_a_number)
     except RecursionError:
-        wrong = "it lies in itself too deep"
+        wrong = "it is nested too deeply"
     except ValueError as error:
         wrong = str(error)
-    raise Problem(422, "bad-request", f"{what} is no JSON in UTF-8: {wrong}.")
+    raise Problem(422, "bad-request", f"{what} is not valid JSON in UTF-8: {wrong}.")
 
 
 def validated(model: type[M], members: object, place: str = "body") -> M:
@@ -45,5 +109,16 @@ def validated(model: type[M], members: object, place: str = "body") -> M:
     raise invalid(errors)
 
 
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+def _has_many_tokens(text: bytes) -> bool:
+    """Whether parsing the text would make more than TOKENS_LIMIT objects."""
+    if text.count(b",") + text.count(b"[") + text.count(b"{") + text.count(b'"') <= TOKENS_LIMIT:
+        return False
+    # Without its escapes, every other piece between quotes is a string. All of this runs at the speed of memchr.
+    pieces = text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"', 2 * TOKENS_LIMIT)
+    outside = b"".join(pieces[::2])
+    strings = len(pieces) // 2
+    return strings + outside.count(b",") + outside.count(b"[") + outside.count(b"{") > TOKENS_LIMIT
+
+
+def _not_a_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.auth import admin
+from app.api.json_bodies import JsonRoute, RequestModel
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import instant_from, target_from
 from app.api.wire import instant
@@ -31,13 +32,13 @@ PAGE_OCTETS = 1024 * 1024
 
 ActionName = Literal["allow", "deny", "robots", "delay"]
 
-router = APIRouter(tags=["overrides"])
+router = APIRouter(tags=["overrides"], route_class=JsonRoute)
 
 Operator = Annotated[str, Depends(admin)]
 Id = Annotated[str, Path(alias="id", max_length=64, description="Yours to choose: letters, digits, '.', '_' and '-'.")]
 
 
-class OverrideIn(BaseModel):
+class OverrideIn(RequestModel):
     """What is to hold: `robots` goes with the action of that name, and so does `delay`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -45,7 +46,9 @@ class OverrideIn(BaseModel):
     scope: str = Field(description="An origin, https://www.example.com, or a host suffix, example.com.")
     action: ActionName
     reason: str = Field(description=f"For people, one line, at most {REASON_LIMIT} characters.")
-    agents: list[str] = Field([], max_length=AGENTS_LIMIT, description="Product tokens; none: all crawlers.")
+    agents: list[str] = Field(
+        [], max_length=AGENTS_LIMIT, fail_fast=True, description="Product tokens; none: all crawlers."
+    )
     robots: str | None = Field(None, description="The text that is read in place of the origin's file.")
     delay: float | None = Field(
         None, description=f"Seconds between two documents at least; {LONGEST_DELAY:.0f} at most."
@@ -153,7 +156,7 @@ async def override(request: Request, _operator: Operator, id_: Id) -> KeptOverri
     "/v1/overrides/{id}",
     responses={
         201: {"model": KeptOverrideOut, "description": "It is a new one."},
-        **documented(403, 409, 422, 503),
+        **documented(403, 409, 413, 422, 503),
     },
 )
 async def put_override(

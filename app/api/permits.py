@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from app.api.auth import charge, key_of
 from app.api.batch import ITEMS, ORIGINS_AT_ONCE, FailedOut
 from app.api.batch_items import Agents, Found, after_waiting, answer_to
-from app.api.json_bodies import Whole, read_json, validated
+from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
 from app.api.parameters import MOST_WAIT, WAIT
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import agent_from, dialect_from, target_from
@@ -50,7 +50,7 @@ LANES_AT_ONCE = 16
 TOO_MUCH = (429, 503)
 """What a page answers with that has the whole fleet hold back."""
 
-router = APIRouter(tags=["pace"])
+router = APIRouter(tags=["pace"], route_class=JsonRoute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Pacing:
     metrics: Metrics
 
 
-class PermitIn(BaseModel):
+class PermitIn(RequestModel):
     """One turn that is asked for; what has the name of a parameter of `GET /v1/allowed` means the same."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
@@ -82,7 +82,7 @@ class PermitIn(BaseModel):
     wait: float = Field(WAIT, ge=0, le=MOST_WAIT, description="Seconds that a cold fetch may hold the answer.")
 
 
-class PermitsIn(BaseModel):
+class PermitsIn(RequestModel):
     """Several turns at once, each read by itself, so that a bad one fails alone."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -109,7 +109,7 @@ class PermitsOut(BaseModel):
     permits: list[PermitOut | FailedOut]
 
 
-class OutcomeIn(BaseModel):
+class OutcomeIn(RequestModel):
     """What came of a turn. A 429 or a 503 of the page has the whole fleet hold back from the origin."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -161,10 +161,9 @@ async def permit(request: Request) -> Response:
     once, and a bad one fails alone.
     """
     try:
-        body = await request.body()
+        said = await body_of(request)
     except ClientDisconnect:
         return Response(status_code=400)  # which nobody hears
-    said = read_json(body)
     if isinstance(said, dict) and "items" in said:
         batch = validated(PermitsIn, said)
         if len(batch.items) > ITEMS:

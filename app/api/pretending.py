@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple, assert_never, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.json_bodies import Whole
+from app.api.json_bodies import RequestModel, Whole
 from app.api.problems import Problem, bad_value
 from app.api.shapes import ExtensionOut, RobotsOut, TrialRowOut, WarningOut
 from app.api.wire import Case, instant, robots_out, trial_out
@@ -38,7 +38,7 @@ FIRST_VISIT = 1.0
 """Visits a day of an origin that nobody has visited before."""
 
 
-class PretendedOutcomeIn(BaseModel):
+class PretendedOutcomeIn(RequestModel):
     """What every fetch of the file comes to: a `status`, or a `cause` where none comes, for so long.
 
     The pasted robots is then the copy that is held from before, or what is served where the status is 2xx.

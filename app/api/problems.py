@@ -1,7 +1,7 @@
 """Errors as application/problem+json (RFC 9457): one table from what went wrong to what the caller is told."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from math import isfinite
 from typing import Any
@@ -18,6 +18,9 @@ from app.robots.access import Busy
 from app.store.calls import StoreDown
 
 MEDIA_TYPE = "application/problem+json"
+
+QUOTED = 200
+"""Characters of a caller's value, or of the name of a member, that are quoted back."""
 
 
 class Problem(HTTPException):
@@ -110,7 +113,7 @@ def busy(error: Busy, **extra: object) -> Problem:
 
 async def _http(request: Request, error: HTTPException) -> Response:
     if error.status_code == HTTPStatus.BAD_REQUEST:
-        return Problem(422, "bad-request", "The request's body is no JSON in UTF-8.").response()
+        return Problem(422, "bad-request", "The request body is not valid JSON in UTF-8.").response()
     slug = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
     headers = error.headers
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -131,24 +134,53 @@ def unexpected(request_id: str) -> Problem:
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    """`("body", "urls", 2)` -> `urls[2]`."""
+    """`("body", "urls", 2)` -> `urls[2]`; names of members are the caller's, and cut as values are."""
     place = ""
     for part in location[1:] or location:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+        place += f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" if place else _cut(part)
     return place
 
 
 def _quotable(value: object) -> object:
-    """A value as it is quoted back: at most 201 characters of it."""
+    """A value as it is quoted back: at most QUOTED characters of its text or JSON, and an ellipsis."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        return value if isfinite(value) else str(value)  # which JSON has no number for
-    try:
-        text = value if isinstance(value, str) else json.dumps(value, default=str)
-    except RecursionError:
-        text = "…"  # lists in lists, nearly as deep as could be read
-    return text if len(text) <= 200 else text[:200] + "…"
+        return value if isfinite(value) else str(value)  # JSON has no number for it
+    if isinstance(value, bytes):  # a body that was not sent as JSON
+        return _cut(value[: QUOTED + 1].decode("utf-8", "replace"))
+    if isinstance(value, str):
+        return _cut(value)
+    beginning = ""
+    for piece in _json_pieces(value):
+        beginning += piece
+        if len(beginning) > QUOTED:
+            break
+    return _cut(beginning)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= QUOTED else text[:QUOTED] + "…"
+
+
+def _json_pieces(value: object) -> Iterator[str]:
+    """The JSON of a value bit by bit, strings in it cut: what is not asked for is not encoded."""
+    if isinstance(value, str):
+        yield json.dumps(value[: QUOTED + 1])
+    elif isinstance(value, dict):
+        yield "{"
+        for at, (name, member) in enumerate(value.items()):
+            yield f"{', ' if at else ''}{json.dumps(str(name)[: QUOTED + 1])}: "
+            yield from _json_pieces(member)
+        yield "}"
+    elif isinstance(value, list | tuple):
+        yield "["
+        for at, member in enumerate(value):
+            yield ", " if at else ""
+            yield from _json_pieces(member)
+        yield "]"
+    else:
+        yield json.dumps(value, default=str)
 
 
 def documented(*statuses: int) -> Mapping[int | str, dict[str, Any]]:

@@ -5,8 +5,9 @@ import binascii
 from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from app.api.json_bodies import JsonRoute, RequestModel
 from app.api.pretending import Asked, Pretence, PretendedOut, PretendedOutcomeIn
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import agent_from, dialect_from, instant_from, target_from
@@ -21,10 +22,10 @@ TRIAL_ROWS = 10_000
 EXPLAINED_ROWS = 500
 """The same where every row is explained, for which every rule of the file is tried."""
 
-router = APIRouter(tags=["decisions"])
+router = APIRouter(tags=["decisions"], route_class=JsonRoute)
 
 
-class TrialIn(BaseModel):
+class TrialIn(RequestModel):
     """A robots.txt to try: as text, or as `robots_base64` where its bytes matter.
 
     With an `outcome`, fetching it is pretended to come to that, and the file is what was held before, or nothing is.
@@ -34,9 +35,11 @@ class TrialIn(BaseModel):
 
     robots: str | None = None
     robots_base64: str | None = None
-    urls: list[str] = Field(min_length=1, max_length=TRIAL_ROWS)
-    agents: list[str] = Field(min_length=1, max_length=TRIAL_ROWS)
-    dialects: list[str] = Field([], max_length=16, description="Every one of them for every row; none: by agent.")
+    urls: list[str] = Field(min_length=1, max_length=TRIAL_ROWS, fail_fast=True)
+    agents: list[str] = Field(min_length=1, max_length=TRIAL_ROWS, fail_fast=True)
+    dialects: list[str] = Field(
+        [], max_length=16, fail_fast=True, description="Every one of them for every row; none: by agent."
+    )
     at: str | None = Field(None, description="RFC 3339 instant that rates, and what the outcome leads to, are seen at.")
     explain: bool = False
     outcome: PretendedOutcomeIn | None = Field(

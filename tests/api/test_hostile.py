@@ -308,7 +308,7 @@ async def test_ten_thousand_questions_are_too_many_for_a_batch_and_not_for_lines
     async with serve(RULES) as origin, running(store_url) as service:
         items = [{"url": f"{origin.url}/private/", "agent": "a"}] * 10_000
         batch = await request(service.app, "POST", "/v1/allowed", body=json.dumps({"items": items}).encode())
-        assert (batch.status, batch.json["type"]) == (422, PROBLEMS["too-many-items"].urn)
+        assert (batch.status, batch.json["type"]) == (413, PROBLEMS["too-large"].urn)
         said = (await lines(service, origin, 10_000)).splitlines()
         assert len(said) == 10_000
         assert all(b'"verdict":"disallow"' in line for line in said)

@@ -1,0 +1,143 @@
+"""JSON bodies are bounded before they are parsed, and large ones are parsed off the event loop."""
+
+import json
+import threading
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from app.api import json_bodies
+from app.api.batch import BatchIn
+from app.api.batch_items import ItemIn
+from app.api.indexing import IndexingIn, MetaIn
+from app.api.json_bodies import SMALL_BODY, TOKENS_LIMIT, read_json, validated
+from app.api.overrides import OverrideIn
+from app.api.permits import OutcomeIn, PermitIn, PermitsIn
+from app.api.pretending import PretendedOutcomeIn
+from app.api.problems import QUOTED, Problem
+from app.api.trial import TrialIn
+from tests.api.asking import Answer, request
+from tests.api.service import running
+
+MODELS = [BatchIn, ItemIn, IndexingIn, MetaIn, OverrideIn, OutcomeIn, PermitIn, PermitsIn, PretendedOutcomeIn, TrialIn]
+MANY = TOKENS_LIMIT // 4
+ROUTES = [
+    ("POST", "/v1/allowed"),
+    ("POST", "/v1/permits"),
+    ("POST", "/v1/test"),
+    ("POST", "/v1/indexing"),
+    ("POST", "/v1/permits/x/outcome"),
+    ("PUT", "/v1/overrides/x"),
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", ["unknown", None])
+def test_wrong_members_make_few_errors(model: type[BaseModel], name: str | None) -> None:
+    """Whatever is sent: members that the model does not have, and lists and objects where it has others."""
+    members: dict[str, Any] = {f"k{at}": at for at in range(MANY)}
+    if name is None:
+        members |= {field: list(range(MANY)) for field in model.model_fields}
+    with pytest.raises(ValidationError) as raised:
+        model.model_validate(members)
+    assert 0 < raised.value.error_count() <= 3 * len(model.model_fields) + 1
+
+
+def test_the_first_unknown_member_is_named() -> None:
+    with pytest.raises(Problem) as raised:
+        validated(ItemIn, {"url": "http://h/", "agent": "a", **{f"k{at}": at for at in range(100)}})
+    assert raised.value.extra == {"parameter": "k0", "value": 0}
+    assert raised.value.detail == "k0: Extra inputs are not permitted."
+
+
+def test_a_member_by_its_alias_is_known_among_many_others() -> None:
+    with pytest.raises(Problem) as raised:
+        validated(PretendedOutcomeIn, {"for": "3d", "status": 503, **{f"k{at}": at for at in range(100)}})
+    assert raised.value.extra["parameter"] == "k0"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["a" * 1000],
+        [["b"] * 1000] * 10,
+        {"c" * 1000: 1},
+        {f"k{at}": {"d": "e" * 1000} for at in range(1000)},
+        "f" * 1000,
+        [10**4000],
+    ],
+)
+def test_a_value_is_quoted_by_its_beginning(value: object) -> None:
+    with pytest.raises(Problem) as raised:
+        validated(ItemIn, {"url": "http://h/", "agent": "a", "max_age": value})
+    quoted = raised.value.extra["value"]
+    assert isinstance(quoted, str)
+    written = value if isinstance(value, str) else json.dumps(value)
+    assert quoted == written[:QUOTED] + "…"
+
+
+def test_the_name_of_a_member_is_quoted_by_its_beginning() -> None:
+    with pytest.raises(Problem) as raised:
+        validated(ItemIn, {"url": "http://h/", "agent": "a", "k" * 100_000: 1})
+    assert len(raised.value.text) < 2000
+
+
+TOO_MUCH = [
+    b'{"items":[' + b"{}," * 300_000 + b"{}]}",
+    b"{" + b",".join(b'"k%d":1' % at for at in range(100_000)) + b"}",
+    b"[" * (SMALL_BODY + 1),
+    b'["' + b'","' * 100_000 + b'"]',
+    b'{"a":"' + b"\\\\" * SMALL_BODY + b'","b":[' + b"1," * 100_000 + b"1]}",
+    b'"' * 4 * SMALL_BODY + b"," * SMALL_BODY,
+]
+JUST_LONG = [
+    b'{"robots":"' + b"a, [b] {c}\\n" * 50_000 + b'"}',
+    b'{"robots":"' + b'say \\"x\\", \\\\' * 50_000 + b'"}',
+    b'{"robots":"' + b"\\\\" * 500_000 + b'"}',
+    b"{}" + b" " * 500_000,
+]
+
+
+@pytest.mark.parametrize("body", TOO_MUCH)
+def test_many_values_are_refused_before_any_is_made(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_bodies, "from_json", None)
+    with pytest.raises(Problem) as raised:
+        read_json(body)
+    assert raised.value.status_code == 413
+    assert "65536" in raised.value.detail
+
+
+@pytest.mark.parametrize("body", JUST_LONG)
+def test_long_strings_are_few_values(body: bytes) -> None:
+    assert read_json(body) == json.loads(body)
+
+
+async def ask(store_url: str, method: str, path: str, body: bytes) -> Answer:
+    async with running(store_url) as service:
+        return await request(service.app, method, path, body=body)
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.usefixtures("store_client")
+async def test_every_route_bounds_its_body(store_url: str, method: str, path: str) -> None:
+    answer = await ask(store_url, method, path, TOO_MUCH[1])
+    assert (answer.status, answer.json["type"].rpartition(":")[2]) == (413, "too-large")
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.usefixtures("store_client")
+async def test_a_large_body_is_parsed_off_the_loop(
+    store_url: str, method: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed_in: list[str] = []
+
+    def noted(text: bytes, what: str = "The request body") -> Any:
+        parsed_in.append(threading.current_thread().name)
+        return read_json(text, what)
+
+    monkeypatch.setattr(json_bodies, "read_json", noted)
+    for size in (SMALL_BODY, SMALL_BODY + 1):
+        answer = await ask(store_url, method, path, b"{}".ljust(size))
+        assert answer.status == 422
+    assert parsed_in == [threading.current_thread().name, "json_0"]
