@@ -48,6 +48,7 @@ from app.overrides.following import Overrides
 from app.overrides.store import RedisOverrides
 from app.pace.addresses import Addresses
 from app.pace.alone import Alone
+from app.pace.fleet_secret import FleetSecret
 from app.pace.pace_store import RedisPace
 from app.pace.pacer import Pacer
 from app.pace.places import Places
@@ -130,8 +131,9 @@ def create(
     pacer = Pacer(RedisPace(calls), alone, clock, time.monotonic)
     addresses = Addresses(resolver or system, time.monotonic)
     shared = addresses if settings.pace_by_address else None
+    secret = FleetSecret(calls, None if settings.permit_secret is None else settings.permit_secret.get_secret_value())
     own_bounds = Bounds(settings.pace_floor, settings.pace_cap)
-    pacing = permits.Pacing(pacer, bounds_of(own_bounds, table), own_bounds, shared, metrics)
+    pacing = permits.Pacing(pacer, bounds_of(own_bounds, table), own_bounds, shared, secret, metrics)
 
     async def probe() -> None:
         with suppress(StoreDown):
@@ -150,6 +152,7 @@ def create(
         await probe()  # the store is connected to before the first caller has to wait for it
         await stack.enter_async_context(decided.followed())
         await stack.enter_async_context(places.kept())
+        await stack.enter_async_context(secret.kept())
 
     app = _application(
         begin,

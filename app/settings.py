@@ -5,7 +5,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -15,6 +15,9 @@ from app.cache.recheck_file import load
 from app.keys import load_keys
 
 Network = IPv4Network | IPv6Network
+
+SHORTEST_SECRET = 32
+"""Characters of the shortest PERMIT_SECRET."""
 
 
 class BadSetting(ValueError):
@@ -44,6 +47,7 @@ class Settings(BaseSettings):
     pace_cap: float = Field(SLOWEST, ge=0, le=SLOWEST)
     pace_fleet: int = Field(1, ge=1, le=100_000)
     pace_by_address: bool = False
+    permit_secret: SecretStr | None = None
     log_format: Literal["json", "text"] | None = None
     access_log: bool = True
 
@@ -74,6 +78,13 @@ class Settings(BaseSettings):
             load_keys(value)
         return value
 
+    @field_validator("permit_secret")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < SHORTEST_SECRET:
+            raise ValueError(f"it is shorter than {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`")
+        return value
+
     @field_validator("pace_cap")
     @classmethod
     def _not_below_the_floor(cls, value: float, info: ValidationInfo) -> float:
@@ -99,7 +110,9 @@ class Settings(BaseSettings):
 
 def _sentence(problem: ErrorDetails) -> str:
     name = str(problem["loc"][0]).upper()
-    return f"{name}={problem['input']!s} cannot be read: {str(problem['msg']).removeprefix('Value error, ')}."
+    # A value that is to stay secret is not quoted.
+    value = "" if name == "PERMIT_SECRET" else f"={problem['input']!s}"
+    return f"{name}{value} cannot be read: {str(problem['msg']).removeprefix('Value error, ')}."
 
 
 def _parts(value: str) -> list[str]:

@@ -92,3 +92,12 @@ def test_a_directory_of_secrets_that_is_not_there_stops_the_start(
     monkeypatch.setenv("SECRETS_DIR", str(tmp_path / "none"))
     with pytest.raises(BadSetting, match=r"SECRETS_DIR=.*none cannot be read: it is no directory"):
         Settings.read()
+
+
+def test_a_permit_secret_that_is_too_short_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERMIT_SECRET", "hunter2")
+    with pytest.raises(BadSetting, match="PERMIT_SECRET cannot be read: it is shorter than 32 characters") as raised:
+        Settings.read()
+    assert "hunter2" not in str(raised.value)
+    monkeypatch.setenv("PERMIT_SECRET", "hunter2" * 5)
+    assert "hunter2" not in repr(Settings.read())

@@ -51,6 +51,12 @@ def admin(request: Request) -> str:
     return LOOPBACK
 
 
+def is_operator(request: Request) -> bool:
+    """Whether `admin` would let the caller pass."""
+    key = key_of(request.scope)
+    return key.may(May.ADMIN) if key is not None else _not_from_here(request) is None
+
+
 def charge(request: Request, cost: int) -> None:
     """Take so many requests more from the caller's quota, where there is one: 429 where they are not in it.
 

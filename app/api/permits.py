@@ -16,7 +16,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.requests import ClientDisconnect
 
-from app.api.auth import charge, key_of
+from app.api.auth import charge, is_operator, key_of
 from app.api.batch import ITEMS, ORIGINS_AT_ONCE, FailedOut
 from app.api.batch_items import Agents, Found, after_waiting, answer_to
 from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
@@ -31,6 +31,7 @@ from app.decide import Answer, Decider, Question
 from app.observability.metrics import Metrics
 from app.pace import permit as permits
 from app.pace.addresses import Addresses
+from app.pace.fleet_secret import FleetSecret
 from app.pace.pacer import Pacer, Turn
 from app.pace.permit import BadPermit, Taken
 from app.pace.slots import Lane, Slot, TooLong, Wish
@@ -61,6 +62,7 @@ class Pacing:
     bounds: Callable[[str], Bounds]
     shared: Bounds
     addresses: Addresses | None
+    secret: FleetSecret
     metrics: Metrics
 
 
@@ -181,12 +183,16 @@ async def permit(request: Request) -> Response:
 
 @router.post(PATH + "/{permit}/outcome", responses={**documented(413, 422)})
 async def outcome(request: Request, permit: str, said: OutcomeIn) -> OutcomeOut:
-    """Tell what came of a turn: it was not used, or the page answered, and may have asked everyone to hold back."""
+    """Report what came of a turn: it was not used, or the page answered, and may have asked everyone to hold back.
+
+    What one API key, or without keys one address, reports has the fleet hold back for 10 minutes at most. A longer
+    Retry-After is kept once another one reports as long a one, or an operator does.
+    """
+    pacing: Pacing = request.app.state.pacing
     try:
-        taken = permits.read(permit)
+        taken = permits.read(permit, pacing.secret.accepted)
     except BadPermit as error:
         raise bad_value("permit", permit, str(error)) from None
-    pacing: Pacing = request.app.state.pacing
     pacer = pacing.pacer
     released = degraded = False
     if said.released:
@@ -195,7 +201,8 @@ async def outcome(request: Request, permit: str, said: OutcomeIn) -> OutcomeOut:
     held_back = None
     if said.status in TOO_MUCH:
         now: datetime = request.app.state.now()
-        back = await pacer.hold_back(taken[0].lane, retry_after(said.retry_after, now))
+        reporter = None if is_operator(request) else _caller(request)
+        back = await pacer.hold_back(taken[0].lane, retry_after(said.retry_after, now), reporter)
         held_back, degraded = round(back.value, 3), degraded or back.degraded
     pacing.metrics.outcome(said.status, said.elapsed, released=said.released, held_back=held_back is not None)
     return OutcomeOut(released=released, held_back=held_back, degraded=degraded)
@@ -355,7 +362,7 @@ async def _told(request: Request, asked: _Asked, answer: Answer, places: _Places
             pacing.metrics.not_permitted("too_long", degraded=turn.degraded)
         case _:
             assert_never(turn.reply)
-    return _joined(renderer.render(answer).text, _turn_out(turn))
+    return _joined(renderer.render(answer).text, _turn_out(turn, pacing.secret))
 
 
 def _wishes(pacing: Pacing, asked: _Asked, answer: Answer, places: _Places) -> tuple[Wish, Wish | None]:
@@ -382,7 +389,7 @@ _NO_TURN: Mapping[str, object] = {
 }
 
 
-def _turn_out(turn: Turn) -> Mapping[str, object]:
+def _turn_out(turn: Turn, secret: FleetSecret) -> Mapping[str, object]:
     reply = turn.reply
     told = {**_NO_TURN, "wait": round(reply.wait, 6), "interval": reply.interval, "degraded": turn.degraded}
     if isinstance(reply, TooLong):
@@ -392,7 +399,7 @@ def _turn_out(turn: Turn) -> Mapping[str, object]:
     go_at = datetime.fromtimestamp(math.ceil(reply.go_at * 1000) / 1000, UTC).replace(tzinfo=None)
     return {
         **told,
-        "permit": permits.write(tuple(Taken(slot.lane, slot.name) for slot in slots)),
+        "permit": permits.write((Taken(slot.lane, slot.name) for slot in slots), secret.current),
         "go_at": go_at.isoformat(timespec="milliseconds") + "Z",
     }
 

@@ -86,9 +86,10 @@ class Alone:
         self._ends[wish.lane] = made_up(spans, start, wish.cost)
         return Slot(wish.lane, ALONE, start, wait, interval)
 
-    def hold_back(self, lane: Lane, now: float, retry_after: float) -> float:
+    def hold_back(self, lane: Lane, now: float, retry_after: float, *, confirmed: bool = True) -> float:
         """Leave the place alone as for a first trouble, or longer if asked for: for how many seconds it now is."""
-        seconds = min(max(retry_after, self._back_off.first), self._back_off.retry_after)
+        longest = self._back_off.retry_after if confirmed else self._back_off.unconfirmed
+        seconds = min(max(retry_after, self._back_off.first), longest)
         until = max(self._held_back.get(lane.place, 0.0), now + seconds)
         self._held_back[lane.place] = until
         return until - now

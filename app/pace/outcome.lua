@@ -3,9 +3,13 @@
 -- KEYS  as in reserve.lua
 -- ARGV  1 "released", with 2 the slot as it stands in the set
 --       1 "backoff", with 2 Retry-After or 0   3 first   4 longest step   5 longest Retry-After   6 quiet
+--         7 longest on the word of one reporter   8 the reporter, empty for an operator
 --
 -- Instants and lengths of time as in reserve.lua. A back-off doubles from one run of trouble to the next, and is
 -- forgotten when none came for as long as it last took, or for the quiet time.
+--
+-- A run of trouble lasts for ARGV[7] at most, unless two reporters agree that it is longer: the later end that anyone
+-- reported (`claim`, by the reporter `by`), and the latest that somebody else did (`agreed`), are kept.
 --
 -- Returns {1 if anything changed, now, until}.
 local BACKOFF, LANE, SLOTS, AHEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[5]
@@ -47,18 +51,36 @@ end
 
 local asked, first, last = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 asked = math.min(asked, tonumber(ARGV[5]))
-local held = redis.call('HMGET', BACKOFF, 'until', 'step')
-local ends, step = instant(held[1], last + tonumber(ARGV[5])), tonumber(held[2]) or 0
+local unconfirmed, reporter = tonumber(ARGV[7]), ARGV[8]
+local longest = last + tonumber(ARGV[5])
+local held = redis.call('HMGET', BACKOFF, 'until', 'step', 'began', 'by', 'claim', 'agreed')
+local ends, step, began = instant(held[1], longest), tonumber(held[2]) or 0, instant(held[3], 0)
 if not (step >= first and step <= last) then step = 0 end
-if now < ends then
-  -- One burst of requests meets one burst of refusals: they count once, but for a longer Retry-After.
-  if now + asked <= ends then return {0, now, ends} end
-  ends = now + asked
-else
+
+-- One burst of requests meets one burst of refusals: they count once, but for a longer Retry-After.
+local wanted = now + asked
+if now >= ends then
   local quiet = math.max(tonumber(ARGV[6]), step)
   if ends == 0 or step == 0 or now - ends > quiet then step = first else step = math.min(step * 2, last) end
-  ends = now + math.max(step, asked)
+  wanted, began = now + math.max(step, asked), now
 end
-redis.call('HSET', BACKOFF, 'until', text(ends), 'step', text(step))
+
+local by, claim, agreed = held[4] or '', instant(held[5], longest), instant(held[6], longest)
+local believed = wanted
+if reporter ~= '' then
+  if reporter == by then
+    claim = math.max(claim, wanted)
+  elseif wanted > claim then
+    by, claim, agreed = reporter, wanted, claim
+  else
+    agreed = math.max(agreed, wanted)
+  end
+  believed = math.max(math.min(wanted, began + unconfirmed), agreed)
+end
+
+local changed = believed > ends
+ends = math.max(ends, believed)
+redis.call('HSET', BACKOFF, 'until', text(ends), 'step', text(step), 'began', text(began),
+  'by', by, 'claim', text(claim), 'agreed', text(agreed))
 redis.call('PEXPIRE', BACKOFF, math.ceil((ends - now + math.max(tonumber(ARGV[6]), step) + KEPT) / 1000))
-return {1, now, ends}
+return {changed and 1 or 0, now, ends}

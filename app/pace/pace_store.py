@@ -75,11 +75,15 @@ class RedisPace:
         """Give a slot back that was not used; False where it is none, or was given back before."""
         return bool(_numbers(await _OUTCOME.run(self._calls, _keys(lane), "released", name), 3)[0])
 
-    async def hold_back(self, lane: Lane, retry_after: float) -> float:
-        """The lane's origin asks the whole fleet to hold back: for how many seconds that now is."""
+    async def hold_back(self, lane: Lane, retry_after: float, reporter: str | None = None) -> float:
+        """Have the whole fleet back off from the lane's origin: for how many seconds that now is.
+
+        None as the `reporter` is an operator, whose word is enough.
+        """
         own = self._back_off
-        bounds = (min(retry_after, own.retry_after), own.first, own.last, own.retry_after, own.quiet)
-        _, now, until = _numbers(await _OUTCOME.run(self._calls, _keys(lane), "backoff", *map(_micro, bounds)), 3)
+        bounds = (min(retry_after, own.retry_after), own.first, own.last, own.retry_after, own.quiet, own.unconfirmed)
+        arguments = (*map(_micro, bounds), reporter or "")
+        _, now, until = _numbers(await _OUTCOME.run(self._calls, _keys(lane), "backoff", *arguments), 3)
         return max(0.0, (until - now) / MICROSECONDS)
 
     async def ping(self) -> None:

@@ -40,8 +40,8 @@ class PaceStore(Protocol):
         """Give a slot back; False where it is none."""
         ...
 
-    async def hold_back(self, lane: Lane, retry_after: float) -> float:
-        """Leave the lane's place alone: for how many seconds."""
+    async def hold_back(self, lane: Lane, retry_after: float, reporter: str | None) -> float:
+        """Leave the lane's place alone, as `reporter` says, or an operator (None): for how many seconds."""
         ...
 
     async def ping(self) -> None:
@@ -131,13 +131,19 @@ class Pacer:
         except StoreDown:
             return Back(0, True)
 
-    async def hold_back(self, lane: Lane, retry_after: float) -> Back:
-        """The lane's origin answered that it has too much to do: for how many seconds it is left alone now."""
-        seconds = self._alone.hold_back(lane, self._now(), retry_after)
+    async def hold_back(self, lane: Lane, retry_after: float, reporter: str | None = None) -> Back:
+        """Back off from the lane's origin, which answered 429 or 503: for how many seconds it is left alone now.
+
+        What one `reporter` alone says is believed for some minutes (`BackOff.unconfirmed`); None is an operator.
+        """
         try:
-            return Back(await self._store.hold_back(lane, retry_after), False)
+            seconds = await self._store.hold_back(lane, retry_after, reporter)
         except StoreDown:
-            return Back(seconds, True)
+            # Without the store, nobody knows what others report.
+            confirmed = reporter is None
+            return Back(self._alone.hold_back(lane, self._now(), retry_after, confirmed=confirmed), True)
+        self._alone.hold_back(lane, self._now(), seconds)
+        return Back(seconds, False)
 
     async def _reserve(self, wish: Wish) -> Turn:
         try:

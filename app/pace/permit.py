@@ -1,28 +1,31 @@
-"""What a caller is given for a slot, and gives back to tell what came of it: opaque to him, and not trusted by us."""
+"""Permits: the text a caller is given for a slot, and sends back to report what came of it.
+
+A permit is `<payload>.<tag>`: the slots as JSON, and their HMAC-SHA256 under a secret of the fleet. The tag is what is
+trusted: only a process of the fleet can write one, so a caller can neither name an origin that it has no slot at, nor
+alter the slot that it has.
+"""
 
 import base64
+import hmac
 import json
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
 
-from app.origin import BadUrl, read_target
-from app.pace.alone import ALONE
-from app.pace.slots import LONGEST_TOKEN, Lane
+from app.pace.slots import Lane
 
 LONGEST = 1024
-"""Characters of a permit that is read."""
+"""Characters of the longest permit that is read."""
+
+TAG_BYTES = 16
+"""Bytes of the HMAC that are kept: 128 bits, of which each guess costs a request."""
 
 ADDRESS = "address:"
 """What the place of a lane begins with that an address is, and no origin."""
 
-_NAME = re.compile(r"[0-9]{1,20}:[0-9a-f]{16}:[A-Za-z0-9._@-]{1,64}|" + ALONE)
-_TOKEN = re.compile(rf"[A-Za-z0-9_*-]{{1,{LONGEST_TOKEN}}}")
-
 
 class BadPermit(ValueError):
-    """A text that is no permit."""
+    """A text that is not a permit of this fleet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,55 +36,45 @@ class Taken:
     name: str
 
 
-def write(slots: tuple[Taken, ...]) -> str:
+def write(slots: Iterable[Taken], secret: bytes) -> str:
     """The permit for these slots: the origin's first, the address's behind it, where one was taken."""
     said = [[slot.lane.place, slot.lane.token, slot.name] for slot in slots]
-    return base64.urlsafe_b64encode(json.dumps(said, separators=(",", ":")).encode()).rstrip(b"=").decode()
+    payload = _base64(json.dumps(said, separators=(",", ":")).encode())
+    return f"{payload}.{_tag(payload, secret)}"
 
 
-def read(permit: str) -> tuple[Taken, ...]:
-    """The slots of a permit; BadPermit for anything that `write` does not write."""
-    if len(permit) > LONGEST:
-        raise BadPermit(f"a permit of {len(permit)} characters is none of ours")
+def read(permit: str, secrets: Iterable[bytes]) -> tuple[Taken, ...]:
+    """The slots of a permit that was signed with one of the secrets; BadPermit for any other text."""
+    payload, _, tag = permit.rpartition(".")
+    readable = len(permit) <= LONGEST and permit.isascii()
+    if readable and any(hmac.compare_digest(tag, _tag(payload, secret)) for secret in secrets):
+        return _slots(payload)
+    raise BadPermit(f"{permit[:100]!r} is not a permit that this service gave")
+
+
+def _slots(payload: str) -> tuple[Taken, ...]:
+    # Signed, so it is as `write` wrote it, unless whoever can read the secret in the store signed something else.
     try:
-        said = json.loads(base64.urlsafe_b64decode(permit.encode("ascii") + b"=" * (-len(permit) % 4)))
-    except (ValueError, RecursionError):
-        said = None
-    taken = tuple(map(_read_slot, said)) if isinstance(said, list) else ()
-    match taken:
-        case (Taken(Lane(_, str())),) | (Taken(Lane(_, str())), Taken(Lane(_, None))):
-            slots = tuple(slot for slot in taken if slot is not None)
-            # Base64 and JSON can each be written in many ways, and here only in one.
-            if write(slots) == permit:
-                return slots
-        case _:
-            pass
-    raise BadPermit(f"{permit[:100]!r} is no permit that this service gave")
+        said = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        slots = tuple(map(_slot, said))
+    except (ValueError, TypeError, RecursionError):
+        slots = ()
+    if not slots:
+        raise BadPermit("the permit is signed, and holds no slots")
+    return slots
 
 
-def _read_slot(said: Any) -> Taken | None:
+def _slot(said: Any) -> Taken:
     match said:
-        case [str(place), None, str(name)] if _NAME.fullmatch(name) and _is_address(place):
-            return Taken(Lane(place, None), name)
-        case [str(place), str(token), str(name)] if _NAME.fullmatch(name) and _TOKEN.fullmatch(token):
-            lane = _origin_lane(place, token)
-            return None if lane is None or lane.place != place else Taken(lane, name)
+        case [str(place), (str() | None) as token, str(name)]:
+            return Taken(Lane(place, token), name)
         case _:
-            return None
+            raise ValueError(said)
 
 
-def _is_address(place: str) -> bool:
-    # An address may have a zone behind it, of any characters whatever: none that is a lane's has.
-    if "%" in place:
-        return False
-    try:
-        return place.startswith(ADDRESS) and f"{ADDRESS}{ip_address(place.removeprefix(ADDRESS))}" == place
-    except ValueError:
-        return False
+def _tag(payload: str, secret: bytes) -> str:
+    return _base64(hmac.digest(secret, payload.encode("ascii"), "sha256")[:TAG_BYTES])
 
 
-def _origin_lane(place: str, token: str) -> Lane | None:
-    try:
-        return Lane.of(read_target(place).origin, token)
-    except BadUrl:
-        return None
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")

@@ -66,11 +66,15 @@ class TooLong:
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """How long an origin is left alone that asks for it, in seconds: doubling from `first` to `last`."""
+    """How long an origin is left alone that asks for it, in seconds: doubling from `first` to `last`.
+
+    `unconfirmed` is the most on the word of one reporter: a longer back-off takes a second reporter, or an operator.
+    """
 
     first: float = 10.0
     last: float = 3600.0
     retry_after: float = 86_400.0
+    unconfirmed: float = 600.0
     quiet: float = 600.0
 
 

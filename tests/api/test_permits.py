@@ -248,9 +248,9 @@ async def test_a_turn_that_is_given_back_is_the_next_ones(store_url: str) -> Non
 
 
 async def test_what_is_no_permit_is_a_problem(store_url: str) -> None:
-    forged = base64.urlsafe_b64encode(b'[["http://a.test","a:slots","1:0000000000000000:a"]]').rstrip(b"=").decode()
+    forged = base64.urlsafe_b64encode(b'[["http://a.test","a","1:0000000000000000:a"]]').rstrip(b"=").decode()
     async with running(store_url) as service:
-        for permit in ("x", "a" * 5000, "%00", "é", forged):
+        for permit in ("x", "a" * 5000, "%00", "é", forged, f"{forged}.", f"{forged}.{'A' * 22}"):
             response = await service.client.post(f"/v1/permits/{permit}/outcome", json={"released": True})
             assert response.status_code == 422
             assert response.json()["type"] == "urn:robots-decisions:problem:bad-permit"

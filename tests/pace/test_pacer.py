@@ -45,7 +45,7 @@ class OneLane:
         self._fail()
         return True
 
-    async def hold_back(self, lane: Lane, retry_after: float) -> float:
+    async def hold_back(self, lane: Lane, retry_after: float, reporter: str | None) -> float:
         self._fail()
         return retry_after
 
@@ -151,6 +151,9 @@ async def test_outcomes_are_told_to_the_store_or_kept_here() -> None:
     rig.store.down = True
     assert await rig.pacer.release(LANE, "1") == (0, True)
     assert await rig.pacer.hold_back(LANE, 60.0) == (60, True)
+    other = Lane.of(Origin("https", "other.example", 443), "ExampleBot")
+    assert await rig.pacer.hold_back(other, 86_400.0, "one key") == (600, True)
+    assert await rig.pacer.hold_back(other, 86_400.0) == (86_400, True)
     rig.later(20)
     turn = await rig.turn()
     assert (turn.degraded, isinstance(turn.reply, TooLong)) == (True, True)

@@ -1,0 +1,121 @@
+"""`POST /v1/permits/{permit}/outcome`: who may hold the fleet back from an origin, and for how long."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+
+from app.keys import Scope, new_key
+from app.pace import permit as permits
+from app.pace.fleet_secret import KEY
+from app.pace.permit import Taken
+from app.pace.slots import Lane
+from tests.api.service import Service, running
+from tests.origins import serve, text
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+DAY = 86_400
+FROM_AFAR = ("192.0.2.7", 50_000)
+
+
+class Keyed:
+    """A service with keys of two readers and an operator; `url` is a page that both may fetch."""
+
+    def __init__(self, service: Service, url: str, keys: dict[str, str]) -> None:
+        self.service = service
+        self.url = url
+        self.keys = keys
+
+    async def post(self, key: str, path: str, body: object) -> Any:
+        response = await self.service.client.post(path, json=body, headers={"X-API-Key": self.keys[key]})
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    async def permit(self, key: str) -> Any:
+        return await self.post(key, "/v1/permits", {"url": self.url, "agent": "ExampleBot", "max_wait": 60})
+
+    async def overloaded(self, key: str, permit: str, retry_after: int) -> float:
+        """Seconds for which the origin is left alone once this key has reported a 429."""
+        outcome = {"status": 429, "retry_after": retry_after}
+        seconds: float = (await self.post(key, f"/v1/permits/{permit}/outcome", outcome))["held_back"]
+        return seconds
+
+
+@asynccontextmanager
+async def keyed(store_url: str, tmp_path: Path) -> AsyncIterator[Keyed]:
+    made = {"one": new_key("one"), "other": new_key("other"), "operator": new_key("operator", Scope.ADMIN)}
+    file = tmp_path / "keys.toml"
+    file.touch(mode=0o600)
+    file.write_text("".join(lines for _, lines in made.values()))
+    async with serve(text(404)) as origin, running(store_url, api_keys_file=file) as service:
+        yield Keyed(service, f"{origin.url}/a", {name: key for name, (key, _) in made.items()})
+
+
+async def test_one_key_holds_the_fleet_back_for_minutes_at_most(store_url: str, tmp_path: Path) -> None:
+    async with keyed(store_url, tmp_path) as it:
+        permit = (await it.permit("one"))["permit"]
+        for _ in range(3):
+            assert await it.overloaded("one", permit, DAY) == pytest.approx(600, abs=20)
+        assert (await it.permit("other"))["again_in"] < 600
+
+
+async def test_a_second_key_confirms_a_longer_back_off(store_url: str, tmp_path: Path) -> None:
+    async with keyed(store_url, tmp_path) as it:
+        first, second = [(await it.permit(key))["permit"] for key in ("one", "other")]
+        await it.overloaded("one", first, DAY)
+        assert await it.overloaded("other", second, 7200) == pytest.approx(7200, abs=20)
+
+
+async def test_an_operator_s_key_needs_no_second_one(store_url: str, tmp_path: Path) -> None:
+    async with keyed(store_url, tmp_path) as it:
+        assert await it.overloaded("operator", (await it.permit("one"))["permit"], DAY) == pytest.approx(DAY, abs=20)
+
+
+async def test_a_permit_that_the_fleet_did_not_sign_is_refused(store_url: str, tmp_path: Path) -> None:
+    async with keyed(store_url, tmp_path) as it:
+        lane = Lane(it.url.removesuffix("/a"), "examplebot")
+        forged = permits.write([Taken(lane, "1:0123456789abcdef:one")], b"a guess" * 5)
+        response = await it.service.client.post(
+            f"/v1/permits/{forged}/outcome",
+            json={"status": 429, "retry_after": DAY},
+            headers={"X-API-Key": it.keys["one"]},
+        )
+        assert response.status_code == 422
+        assert response.json()["type"] == "urn:robots-decisions:problem:bad-permit"
+        assert (await it.permit("other"))["wait"] < 10
+
+
+async def test_processes_of_one_fleet_read_each_other_s_permits(store_url: str, store_client: Redis) -> None:
+    async with serve(text(404)) as origin, running(store_url) as one, running(store_url) as other:
+        body = {"url": f"{origin.url}/a", "agent": "ExampleBot"}
+        permit = (await one.client.post("/v1/permits", json=body)).json()["permit"]
+        assert (await other.client.post(f"/v1/permits/{permit}/outcome", json={"released": True})).json()["released"]
+        # Also where the secret is a setting, and the store has none.
+        await store_client.delete(KEY)
+        given = "a secret that the fleet shares!!"
+        async with (
+            running(store_url, permit_secret=given) as third,
+            running(store_url, permit_secret=given) as fourth,
+        ):
+            permit = (await third.client.post("/v1/permits", json=body)).json()["permit"]
+            path = f"/v1/permits/{permit}/outcome"
+            assert (await fourth.client.post(path, json={"released": True})).json()["released"]
+            assert (await one.client.post(path, json={"released": True})).status_code == 422
+
+
+async def test_without_keys_an_address_is_a_reporter_and_this_machine_an_operator(store_url: str) -> None:
+    async with serve(text(404)) as origin, running(store_url) as service:
+        body = {"url": f"{origin.url}/a", "agent": "ExampleBot"}
+        permit = (await service.client.post("/v1/permits", json=body)).json()["permit"]
+        afar = httpx.ASGITransport(app=service.app, client=FROM_AFAR)
+        report = {"status": 503, "retry_after": DAY}
+        async with httpx.AsyncClient(transport=afar, base_url="http://robots.internal") as client:
+            told = (await client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
+        assert told["held_back"] == pytest.approx(600, abs=20)
+        told = (await service.client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
+        assert told["held_back"] == pytest.approx(DAY, abs=20)
