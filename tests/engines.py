@@ -77,6 +77,7 @@ class Node:
     def stop(self) -> None:
         """Let it hang: its connections stay, and nothing is answered."""
         self.process.send_signal(signal.SIGSTOP)
+        eventually("the server is stopped", lambda: bool(self.process.status() == psutil.STATUS_STOPPED))
 
     def ask(self, *command: str | int) -> Any:
         """The server's answer, as redis-py reads it."""
@@ -175,8 +176,11 @@ def watched(sentinels: int, replicas: int, front: Callable[[Node], int] | None =
 
 
 @contextmanager
-def clustered(replicas: int, announced: Sequence[int] = (0, 0, 0)) -> Iterator[Fleet]:
-    """Three masters, which share the slots, each with so many replicas; clients are told the ports `announced`."""
+def clustered(replicas: int, announced: Sequence[int] = (0, 0, 0), **options: str) -> Iterator[Fleet]:
+    """Three masters, which share the slots, each with so many replicas; clients are told the ports `announced`.
+
+    `options` are settings of every server.
+    """
     with ExitStack() as stack:
         epoch = count(1)
 
@@ -192,6 +196,7 @@ def clustered(replicas: int, announced: Sequence[int] = (0, 0, 0)) -> Iterator[F
                     cluster_node_timeout="1000",
                     cluster_replica_validity_factor="0",
                     repl_diskless_sync_delay="0",
+                    **options,
                 )
             )
             made.ask("CLUSTER", "SET-CONFIG-EPOCH", next(epoch))

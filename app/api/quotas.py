@@ -119,7 +119,7 @@ class Quotas:
         amounts = [f"{seconds:.6f}" for seconds in sent]
         try:
             told = await self._calls.write(
-                lambda: self._calls.client.eval(_SETTLE, len(keys), *keys, *amounts, f"{LONGEST_DEBT:.0f}")
+                keys[0], lambda: self._calls.client.eval(_SETTLE, len(keys), *keys, *amounts, f"{LONGEST_DEBT:.0f}")
             )
             debts = _read_debts(told)
         finally:

@@ -128,7 +128,7 @@ class RedisHistory:
             # In a thread: compressing half a megabyte would hold up every answer meanwhile.
             versions = await asyncio.to_thread(self._with, held, [waiting.ended])
             data = history.write(versions, token_bytes(8))
-            if await self._calls.write(partial(self._replace, key, held[:TAGGED], data)):
+            if await self._calls.write(key, partial(self._replace, key, held[:TAGGED], data)):
                 return
         raise StoreDown(f"the history of {waiting.origin.key} was written by others {_ATTEMPTS} times meanwhile")
 
@@ -140,7 +140,8 @@ class RedisHistory:
 
     async def _read(self, origin: Origin) -> bytes:
         # One octet more than could be ours, so that what is longer is seen to be: no more is read, whatever is there.
-        data = await self._calls.read(lambda: self._client.getrange(history_key(origin), 0, BYTES))
+        key = history_key(origin)
+        data = await self._calls.read(key, lambda: self._client.getrange(key, 0, BYTES))
         return data if isinstance(data, bytes) else b""
 
 

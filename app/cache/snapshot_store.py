@@ -39,37 +39,39 @@ class RedisStore:
     async def get(self, origin: Origin) -> Snapshot | Purged | None:
         """What is kept of the origin, None also for what is not ours; raises StoreDown."""
         # GETRANGE, not GET: no more is read than could be ours, whatever is there.
-        data = await self.calls.read(lambda: self._client.getrange(snapshot_key(origin), 0, ENCODED_LIMIT))
+        key = snapshot_key(origin)
+        data = await self.calls.read(key, lambda: self._client.getrange(key, 0, ENCODED_LIMIT))
         if not isinstance(data, bytes):
             return None
         return _read_purged(data) if data.startswith(_PURGED) else decode(data)
 
     async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> None:
         """Keep the snapshot for so long, in place of anything that is there; raises StoreDown."""
-        data = encode(snapshot)
-        await self.calls.write(lambda: self._client.set(snapshot_key(origin), data, ex=max(1, math.ceil(keep_seconds))))
+        key, data = snapshot_key(origin), encode(snapshot)
+        await self.calls.write(key, lambda: self._client.set(key, data, ex=max(1, math.ceil(keep_seconds))))
 
     async def purge(self, origin: Origin, at: float, keep_seconds: float) -> None:
         """Keep a mark for so long, in place of anything that is there; raises StoreDown."""
         # A mark, not a gap: a gap may also be what a store has lost, and is given again by who remembers it.
-        mark = _PURGED + repr(at).encode()
-        await self.calls.write(lambda: self._client.set(snapshot_key(origin), mark, ex=max(1, math.ceil(keep_seconds))))
+        key, mark = snapshot_key(origin), _PURGED + repr(at).encode()
+        await self.calls.write(key, lambda: self._client.set(key, mark, ex=max(1, math.ceil(keep_seconds))))
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> bool:
         """Hold the origin's lease for so long if nobody does, or `by_force`; raises StoreDown."""
         key, milliseconds = _lease_key(origin), math.ceil(seconds * 1000)
         if by_force:
-            return bool(await self.calls.write(lambda: self._client.set(key, token, px=milliseconds)))
+            return bool(await self.calls.write(key, lambda: self._client.set(key, token, px=milliseconds)))
         limits = (str(milliseconds), str(LONGEST_LEASE))
-        return bool(await self.calls.write(lambda: self._client.eval(_TAKE, 1, key, token, *limits)))
+        return bool(await self.calls.write(key, lambda: self._client.eval(_TAKE, 1, key, token, *limits)))
 
     async def release(self, origin: Origin, token: str) -> None:
         """Give up the lease that was taken with this token, and no other; raises StoreDown."""
-        await self.calls.write(lambda: self._client.eval(_RELEASE, 1, _lease_key(origin), token))
+        key = _lease_key(origin)
+        await self.calls.write(key, lambda: self._client.eval(_RELEASE, 1, key, token))
 
     async def tell(self, word: news.Word, origin: Origin) -> None:
         """Say it to all processes that listen now; raises StoreDown."""
-        await self.calls.read(lambda: self._client.publish(news.CHANNEL, news.write(self.name, word, origin)))
+        await self.calls.read(None, lambda: self._client.publish(news.CHANNEL, news.write(self.name, word, origin)))
 
 
 def snapshot_key(origin: Origin) -> str:

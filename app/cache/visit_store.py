@@ -58,7 +58,8 @@ class RedisVisits:
 
     async def read(self, origin: Origin) -> Tally | None:
         """What is kept of the origin, None also for what is not ours; raises StoreDown."""
-        data = await self._calls.read(lambda: self._client.getrange(key(origin), 0, _VALUE_LIMIT))
+        own = key(origin)
+        data = await self._calls.read(own, lambda: self._client.getrange(own, 0, _VALUE_LIMIT))
         return read_value(data, self._clock())
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:

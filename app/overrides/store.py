@@ -152,16 +152,18 @@ class RedisOverrides:
 
     async def version(self) -> Version | None:
         """The version of the whole: it counts every change, and is None where there has never been one."""
-        data = await self._calls.read(lambda: self._client.getrange(_VERSION, 0, LONGEST_VERSION))
+        data = await self._calls.read(_VERSION, lambda: self._client.getrange(_VERSION, 0, LONGEST_VERSION))
         written = _WRITTEN_VERSION.fullmatch(data) if isinstance(data, bytes) else None
         return None if written is None else Version(*map(int, written.groups()))
 
     async def index(self) -> Mapping[str, Place]:
         """Where each row stands, by id; what is not ours is left out, and so is what is beyond the limits."""
-        length = await self._calls.read(lambda: self._client.hlen(_INDEX))
+        length = await self._calls.read(_INDEX, lambda: self._client.hlen(_INDEX))
         if not isinstance(length, int) or length > 2 * COUNT_LIMIT:
             return {}
-        data = await self._calls.read(lambda: cast("Awaitable[dict[bytes, bytes]]", self._client.hgetall(_INDEX)))
+        data = await self._calls.read(
+            _INDEX, lambda: cast("Awaitable[dict[bytes, bytes]]", self._client.hgetall(_INDEX))
+        )
         places: dict[str, Place] = {}
         room = OCTETS_LIMIT
         for id_, place in _pairs(data):
@@ -175,7 +177,7 @@ class RedisOverrides:
         found: dict[str, Row | None] = {}
         for ids in _portions(places):
             asked = [str(word) for id_ in ids for word in (id_, places[id_].octets)]
-            data = await self._calls.read(partial(self._client.eval, _READ, 1, _ROWS, *asked))
+            data = await self._calls.read(_ROWS, partial(self._client.eval, _READ, 1, _ROWS, *asked))
             values = data if isinstance(data, list) and len(data) == len(ids) else [None] * len(ids)
             found.update((id_, _decode(id_, value)) for id_, value in zip(ids, values, strict=True))
         return found
@@ -203,13 +205,13 @@ class RedisOverrides:
     async def audit(self, start: int, count: int) -> Sequence[Entry]:
         """So many changes, newest first, from the one that `start` newer ones precede."""
         data = await self._calls.read(
-            lambda: cast("Awaitable[list[bytes]]", self._client.lrange(_AUDIT, start, start + count - 1))
+            _AUDIT, lambda: cast("Awaitable[list[bytes]]", self._client.lrange(_AUDIT, start, start + count - 1))
         )
         entries = map(_decode_entry, data if isinstance(data, list) else [])
         return [entry for entry in entries if entry is not None]
 
     async def _held(self, id_: str) -> tuple[bytes, Row | None]:
-        data = await self._calls.read(lambda: cast("Awaitable[bytes | None]", self._client.hget(_ROWS, id_)))
+        data = await self._calls.read(_ROWS, lambda: cast("Awaitable[bytes | None]", self._client.hget(_ROWS, id_)))
         return (data, _decode(id_, data)) if isinstance(data, bytes) else (b"", None)
 
     async def _change(self, id_: str, held: bytes, before: Row | None, after: Row | None, by: str, at: float) -> None:
@@ -219,7 +221,7 @@ class RedisOverrides:
         limits = (str(COUNT_LIMIT), str(OCTETS_LIMIT), str(AUDIT_LIMIT))
         # The client takes octets as arguments, and its annotation says texts.
         values: list[Any] = [*_KEYS, id_, digest, data, entry, *limits]
-        said = await self._calls.write(lambda: self._client.eval(_CHANGE, len(_KEYS), *values))
+        said = await self._calls.write(_KEYS[0], lambda: self._client.eval(_CHANGE, len(_KEYS), *values))
         match said:
             case b"done":
                 return

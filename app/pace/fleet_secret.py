@@ -53,11 +53,11 @@ class FleetSecret:
         """Offer the secret in force to the store, and use what it has; without the store, nothing changes."""
         client = self._calls.client
         try:
-            await self._calls.write(lambda: client.set(KEY, self.current, nx=True))
-            held = await self._calls.read(lambda: client.get(KEY))
+            await self._calls.write(KEY, lambda: client.set(KEY, self.current, nx=True))
+            held = await self._calls.read(KEY, lambda: client.get(KEY))
             if not isinstance(held, bytes) or len(held) != LENGTH:
                 # Not ours: another type, or a value that somebody else wrote.
-                await self._calls.write(lambda: client.set(KEY, self.current))
+                await self._calls.write(KEY, lambda: client.set(KEY, self.current))
                 return
         except StoreDown:
             return

@@ -56,7 +56,7 @@ class Places:
     async def show_up(self) -> None:
         """Tell the others, and see who they are; without the store, what was seen last stays."""
         try:
-            said = await self._calls.write(lambda: self._calls.client.eval(_SHOW_UP, 1, KEY, self._name))
+            said = await self._calls.write(KEY, lambda: self._calls.client.eval(_SHOW_UP, 1, KEY, self._name))
         except StoreDown:
             return
         self.place = _read(said)

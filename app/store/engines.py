@@ -9,7 +9,7 @@ must not end with such a call is the look for the servers, which takes longer th
 import asyncio
 import random
 import ssl
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias, assert_never
 
@@ -17,10 +17,11 @@ from redis._parsers import AsyncCommandsParser
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.client import PubSub
 from redis.asyncio.cluster import ClusterNode, ClusterPipeline
-from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
 from redis.backoff import NoBackoff
+from redis.crc import key_slot
 from redis.exceptions import ClusterDownError, MaxConnectionsError, RedisClusterException, RedisError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
@@ -55,7 +56,7 @@ def connect(url: str) -> Client:
         case Sentinels(addresses, master, database, login):
             sentinels = _Sentinels(addresses, _options(login, place.tls))
             kind = SentinelManagedConnection if place.tls is None else _MasterTlsConnection
-            pool = _MasterPool(master, sentinels, connection_class=kind, db=database, **options)  # type: ignore[no-untyped-call]
+            pool = _MasterPool(master, sentinels, connection_class=kind, db=database, **options)
             return Redis.from_pool(pool)
         case Cluster(addresses):
             return ClusterClient(addresses, place.tls, options)
@@ -96,6 +97,25 @@ class Subscriber(Protocol):
 def subscriber(client: Client) -> Subscriber:
     """A new subscriber, to be closed by its `aclose`; it connects when it subscribes."""
     return client.pubsub() if isinstance(client, Redis) else _AnyMaster(client)
+
+
+ONLY, ANY = 0, -1
+"""The shard of a server that is the only one, and what stands for a shard where the key, or the cluster, is unknown."""
+
+
+def shard_of(client: Client, key: str | None) -> int:
+    """The shard that has the key. It keeps its number when a replica takes over; ANY where that is not known."""
+    return ONLY if isinstance(client, Redis) else client.shard_of(key)
+
+
+def shards(client: Client) -> Sequence[int]:
+    """All shards; ANY alone for a cluster that has not been reached."""
+    return (ONLY,) if isinstance(client, Redis) else client.shards()
+
+
+def shard_name(client: Client, shard: int) -> str:
+    """What messages call the shard."""
+    return "the store" if isinstance(client, Redis) or shard == ANY else f"the shard of the store from slot {shard}"
 
 
 def _single(address: Address, **options: Any) -> Redis:
@@ -157,9 +177,24 @@ class _Sentinels(Sentinel):
 
 
 class _MasterPool(SentinelConnectionPool):
-    """Connections to the master; its sentinels are its own, and closed with it."""
+    """Connections to the master; its sentinels are its own, and closed with it.
+
+    redis-py asks the sentinels for a new master when it opens a connection. The idle ones to a master that hangs stay
+    in the pool meanwhile, and each would fail a call of its own. So the sentinels are also asked, in the background,
+    when a connection comes back broken: if there is a new master, redis-py closes all idle connections to the old one.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)  # type: ignore[no-untyped-call]
+        self._searches: SingleFlight[None, object] = SingleFlight(expected=(RedisError, OSError))
+
+    async def release(self, connection: AbstractConnection) -> None:
+        if not connection.is_connected:
+            self._searches.start(None, self.get_master_address)
+        await super().release(connection)
 
     async def aclose(self) -> None:
+        await self._searches.aclose()
         await super().aclose()
         await self.sentinel_manager.aclose()
 
@@ -193,6 +228,8 @@ class ClusterClient(RedisCluster):
         super().__init__(host=first.host, port=first.port, reinitialize_steps=0, **common)
         self._given = addresses
         self._searches: SingleFlight[None, None] = SingleFlight(expected=RedisError)
+        self._mapped: dict[int, list[ClusterNode]] | None = None
+        self._lowest: dict[str, int] = {}
         self.commands_parser = _FirstKey()
         if tls is not None:
             self.connection_kwargs.update(connection_class=_TlsConnection, tls=tls)
@@ -200,8 +237,35 @@ class ClusterClient(RedisCluster):
 
     async def initialize(self, *_: object, **__: object) -> "ClusterClient":
         if self._initialize:
-            await self._searches.do(None, self._search)
+            # Who has a map goes by it meanwhile: the search may meet a node that hangs, and the others are well.
+            search = self._searches.start(None, self._search)
+            if not self.nodes_manager.slots_cache:
+                await asyncio.wait([search])
+                search.result()
         return self
+
+    def shard_of(self, key: str | None) -> int:
+        """The lowest slot of the master that has the key; ANY where that is not known.
+
+        Unlike the master's name, it stays the same when a replica takes over.
+        """
+        nodes = None if key is None else self.nodes_manager.slots_cache.get(key_slot(key.encode()))
+        if not nodes:
+            return ANY
+        if nodes[0].name not in self._lowest_slots():
+            self._mapped = None  # a redirection has changed the map
+        return self._lowest_slots().get(nodes[0].name, ANY)
+
+    def shards(self) -> Sequence[int]:
+        """The lowest slot of every master; ANY alone where none is known."""
+        return tuple(self._lowest_slots().values()) or (ANY,)
+
+    def _lowest_slots(self) -> dict[str, int]:
+        slots = self.nodes_manager.slots_cache
+        if self._mapped is not slots:
+            self._mapped = slots
+            self._lowest = {nodes[0].name: slot for slot, nodes in sorted(slots.items(), reverse=True) if nodes}
+        return self._lowest
 
     async def _search(self) -> None:
         # redis-py forgets the nodes of the URL for those that the cluster names: where all of these are gone, the
@@ -211,9 +275,11 @@ class ClusterClient(RedisCluster):
             node = ClusterNode(address.host, address.port, **self.connection_kwargs)
             known.setdefault(node.name, node)
         try:
-            await super().initialize()
+            # Not `super().initialize`, which closes the connections to all nodes where this fails.
+            await self.nodes_manager.initialize()
         except RedisClusterException as error:
             raise NoConnection(str(error)) from error
+        self._initialize = False
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         with self.failures_noticed():

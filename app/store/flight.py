@@ -14,7 +14,7 @@ V = TypeVar("V")
 class SingleFlight(Generic[K, V]):
     """At most one task per key; it belongs to nobody who waits for it, so a caller who hangs up fails no other."""
 
-    def __init__(self, expected: type[Exception] | tuple[()] = ()) -> None:
+    def __init__(self, expected: type[Exception] | tuple[type[Exception], ...] = ()) -> None:
         """What a flight raises is the event loop's to report, unless it is `expected`: nobody may be waiting for it."""
         self._expected = expected
         self._flights: dict[K, asyncio.Task[V]] = {}

@@ -1,0 +1,90 @@
+"""A shard that hangs is its own trouble: what the others hold is read and written as before."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from app.cache.snapshot_store import RedisStore, snapshot_key
+from app.origin import Origin
+from app.store.calls import Calls, StoreDown
+from app.store.engines import ANY, connect
+from tests.engines import Fleet, clustered, watched
+from tests.faults.until import until_so
+from tests.store.test_engines import cluster_url, copy, owner, sentinel_url
+
+ROUNDS = 5
+SITES = [Origin("https", f"{i}.example.com", 443) for i in range(24)]
+SLOWEST = 2.0
+"""Seconds that a call may take here: a healthy server takes less on a machine however busy, one that hangs more."""
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Fleet]:
+    with clustered(0, cluster_require_full_coverage="no") as three:
+        yield three
+
+
+@pytest.fixture
+async def calls(fleet: Fleet) -> AsyncIterator[Calls]:
+    client = connect(cluster_url(fleet))
+    calls = Calls(client, monotonic=time.monotonic, timeout=SLOWEST)
+    yield calls
+    await calls.aclose()
+    await client.aclose()
+
+
+async def test_every_master_is_a_shard_and_is_probed(calls: Calls, fleet: Fleet) -> None:
+    assert calls.shard_of(snapshot_key(SITES[0])) == ANY
+    await calls.ping()
+    await calls.ping()
+    assert len({calls.shard_of(snapshot_key(site)) for site in SITES}) == 3
+    assert [node.ask("DBSIZE") > 0 for node in fleet.masters] == [True] * 3
+
+
+async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(calls: Calls, fleet: Fleet) -> None:
+    store = RedisStore(calls)
+    await calls.ping()
+    stopped = owner(fleet, SITES[0])
+    healthy = [site for site in SITES if owner(fleet, site) is not stopped]
+    stopped.stop()
+    try:
+        with pytest.raises(StoreDown):
+            await store.get(SITES[0])
+        for _ in range(ROUNDS):
+            calling = asyncio.gather(*(store.get(site) for site in SITES), return_exceptions=True)
+            await asyncio.gather(*(store.put(site, copy(site), 60) for site in healthy))
+            assert await asyncio.gather(*(store.get(site) for site in healthy)) == [copy(site) for site in healthy]
+            await calling
+        assert calls.degraded
+        assert calls.trouble is not None
+        with pytest.raises(StoreDown):
+            await calls.ping()
+    finally:
+        stopped.process.resume()
+
+
+async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() -> None:
+    with watched(1, 1) as fleet:
+        client = connect(sentinel_url(fleet))
+        now = 0.0
+        calls = Calls(client, monotonic=lambda: now, timeout=0.5)
+        # As many connections as calls at once, all of which are idle when the master hangs.
+        await asyncio.gather(*(calls.write("a", lambda: client.set("a", b"1")) for _ in range(20)))
+        fleet.copied()
+        fleet.masters[0].stop()
+        [replica] = fleet.replicas
+        await until_so(lambda: replica.ask("ROLE")[0] == b"master")
+        failed = 0
+        while True:
+            now += 1.0
+            try:
+                await calls.write("a", lambda: client.set("a", b"2"))
+                break
+            except StoreDown:
+                failed += 1
+                await asyncio.sleep(0.2)  # the sentinels are asked meanwhile
+        assert failed <= 5
+        await calls.aclose()
+        await client.aclose()
