@@ -28,6 +28,10 @@ class BadUrl(ValueError):
     """A URL that no robots.txt can speak for; the text names the URL and what was expected of it."""
 
 
+class OtherScheme(BadUrl):
+    """A URL that can be read, and is neither http nor https."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """A robots.txt's whole scope: scheme, host (lower-case A-labels or an IP literal) and port (spec A2, A3)."""
@@ -115,7 +119,7 @@ def _read_target(url: str) -> Target:
         raise BadUrl(f"{shown} is not an absolute URL: it should start with http:// or https://")
     scheme = written[1].lower()
     if scheme not in DEFAULT_PORTS:
-        raise BadUrl(f"{shown} has the scheme {scheme!r}; only http and https have a robots.txt that is read here")
+        raise OtherScheme(f"{shown} has the scheme {scheme!r}; only http and https have a robots.txt that is read here")
     rest = url[written.end() :]
     if not rest.startswith("//"):
         raise BadUrl(f"{shown} has no host, so no robots.txt speaks for it")

@@ -16,6 +16,9 @@ from app.observability.metrics import Metrics
 LONGEST_PATH = 200
 """Characters of a path that are logged."""
 
+SEGMENTS = 2
+"""Segments of a path that are logged where no route matched: `/v1/permits`, and not the permit behind it."""
+
 _GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
 _log = logging.getLogger(__name__)
@@ -25,8 +28,9 @@ class Journal:
     """The outermost of all: it sees every answer as it is sent, and every exception that nothing else has a word for.
 
     The id is X-Request-ID where the caller gives one that can be believed, else a new one; the answer has it, and so
-    has every line that is logged meanwhile. Of the request itself, the line has no more than the path, and the id of
-    the API key that let it in: the URL that was asked about, and the agent, are the caller's own affair.
+    has every line that is logged meanwhile. Of the request itself, the line has no more than the route's path, with its
+    parameters as they are named and not as they were given, and the id of the API key that let it in: the URL that was
+    asked about, the agent, and the permit, which holds both, are the caller's own affair.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, monotonic: Callable[[], float], *, access_log: bool) -> None:
@@ -84,5 +88,12 @@ def _given(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 def _path(scope: Scope) -> str:
+    """The path of the route; where none was matched, or looked for (401), the beginning of the request's own."""
+    route: str | None = getattr(scope.get("route"), "path", None)
+    if route is not None:
+        return route
     path: str = scope["path"]
+    segments = path.split("/", SEGMENTS + 1)
+    if len(segments) > SEGMENTS + 1:
+        path = "/".join([*segments[: SEGMENTS + 1], "…"])
     return path if len(path) <= LONGEST_PATH else path[:LONGEST_PATH] + "…"

@@ -74,7 +74,7 @@ _FAILURES = tuple(kind for kind, _ in _CAUSES)
 
 @dataclass(frozen=True, slots=True)
 class _Redirect:
-    """A status of _REDIRECTS, and where it leads: None where that cannot be read."""
+    """A status of _REDIRECTS, and where it leads: None for a URL that is neither http nor https."""
 
     status: int
     target: Target | None

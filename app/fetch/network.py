@@ -36,8 +36,8 @@ T = TypeVar("T")
 Lookup: TypeAlias = Callable[[str], Iterable[str]]
 """The same, blocking: addresses as text, a zone as `%zone`."""
 
-ADDRESSES_READ = 512
-"""How many addresses of one name are judged; any beyond are neither judged nor connected to."""
+MOST_ADDRESSES = 512
+"""How many addresses a name may have: all are judged, so a name with more is refused."""
 
 ADDRESSES_TRIED = 3
 """How many of them a connection is tried to."""
@@ -72,7 +72,7 @@ class NoPlace(Exception):
 
 
 class NameNotResolved(Exception):
-    """The host name has no address, or no name server answered."""
+    """The host name has no address, or more than are judged, or no name server answered."""
 
 
 class TlsFailed(Exception):
@@ -119,7 +119,8 @@ class SystemResolver:
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._lookup, name)
         running.add_done_callback(self._end)
         await asyncio.wait([running])
-        return [ip_address(text) for text in islice(dict.fromkeys(running.result()), ADDRESSES_READ)]
+        # One more than may be, so that whoever judges them sees that there are too many.
+        return [ip_address(text) for text in islice(dict.fromkeys(running.result()), MOST_ADDRESSES + 1)]
 
     def _end(self, lookup: "asyncio.Future[Iterable[str]]") -> None:
         self._free.release()
@@ -330,6 +331,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             raise NameNotResolved(f"{host!r} has no address: {error}") from error
         if not found:
             raise NameNotResolved(f"{host!r} has no address")
+        if len(found) > MOST_ADDRESSES:
+            raise NameNotResolved(f"{host!r} has more than {MOST_ADDRESSES} addresses")
         return found
 
     def _admitted(self, host: str, found: Sequence[Address]) -> Sequence[Address]:

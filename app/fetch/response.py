@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Protocol, TypeAlias
 from urllib.parse import quote, urljoin
 
-from app.origin import URL_LIMIT, BadUrl, Target, read_target
+from app.origin import URL_LIMIT, OtherScheme, Target, read_target
 from app.robots.access import BODY_LIMIT, Lifetime, Validators
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
@@ -82,19 +82,25 @@ def read_retry_after(headers: Headers, now: float) -> int | None:
 
 
 def read_location(base: Target, headers: Headers) -> Target | None:
-    """Where a redirect from `base` leads, its path percent-encoded; None where that is no http(s) URL (spec A9).
+    """Where a redirect from `base` leads, its path percent-encoded; None for a scheme other than http(s) (spec A9).
 
     User-info and fragment are dropped. Octets beyond ASCII are UTF-8 if they can be, ISO 8859-1 otherwise; in the
-    path they stay the octets they were. None too where two fields disagree: nobody can say which is meant.
+    path they stay the octets they were. Unreadable for no Location, several that differ, or one that is not a URL that
+    all clients read alike: a file may well be there, so nothing was learnt.
     """
     written = {value.strip(b" \t") for value in _values(headers, b"location")}
-    if len(written) != 1 or not 0 < len(octets := written.pop()) <= URL_LIMIT:
-        return None
+    if len(written) != 1:
+        raise Unreadable(f"the redirect has {len(written)} Locations")
+    octets = written.pop()
+    if not 0 < len(octets) <= URL_LIMIT:
+        raise Unreadable(f"the redirect has a Location of {len(octets)} bytes")
     encoding = "utf-8" if _is_utf8(octets) else "latin-1"
     try:
         target = read_target(urljoin(base.url, octets.decode(encoding)))
-    except (BadUrl, ValueError):  # urljoin raises a ValueError of its own for brackets in the wrong places
+    except OtherScheme:
         return None
+    except ValueError as error:  # BadUrl, or urljoin's own for brackets in the wrong places
+        raise Unreadable(f"the redirect's Location cannot be read: {error}") from error
     return Target(target.origin, quote(target.path, safe=_TARGET_SAFE, encoding=encoding))
 
 

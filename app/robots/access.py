@@ -48,9 +48,9 @@ class Successful:
 class Unavailable:
     """The origin answered that there is no file for us: 4xx but 429, or a redirect that leads nowhere.
 
-    `status` is the last status met. `cause` is None for a plain 4xx (RFC 9309 2.3.1.3), and REDIRECT_LOOP or
-    REFUSED_REDIRECT for more than REDIRECT_LIMIT redirects, a loop, a Location that is missing, unreadable or not
-    http(s) (spec A9).
+    `status` is the last status met. `cause` is None for a plain 4xx (RFC 9309 2.3.1.3), REDIRECT_LOOP for a loop or
+    more than REDIRECT_LIMIT redirects (2.3.1.2), and REFUSED_REDIRECT for a Location that is not http(s) (spec A9). A
+    Location that is missing or cannot be read is Unreachable: nothing was learnt.
     """
 
     status: int

@@ -103,6 +103,28 @@ async def test_the_line_of_a_request_has_neither_url_nor_agent(store_url: str, l
 
 
 @pytest.mark.usefixtures("store_client")
+async def test_the_line_of_a_request_has_the_route_and_not_the_permit(
+    store_url: str, lines: Lines, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.toml"
+    keys.write_text(new_key("crawler-7")[1])
+    path = "/v1/permits/W1siaHR0cDovL3ByaXZhdGUuZXhhbXBsZSJdXQ.c2VjcmV0/outcome"
+    async with running(store_url) as service:
+        await service.client.post(path, json={"released": True})
+        await service.client.post(path + "/more", json={})
+        await service.client.get("/https://private.example/page")
+    async with running(store_url, api_keys_file=keys) as service:
+        await service.client.post(path, json={"released": True})
+    told = lines.of("app.access")
+    assert [(line["path"], line["status"]) for line in told] == [
+        ("/v1/permits/{permit}/outcome", 422),
+        ("/v1/permits/…", 404),
+        ("/https://…", 404),
+        ("/v1/permits/…", 401),
+    ]
+
+
+@pytest.mark.usefixtures("store_client")
 async def test_the_line_of_a_request_names_the_key_that_let_it_in_and_shows_none(
     store_url: str, lines: Lines, tmp_path: Path
 ) -> None:

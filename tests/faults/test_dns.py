@@ -7,7 +7,7 @@ from ipaddress import ip_address
 import pytest
 
 from app.fetch.client import Fetcher
-from app.fetch.network import ADDRESSES_TRIED, SystemResolver
+from app.fetch.network import ADDRESSES_TRIED, MOST_ADDRESSES, SystemResolver
 from app.robots.access import Access, Blocked, Cause, Successful, Unreachable
 from tests.faults.dns import (
     NXDOMAIN,
@@ -110,6 +110,20 @@ async def test_spec_a32_an_answer_that_mixes_public_and_private_is_refused_whole
         assert our.wire.tried == []
         assert await our.fetch(ELSEWHERE) == Unreachable(Cause.REFUSED_REDIRECT, 301)
         assert our.wire.tried == [PUBLIC]
+
+
+@pytest.mark.parametrize("private", [(), (PRIVATE,), (PRIVATE_6,)])
+async def test_a_name_with_more_addresses_than_are_judged_is_refused(private: tuple[str, ...]) -> None:
+    many = [f"93.184.{high}.{low}" for high in range(1, 4) for low in range(1, 250)]
+    zone = {
+        SITE: [addresses(*many, *private)],
+        ELSEWHERE: [addresses(PUBLIC, *many[: MOST_ADDRESSES - 1])],
+    }
+    async with world(zone) as our:
+        assert await our.fetch() == Unreachable(Cause.DNS)
+        assert our.wire.tried == []
+        await our.fetch(ELSEWHERE)
+        assert len(our.wire.tried) == ADDRESSES_TRIED
 
 
 async def test_a_public_ipv4_address_and_the_same_by_nat64_are_no_mixture() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from app.fetch.guard import AddressGuard
 from app.origin import BadUrl, read_target
-from app.robots.access import Blocked, Cause, Fetched, Unavailable, Unreachable
+from app.robots.access import Blocked, Cause, Fetched, Unreachable
 from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher
 from tests.origins import Names, Reply, redirect, serve
 
@@ -288,4 +288,4 @@ async def test_spec_a31_a_host_that_readers_disagree_on_is_no_host(host: str, wh
     with pytest.raises(BadUrl):
         read_target(f"http://{host}/page")
     fetched = await led_to(f"http://{host}/robots.txt", 1)
-    assert fetched.access == Unavailable(301, Cause.REFUSED_REDIRECT), why
+    assert fetched.access == Unreachable(Cause.BAD_RESPONSE, 301), why

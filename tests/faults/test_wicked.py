@@ -198,14 +198,15 @@ HTTP: dict[str, Row] = {
     "six redirects": says(
         Unavailable(308, Cause.REDIRECT_LOOP), *(redirect(f"/{hop}") for hop in range(5)), redirect("/6", 308)
     ),
-    "a redirect without a Location": says(Unavailable(302, Cause.REFUSED_REDIRECT), text(302)),
+    "a redirect without a Location": says(Unreachable(Cause.BAD_RESPONSE, 302), text(302)),
+    "a redirect with an empty Location": says(Unreachable(Cause.BAD_RESPONSE, 302), head(302, {"Location": ""})),
     "a redirect with two Locations": says(
-        Unavailable(302, Cause.REFUSED_REDIRECT), head(302, [("Location", "/a"), ("Location", "/b")])
+        Unreachable(Cause.BAD_RESPONSE, 302), head(302, [("Location", "/a"), ("Location", "/b")])
     ),
     "a redirect of a body without end": says(
         Unavailable(301, Cause.REFUSED_REDIRECT), endless(head(301, {"Location": "file:///etc/passwd"}), b"a" * 1000)
     ),
-    "a Location of 100 KB": says(Unavailable(301, Cause.REFUSED_REDIRECT), redirect("/" + "a" * 90_000)),
+    "a Location of 100 KB": says(Unreachable(Cause.BAD_RESPONSE, 301), redirect("/" + "a" * 90_000)),
     **{
         f"a redirect to {location}": says(Unavailable(301, Cause.REFUSED_REDIRECT), redirect(location))
         for location in (
@@ -217,9 +218,19 @@ HTTP: dict[str, Row] = {
             "gopher://127.0.0.1:6379/_FLUSHALL",
             "unix:///var/run/docker.sock",
             "ws://other.example/",
+        )
+    },
+    **{
+        f"a redirect to {location}": says(Unreachable(Cause.BAD_RESPONSE, 301), redirect(location))
+        for location in (
             "https://",
             "http://other.example:0/",
             "http://other.example:65536/",
+            "http://a..b/",
+            "http://2130706433/",
+            "http://127.1/",
+            "http://[::1%25lo]/",
+            "http://other.example: 80/",
         )
     },
     **{

@@ -13,8 +13,8 @@ import pytest
 
 from app.fetch.guard import Address, AddressGuard
 from app.fetch.network import (
-    ADDRESSES_READ,
     CONNECTIONS_PER_ADDRESS,
+    MOST_ADDRESSES,
     AddressRefused,
     GuardedBackend,
     NameNotResolved,
@@ -203,7 +203,7 @@ async def test_a_resolver_passes_on_a_bounded_list_of_different_addresses() -> N
     many = [f"93.184.{high}.{low}" for high in range(4) for low in range(250) for _ in range(2)]
     resolver = SystemResolver(threads=1, lookup=lambda _: many)
     try:
-        assert [str(address) for address in await resolver(NAME)] == many[: 2 * ADDRESSES_READ : 2]
+        assert [str(address) for address in await resolver(NAME)] == many[: 2 * (MOST_ADDRESSES + 1) : 2]
     finally:
         resolver.close()
 
