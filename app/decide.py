@@ -124,6 +124,7 @@ class Decider:
     """Answers questions from what the cache holds and operators have decided.
 
     It keeps the files it parsed, in at most `memory_bytes`, and a quarter of that for those that operators brought.
+    `asked` is called with the key of the origin of every decision.
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class Decider:
         metrics: Metrics,
         monotonic: Callable[[], float],
         overrides: InForce | None = None,
+        asked: Callable[[str], None] = lambda _key: None,
     ) -> None:
         self._cache = cache
         self._overrides: InForce = overrides or Nothing()
@@ -149,6 +151,7 @@ class Decider:
         self._visits = visits
         self._forbidden = forbidden
         self._metrics = metrics
+        self._asked = asked
         self._monotonic = monotonic
 
     @property
@@ -164,7 +167,7 @@ class Decider:
         except Busy:
             self._metrics.refused()
             raise
-        self._metrics.decided(*_kind(answer), seconds=self._monotonic() - begun)
+        self._count(answer, begun)
         return answer
 
     def ask_now(self, question: Question) -> Answer | None:
@@ -172,8 +175,12 @@ class Decider:
         begun = self._monotonic()
         answer = self.answer_now(question)
         if answer is not None:
-            self._metrics.decided(*_kind(answer), seconds=self._monotonic() - begun)
+            self._count(answer, begun)
         return answer
+
+    def _count(self, answer: Answer, begun: float) -> None:
+        self._metrics.decided(*_kind(answer), seconds=self._monotonic() - begun)
+        self._asked(answer.question.target.origin.key)
 
     def answer_now(self, question: Question, seen: Seen | None = None) -> Answer | None:
         """The answer where memory has one that is fresh, else None: nothing is waited for, begun or counted.
@@ -189,6 +196,9 @@ class Decider:
 
     def counted(self, answers: Iterable[Answer]) -> None:
         """Count the decisions that `answer_now` gave."""
+        answers = list(answers)
+        for answer in answers:
+            self._asked(answer.question.target.origin.key)
         for kind, times in Counter(map(_kind, answers)).items():
             self._metrics.decided(*kind, times=times)
 

@@ -18,6 +18,7 @@ from app.api import (
     indexing,
     openapi,
     ops,
+    origins,
     overrides,
     pages,
     permits,
@@ -31,10 +32,13 @@ from app.api.http_caching import NotKept
 from app.api.journal import Journal
 from app.api.quotas import Quotas
 from app.api.rendering import Renderer
+from app.cache.freshness import Snapshot
 from app.cache.history_store import RedisHistory
 from app.cache.lease import MARGIN
 from app.cache.news import News
+from app.cache.origin_lists import OriginLists
 from app.cache.recheck_file import load as load_table
+from app.cache.redis_origin_lists import RedisOriginLists
 from app.cache.robots_cache import RobotsCache
 from app.cache.snapshot_store import RedisStore
 from app.cache.visit_store import RedisVisits
@@ -43,7 +47,9 @@ from app.decide import Decider
 from app.fetch.network import Resolver, SystemResolver, client_tls
 from app.keys import load_keys
 from app.observability import tracing
+from app.observability.fetch_log import FetchLog
 from app.observability.metrics import State
+from app.origin import Origin
 from app.overrides.following import Overrides
 from app.overrides.store import RedisOverrides
 from app.pace.addresses import Addresses
@@ -64,7 +70,7 @@ WITHOUT_KEYS = (
     "and callers on this machine may also use the routes of operators"
 )
 
-ROUTES = (allowed, batch, trial, held_file, history, indexing, permits, overrides, ops, pages)
+ROUTES = (allowed, batch, trial, held_file, history, indexing, permits, overrides, origins, ops, pages)
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +112,15 @@ def create(
     fetcher = fetcher_of(settings, resolver or system, ssl_context or client_tls())
     store, versions = RedisStore(calls), RedisHistory(calls, clock, lost=metrics.history_lost)
     lease = settings.fetch_timeout + MARGIN
-    cache = RobotsCache(store, fetching(fetcher, metrics), clock, memory, lease=lease, history=versions)
+    lists, fetch_log = OriginLists(RedisOriginLists(calls), clock), FetchLog(time.monotonic)
+
+    def on_fetch(origin: Origin, snapshot: Snapshot, seconds: float) -> None:
+        lists.note_fetch(origin, snapshot, seconds)
+        fetch_log.note(origin, snapshot, seconds)
+
+    cache = RobotsCache(
+        store, fetching(fetcher, metrics), clock, memory, lease=lease, history=versions, on_fetch=on_fetch
+    )
     news = News(lambda: subscriber(client), store.name, cache.hear, cache.missed)
 
     # What becomes of a question: a decision, and its text.
@@ -122,6 +136,7 @@ def create(
         metrics=metrics,
         monotonic=time.monotonic,
         overrides=decided,
+        asked=lists.note_asked,
     )
     renderer = Renderer()
 
@@ -145,7 +160,14 @@ def create(
         for part in (client, calls, versions, fetcher, cache, pacer, addresses):
             stack.push_async_callback(part.aclose)
         rereading = on_sighup(*(file for file in (table, keys) if file is not None))
-        for block in (news, visits.written_back(), rereading, quotas.settled(), metrics.kept_up(probe)):
+        for block in (
+            news,
+            visits.written_back(),
+            rereading,
+            quotas.settled(),
+            metrics.kept_up(probe),
+            lists.flushed(),
+        ):
             await stack.enter_async_context(block)
         if keys is None:
             _log.info(WITHOUT_KEYS)
@@ -164,6 +186,7 @@ def create(
         forbidden=forbidden,
         overrides=decided,
         pacing=pacing,
+        fleet_origins=origins.FleetOrigins(lists, store.get),
         now=lambda: datetime.fromtimestamp(clock(), UTC),
     )
     # What a request passes on its way to the routes, the last of these first.

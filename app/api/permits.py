@@ -20,6 +20,7 @@ from app.api.auth import charge, is_operator, key_of
 from app.api.batch import ITEMS, ORIGINS_AT_ONCE, FailedOut
 from app.api.batch_items import Agents, Found, after_waiting, answer_to
 from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
+from app.api.origins import FleetOrigins
 from app.api.parameters import MOST_WAIT, WAIT
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import agent_from, dialect_from, target_from
@@ -204,6 +205,8 @@ async def outcome(request: Request, permit: str, said: OutcomeIn) -> OutcomeOut:
         reporter = None if is_operator(request) else _caller(request)
         back = await pacer.hold_back(taken[0].lane, retry_after(said.retry_after, now), reporter)
         held_back, degraded = round(back.value, 3), degraded or back.degraded
+        fleet: FleetOrigins = request.app.state.fleet_origins
+        fleet.lists.note_backoff(taken[0].lane.place, now.timestamp() + back.value)
     pacing.metrics.outcome(said.status, said.elapsed, released=said.released, held_back=held_back is not None)
     return OutcomeOut(released=released, held_back=held_back, degraded=degraded)
 

@@ -138,7 +138,7 @@ def robots_out(origin: Origin, held: Held) -> RobotsOut:
     if snapshot is None:
         return RobotsOut(url=origin.robots_url, source=held.source)
     failing = snapshot.failing
-    outcome, status, cause = _facts(snapshot.access)
+    outcome, status, cause = facts_of(snapshot.access)
     return RobotsOut(
         url=origin.robots_url,
         final_url=snapshot.final_url,
@@ -165,7 +165,8 @@ def rfc3339(at: datetime) -> str:
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
-def _facts(access: Access) -> tuple[str, int | None, Cause | None]:
+def facts_of(access: Access) -> tuple[str, int | None, Cause | None]:
+    """The outcome of a fetch, as answers name it, its status, and what went wrong."""
     match access:
         case Successful():
             return "successful", access.status, None

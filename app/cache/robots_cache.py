@@ -37,6 +37,14 @@ Fetch = Callable[[Origin, Validators], Awaitable[Fetched]]
 """One bounded fetch, conditional where there are validators; it raises Busy where none was made, and nothing else."""
 
 
+OnFetch = Callable[[Origin, Snapshot, float], None]
+"""Called after every fetch with the snapshot that it led to, and the seconds that it took."""
+
+
+def _ignore_fetch(_origin: Origin, _snapshot: Snapshot, _seconds: float) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """What is known of one origin now; `snapshot` and `freshness` are None while nothing is (a fetch is under way)."""
@@ -51,7 +59,7 @@ class RobotsCache:
 
     `memory_bytes` bounds the snapshots in memory, each of which is believed for `trust` seconds before the store is
     asked again. A fetch is to end within `lease` seconds, after which another process may begin one. While the store
-    is down, the cache goes on from memory and by fetching.
+    is down, the cache goes on from memory and by fetching. `on_fetch` is called after every fetch.
     """
 
     def __init__(
@@ -64,8 +72,10 @@ class RobotsCache:
         trust: float = 30.0,
         lease: float = 12.0,
         history: HistoryStore | None = None,
+        on_fetch: OnFetch = _ignore_fetch,
     ) -> None:
         self._fetch = fetch
+        self._on_fetch = on_fetch
         self._history = history
         self._clock = clock
         self._known = Known(store, clock, memory_bytes, trust, overruled=self._note)
@@ -190,8 +200,10 @@ class RobotsCache:
     ) -> tuple[Snapshot, Source]:
         known = self._known.remembered(origin) or seen
         conditional = known is not None and isinstance(known.access, Successful) and not whole
+        begun = asyncio.get_running_loop().time()
         fetched = await self._fetch(origin, known.validators if known is not None and conditional else Validators())
         snapshot = succeed(known, fetched, self._clock())
+        self._on_fetch(origin, snapshot, asyncio.get_running_loop().time() - begun)
         # Beside what was known, another fetch may have found something meanwhile: that is overwritten, too.
         meanwhile = self._known.remembered(origin)
         for before in (known, None if meanwhile is known else meanwhile):

@@ -1,0 +1,139 @@
+"""The fleet's lists of origins in Redis or Valkey: a sorted set for each, all in one slot of a cluster."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from redis.exceptions import ResponseError
+
+from app.cache.origin_lists import LISTED, Notes, Order
+from app.origin import BadUrl, Origin, read_target
+from app.store.calls import Calls
+
+EXPIRY = 7 * 86_400
+"""Seconds after which a list is gone that nothing was added to."""
+
+_SLOT = "robots:{origins}"  # what all keys begin with, so that one slot of a cluster has them
+_ASKED_EXPIRY = 2 * 3600
+_LONGEST_KEY = 300  # bytes of an origin's key; a host name has 253
+_BATCH = 500  # members of one command, so that no command holds the server for long
+
+# Whatever is there, no more is sent than a list can hold.
+_READ: Final = f"""
+local found = redis.pcall('ZREVRANGE', KEYS[1], 0, {LISTED - 1}, 'WITHSCORES')
+local listed = {{}}
+if found.err then return listed end
+for i = 1, #found, 2 do
+  if #found[i] <= {_LONGEST_KEY} then
+    listed[#listed + 1] = found[i]
+    listed[#listed + 1] = found[i + 1]
+  end
+end
+return listed
+"""
+
+
+class RedisOriginLists:
+    """Sorted sets `robots:{origins}:ORDER` of origins' keys, LISTED in each; of ASKED, one for each hour.
+
+    A set that is something else is replaced, and a member that is not the key of an origin is passed over.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._client = calls.client
+
+    async def write(self, notes: Notes, now: float) -> None:
+        """Put these into the lists; raises StoreDown."""
+        commands = _commands(notes, now)
+        results = await self._calls.write(_SLOT, lambda: self._execute(commands))
+        wrong = {command[1] for command, result in zip(commands, results or (), strict=False) if _is_foreign(result)}
+        for key in wrong:
+            await self._calls.write(key, partial(self._client.delete, key))
+
+    async def read(self, order: Order, now: float) -> Sequence[tuple[Origin, float]]:
+        """A list, the highest score first; raises StoreDown."""
+        if order is not Order.ASKED:
+            return await self._read(_key(order))
+        total: dict[Origin, float] = {}
+        for hour in (_hour(now), _hour(now) - 1):
+            for origin, score in await self._read(_asked_key(hour)):
+                total[origin] = total.get(origin, 0.0) + score
+        return sorted(total.items(), key=lambda item: -item[1])[:LISTED]
+
+    async def _execute(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        pipeline = self._client.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)
+        results: list[Any] = await pipeline.execute(raise_on_error=False)
+        for result in results:
+            if isinstance(result, Exception) and not _is_foreign(result):
+                raise result
+        return results
+
+    async def _read(self, key: str) -> Sequence[tuple[Origin, float]]:
+        told = await self._calls.read(key, lambda: self._client.eval(_READ, 1, key))
+        values = told if isinstance(told, list) else []
+        read = ((_origin(name), _score(score)) for name, score in zip(values[::2], values[1::2], strict=False))
+        return [(origin, score) for origin, score in read if origin is not None and score is not None]
+
+
+def _commands(notes: Notes, now: float) -> list[tuple[Any, ...]]:
+    commands: list[tuple[Any, ...]] = []
+    for order in (Order.FAILING, Order.SLOW, Order.STALE):
+        cleared = sorted(notes.cleared - notes.listed[order].keys())
+        commands += [("ZREM", _key(order), *batch) for batch in _batches(cleared)]
+    for order, scores in notes.listed.items():
+        if not scores:
+            continue
+        asked = order is Order.ASKED
+        key = _asked_key(_hour(now)) if asked else _key(order)
+        if asked:
+            commands += [("ZINCRBY", key, count, name) for name, count in scores.items()]
+        else:
+            pairs = [part for name, score in scores.items() for part in (score, name)]
+            commands += [("ZADD", key, *batch) for batch in _batches(pairs)]
+        commands.append(("ZREMRANGEBYRANK", key, 0, -LISTED - 1))
+        commands.append(("EXPIRE", key, _ASKED_EXPIRY if asked else EXPIRY))
+    if notes.listed[Order.BACKOFF]:
+        commands.append(("ZREMRANGEBYSCORE", _key(Order.BACKOFF), "-inf", f"({now}"))
+    return commands
+
+
+def _batches(values: Sequence[Any]) -> list[Sequence[Any]]:
+    return [values[start : start + 2 * _BATCH] for start in range(0, len(values), 2 * _BATCH)]
+
+
+def _key(order: Order) -> str:
+    return f"{_SLOT}:{order}"
+
+
+def _asked_key(hour: int) -> str:
+    return f"{_key(Order.ASKED)}:{hour}"
+
+
+def _hour(now: float) -> int:
+    return int(now // 3600)
+
+
+def _is_foreign(result: object) -> bool:
+    return isinstance(result, ResponseError) and str(result).startswith("WRONGTYPE")
+
+
+def _origin(name: object) -> Origin | None:
+    if not isinstance(name, bytes) or not name.isascii():
+        return None
+    try:
+        origin = read_target(name.decode()).origin
+    except BadUrl:
+        return None
+    return origin if origin.key == name.decode() else None
+
+
+def _score(text: object) -> float | None:
+    try:
+        score = float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return score if math.isfinite(score) else None

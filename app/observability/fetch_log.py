@@ -1,0 +1,72 @@
+"""The log line of a fetch that failed: which origin, how, after how long, and when it is tried again."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from app.cache.freshness import Recheck, Snapshot, delay
+from app.origin import Origin
+from app.robots.access import Blocked
+
+FETCH = "app.fetch"
+"""The logger of these lines."""
+
+LINE_EVERY = 60.0
+"""Seconds between two lines about one origin at least; the next line says how many were left out."""
+
+REMEMBERED = 10_000
+"""Origins whose last line is remembered."""
+
+_log = logging.getLogger(FETCH)
+
+
+class FetchLog:
+    """Logs failed fetches, one line per origin and LINE_EVERY seconds of `monotonic`."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._lines: OrderedDict[str, tuple[float, int]] = (
+            OrderedDict()
+        )  # when the last was, and how many were left out
+
+    def note(self, origin: Origin, snapshot: Snapshot, seconds: float) -> None:
+        """A fetch that took so many seconds led to this snapshot; it is logged where it failed."""
+        failing = snapshot.failing
+        if failing is None and not isinstance(snapshot.access, Blocked):
+            return
+        left_out = self._count(origin.key)
+        if left_out is None:
+            return
+        milliseconds = round(seconds * 1000, 1)
+        recheck_at = _rfc3339(snapshot.checked_at + delay(snapshot, Recheck(), origin.key))
+        fields: dict[str, object] = {
+            "origin": origin.key,
+            "outcome": "blocked" if failing is None else "unreachable",
+            "cause": None if failing is None else failing.failure.cause,
+            "status": None if failing is None else failing.failure.status,
+            "duration_ms": milliseconds,
+            "attempts": 1 if failing is None else failing.attempts,
+            "recheck_at": recheck_at,
+            "left_out": left_out,
+        }
+        why = ", ".join(str(fields[name]) for name in ("outcome", "cause", "status") if fields[name] is not None)
+        message = f"fetch of {origin.robots_url} failed after {milliseconds} ms: {why}; next try at {recheck_at}"
+        _log.info(message, extra={"fields": fields})
+
+    def _count(self, key: str) -> int | None:
+        """How many lines were left out since the last one; None where this one is to be left out, too."""
+        now = self._monotonic()
+        last, left_out = self._lines.get(key, (None, 0))
+        if last is not None and now - last < LINE_EVERY:
+            self._lines[key] = (last, left_out + 1)
+            return None
+        self._lines[key] = (now, 0)
+        self._lines.move_to_end(key)
+        if len(self._lines) > REMEMBERED:
+            self._lines.popitem(last=False)
+        return left_out
+
+
+def _rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).replace(tzinfo=None).isoformat() + "Z"
