@@ -40,8 +40,6 @@ EXPRESSIONS = {
     "app.origin:_SCHEME": "match",
     "app.overrides.store:_WRITTEN_VERSION": "fullmatch",
     "app.overrides.table:_ID": "fullmatch",
-    "app.pace.permit:_NAME": "fullmatch",
-    "app.pace.permit:_TOKEN": "fullmatch",
     "app.robots.agents:_PRODUCT": "findall",
     "app.robots.agents:_TOKEN": "findall",
     "app.store.redis_url:_HOST_NAME": "match",

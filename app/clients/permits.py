@@ -49,7 +49,7 @@ RELEASED: Final[Mapping[str, object]] = {"released": True}
 PACE = "pace"
 """Why to come later where nothing forbids the page: it is the turn of others."""
 
-_PERMIT = re.compile(r"[A-Za-z0-9_=-]{1,2048}")
+_PERMIT = re.compile(r"[A-Za-z0-9_=-]{1,2048}(?:\.[A-Za-z0-9_=-]{1,64})?")
 _REASON = re.compile(r"[a-z_]{1,40}")
 _KEY = re.compile(r"[!-~]{1,512}")
 _CALLER = re.compile(r"[A-Za-z0-9._@-]{1,64}")

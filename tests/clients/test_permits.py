@@ -40,7 +40,7 @@ ALLOW: Mapping[str, Any] = {
     "reason": "no_match",
     "rule": None,
     "retry_at": None,
-    "permit": "W1siaHR0cCJd",
+    "permit": "W1siaHR0cCJd.Zm9v",
     "go_at": "2026-11-21T18:30:01.500Z",
     "wait": 1.5,
     "interval": 2.0,
@@ -55,8 +55,8 @@ def read(said: object, status: int = 200, **fields: str) -> Answer:
 
 
 def test_a_permit_is_a_turn() -> None:
-    assert read(ALLOW) == Turn("W1siaHR0cCJd", 1.5, 2.0)
-    assert read({**ALLOW, "degraded": True}) == Turn("W1siaHR0cCJd", 1.5, 2.0, degraded=True)
+    assert read(ALLOW) == Turn("W1siaHR0cCJd.Zm9v", 1.5, 2.0)
+    assert read({**ALLOW, "degraded": True}) == Turn("W1siaHR0cCJd.Zm9v", 1.5, 2.0, degraded=True)
 
 
 def test_a_wait_that_is_too_long_is_later() -> None:
@@ -106,6 +106,7 @@ def test_any_other_status_says_nothing_of_the_page(status: int) -> None:
         {"allowed": False},
         {"permit": ""},
         {"permit": "../../robots"},
+        {"permit": ".."},
         {"permit": "a" * 2049},
         {"permit": 7},
         {"permit": None},
