@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 
-from app.commands import check, key, openapi, serve, test, warm
+from app.commands import check, key, openapi, serve, test, warm, why
 from app.commands.ending import ERROR, INTERRUPTED, Failed, Parser
 from app.settings import BadSetting
 from app.store.embedded import EmbeddedServerFailed, NoEmbeddedServer
@@ -13,6 +13,7 @@ from app.store.embedded import EmbeddedServerFailed, NoEmbeddedServer
 COMMANDS = {
     "serve": (serve, "serve, which is what no command means"),
     "check": (check, "may an agent fetch a URL: fetches the site's robots.txt and says why"),
+    "why": (why, "the story of one answer: the file, the group, the rules, and what was said before"),
     "test": (test, "the same of a robots.txt that is at hand, for several URLs and agents"),
     "warm": (warm, "let a running service fetch the files of many origins"),
     "key": (key, "make an API key, and the lines of API_KEYS_FILE that admit it"),

@@ -16,10 +16,10 @@ def answer_lines(answer: Mapping[str, Any]) -> Iterator[str]:
         answer["verdict"]: answer["url"],
         "agent": f"{answer['agent']}, by {answer['dialect']}",
         "reason": answer["reason"],
-        "rule": _rule(answer["rule"]),
+        "rule": rule_text(answer["rule"]),
         "group": _group(answer["group"]),
-        "rate": _rate(answer["rate"]),
-        "visit": _visit(answer["visit"]),
+        "rate": rate_text(answer["rate"]),
+        "visit": visit_text(answer["visit"]),
         "usage": _usage(answer["usage"]),
         "robots": _robots(robots),
         "stale": f"a copy stands in, since {robots['failing_since']}" if robots["stale"] else None,
@@ -41,7 +41,7 @@ def row_line(row: Mapping[str, Any]) -> str:
 
 def row_details(row: Mapping[str, Any]) -> Iterator[str]:
     """What else is to be said of a row, indented: its rate, when to ask again, why."""
-    rate = _rate(row["rate"])
+    rate = rate_text(row["rate"])
     if rate is not None:
         yield f"  rate {shown(rate)}"
     for entry in row.get("timeline") or ():
@@ -50,7 +50,7 @@ def row_details(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {shown(text)}"
 
 
-def _rule(rule: Mapping[str, Any] | None) -> str | None:
+def rule_text(rule: Mapping[str, Any] | None) -> str | None:
     return None if rule is None else f"line {rule['line']}: {rule['directive']}: {rule['pattern']}"
 
 
@@ -58,7 +58,7 @@ def _group(group: Mapping[str, Any] | None) -> str | None:
     return None if group is None else f"{group['token']} (line {group['line']})"
 
 
-def _rate(rate: Mapping[str, Any] | None) -> str | None:
+def rate_text(rate: Mapping[str, Any] | None) -> str | None:
     if rate is None:
         return None
     until = f", until {rate['valid_until']}" if rate.get("valid_until") else ""
@@ -68,7 +68,7 @@ def _rate(rate: Mapping[str, Any] | None) -> str | None:
     return f"one document every {rate['interval']:g} s ({rate['source']}, line {rate['line']}{declared}){until}"
 
 
-def _visit(visit: Mapping[str, Any] | None) -> str | None:
+def visit_text(visit: Mapping[str, Any] | None) -> str | None:
     if visit is None:
         return None
     return "welcome now" if visit["now"] else f"not welcome now; from {visit['next_open'] or 'no time on'}"
@@ -106,4 +106,4 @@ def _why(explanation: Mapping[str, Any] | None) -> Iterator[str]:
     if unseen > 0:
         yield f"          and {unseen} more"
     for span in explanation["schedule"]:
-        yield f"{span['start']}-{span['end']} {_rate(span['rate']) or 'no limit'}"
+        yield f"{span['start']}-{span['end']} {rate_text(span['rate']) or 'no limit'}"

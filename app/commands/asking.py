@@ -1,5 +1,6 @@
 """A running service, asked over HTTP by commands."""
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -68,6 +69,18 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pool.close()
+
+    def get_object(self, path: str, parameters: Mapping[str, Any], *, expected: str) -> dict[str, Any]:
+        """The JSON object that a GET answers with 200, which has the member `expected`; raises Failed for all else."""
+        answer = self.get(path, parameters)
+        try:
+            told: dict[str, Any] = json.loads(answer.content)
+            if answer.status != 200:
+                raise Failed(f"{self.url} answers {answer.status}: {told['detail']}")
+            _ = told[expected]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise Failed(f"{self.url} answers {answer.status}, but not as a service of this kind does.") from None
+        return told
 
     def get(self, path: str, parameters: Mapping[str, Any]) -> Answer:
         """The answer to a GET, a list being several parameters; raises Away, or Failed where it is too long."""

@@ -45,13 +45,39 @@ def add(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer; the code of its verdict. Raises Failed."""
-    text = asyncio.run(_decided(arguments)) if arguments.server is None else _told(arguments)
-    answer: dict[str, Any] = json.loads(text)
-    sys.stdout.write(text + "\n" if arguments.json else "".join(f"{line}\n" for line in answer_lines(answer)))
+    if arguments.server is None:
+        answer = decided_here(arguments, explain=arguments.explain)
+    else:
+        with Service(arguments.server) as service:
+            answer = decided_there(service, arguments, explain=arguments.explain)
+    lines = [json.dumps(answer, separators=(",", ":"))] if arguments.json else answer_lines(answer)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     return worst([answer["verdict"]])
 
 
-async def _decided(arguments: argparse.Namespace) -> str:
+def decided_here(arguments: argparse.Namespace, *, explain: bool) -> dict[str, Any]:
+    """The answer to what the arguments ask (url, agent, dialect, at), by a fetch of this process; raises Failed."""
+    text = asyncio.run(_decided(arguments, explain=explain))
+    answer: dict[str, Any] = json.loads(text)
+    return answer
+
+
+def decided_there(
+    service: Service, arguments: argparse.Namespace, *, explain: bool, as_of: str | None = None
+) -> dict[str, Any]:
+    """The same, by a running service, and as of an instant where one is named; raises Failed."""
+    named = {
+        "dialect": arguments.dialect,
+        "at": arguments.at,
+        "as_of": as_of,
+        "explain": "true" if explain else None,
+    }
+    parameters = {name: value for name, value in named.items() if value is not None}
+    parameters |= {"url": arguments.url, "agent": arguments.agent}
+    return service.get_object("/v1/allowed", parameters, expected="verdict")
+
+
+async def _decided(arguments: argparse.Namespace, *, explain: bool) -> str:
     settings = Settings.read()
     try:
         agent = agent_from(arguments.agent)
@@ -63,24 +89,9 @@ async def _decided(arguments: argparse.Namespace) -> str:
             wait=settings.fetch_timeout + MARGIN,
         )
         async with alone(settings) as decider:
-            answer = answer_out(await decider.ask(question), explained=arguments.explain)
+            answer = answer_out(await decider.ask(question), explained=explain)
     except Problem as problem:
         raise Failed(problem.detail) from None
     except Busy as error:
         raise Failed(str(error)) from None
-    return answer.model_dump_json(exclude=None if arguments.explain else {"explanation"})
-
-
-def _told(arguments: argparse.Namespace) -> str:
-    named = {"dialect": arguments.dialect, "at": arguments.at, "explain": "true" if arguments.explain else None}
-    parameters = {name: value for name, value in named.items() if value is not None}
-    with Service(arguments.server) as service:
-        answer = service.get("/v1/allowed", {"url": arguments.url, "agent": arguments.agent, **parameters})
-    try:
-        told = json.loads(answer.content)
-        if answer.status != 200:
-            raise Failed(f"{arguments.server} answers {answer.status}: {told['detail']}")
-        _ = told["verdict"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        raise Failed(f"{arguments.server} answers {answer.status}, and not as a service of this kind does.") from None
-    return answer.content.decode("utf-8", "replace")
+    return answer.model_dump_json(exclude=None if explain else {"explanation"})
