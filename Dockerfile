@@ -65,6 +65,7 @@ LABEL org.opencontainers.image.title="robots-decisions" \
       org.opencontainers.image.created="${CREATED}"
 COPY --from=system /system/ /
 COPY --from=service /srv/ /srv/
+# All may reach it, so it starts with API_KEYS_FILE, or with ALLOW_UNAUTHENTICATED=1 where the network keeps strangers out.
 ENV HOST=0.0.0.0 \
     PORT=8080 \
     LANG=C.UTF-8 \

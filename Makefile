@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run test chromium lint openapi fuzz sanitize soak bench-core bench-http bench-pace capacity corpus image-check deploy-check prometheusrule lock clean
+.PHONY: run test chromium lint openapi fuzz sanitize soak bench-core bench-http bench-pace capacity corpus image-check pin-images deploy-check prometheusrule lock clean
 
 run: $(VENV)/.service
 	@exec $(BIN)/python -m app
@@ -79,6 +79,10 @@ $(CORPUS): deploy/requirements-corpus.txt | $(VENV)/.dev
 # The image, built and run, with Docker or, as root, without: see deploy/README.md. MEASURE=--measure: what it takes.
 image-check: $(VENV)/.dev
 	$(BIN)/python -m tests.deploy.image $(MEASURE)
+
+# The images of others, by the digests that their tags have now; it asks the registries.
+pin-images:
+	@sh deploy/image/pin.sh
 
 # Manifests, alerts, compose file and Dockerfile, as far as they can be checked without a cluster.
 deploy-check: $(VENV)/.service build/deploy/.installed

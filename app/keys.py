@@ -103,7 +103,7 @@ def new_key(id_: str, scope: Scope = Scope.READ) -> tuple[str, str]:
 
 def load_keys(path: Path) -> Keys:
     """The keys that are in the file; ValueError says what is wrong with it."""
-    return read_keys(read_file(path, FILE_LIMIT))
+    return read_keys(read_file(path, FILE_LIMIT, private=True))
 
 
 def read_keys(text: str) -> Keys:

@@ -32,6 +32,7 @@ from app.api.http_caching import NotKept
 from app.api.journal import Journal
 from app.api.quotas import Quotas
 from app.api.rendering import Renderer
+from app.api.same_origin import RefuseCrossSite
 from app.cache.freshness import Snapshot
 from app.cache.history_store import RedisHistory
 from app.cache.lease import MARGIN
@@ -193,7 +194,9 @@ def create(
     app.add_middleware(NotKept)
     app.add_middleware(FastPath, decider=decider, renderer=renderer)
     app.add_middleware(BodyLimit, spares=batch.streams)
-    if keys is not None:
+    if keys is None:
+        app.add_middleware(RefuseCrossSite)
+    else:
         app.add_middleware(KeyCheck, keys=lambda: keys.value, quotas=quotas, metrics=metrics)
     app.add_middleware(Journal, metrics=metrics, monotonic=time.monotonic, access_log=settings.access_log)
     tracing.follow_requests(app, spans)

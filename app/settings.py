@@ -31,6 +31,7 @@ class Settings(BaseSettings):
 
     host: str = "127.0.0.1"
     port: int = Field(8080, ge=0, le=65535)
+    allow_unauthenticated: bool = False
     workers: int = Field(1, ge=1, le=256)
     redis_url: str | None = None
     data_dir: Path | None = None

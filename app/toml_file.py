@@ -1,14 +1,21 @@
 """Files of TOML that operators write: read within bounds, with faults that are sentences."""
 
+import os
+import stat
 import tomllib
 from pathlib import Path
 from typing import Any
 
 
-def read_file(path: Path, limit: int) -> str:
-    """The text of a file of at most `limit` octets; ValueError says what is wrong with it."""
+def read_file(path: Path, limit: int, *, private: bool = False) -> str:
+    """The text of a file of at most `limit` bytes; ValueError says what is wrong with it.
+
+    A `private` one is refused where others may read or change it, or its group may change it.
+    """
     try:
         with path.open("rb") as file:
+            if private:
+                _check_mode(os.fstat(file.fileno()).st_mode)
             data = file.read(limit + 1)
     except OSError as error:
         raise ValueError(f"it cannot be opened: {error.strerror}") from None
@@ -18,6 +25,13 @@ def read_file(path: Path, limit: int) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"it is no UTF-8: {error.reason} at octet {error.start}") from None
+
+
+def _check_mode(mode: int) -> None:
+    if os.name == "posix" and mode & (stat.S_IRWXO | stat.S_IWGRP):
+        raise ValueError(
+            f"its mode is {stat.S_IMODE(mode):04o}, so other users may read or change it: run `chmod 600` on it"
+        )
 
 
 def parse(text: str, what: str) -> dict[str, Any]:

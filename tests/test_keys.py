@@ -110,6 +110,23 @@ def test_no_text_breaks_the_reading(text: str) -> None:
         assert new_key(text)[0].startswith(text)
 
 
+@pytest.mark.parametrize("mode", [0o644, 0o666, 0o604, 0o602, 0o620])
+def test_a_file_that_others_may_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text(new_key("crawler-7")[1])
+    path.chmod(mode)
+    with pytest.raises(ValueError, match=f"its mode is {mode:04o}, so other users .*chmod 600"):
+        load_keys(path)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o440, 0o640])
+def test_a_file_that_the_group_may_read_is_read(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "keys.toml"  # as Kubernetes mounts a secret: of root, and readable by fsGroup
+    path.write_text(new_key("crawler-7")[1])
+    path.chmod(mode)
+    assert "crawler-7" in load_keys(path).by_id
+
+
 @pytest.mark.parametrize(("data", "said"), [(b"a = \xff", "no UTF-8"), (b"#" * (4 * 1024 * 1024 + 1), "longer than")])
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
     path = tmp_path / "keys.toml"

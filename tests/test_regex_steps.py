@@ -16,6 +16,7 @@ import app
 from tests.regex_steps import StepCounter
 
 EXPRESSIONS = {
+    "app.api.auth:_HOST": "fullmatch",
     "app.api.history:_ID": "fullmatch",
     "app.api.journal:_GIVEN_ID": "fullmatch",
     "app.api.permits:_NO_CALLER": "findall",

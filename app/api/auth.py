@@ -1,16 +1,17 @@
 """Who may do what: all, or all who hold a key, may ask; what changes the service for others is for operators."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from fastapi import Request
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import Problem
 from app.api.quotas import Quotas, Spending
+from app.api.same_origin import is_cross_site
 from app.keys import Key, Keys
 from app.keys import Scope as May
 from app.observability.metrics import Metrics
@@ -23,7 +24,10 @@ OPEN = frozenset({"/", "/docs", "/docs/oauth2-redirect", "/openapi.json", "/heal
 
 _OPEN_BELOW = "/web/"
 _CHALLENGE = 'Bearer realm="robots-decisions"'
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_FORWARDED = frozenset(
+    {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip"}
+)
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+))(?::[0-9]*)?")  # RFC 9110 7.2, without user-info
 _KEY = "api_key"
 _SPENDING = "spending"
 
@@ -175,39 +179,25 @@ def _telling(spending: Spending, send: Send) -> Send:
 def _not_from_here(request: Request) -> str | None:
     """Why the caller may be somebody else than an operator on this machine; None where nothing says so."""
     headers = request.headers
-    if request.client is None or not _is_loopback(request.client.host):
+    if request.client is None or not is_loopback(request.client.host):
         return "this one is not"
     # A proxy on this machine makes everybody look as if they were on it.
-    forwarded = next((name for name in _FORWARDED if name in headers), None)
+    forwarded = next((name for name in headers if name in _FORWARDED or name.startswith("x-forwarded-")), None)
     if forwarded is not None:
         return f"this request came through a proxy, as its field {forwarded!r} says"
     # A page from elsewhere whose name was made to lead here (DNS rebinding) is of the same origin as the service, to
     # the browser; but the name is in Host.
-    if not _is_loopback(_host_of(f"//{headers.get('host', '')}")):
+    host = _HOST.fullmatch(headers.get("host", ""))
+    if host is None or not is_loopback(host[1] or host[2]):
         return "the request's Host is no name of it; ask for localhost or 127.0.0.1"
-    if not _same_origin(headers):
+    if is_cross_site(headers):
         return "this request comes from a web page of another origin"
     return None
 
 
-def _same_origin(headers: Headers) -> bool:
-    # A browser says with every POST, PUT and DELETE where the page is from that sends it, and what is not a browser
-    # says nothing. Another port of this machine is another origin.
-    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-    if site not in {None, "same-origin", "none"}:
-        return False
-    return origin is None or origin.partition("://")[2] == headers.get("host")
-
-
-def _host_of(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
+def is_loopback(host: str) -> bool:
+    """Whether this host is the machine itself: `localhost`, or a loopback address."""
+    if host.lower() == "localhost":
         return True
     try:
         return ip_address(host).is_loopback

@@ -10,7 +10,10 @@ from app.keys import Scope, new_key
 def add(parser: Parser) -> None:
     """The id that the key is known by."""
     parser.description = "Make an API key. The key goes to its owner, the lines go into API_KEYS_FILE."
-    parser.epilog = "The key is printed on standard error, and its lines on standard output: key NAME >> keys.toml"
+    parser.epilog = (
+        "The key is printed on standard error, and its lines on standard output: key NAME >> keys.toml. "
+        "Other users may not read the file: chmod 600 keys.toml."
+    )
     parser.add_argument("id", metavar="ID", help="what the key is called in the file, in logs and in the audit")
     parser.add_argument("--admin", action="store_true", help="it may also use the routes of operators")
 

@@ -9,10 +9,11 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from app.api.auth import is_loopback
 from app.api.connection import Connection, allow_files
 from app.commands.ending import Parser
 from app.observability import logs, processes
-from app.settings import Settings
+from app.settings import BadSetting, Settings
 from app.store.embedded import serve
 
 ENDING = 60
@@ -27,6 +28,7 @@ def add(parser: Parser) -> None:
 def run(_arguments: argparse.Namespace) -> int:
     """Serve until told to end; raises what stops the start."""
     settings = Settings.read()
+    check_exposure(settings)
     allow_files()
     with ExitStack() as stack:
         if settings.redis_url is None:
@@ -42,6 +44,16 @@ def run(_arguments: argparse.Namespace) -> int:
         with suppress(KeyboardInterrupt):
             server.run()
     return 0 if server.started else STARTUP_FAILURE
+
+
+def check_exposure(settings: Settings) -> None:
+    """Raise BadSetting where other machines could reach a service without keys, and nobody said that they may."""
+    if settings.api_keys_file is None and not settings.allow_unauthenticated and not is_loopback(settings.host):
+        raise BadSetting(
+            f"HOST={settings.host} lets other machines ask, and API_KEYS_FILE is not set. Set API_KEYS_FILE to a file "
+            "of keys (`python -m app key NAME` makes one), or ALLOW_UNAUTHENTICATED=1 if the network keeps strangers "
+            "out, or HOST=127.0.0.1."
+        )
 
 
 def configuration(settings: Settings, application: str = "app.main:create") -> uvicorn.Config:

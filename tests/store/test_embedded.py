@@ -109,8 +109,17 @@ def test_a_data_directory_is_made_and_keeps_what_was_stored(tmp_path: Path) -> N
     data = tmp_path / "made for it" / "data"
     with serve(data) as url, client_of(url) as client:
         client.set("a", "kept")
+    assert data.stat().st_mode & 0o777 == 0o700
     with serve(data) as url, client_of(url) as client:
         assert client.get("a") == b"kept"
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o701, 0o777])
+def test_a_data_directory_that_other_users_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    with pytest.raises(EmbeddedServerFailed, match=f"mode {mode:04o}.*chmod 700"):
+        serve(tmp_path).__enter__()
+    assert tmp_path.stat().st_mode & 0o777 == mode
 
 
 def test_without_a_data_directory_nothing_is_written() -> None:

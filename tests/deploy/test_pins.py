@@ -1,0 +1,67 @@
+"""`make pin-images`: images that others make are named by digest, in every file, or in none."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+FILES = ("Dockerfile", "deploy/compose/compose.yaml", "deploy/overlays/dev/valkey.yaml")
+SKOPEO = """#!/bin/sh
+case "$*" in
+    *debian:*) echo "$DEBIAN" ;;
+    *valkey/valkey:*) echo "sha256:{1}" ;;
+    *prom/prometheus:*) echo "sha256:{2}" ;;
+esac
+""".replace("{1}", "b" * 64).replace("{2}", "c" * 64)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the files, without the pins that they may have."""
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        text = (ROOT / name).read_text()
+        (tmp_path / name).write_text("\n".join(line.partition("@sha256:")[0] for line in text.split("\n")))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "skopeo").write_text(SKOPEO)
+    (tmp_path / "bin" / "skopeo").chmod(0o700)
+    return tmp_path
+
+
+def pin(tree: Path, *arguments: str, debian: str = "sha256:" + "a" * 64) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": f"{tree / 'bin'}:{os.environ['PATH']}", "DEBIAN": debian}
+    command = [shutil.which("sh") or "sh", str(ROOT / "deploy" / "image" / "pin.sh"), *arguments]
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def images(tree: Path) -> set[str]:
+    lines = [line.strip() for name in FILES for line in (tree / name).read_text().splitlines()]
+    found = {line.partition("image: ")[2] for line in lines if line.startswith("image: ")} - {"robots-decisions"}
+    return found | {line.partition("=")[2] for line in lines if line.startswith("ARG BASE=")}
+
+
+def test_every_image_of_others_is_pinned(tree: Path) -> None:
+    named = images(tree)
+    assert len(named) == 3
+    assert set(pin(tree, "--check").stdout.split()) == named
+    assert pin(tree, "--check").returncode == 1
+    assert pin(tree).returncode == 0
+    assert {image.partition("@sha256:")[0] for image in images(tree)} == named
+    assert {image[-64:] for image in images(tree)} == {"a" * 64, "b" * 64, "c" * 64}
+    assert (pin(tree, "--check").returncode, pin(tree, "--check").stdout) == (0, "")
+
+
+def test_a_pin_goes_on_to_the_digest_that_its_tag_has_now(tree: Path) -> None:
+    pin(tree)
+    pin(tree, debian="sha256:" + "d" * 64)
+    assert {image[-64:] for image in images(tree)} == {"d" * 64, "b" * 64, "c" * 64}
+
+
+@pytest.mark.parametrize("answer", ["", "latest", "sha256:short", "sha256:" + "A" * 64])
+def test_a_digest_that_is_none_changes_no_file(tree: Path, answer: str) -> None:
+    before = {name: (tree / name).read_text() for name in FILES}
+    assert pin(tree, debian=answer).returncode != 0
+    assert {name: (tree / name).read_text() for name in FILES} == before
