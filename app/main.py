@@ -33,6 +33,7 @@ from app.api.journal import Journal
 from app.api.quotas import Quotas
 from app.api.rendering import Renderer
 from app.api.same_origin import RefuseCrossSite
+from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.history_store import RedisHistory
 from app.cache.lease import MARGIN
@@ -60,7 +61,7 @@ from app.pace.pace_store import RedisPace
 from app.pace.pacer import Pacer
 from app.pace.places import Places
 from app.pace.spans import Bounds
-from app.parts import bounds_of, connected, fetcher_of, fetching, models_of, reread
+from app.parts import bounds_of, connected, fetcher_of, fetching, instance_name, models_of, reread
 from app.reread import on_sighup
 from app.settings import Settings
 from app.store.calls import Calls, StoreDown
@@ -80,11 +81,12 @@ def create(
     settings: Settings | None = None,
     *,
     clock: Callable[[], float] = time.time,
+    store_clock: Callable[[], float] | None = None,
     resolver: Resolver | None = None,
     ssl_context: ssl.SSLContext | None = None,
     spans: tracing.Spans | None = None,
 ) -> FastAPI:
-    """The service; clock (Unix seconds), resolver, TLS context and spans are what tests put in place of the world's."""
+    """The service; the arguments but the settings are what tests put in place of the world's (clocks: Unix seconds)."""
     settings = settings or Settings.read()
     client = connected(settings.redis_url)
     spans = spans or tracing.spans_sent()
@@ -102,6 +104,7 @@ def create(
             held,
             decided.known,
             open_connections(client),
+            health.failing,
         )
 
     metrics = tracing.metrics_of(state, spans)
@@ -111,7 +114,8 @@ def create(
     # What is known of files: from the web, kept here and in the store, and what other processes tell of it.
     system = SystemResolver()
     fetcher = fetcher_of(settings, resolver or system, ssl_context or client_tls())
-    store, versions = RedisStore(calls), RedisHistory(calls, clock, lost=metrics.history_lost)
+    store = RedisStore(calls, instance=instance_name(settings.workers), clock=store_clock)
+    versions = RedisHistory(calls, clock, lost=metrics.history_lost)
     lease = settings.fetch_timeout + MARGIN
     lists, fetch_log = OriginLists(RedisOriginLists(calls), clock), FetchLog(time.monotonic)
 
@@ -119,8 +123,16 @@ def create(
         lists.note_fetch(origin, snapshot, seconds)
         fetch_log.note(origin, snapshot, seconds)
 
+    health = FetchHealth(metrics.contradicted)
     cache = RobotsCache(
-        store, fetching(fetcher, metrics), clock, memory, lease=lease, history=versions, on_fetch=on_fetch
+        store,
+        fetching(fetcher, metrics),
+        clock,
+        memory,
+        lease=lease,
+        history=versions,
+        on_fetch=on_fetch,
+        health=health,
     )
     news = News(lambda: subscriber(client), store.name, cache.hear, cache.missed)
 
@@ -163,6 +175,7 @@ def create(
         rereading = on_sighup(*(file for file in (table, keys) if file is not None))
         for block in (
             news,
+            cache.delivering(),
             visits.written_back(),
             rereading,
             quotas.settled(),
@@ -182,6 +195,7 @@ def create(
         decider=decider,
         renderer=renderer,
         store=calls,
+        fetch_health=health,
         metrics=metrics,
         models=models,
         forbidden=forbidden,

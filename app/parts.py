@@ -1,5 +1,7 @@
 """Parts that take more than a line to make: for the service, and for commands that decide by themselves."""
 
+import os
+import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -31,6 +33,11 @@ def connected(url: str | None) -> Client:
         return connect(url)
     except ValueError as error:
         raise BadSetting(str(error)) from None
+
+
+def instance_name(workers: int) -> str:
+    """What the workers of one service have in common, and no other service: they share a way to the network."""
+    return f"{socket.gethostname()}/{os.getppid() if workers > 1 else os.getpid()}"
 
 
 def reread(name: str, path: Path | None, load: Callable[[Path], T]) -> Reread[T] | None:

@@ -110,6 +110,18 @@ class LoopbackOrigin:
             self._changed.notify_all()
 
 
+class Gate:
+    """A reply that comes when it is let go."""
+
+    def __init__(self, reply: bytes) -> None:
+        self._reply = reply
+        self.open = asyncio.Event()
+
+    async def __call__(self, exchange: Exchange) -> None:
+        await self.open.wait()
+        await exchange.send(self._reply)
+
+
 @asynccontextmanager
 async def serve(
     *replies: Reply,

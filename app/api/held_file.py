@@ -80,7 +80,8 @@ async def refresh(request: Request, url: OriginUrl) -> FactsOut:
 async def purge(request: Request, url: OriginUrl) -> Response:
     """Forget what is held of that URL's origin, in all processes; its history stays.
 
-    For operators. With 503, only this process has forgotten it: the store cannot be reached, so ask again.
+    For operators. With 503, only this process has forgotten it: the store cannot be reached. The others are told when
+    it is back, if this process is still there then; asking again does no harm.
     """
     decider: Decider = request.app.state.decider
     await decider.purge(target_from(url).origin)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from app.api.problems import Problem, documented
 from app.api.wire import rfc3339
+from app.cache.fetch_health import FetchHealth
 from app.observability.metrics import CONTENT_TYPE, Metrics
 from app.overrides.following import Overrides
 from app.store.calls import Calls, StoreDown
@@ -36,6 +37,11 @@ class ReadinessOut(BaseModel):
     store: Literal["ok", "degraded"] = "ok"
     detail: str | None = Field(None, description="What is wrong; left out while nothing is.")
     since: str | None = Field(None, description="RFC 3339 instant since when; left out while nothing is wrong.")
+    fetches: Literal["failing"] | None = Field(
+        None,
+        description="Where every fetch of this process fails, while others reach the same origins: look at its way out "
+        "(DNS, egress rules, proxy). Left out otherwise.",
+    )
     overrides: Literal["unknown"] | None = Field(
         None, description="Where the store has not told them since the start, so that none is in force; else left out."
     )
@@ -59,13 +65,16 @@ async def readyz(request: Request) -> ReadinessOut:
     trouble = store.trouble
     overrides: Overrides = state.overrides
     unknown: Literal["unknown"] | None = None if overrides.known else "unknown"
+    health: FetchHealth = state.fetch_health
+    fetches: Literal["failing"] | None = "failing" if health.failing else None
     if trouble is None:
-        return ReadinessOut(overrides=unknown)
+        return ReadinessOut(fetches=fetches, overrides=unknown)
     now: datetime = state.now()
     return ReadinessOut(
         store="degraded",
         detail=f"{trouble.what}; answers come from memory and from fetching.",
         since=rfc3339(now - timedelta(seconds=trouble.seconds)),
+        fetches=fetches,
         overrides=unknown,
     )
 

@@ -12,7 +12,7 @@ from app.api.auth import admin
 from app.api.problems import documented
 from app.api.wire import facts_of, instant
 from app.cache.freshness import Recheck, Snapshot, freshness
-from app.cache.known import Purged
+from app.cache.ordering import Purged
 from app.cache.origin_lists import LISTED, Order, OriginLists
 from app.origin import Origin
 from app.robots.access import Successful

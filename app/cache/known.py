@@ -1,29 +1,41 @@
 """What is known of an origin without asking it: the snapshots of this process, and behind them the fleet's store."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from app.cache.content import same
-from app.cache.freshness import KEEP, Snapshot, recall
+from app.cache.freshness import FIRST_RETRY, KEEP, Snapshot, recall
 from app.cache.memory import ByteLRU
 from app.cache.news import Word
+from app.cache.ordering import Purged, after_purge, is_local, merge
+from app.cache.store_clock import StoreClock
 from app.origin import Origin
 from app.robots.access import Successful
 from app.store.calls import StoreDown
+from app.store.ending import meanwhile
 from app.store.flight import SingleFlight
+
+SUSPICION = FIRST_RETRY
+"""Seconds for which another process may confirm that an origin cannot be reached."""
+
+OWED_LIMIT = 10_000
+"""Origins whose news is kept for a store that is down; beyond, the oldest is told when it is next asked about."""
+
+DELIVERY_PAUSE = 1.0
+"""Seconds between two attempts to tell a store that is down what it missed."""
 
 _OVERHEAD = 1024  # octets that a snapshot takes beside its body and its texts: objects, its place in the cache
 
 
-@dataclass(frozen=True, slots=True)
-class Purged:
-    """What the store holds in place of a snapshot: all that was learnt up to the instant `at` is to be forgotten."""
+class Put(NamedTuple):
+    """What the store holds now, and what it held before, None for nothing."""
 
-    at: float
+    held: Snapshot | Purged
+    before: Snapshot | None
 
 
 class Store(Protocol):
@@ -32,11 +44,17 @@ class Store(Protocol):
     async def get(self, origin: Origin) -> Snapshot | Purged | None:
         """What is kept of the origin; None for nothing, and for what cannot be read."""
 
-    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> None:
-        """Keep the snapshot for so long, in place of what was kept of the origin."""
+    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> Put:
+        """Keep for so long what the snapshot and what is kept of the origin come to, in the order of their fetches."""
 
-    async def purge(self, origin: Origin, at: float, keep_seconds: float) -> None:
-        """Keep a Purged for so long, in place of what was kept of the origin."""
+    async def purge(self, origin: Origin, keep_seconds: float, at: float | None = None) -> None:
+        """Keep a Purged for so long, in place of what began before now, or before `at`."""
+
+    async def now(self, origin: Origin) -> float:
+        """The instant by the store's clock (Unix seconds), by which what is kept of the origin is ordered."""
+
+    async def suspect(self, origin: Origin, seconds: float) -> bool:
+        """Leave word for so long that the origin could not be reached; whether another instance has left it too."""
 
     async def tell(self, word: Word, origin: Origin) -> None:
         """Say it to all processes that listen now."""
@@ -57,6 +75,7 @@ class Source(StrEnum):
 class _Kept:
     snapshot: Snapshot
     saved: bool  # False: the store was down when this was learnt, and does not have it
+    doubtful: bool  # its failures were met by this process alone, and are not shared
     agreed_at: float | None  # when the store last agreed; None: there was news since
     era: int  # which subscription to the news it was agreed under
 
@@ -65,8 +84,12 @@ class Known:
     """Snapshots in memory, `memory_bytes` of them at most, each believed for `trust` seconds after the store agreed.
 
     News of an origin ends that trust at once, and a gap in the news ends it for all. Without any news the seconds
-    alone rule. While the store is down, memory answers, and what is learnt meanwhile is given to the store later.
-    Where that and what the store has are two contents, the one that gives way is told to `overruled`.
+    alone rule. While the store is down, memory answers, and what is learnt or purged meanwhile is told to the fleet
+    later. What processes learnt apart is merged in the order in which their fetches began; a content that ends by
+    that is told to `overruled`.
+
+    A failure that may be this process's own is not shared until another process has met it too: it holds here alone,
+    and where the fleet's snapshot comes to say something else, `contradicted` is told.
     """
 
     def __init__(
@@ -76,17 +99,23 @@ class Known:
         memory_bytes: int,
         trust: float,
         *,
+        store_clock: StoreClock,
         overruled: Callable[[Origin, Snapshot], None],
+        contradicted: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
+        self._store_clock = store_clock
         self._trust = trust
         self._overruled = overruled
+        self._contradicted = contradicted
         self._memory: ByteLRU[Origin, _Kept] = ByteLRU(memory_bytes)
         self._era = 0
         self._lookups: SingleFlight[Origin, tuple[Snapshot | None, Source]] = SingleFlight()
         self._undisturbed: set[Origin] = set()
         self._listeners: dict[Origin, asyncio.Event] = {}
+        self._owed: dict[Origin, Purged | None] = {}  # what the store is to be told, and of which purge before that
+        self._owing = asyncio.Event()
 
     @property
     def usage(self) -> tuple[int, int]:
@@ -111,60 +140,75 @@ class Known:
 
     def remembered(self, origin: Origin) -> Snapshot | None:
         """What memory has of the origin, believed or not."""
-        kept = self._memory.peek(origin)
-        return None if kept is None else kept.snapshot
+        return _snapshot(self._memory.peek(origin))
 
     async def ask(self, origin: Origin) -> tuple[Snapshot | None, Source]:
         """What the store, or memory where that knows more, has of the origin; raises StoreDown."""
-        before = self.remembered(origin)
-        with self._listening(origin):
-            found = await self._store.get(origin)
-            kept = self._memory.peek(origin)
-            if kept is not None and kept.snapshot is not before:
-                # A refresh ended while the store was asked, and what the store said is older.
-                return kept.snapshot, Source.MEMORY
-            if isinstance(found, Purged):
-                # What the store had before the purge is older than it, whatever the clocks say.
-                if kept is None or kept.saved or kept.snapshot.checked_at <= found.at:
-                    kept = None
-            elif found is not None:
-                if kept is None or not self._is_later(kept.snapshot, found):
-                    if kept is not None and not kept.saved:  # else whoever found the other content knew of this
-                        self._overrule(origin, kept.snapshot, found)
-                    snapshot = found if kept is None else _as_known(kept.snapshot, found)
-                    self._keep(origin, snapshot, saved=True)
-                    return snapshot, Source.STORE
-                self._overrule(origin, found, kept.snapshot)
-        # The store has nothing, or less than we have. A purge it would remember: so it was down when this was learnt,
-        # or it has lost it since, restarted empty, full, or overwritten by what cannot be read here.
-        if kept is None or self._usable(kept.snapshot) is None:
-            self._memory.drop(origin)
-            return None, Source.NONE
-        return kept.snapshot, Source.MEMORY
+        found, source, _ = await self._compare(origin)
+        return found, source
 
-    async def save(self, origin: Origin, snapshot: Snapshot, *, news: bool = True) -> None:
-        """Put it into memory, and into the store, which is given it later if it is down; `news`: tell the fleet."""
+    async def save(
+        self, origin: Origin, snapshot: Snapshot, over: Snapshot | None = None, *, news: bool = True
+    ) -> Snapshot | None:
+        """Keep it here and in the store, merged with what is there; None where a purge has overtaken it.
+
+        A store that is down is given it later. `over` is what was known before; `news`: tell the fleet.
+        """
+        now = self._store_clock()
+        known, purged, found = self._memory.peek(origin), self._owed.get(origin), snapshot
+        if purged is not None and after_purge(found, purged, now) is None:
+            return None
+        if known is not None:
+            snapshot = _as_known(found, merge(known.snapshot, found, now))
+        doubtful = _is_doubtful(snapshot, known)
         # Memory first: who asks now need not wait for the store, and a failure learnt while the store is down is
         # remembered, so that the origin is not asked again by every call.
         with self._listening(origin):
-            self._keep(origin, snapshot, saved=False)
+            self._keep(origin, snapshot, saved=False, doubtful=doubtful)
             try:
-                await self._store.put(origin, snapshot, KEEP)
+                doubtful = doubtful and not await self._store.suspect(origin, SUSPICION)
+                share = self._compare_doubtful if doubtful else self._share
+                result, before = await share(origin, snapshot)
             except StoreDown:
-                return
+                self._owe(origin)
+                self._note_ended(origin, snapshot, found, over, _snapshot(known))
+                return snapshot
+            if result is not None:
+                result = _as_known(snapshot, result)
+                if doubtful and result.failing is None:
+                    doubtful = False
+                    self._contradicted()
             if self.remembered(origin) is snapshot:  # else something newer was learnt meanwhile
-                self._keep(origin, snapshot, saved=True)
+                if result is None:
+                    self._memory.drop(origin)
+                else:
+                    self._keep(origin, result, saved=True, doubtful=doubtful)
+        self._note_ended(origin, result, found, over, _snapshot(known), before)
         if news:
             with suppress(StoreDown):  # then those who trust an older copy trust it for its seconds
                 await self._store.tell(Word.CHANGED, origin)
+        return result
 
     async def purge(self, origin: Origin) -> None:
-        """Forget the origin, here at once and in the whole fleet; StoreDown where the fleet could not be told."""
+        """Forget the origin, here at once and in the whole fleet; StoreDown where the fleet is told later."""
         self._memory.drop(origin)
-        await self._store.purge(origin, self._clock(), KEEP)
+        try:
+            await self._store.purge(origin, KEEP)
+        except StoreDown:
+            self._owe(origin, Purged(self._store_clock()))
+            raise
         self._memory.drop(origin)
         with suppress(StoreDown):  # the mark is in the store, where all look when their trust is over
             await self._store.tell(Word.PURGED, origin)
+
+    @asynccontextmanager
+    async def delivering(self, pause: float = DELIVERY_PAUSE) -> AsyncIterator[None]:
+        """While the block lasts, tell the store what it missed while it was down, every so many seconds until it does.
+
+        Otherwise a refresh that an operator ordered in an outage would reach the fleet when this process is next asked.
+        """
+        async with meanwhile(self._deliver(pause)):
+            yield
 
     def hear(self, word: Word, origin: Origin) -> None:
         """Another process has told this: believe memory no more, or forget it."""
@@ -174,6 +218,8 @@ class Known:
             self._memory.drop(origin)
         elif kept is not None and kept.agreed_at is not None:
             self._memory.put(origin, replace(kept, agreed_at=None), _size(kept.snapshot))
+            if kept.doubtful:  # another process has learnt something of an origin that could not be reached from here
+                self._lookups.start(origin, lambda: self._look_behind(origin))
         if origin in self._listeners:
             self._listeners[origin].set()
 
@@ -198,17 +244,115 @@ class Known:
         await self._lookups.aclose()
 
     async def _look_behind(self, origin: Origin) -> tuple[Snapshot | None, Source]:
-        before = self._memory.peek(origin)
         try:
-            found, source = await self.ask(origin)
+            found, source, lacking = await self._compare(origin)
         except StoreDown:
             known = self.remembered(origin)
             return known, Source.NONE if known is None else Source.MEMORY
-        if found is not None and before is not None and found is before.snapshot and source is Source.MEMORY:
-            # The store lacks it. What was saved once is no news: two versions of this program, each unable to read
-            # what the other writes, would otherwise wake one another without end.
-            await self.save(origin, found, news=not before.saved)
-        return found, source
+        if found is not None and lacking:
+            # What was saved once is no news: two versions of this program, each unable to read what the other writes,
+            # would otherwise wake one another without end.
+            kept = self._memory.peek(origin)
+            found = await self.save(origin, found, news=kept is None or not kept.saved)
+        return found, Source.NONE if found is None else source
+
+    async def _compare(self, origin: Origin) -> tuple[Snapshot | None, Source, bool]:
+        """What store and memory have of the origin, and whether the store lacks some of it; raises StoreDown."""
+        before = self.remembered(origin)
+        with self._listening(origin):
+            found = await self._store.get(origin)
+            kept = self._memory.peek(origin)
+            if kept is not None and found is not None and found != kept.snapshot:
+                self._store_clock.heard(await self._store.now(origin))
+                kept = self._memory.peek(origin)
+            now = self._store_clock()
+            if kept is not None and kept.snapshot is not before:
+                # A refresh ended while the store was asked, and what the store said is older.
+                return kept.snapshot, Source.MEMORY, False
+            if isinstance(found, Purged):
+                left = None if kept is None else after_purge(kept.snapshot, found, now)
+                kept = None if kept is None or left is None else replace(kept, snapshot=left)
+            elif found is not None and kept is None:
+                self._keep(origin, found, saved=True)
+                return found, Source.STORE, False
+            elif found is not None and kept is not None:
+                return self._merge(origin, kept, found, now)
+            # The store has nothing, or less than we have. A purge it would remember: so it was down when this was
+            # learnt, or it has lost it since, restarted empty, full, or overwritten by what cannot be read here.
+            if kept is None or self._usable(kept.snapshot) is None:
+                self._memory.drop(origin)
+                return None, Source.NONE, False
+            lacking = _shared(kept) is not None
+            self._keep(origin, kept.snapshot, saved=kept.saved, doubtful=kept.doubtful, agreed=not lacking)
+            return kept.snapshot, Source.MEMORY, lacking
+
+    def _merge(self, origin: Origin, kept: _Kept, found: Snapshot, now: float) -> tuple[Snapshot | None, Source, bool]:
+        """What `_compare` says where both memory and store have a snapshot."""
+        merged = merge(kept.snapshot, found, now)
+        if kept.doubtful and merged.failing is None:
+            self._contradicted()
+        if merged == found:
+            if not kept.saved:  # else whoever found the other content knew of this
+                self._note_ended(origin, found, kept.snapshot)
+            known = _as_known(kept.snapshot, found)
+            self._keep(origin, known, saved=True)
+            return known, Source.STORE, False
+        self._note_ended(origin, merged, found)
+        lacking = not kept.doubtful or not _same_answer(merged, found)
+        merged = _as_known(kept.snapshot, merged)
+        self._keep(origin, merged, saved=kept.saved, doubtful=kept.doubtful, agreed=not lacking)
+        return merged, Source.MEMORY, lacking
+
+    async def _share(self, origin: Origin, snapshot: Snapshot) -> tuple[Snapshot | None, Snapshot | None]:
+        """Put the snapshot into the store: what is known then, None for a purge, and what was there."""
+        put = await self._store.put(origin, snapshot, KEEP)
+        return (None if isinstance(put.held, Purged) else put.held), put.before
+
+    async def _compare_doubtful(self, origin: Origin, snapshot: Snapshot) -> tuple[Snapshot | None, Snapshot | None]:
+        """As `_share`, for a snapshot whose failures stay here: the store is given its copy, where it lacks that."""
+        held, now = await self._store.get(origin), self._store_clock()
+        match held:
+            case Snapshot():
+                return merge(held, snapshot, now), held
+            case Purged():
+                return after_purge(snapshot, held, now), None
+            case None:
+                copy = _without_failing(snapshot)
+                if copy is not None:
+                    await self._store.put(origin, copy, KEEP)
+                return snapshot, None
+
+    def _owe(self, origin: Origin, purged: Purged | None = None) -> None:
+        """Tell the store of the origin later, and of this purge, or the one that is owed already, before that."""
+        purged = purged or self._owed.pop(origin, None)
+        self._owed.pop(origin, None)
+        self._owed[origin] = purged
+        if len(self._owed) > OWED_LIMIT:
+            del self._owed[next(iter(self._owed))]
+        self._owing.set()
+
+    async def _deliver(self, pause: float) -> None:
+        while True:
+            await self._owing.wait()
+            await asyncio.sleep(pause)
+            with suppress(StoreDown):
+                for origin in list(self._owed):
+                    await self._settle(origin)
+            if not self._owed:
+                self._owing.clear()
+
+    async def _settle(self, origin: Origin) -> None:
+        """Tell the store what it is owed of the origin; raises StoreDown."""
+        purged = self._owed.get(origin)
+        if purged is not None:
+            await self._store.purge(origin, KEEP, purged.at)
+            await self._store.tell(Word.PURGED, origin)
+        self._owed.pop(origin, None)
+        kept = self._memory.peek(origin)
+        if kept is not None and not kept.saved:
+            await self.save(origin, kept.snapshot)
+            if origin in self._owed:
+                raise StoreDown("the store is still down")
 
     @contextmanager
     def _listening(self, origin: Origin) -> Iterator[None]:
@@ -220,20 +364,47 @@ class Known:
         finally:
             self._undisturbed.discard(origin)
 
-    def _keep(self, origin: Origin, snapshot: Snapshot, *, saved: bool) -> None:
-        agreed_at = self._clock() if origin in self._undisturbed else None
-        self._memory.put(origin, _Kept(snapshot, saved, agreed_at, self._era), _size(snapshot))
+    def _keep(
+        self, origin: Origin, snapshot: Snapshot, *, saved: bool, doubtful: bool = False, agreed: bool = True
+    ) -> None:
+        agreed_at = self._clock() if agreed and origin in self._undisturbed else None
+        self._memory.put(origin, _Kept(snapshot, saved, doubtful, agreed_at, self._era), _size(snapshot))
 
-    def _is_later(self, snapshot: Snapshot, found: Snapshot) -> bool:
-        # An instant ahead of now is no knowledge but a clock that was wrong, and must not win for as long as it was.
-        return found.checked_at < snapshot.checked_at <= self._clock()
-
-    def _overrule(self, origin: Origin, snapshot: Snapshot, by: Snapshot) -> None:
-        if not same(snapshot.access, by.access):
-            self._overruled(origin, snapshot)
+    def _note_ended(self, origin: Origin, result: Snapshot | None, *ended: Snapshot | None) -> None:
+        """Tell `overruled` of each content among `ended` that is not the result's."""
+        noted = [] if result is None else [result]
+        for snapshot in ended:
+            if snapshot is not None and not any(same(snapshot.access, other.access) for other in noted):
+                self._overruled(origin, snapshot)
+                noted.append(snapshot)
 
     def _usable(self, snapshot: Snapshot | None) -> Snapshot | None:
         return None if snapshot is None else recall(snapshot, self._clock())
+
+
+def _is_doubtful(snapshot: Snapshot, known: _Kept | None) -> bool:
+    """Whether its failures may be this process's own: the first one, or those after one that nobody confirmed."""
+    failing = snapshot.failing
+    if failing is None or not is_local(failing.failure):
+        return False
+    return failing.attempts == 1 or (known is not None and known.doubtful)
+
+
+def _snapshot(kept: _Kept | None) -> Snapshot | None:
+    return None if kept is None else kept.snapshot
+
+
+def _without_failing(snapshot: Snapshot) -> Snapshot | None:
+    return replace(snapshot, failing=None) if isinstance(snapshot.access, Successful) else None
+
+
+def _shared(kept: _Kept) -> Snapshot | None:
+    """What of it the fleet is to know."""
+    return _without_failing(kept.snapshot) if kept.doubtful else kept.snapshot
+
+
+def _same_answer(one: Snapshot, other: Snapshot) -> bool:
+    return one.fetched_at == other.fetched_at and one.access == other.access
 
 
 def _as_known(known: Snapshot, found: Snapshot) -> Snapshot:

@@ -1,19 +1,22 @@
 """What is known of an origin's robots.txt: from memory, from the store, or fetched now, by one caller for the fleet."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from app.cache.content import same
+from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness, succeed
 from app.cache.history import History, with_held
 from app.cache.known import Known, Source, Store
 from app.cache.lease import Lease, LeaseStore
 from app.cache.news import Word
+from app.cache.store_clock import StoreClock
 from app.origin import Origin
-from app.robots.access import Busy, Fetched, NotModified, Successful, Validators
+from app.robots.access import Busy, Fetched, NotModified, Successful, Unreachable, Validators
 from app.store.flight import SingleFlight
 
 __all__ = ["CacheStore", "Fetch", "Held", "HistoryStore", "RobotsCache", "Source"]
@@ -59,7 +62,7 @@ class RobotsCache:
 
     `memory_bytes` bounds the snapshots in memory, each of which is believed for `trust` seconds before the store is
     asked again. A fetch is to end within `lease` seconds, after which another process may begin one. While the store
-    is down, the cache goes on from memory and by fetching. `on_fetch` is called after every fetch.
+    is down, the cache goes on from memory and by fetching. `on_fetch` and `health` hear of every fetch.
     """
 
     def __init__(
@@ -73,12 +76,23 @@ class RobotsCache:
         lease: float = 12.0,
         history: HistoryStore | None = None,
         on_fetch: OnFetch = _ignore_fetch,
+        health: FetchHealth | None = None,
     ) -> None:
         self._fetch = fetch
         self._on_fetch = on_fetch
         self._history = history
         self._clock = clock
-        self._known = Known(store, clock, memory_bytes, trust, overruled=self._note)
+        self._health = health or FetchHealth()
+        self._store_clock = StoreClock(clock)
+        self._known = Known(
+            store,
+            clock,
+            memory_bytes,
+            trust,
+            store_clock=self._store_clock,
+            overruled=self._note,
+            contradicted=self._health.contradict,
+        )
         self._lease = Lease(store, lease)
         self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(expected=Busy)
         self._orders: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(expected=Busy)
@@ -124,14 +138,19 @@ class RobotsCache:
         return self._answer(*order.result(), origin, recheck)
 
     async def purge(self, origin: Origin) -> None:
-        """Forget the origin here and in the whole fleet; StoreDown where the fleet could not be told, ask again.
+        """Forget the origin here and in the whole fleet; StoreDown where the fleet is told when the store is back.
 
-        A fetch that is under way is not ended, and what it finds is kept. What is forgotten goes into the history.
+        A fetch that is under way is made again: what it finds may be what is to be forgotten. What is forgotten goes
+        into the history.
         """
         known = await self._last_known(origin)
         await self._known.purge(origin)
         if known is not None:
             self._note(origin, known)
+
+    def delivering(self) -> AbstractAsyncContextManager[None]:
+        """While the block lasts, the store is told what it missed while it was down."""
+        return self._known.delivering()
 
     async def history(self, origin: Origin) -> History:
         """What the origin's file is and was, oldest first, without asking the origin; raises StoreDown.
@@ -173,14 +192,20 @@ class RobotsCache:
         self, origin: Origin, seen: Snapshot | None, recheck: Recheck, max_age: float | None
     ) -> tuple[Snapshot, Source]:
         began = self._clock()
+        looked, before = False, None
 
         def will_do(snapshot: Snapshot) -> bool:
-            # Asked as of the beginning: what another process fetched while this one waited is as new as can be had.
             return self._state(snapshot, origin, recheck, max_age, began) is State.FRESH
 
         async def learnt() -> tuple[Snapshot, Source] | None:
+            nonlocal looked, before
             found, source = await self._known.ask(origin)
-            return None if found is None or not will_do(found) else (found, source)
+            awaited = looked and found is not None and (before is None or found.checked_at > before.checked_at)
+            looked, before = True, before if looked else found
+            # What another process fetched while this one waited is as new as can be had.
+            wanted = None if awaited else max_age
+            fresh = found is not None and self._state(found, origin, recheck, wanted, began) is State.FRESH
+            return (found, source) if found is not None and fresh else None
 
         # A refresh may have ended between this caller's look and this moment: its flight is over, so this is a new
         # one, and without this second look every caller who asked the store early and heard from it late would fetch
@@ -196,23 +221,38 @@ class RobotsCache:
         return await self._lease.always(origin, partial(self._fetch_and_save, origin, known, whole=True))
 
     async def _fetch_and_save(
-        self, origin: Origin, seen: Snapshot | None, *, whole: bool = False
+        self, origin: Origin, seen: Snapshot | None, began: float | None, *, whole: bool = False
     ) -> tuple[Snapshot, Source]:
+        """Fetch, beginning at `began` by the store's clock, None: now; `whole`: unconditionally."""
+        if began is not None:
+            self._store_clock.heard(began)
+        fetched, snapshot = await self._fetch_once(origin, seen, began, whole=whole)
+        kept = await self._known.save(origin, snapshot, seen)
+        if kept is None:
+            # Purged meanwhile: what began before that is no answer any more. One that is purged again is given all
+            # the same to those who asked before, and is not kept.
+            fetched, snapshot = await self._fetch_once(origin, None, None, whole=True)
+            kept = await self._known.save(origin, snapshot) or snapshot
+        if kept.checked_at != snapshot.checked_at:
+            return kept, Source.STORE
+        if kept.failing is not None and isinstance(kept.access, Successful):
+            return kept, Source.MEMORY
+        return kept, Source.REVALIDATED if isinstance(fetched.access, NotModified) else Source.FETCHED
+
+    async def _fetch_once(
+        self, origin: Origin, seen: Snapshot | None, began: float | None, *, whole: bool
+    ) -> tuple[Fetched, Snapshot]:
+        """What one fetch finds, and the snapshot that follows what was known when it began."""
+        began = self._store_clock() if began is None else began
         known = self._known.remembered(origin) or seen
         conditional = known is not None and isinstance(known.access, Successful) and not whole
         begun = asyncio.get_running_loop().time()
         fetched = await self._fetch(origin, known.validators if known is not None and conditional else Validators())
-        snapshot = succeed(known, fetched, self._clock())
-        self._on_fetch(origin, snapshot, asyncio.get_running_loop().time() - begun)
-        # Beside what was known, another fetch may have found something meanwhile: that is overwritten, too.
-        meanwhile = self._known.remembered(origin)
-        for before in (known, None if meanwhile is known else meanwhile):
-            if before is not None and not same(before.access, snapshot.access):
-                self._note(origin, before)
-        await self._known.save(origin, snapshot)
-        if snapshot.failing is not None and isinstance(snapshot.access, Successful):
-            return snapshot, Source.MEMORY
-        return snapshot, Source.REVALIDATED if isinstance(fetched.access, NotModified) else Source.FETCHED
+        seconds = asyncio.get_running_loop().time() - begun
+        self._health.fetched(fetched.access)
+        snapshot = succeed(known, _since_the_beginning(fetched, seconds), began)
+        self._on_fetch(origin, snapshot, seconds)
+        return fetched, snapshot
 
     async def _last_known(self, origin: Origin) -> Snapshot | None:
         known, _ = await self._known.look(origin)
@@ -222,3 +262,11 @@ class RobotsCache:
     def _note(self, origin: Origin, ended: Snapshot) -> None:
         if self._history is not None:
             self._history.note(origin, ended)
+
+
+def _since_the_beginning(fetched: Fetched, seconds: float) -> Fetched:
+    """The result of a fetch that took so long: its Retry-After counts from the answer, and all else from the begin."""
+    failure = fetched.access
+    if not isinstance(failure, Unreachable) or failure.retry_after is None:
+        return fetched
+    return replace(fetched, access=replace(failure, retry_after=failure.retry_after + max(0, math.ceil(seconds))))

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from app.cache.freshness import Snapshot
-from app.cache.known import Purged
+from app.cache.known import Put
 from app.cache.news import Word
+from app.cache.ordering import Purged
 from app.cache.recheck_file import load
 from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Tally, Visits
@@ -24,14 +25,23 @@ class NothingKept:
     async def get(self, _origin: Origin) -> Snapshot | Purged | None:
         return None
 
-    async def put(self, _origin: Origin, _snapshot: Snapshot, _keep_seconds: float) -> None: ...
+    async def put(self, _origin: Origin, snapshot: Snapshot, _keep_seconds: float) -> Put:
+        return Put(snapshot, None)
 
-    async def purge(self, _origin: Origin, _at: float, _keep_seconds: float) -> None: ...
+    async def purge(self, _origin: Origin, _keep_seconds: float, _at: float | None = None) -> None: ...
+
+    async def now(self, _origin: Origin) -> float:
+        return time.time()
+
+    async def suspect(self, _origin: Origin, _seconds: float) -> bool:
+        return False
 
     async def tell(self, _word: Word, _origin: Origin) -> None: ...
 
-    async def take(self, _origin: Origin, _token: str, _seconds: float, *, by_force: bool = False) -> bool:  # noqa: ARG002 - as LeaseStore has it
-        return True
+    async def take(self, _origin: Origin, _token: str, _seconds: float, *, by_force: bool = False) -> float:  # noqa: ARG002 - as LeaseStore has it
+        return time.time()
+
+    async def renew(self, _origin: Origin, _token: str, _seconds: float) -> None: ...
 
     async def release(self, _origin: Origin, _token: str) -> None: ...
 

@@ -70,6 +70,7 @@ class State:
     memory: Mapping[str, tuple[int, int]]
     overrides_known: bool = True
     store_connections: int = 0
+    fetches_failing: bool = False
 
 
 class Metrics:
@@ -108,6 +109,15 @@ class Metrics:
             buckets=_FETCH_SECONDS,
         )
         self._fetches_refused = counter("fetches_refused", "Fetches not begun: too many under way and in line.")
+        self._contradicted = counter(
+            "fetches_contradicted", "Origins that could not be reached from here, and that another process reached."
+        )
+        self._fetches_failing = Gauge(
+            "robots_fetches_failing",
+            "1 while every fetch of this process fails, and others reach the same origins (one worker at least).",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self._turned_away = counter("requests_turned_away", "Requests refused by their key or quota.", "why")
         self._overridden = counter("overrides_applied", "Decisions in which an override had a say.", "action")
         self._shadowed = counter("overrides_shadowed", "Decisions that a shadow took part in.", "action", "differs")
@@ -229,6 +239,10 @@ class Metrics:
         self._fetches.labels(outcome, cause, status).inc()
         self._fetch_seconds.labels(outcome).observe(seconds)
 
+    def contradicted(self) -> None:
+        """Another process has reached an origin that this one could not reach."""
+        self._contradicted.inc()
+
     def fetch_refused(self) -> None:
         """A fetch was not begun: as many as this process takes are under way and in line."""
         self._fetches_refused.inc()
@@ -269,6 +283,7 @@ class Metrics:
         self._degraded.set(state.store_degraded)
         self._news_heard.set(state.news_heard)
         self._overrides_known.set(state.overrides_known)
+        self._fetches_failing.set(state.fetches_failing)
         self._under_way.set(state.fetches_under_way)
         self._waiting.set(state.fetches_waiting)
         self._connections.set(state.store_connections)

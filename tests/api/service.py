@@ -62,7 +62,11 @@ async def running(
     known = Names(names or {})
     asked = resolver or known
     chosen = settings_on(store_url, **settings)
-    app = create(chosen, clock=lambda: service.now, resolver=asked, ssl_context=tls, spans=spans)
+
+    def clock() -> float:
+        return service.now
+
+    app = create(chosen, clock=clock, store_clock=clock, resolver=asked, ssl_context=tls, spans=spans)
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),

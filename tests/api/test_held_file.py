@@ -159,6 +159,7 @@ async def test_a_refresh_fetches_whatever_is_held_and_tells_what_it_found(store_
 async def test_a_refresh_that_fails_keeps_the_copy_and_says_so(store_url: str) -> None:
     async with serve(text(200, OLD), text(503)) as origin, running(store_url) as service:
         await service.allowed(origin.url)
+        service.now += 1
         facts = (await service.client.post("/v1/robots/refresh", params={"url": origin.url})).json()["robots"]
         assert (facts["outcome"], facts["cause"]) == ("successful", "server_error")
         assert facts["failing_since"] is not None

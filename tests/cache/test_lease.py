@@ -6,10 +6,11 @@ from collections.abc import Callable
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.lease import Lease
+from app.cache.lease import RENEWALS, SECONDS, Lease
 from app.cache.snapshot_store import RedisStore
 from app.origin import Origin
 from app.store.calls import Calls, StoreDown
+from tests.faults.until import until
 
 SITE = Origin("https", "www.example.com", 443)
 OTHER = Origin("https", "other.example", 443)
@@ -35,7 +36,7 @@ class Fleet:
         self.looked.set()
         return self.left
 
-    async def work(self) -> str:
+    async def work(self, _since: float | None) -> str:
         self.works += 1
         self.working.set()
         await self.done.wait()
@@ -92,7 +93,7 @@ async def test_without_news_the_others_look_again_and_again(once: Once, fleet: F
 async def test_the_lease_is_given_back_and_ends_by_itself(once: Once, fleet: Fleet, store_client: Redis) -> None:
     first = once(0)
     await fleet.working.wait()
-    assert LONG * 1000 - 60_000 < await store_client.pttl(KEY) <= LONG * 1000
+    assert 0 < await store_client.pttl(KEY) <= SECONDS * 1000
     fleet.done.set()
     await first
     assert await store_client.exists(KEY) == 0
@@ -120,6 +121,48 @@ async def test_of_those_who_wait_for_a_dead_holder_one_works(once: Once, fleet: 
     results = await asyncio.gather(*(once(process, pauses=(0.02,)) for process in (1, 2, 3)))
     assert fleet.works == 1
     assert sorted(results) == ["done", "done", "worked 1"]
+
+
+class Renewals(RedisStore):
+    """A store that counts how often a lease was renewed."""
+
+    def __init__(self, calls: Calls) -> None:
+        super().__init__(calls)
+        self.count = 0
+        self.enough = asyncio.Event()
+
+    async def renew(self, origin: Origin, token: str, seconds: float) -> None:
+        await super().renew(origin, token, seconds)
+        self.count += 1
+        if self.count == 3 * RENEWALS:
+            self.enough.set()
+
+
+async def test_a_lease_is_renewed_for_as_long_as_its_holder_works(store_client: Redis, fleet: Fleet) -> None:
+    store = Renewals(Calls(store_client, monotonic=lambda: 0.0, timeout=20.0))
+    working = asyncio.create_task(Lease(store, LONG).once(SITE, fleet.learnt, fleet.work, asyncio.Event()))
+    await store.enough.wait()
+    # Three times as long as the lease lasts where nobody renews it.
+    assert await store.take(SITE, "another's", LONG) is None
+    fleet.done.set()
+    assert await working == "worked 1"
+    renewed = store.count
+    assert await store.take(SITE, "another's", LONG) is not None
+    await store.renew(SITE, "the first one's", LONG)
+    assert await store_client.get(KEY) == b"another's"
+    assert store.count == renewed + 1
+
+
+async def test_work_that_hangs_is_waited_for_no_longer_than_work_may_take(
+    store: RedisStore, fleet: Fleet, store_client: Redis
+) -> None:
+    lease = Lease(store, 2 * SHORT, seconds=SHORT)
+    hanging = asyncio.create_task(lease.once(SITE, fleet.learnt, fleet.work, asyncio.Event()))
+    await fleet.working.wait()
+    await until(lambda: store_client.exists(KEY), lambda count: count == 0)
+    assert await store.take(SITE, "another's", LONG) is not None
+    fleet.done.set()
+    await hanging
 
 
 @pytest.mark.parametrize("value", ["a string without an end", "x" * 1000, ["not", "ours"]])
@@ -181,7 +224,10 @@ async def test_what_is_ordered_is_done_though_another_is_at_it_and_the_next_wait
 
 
 class Down:
-    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> bool:
+    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
+        raise StoreDown("it is switched off")
+
+    async def renew(self, origin: Origin, token: str, seconds: float) -> None:
         raise StoreDown("it is switched off")
 
     async def release(self, origin: Origin, token: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from redis.asyncio import Redis
 
 from app.cache.codec import ENCODED_LIMIT, encode
 from app.cache.freshness import Snapshot
-from app.cache.known import Purged
 from app.cache.news import Word
+from app.cache.ordering import Purged
 from app.cache.snapshot_store import RedisStore
 from app.origin import Origin
 from app.robots.access import BODY_LIMIT, Successful, Unavailable
@@ -58,7 +59,7 @@ async def test_what_is_put_is_got_until_its_time_is_over(store: RedisStore, stor
     await store.put(SITE, COPY, 2_592_000.0)
     assert await store.get(SITE) == COPY
     assert 2_591_900 < await store_client.ttl(KEY) <= 2_592_000
-    await store.put(SITE, COPY, 0.01)
+    await store.put(SITE, replace(COPY, fetched_at=1001.0), 0.01)
     assert 0 < await store_client.pttl(KEY) <= 1000
 
 
@@ -85,11 +86,12 @@ async def test_a_file_of_the_limit_that_does_not_compress_is_kept(store: RedisSt
 
 async def test_what_is_purged_is_said_to_be_until_something_is_put(store: RedisStore, store_client: Redis) -> None:
     await store.put(SITE, COPY, 60)
-    await store.purge(SITE, 1234.5, 2_592_000.0)
+    await store.purge(SITE, 2_592_000.0, 1234.5)
     assert await store.get(SITE) == Purged(1234.5)
     assert 2_591_900 < await store_client.ttl(KEY) <= 2_592_000
-    await store.put(SITE, COPY, 60)
-    assert await store.get(SITE) == COPY
+    newer = replace(COPY, fetched_at=1235.0)
+    await store.put(SITE, newer, 60)
+    assert await store.get(SITE) == newer
 
 
 @pytest.mark.parametrize("at", [b"", b"soon", b"nan", b"inf", b"1" * 10**6, b"\xff", b"0x10"])
@@ -163,7 +165,7 @@ async def test_a_store_that_refuses_to_write_is_still_read(store: RedisStore, st
     await store_client.config_set("maxmemory", "1")
     try:
         with pytest.raises(StoreDown, match="refused"):
-            await store.put(SITE, Snapshot(Unavailable(404), 2.0), 60)
+            await store.put(SITE, Snapshot(Unavailable(404), 2000.0), 60)
         assert await store.get(SITE) == COPY
         assert store.calls.degraded
         with pytest.raises(StoreDown, match="refused"):

@@ -21,7 +21,7 @@ from app.cache.codec import encode
 from app.cache.freshness import DAY, Snapshot
 from app.robots.access import Successful, Validators
 from tests.faults.until import until
-from tests.origins import Exchange, LoopbackOrigin, head, serve, text
+from tests.origins import Exchange, Gate, LoopbackOrigin, head, serve, text
 
 ROOT = Path(__file__).parent.parent.parent
 LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
@@ -106,18 +106,6 @@ def running(store_url: str, count: int) -> Iterator[Fleet]:
 def fleet(store_url: str) -> Iterator[Fleet]:
     with running(store_url, 4) as four:
         yield four
-
-
-class Gate:
-    """A reply that comes when it is let go."""
-
-    def __init__(self, reply: bytes) -> None:
-        self._reply = reply
-        self.open = asyncio.Event()
-
-    async def __call__(self, exchange: Exchange) -> None:
-        await self.open.wait()
-        await exchange.send(self._reply)
 
 
 async def all_look_for_the_lease(client: Redis, processes: int) -> None:

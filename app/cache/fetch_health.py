@@ -1,0 +1,40 @@
+"""Whether this process can still fetch: a pod without a way out must not look like a web that is down."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.cache.ordering import is_local
+from app.robots.access import Access, NotModified, Unreachable
+
+FAILING_AFTER = 10
+"""Fetches in a row that have to fail before this process suspects itself."""
+
+
+@dataclass(slots=True)
+class FetchHealth:
+    """Counts fetches in a row that failed without an answer from the origin, and those that others contradict.
+
+    A contradiction, which `count` is told of: another process has an answer of an origin that could not be reached
+    from here.
+    """
+
+    count: Callable[[], None] = lambda: None
+    failed_in_a_row: int = 0
+    contradicted_in_a_row: int = 0
+
+    @property
+    def failing(self) -> bool:
+        """Whether the fault is here: every fetch fails, and other processes reach the same origins."""
+        return self.failed_in_a_row >= FAILING_AFTER and self.contradicted_in_a_row > 0
+
+    def fetched(self, found: Access | NotModified) -> None:
+        """A fetch of this process ended, and this is what it found."""
+        if isinstance(found, Unreachable) and is_local(found):
+            self.failed_in_a_row += 1
+        else:
+            self.failed_in_a_row = self.contradicted_in_a_row = 0
+
+    def contradict(self) -> None:
+        """Another process has an answer of an origin that could not be reached from here."""
+        self.contradicted_in_a_row += 1
+        self.count()

@@ -1,0 +1,113 @@
+"""The order of fetches: what two processes learnt, made into one snapshot, whoever was first to say so.
+
+Processes fetch side by side, are late, are stopped and wake up again. What is kept must not depend on when a result
+arrived, but on when its fetch *began* by the store's clock, which all processes share: that is what
+`Snapshot.fetched_at` and `Failing.last_at` hold. The result is that of the same fetches ended in the order in which
+they began: an older answer loses, and a failure never replaces an answer that is newer than its beginning.
+
+Every instant is Unix seconds. No I/O and no clock.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from app.cache.content import same
+from app.cache.freshness import KEEP, Failing, Snapshot
+from app.robots.access import Cause, Successful, Unreachable
+
+AHEAD = 1.0
+"""Seconds by which an instant may lie ahead of a process's idea of the store's clock, which it hears late."""
+
+_LOCAL = frozenset({Cause.DNS, Cause.CONNECTION, Cause.TIMEOUT, Cause.TLS})
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What the store holds in place of a purged snapshot: whatever began up to the instant `at` is forgotten."""
+
+    at: float
+
+
+def merge(one: Snapshot, other: Snapshot, now: float) -> Snapshot:
+    """What is known once both are; of two fetches that began at the same instant, that of `other` counts as the later.
+
+    An instant after `now` comes from a clock that was wrong, and counts as older than any other. An answer that is no
+    file is forgotten when a failure follows it, so that a file from before it, if it is that late, stands in for it.
+    """
+    if one == other:
+        return other
+    answer, older = _answers(one, other, now)
+    failing = _merge_failing(one.failing, other.failing, answer, now)
+    if answer is not None:
+        answer = replace(answer, failing=None, since=_since(answer, older))
+    if failing is None:
+        assert answer is not None  # noqa: S101 - a snapshot has an answer, or fails
+        return answer
+    if answer is not None and isinstance(answer.access, Successful) and now - answer.fetched_at <= KEEP:
+        return replace(answer, failing=failing)
+    for snapshot in (other, one):
+        if snapshot.failing == failing and snapshot.access == failing.failure:
+            return snapshot
+    return _only(failing)
+
+
+def after_purge(snapshot: Snapshot, purged: Purged, now: float) -> Snapshot | None:
+    """What a purge leaves of the snapshot: what began after it. A mark from after `now` is a wrong clock's: all."""
+    if purged.at > now + AHEAD or snapshot.fetched_at > purged.at:
+        return snapshot
+    failing = snapshot.failing
+    return None if failing is None or failing.last_at <= purged.at else _only(failing)
+
+
+def is_local(failure: Unreachable) -> bool:
+    """Whether the failure may be this process's own: nothing that the origin said was received."""
+    return failure.status is None and failure.cause in _LOCAL
+
+
+def _answers(one: Snapshot, other: Snapshot, now: float) -> tuple[Snapshot | None, Snapshot | None]:
+    """The later answer of the two and the earlier one; None for each that has none."""
+    found = [snapshot for snapshot in (other, one) if not isinstance(snapshot.access, Unreachable)]
+    found.sort(key=lambda snapshot: _order(snapshot.fetched_at, now), reverse=True)
+    return found[0] if found else None, found[1] if len(found) > 1 else None
+
+
+def _since(answer: Snapshot, older: Snapshot | None) -> int | None:
+    """When the answer's content was found first, now that an older answer is known too."""
+    if older is None:
+        return answer.since
+    if not same(answer.access, older.access):
+        # The other content lies between, if it was found after the beginning of what was taken for one stretch.
+        return answer.since if older.fetched_at <= answer.held_since else None
+    if older.held_since >= answer.held_since:
+        return answer.since
+    return math.floor(older.held_since)
+
+
+def _merge_failing(one: Failing | None, other: Failing | None, answer: Snapshot | None, now: float) -> Failing | None:
+    """The run of failures since the answer."""
+    runs = [
+        run
+        for run in (other, one)
+        if run is not None and (answer is None or _order(run.last_at, now) > _order(answer.fetched_at, now))
+    ]
+    if not runs:
+        return None
+    last = max(runs, key=lambda run: _order(run.last_at, now))
+    began_before = -math.inf if answer is None else answer.fetched_at
+    if last.since <= began_before < last.last_at:
+        # The answer came in the middle of the run, and ended it: what is left of it is its last attempt.
+        last = Failing(last.last_at, last.last_at, 1, last.failure)
+    unbroken = [run for run in runs if run.since > began_before]
+    return replace(
+        last,
+        since=min([last.since, *(run.since for run in unbroken)]),
+        attempts=max([last.attempts, *(run.attempts for run in unbroken)]),
+    )
+
+
+def _only(failing: Failing) -> Snapshot:
+    return Snapshot(failing.failure, failing.last_at, failing=failing)
+
+
+def _order(at: float, now: float) -> tuple[bool, float]:
+    return at <= now + AHEAD, at

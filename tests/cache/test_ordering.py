@@ -1,0 +1,130 @@
+"""What processes learnt comes to the same, whoever of them was first to say so."""
+
+from functools import reduce
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.cache.freshness import DAY, KEEP, Failing, Snapshot, succeed
+from app.cache.ordering import Purged, after_purge, is_local, merge
+from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
+
+NOW = 1_790_000_000.0
+OLD = Successful(200, b"User-agent: *\nDisallow: /old\n")
+NEW = Successful(200, b"User-agent: *\nDisallow: /new\n")
+MISSING = Unavailable(404)
+LATE = Unreachable(Cause.TIMEOUT)
+BUSY = Unreachable(Cause.SERVER_ERROR, 503)
+
+accesses: st.SearchStrategy[Access] = st.sampled_from([OLD, NEW, MISSING, LATE, BUSY, Blocked("10.0.0.1")])
+
+
+def found(access: Access, began: float) -> Snapshot:
+    """What a process learns that knew nothing before."""
+    return succeed(None, Fetched(access), began)
+
+
+def together(*snapshots: Snapshot) -> Snapshot:
+    return reduce(lambda one, other: merge(one, other, NOW), snapshots)
+
+
+def facts(snapshot: Snapshot) -> tuple[Access, float, float]:
+    return snapshot.access, snapshot.fetched_at, snapshot.checked_at
+
+
+@given(
+    st.lists(st.sampled_from([OLD, NEW, LATE, BUSY]), min_size=1, max_size=4)
+    | st.lists(accesses, min_size=2, max_size=2)
+)
+def test_results_in_any_order_come_to_those_in_the_order_of_their_begin(results: list[Access]) -> None:
+    at = [NOW - 100 + 10 * number for number in range(len(results))]
+    in_order: Snapshot | None = None
+    for access, began in zip(results, at, strict=True):
+        in_order = succeed(in_order, Fetched(access), began)
+    assert in_order is not None
+    for order in permutations(map(found, results, at)):
+        assert facts(together(*order)) == facts(in_order)
+
+
+@given(accesses, accesses)
+def test_merging_again_changes_nothing(one: Access, other: Access) -> None:
+    merged = together(found(one, NOW - 20), found(other, NOW - 10))
+    assert together(merged, found(one, NOW - 20)) == merged
+    assert together(found(other, NOW - 10), merged) == merged
+
+
+def test_an_older_answer_loses() -> None:
+    old, new = found(OLD, NOW - 20), found(NEW, NOW - 10)
+    assert together(old, new) == together(new, old) == new
+
+
+def test_a_failure_that_began_before_an_answer_is_dropped() -> None:
+    answer = found(NEW, NOW - 10)
+    assert together(answer, found(LATE, NOW - 20)) == answer
+
+
+def test_a_failure_that_began_after_an_answer_adds_to_it() -> None:
+    failing = Failing(NOW - 10, NOW - 10, 1, LATE)
+    assert together(found(NEW, NOW - 20), found(LATE, NOW - 10)) == Snapshot(NEW, NOW - 20, failing=failing)
+
+
+def test_a_late_answer_ends_the_run_that_it_came_in_the_middle_of() -> None:
+    failing = succeed(found(BUSY, NOW - 30), Fetched(BUSY), NOW - 10)
+    merged = together(failing, found(NEW, NOW - 20))
+    assert merged == Snapshot(NEW, NOW - 20, failing=Failing(NOW - 10, NOW - 10, 1, BUSY))
+
+
+def test_of_two_runs_the_longer_counts() -> None:
+    long = succeed(found(BUSY, NOW - 30), Fetched(BUSY), NOW - 20)
+    merged = together(long, found(LATE, NOW - 10))
+    assert merged.failing == Failing(NOW - 30, NOW - 10, 2, LATE)
+
+
+def test_a_content_is_held_since_the_first_fetch_that_found_it() -> None:
+    first, last = found(NEW, NOW - 30), found(NEW, NOW - 10)
+    assert together(last, first).since == int(NOW - 30)
+    assert together(last, found(OLD, NOW - 20)).since is None
+    known = succeed(first, Fetched(NEW), NOW - 10)
+    assert together(known, found(OLD, NOW - 20)).since is None
+    assert together(known, found(OLD, NOW - 40)).since == int(NOW - 30)
+
+
+def test_rfc9309_only_a_file_stands_in_and_for_thirty_days() -> None:
+    assert together(found(MISSING, NOW - 20), found(BUSY, NOW - 10)) == found(BUSY, NOW - 10)
+    lapsed = Snapshot(OLD, NOW - KEEP - DAY, failing=Failing(NOW - DAY, NOW - DAY, 1, BUSY))
+    assert together(lapsed, found(LATE, NOW - 10)).access == LATE
+
+
+def test_an_instant_that_is_still_to_come_counts_as_the_oldest() -> None:
+    wrong, right = found(OLD, NOW + 3600), found(NEW, NOW - 10)
+    assert together(wrong, right) == together(right, wrong) == right
+
+
+@pytest.mark.parametrize(("at", "left"), [(NOW - 30, True), (NOW - 20, False), (NOW + 3600, True)])
+def test_a_purge_forgets_what_began_up_to_it(at: float, left: bool) -> None:
+    snapshot = found(OLD, NOW - 20)
+    assert after_purge(snapshot, Purged(at), NOW) == (snapshot if left else None)
+
+
+def test_a_purge_leaves_the_failures_after_it() -> None:
+    snapshot = together(found(OLD, NOW - 20), found(LATE, NOW - 10))
+    assert after_purge(snapshot, Purged(NOW - 15), NOW) == found(LATE, NOW - 10)
+    assert after_purge(snapshot, Purged(NOW - 5), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "local"),
+    [
+        (LATE, True),
+        (Unreachable(Cause.DNS), True),
+        (Unreachable(Cause.CONNECTION), True),
+        (Unreachable(Cause.TLS), True),
+        (BUSY, False),
+        (Unreachable(Cause.BAD_RESPONSE), False),
+        (Unreachable(Cause.CONNECTION, 301), False),
+    ],
+)
+def test_a_failure_is_local_where_the_origin_said_nothing(failure: Unreachable, local: bool) -> None:
+    assert is_local(failure) is local

@@ -1,0 +1,244 @@
+"""One truth for the fleet: what is kept depends on when fetches began, and not on who was late, stopped or cut off.
+
+Pods are applications of their own on one real Valkey, with clocks of their own; all of them go by the server's time.
+"""
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+from redis.asyncio import Redis
+
+from app.cache.codec import decode
+from app.cache.fetch_health import FAILING_AFTER
+from app.cache.freshness import Snapshot
+from app.fetch.network import Resolver
+from app.main import create
+from app.store.engines import connect
+from tests.api.service import Service, settings_on
+from tests.api.test_ops import counted
+from tests.engines import free_port
+from tests.faults.process import process
+from tests.faults.proxy import proxy
+from tests.faults.until import until
+from tests.origins import Exchange, Gate, LoopbackOrigin, Names, serve, text
+
+OPEN = text(200, "User-agent: *\nAllow: /\n")
+CLOSED = text(200, "User-agent: *\nDisallow: /\n")
+
+
+@asynccontextmanager
+async def pod(
+    store_url: str,
+    names: Mapping[str, Sequence[str]] | None = None,
+    ahead: float = 0.0,
+    resolver: Resolver | None = None,
+) -> AsyncIterator[Service]:
+    """A service whose clock is so many seconds ahead of the true time."""
+    known = Names(names or {})
+    app = create(settings_on(store_url), clock=lambda: time.time() + ahead, resolver=resolver or known)
+    transport = httpx.ASGITransport(app=app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+    ):
+        yield Service(app, client, known)
+
+
+async def verdict(service: Service, url: str) -> str:
+    return str((await service.allowed(url))["verdict"])
+
+
+async def refresh(service: Service, url: str) -> None:
+    response = await service.client.post("/v1/robots/refresh", params={"url": url})
+    assert response.status_code == 200, response.text
+
+
+async def held(store_url: str, origin: LoopbackOrigin) -> Snapshot | None:
+    """What the store has of the origin."""
+    client = connect(store_url)
+    data = await client.get(f"robots:{{{origin.url}}}")
+    await client.aclose()
+    return decode(data) if isinstance(data, bytes) else None
+
+
+async def test_a_slow_fetch_does_not_undo_a_refresh_that_began_after_it(store_url: str, store_client: Redis) -> None:
+    slow = Gate(OPEN)
+    async with serve(slow, CLOSED) as origin, pod(store_url) as one, pod(store_url) as other:
+        asking = asyncio.create_task(verdict(one, origin.url))
+        await origin.asked(1)
+        await refresh(other, origin.url)
+        slow.open.set()
+        assert await asking == "disallow"
+        assert await verdict(one, origin.url) == await verdict(other, origin.url) == "disallow"
+        async with pod(store_url) as third:
+            assert await verdict(third, origin.url) == "disallow"
+        assert len(origin.requests) == 2
+
+
+async def test_a_fetch_that_began_before_a_purge_is_made_again(store_url: str, store_client: Redis) -> None:
+    slow = Gate(OPEN)
+    async with serve(slow, CLOSED) as origin, pod(store_url) as one, pod(store_url) as other:
+        asking = asyncio.create_task(verdict(one, origin.url))
+        await origin.asked(1)
+        assert (await other.client.delete("/v1/robots", params={"url": origin.url})).status_code == 204
+        slow.open.set()
+        assert await asking == "disallow"
+        assert await verdict(other, origin.url) == "disallow"
+        assert len(origin.requests) == 2
+
+
+async def test_a_clock_that_is_ahead_does_not_put_an_older_file_back(store_url: str, store_client: Redis) -> None:
+    async with serve(OPEN, CLOSED) as origin, pod(store_url, ahead=60) as ahead, pod(store_url) as right:
+        assert await verdict(ahead, origin.url) == "allow"
+        await refresh(right, origin.url)
+        await until(lambda: verdict(ahead, origin.url), lambda said: said == "disallow")
+        assert await verdict(right, origin.url) == "disallow"
+        async with pod(store_url) as third:
+            assert await verdict(third, origin.url) == "disallow"
+        assert len(origin.requests) == 2
+
+
+async def ask(client: httpx.AsyncClient, url: str, origin: LoopbackOrigin, **more: str) -> str:
+    response = await client.get(f"{url}/v1/allowed", params={"url": origin.url, "agent": "ExampleBot", **more})
+    return str(response.json()["verdict"])
+
+
+async def test_a_holder_that_was_stopped_does_not_write_its_time_out_over_a_file(
+    store_url: str, store_client: Redis
+) -> None:
+    async with serve(Exchange.stall, CLOSED) as origin, httpx.AsyncClient(timeout=60) as client:
+        with (
+            process(REDIS_URL=store_url, FETCH_TIMEOUT="3") as holder,
+            process(REDIS_URL=store_url, FETCH_TIMEOUT="30") as other,
+        ):
+            holder.listens()
+            other.listens()
+            asking = asyncio.create_task(ask(client, holder.url, origin))
+            await origin.asked(1)
+            holder.tell(signal.SIGSTOP)
+            # Longer than the holder may wait for the origin: its first deed will be to give up.
+            await asyncio.sleep(4)
+            assert await ask(client, other.url, origin) == "disallow"
+            holder.tell(signal.SIGCONT)
+            assert await asking == "disallow"
+            assert await ask(client, holder.url, origin) == await ask(client, other.url, origin) == "disallow"
+        kept = await held(store_url, origin)
+        assert kept is not None
+        assert kept.failing is None
+        assert len(origin.requests) == 2
+
+
+async def test_the_lease_of_a_holder_that_was_killed_ends_while_callers_wait(
+    store_url: str, store_client: Redis
+) -> None:
+    """The fetch alone may take longer than callers wait: they need the lease to end, and not to run out."""
+    async with serve(Exchange.stall, CLOSED) as origin, httpx.AsyncClient(timeout=60) as client:
+        settings = {"REDIS_URL": store_url, "FETCH_TIMEOUT": "60"}
+        with process(**settings) as holder, process(**settings) as other:
+            holder.listens()
+            other.listens()
+            lost = asyncio.create_task(ask(client, holder.url, origin))
+            await origin.asked(1)
+            holder.kill()
+            await asyncio.wait([lost])
+            assert isinstance(lost.exception(), httpx.TransportError)
+            assert await ask(client, other.url, origin, wait="30") == "disallow"
+            assert len(origin.requests) == 2
+
+
+async def no_way_out(_name: str) -> Sequence[object]:
+    raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+
+HOSTS = {f"host{number}.example": ["127.0.0.1"] for number in range(FAILING_AFTER + 2)}
+
+
+async def test_a_pod_without_a_way_out_poisons_no_other_and_says_so(store_url: str, store_client: Redis) -> None:
+    async with (
+        serve(CLOSED) as origin,
+        pod(store_url, resolver=no_way_out) as broken,  # type: ignore[arg-type]
+        pod(store_url, HOSTS) as healthy,
+    ):
+        urls = [origin.named(host).key for host in HOSTS]
+        assert [await verdict(broken, url) for url in urls] == ["defer"] * len(urls)
+        assert (await broken.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
+        assert [await verdict(healthy, url) for url in urls] == ["disallow"] * len(urls)
+        assert len(origin.requests) == len(urls)
+
+        # The healthy one's news leads the broken one to what it could not fetch itself.
+        async def ready() -> object:
+            return (await broken.client.get("/readyz")).json()
+
+        await until(ready, lambda answer: answer == {"status": "ready", "store": "ok", "fetches": "failing"})
+        for url in urls:
+            await until(lambda url=url: verdict(broken, url), lambda said: said == "disallow")  # type: ignore[misc]
+        assert await counted(broken, "robots_fetches_failing") == 1
+        assert await counted(broken, "robots_fetches_contradicted_total") == len(urls)
+        assert await counted(healthy, "robots_fetches_failing") == 0
+        assert (await healthy.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
+
+
+async def test_a_failure_that_two_instances_met_is_asked_for_by_no_third(store_url: str, store_client: Redis) -> None:
+    dead = f"http://127.0.0.1:{free_port()}/"
+    with ExitStack() as stack:
+        three = [stack.enter_context(process(REDIS_URL=store_url)) for _ in range(3)]
+        async with httpx.AsyncClient(timeout=60) as client:
+            sources = []
+            for one in three:
+                answer = await client.get(f"{one.listens()}/v1/allowed", params={"url": dead, "agent": "ExampleBot"})
+                assert answer.json()["verdict"] == "defer"
+                sources.append(answer.json()["robots"]["source"])
+    assert sources == ["fetched", "fetched", "store"]
+
+
+async def test_a_refresh_in_an_outage_reaches_the_fleet_afterwards(
+    store_url: str, store_client: Redis, tmp_path: Path
+) -> None:
+    async with (
+        serve(OPEN, CLOSED) as origin,
+        proxy(store_url, tmp_path) as between,
+        pod(between.url) as cut_off,
+        pod(store_url) as other,
+    ):
+        assert await verdict(cut_off, origin.url) == await verdict(other, origin.url) == "allow"
+        between.refusing = True
+        between.cut()
+        await refresh(cut_off, origin.url)
+        assert await verdict(other, origin.url) == "allow"
+        between.refusing = False
+        # Nobody asks the one that was cut off.
+        await until(lambda: verdict(other, origin.url), lambda said: said == "disallow")
+        assert len(origin.requests) == 2
+
+
+async def test_a_purge_in_an_outage_reaches_the_fleet_afterwards(
+    store_url: str, store_client: Redis, tmp_path: Path
+) -> None:
+    async with (
+        serve(OPEN, CLOSED) as origin,
+        proxy(store_url, tmp_path) as between,
+        pod(between.url) as cut_off,
+        pod(store_url) as other,
+    ):
+        assert await verdict(cut_off, origin.url) == await verdict(other, origin.url) == "allow"
+        between.refusing = True
+        between.cut()
+        assert (await cut_off.client.delete("/v1/robots", params={"url": origin.url})).status_code == 503
+        between.refusing = False
+        await until(lambda: verdict(other, origin.url), lambda said: said == "disallow")
+        assert len(origin.requests) == 2
+
+
+async def test_what_is_stored_bears_the_time_of_the_server(store_url: str, store_client: Redis) -> None:
+    async with serve(CLOSED) as origin, pod(store_url, ahead=-7200) as behind:
+        before = time.time() - 1
+        assert await verdict(behind, origin.url) == "disallow"
+        kept = await held(store_url, origin)
+        assert kept is not None
+        assert before < kept.fetched_at < time.time() + 1
