@@ -30,6 +30,7 @@ from app.api.body_limit import BodyLimit
 from app.api.fast_path import FastPath
 from app.api.http_caching import NotKept
 from app.api.journal import Journal
+from app.api.long_work import LongWork
 from app.api.quotas import Quotas
 from app.api.rendering import Renderer
 from app.api.same_origin import RefuseCrossSite
@@ -202,6 +203,7 @@ def create(
         overrides=decided,
         pacing=pacing,
         fleet_origins=origins.FleetOrigins(lists, store.get),
+        long_work=LongWork(),
         now=lambda: datetime.fromtimestamp(clock(), UTC),
     )
     # What a request passes on its way to the routes, the last of these first.

@@ -71,6 +71,13 @@ def charge(request: Request, cost: int) -> None:
         spending.charge(cost, begun=1)
 
 
+def charge_afterwards(scope: Scope, cost: int) -> None:
+    """Take so many requests more from the caller's quota for work that was done; who has none left is in debt."""
+    spending = _spending_of(scope)
+    if spending is not None:
+        spending.owe(cost)
+
+
 async def charge_in_time(scope: Scope, cost: int) -> None:
     """As `charge`, for those who go on and on: wait until they are in the quota."""
     spending = _spending_of(scope)

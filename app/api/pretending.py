@@ -1,25 +1,24 @@
 """A fetch that is pretended for a caller of `POST /v1/test`: what it comes to, and what the service would then say."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple, assert_never, get_args
+from typing import Annotated, Literal, assert_never, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from app.api.json_bodies import RequestModel, Whole
 from app.api.problems import Problem, bad_value
-from app.api.shapes import ExtensionOut, RobotsOut, TrialRowOut, WarningOut
-from app.api.wire import Case, instant, robots_out, trial_out
+from app.api.trial_rows import Asked, SimulatedRowOut, Tables, TimelineEntryOut
+from app.api.wire import instant, robots_out
 from app.cache.freshness import Recheck
 from app.cache.outage import LONGEST, Outage, Turn, play
 from app.cache.recheck import ByVisits
 from app.cache.robots_cache import Held, Source
 from app.decide import Models
 from app.durations import read_seconds
-from app.origin import Origin, Target
+from app.origin import Origin
 from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
-from app.robots.agents import Agent
-from app.robots.dialect import Decision, Dialect, Reason, RobotsTxt, Verdict, judge, recognise_challenge
+from app.robots.dialect import Decision, RobotsTxt, Verdict, judge, recognise_challenge
 
 PretendedCause = Literal[
     "timeout", "dns", "tls", "connection", "bad_response", "challenge", "redirect_loop", "blocked_address"
@@ -105,43 +104,6 @@ class PretendedOutcomeIn(RequestModel):
         return Unreachable(Cause.BAD_RESPONSE, status)
 
 
-class TurnOut(BaseModel):
-    """From `after` seconds on, counted from the first fetch of that outcome, the row's question is answered so."""
-
-    after: int
-    at: str
-    verdict: Decision
-    reason: Reason
-    stale: bool = Field(description="Whether the copy from before is what answers.")
-
-
-class PretendedRowOut(TrialRowOut):
-    """A row where an outcome is pretended: `robots` is what would be held and told of.
-
-    `timeline` goes on past `at`, to the last change that there will be if the origin stays as it is.
-    """
-
-    robots: RobotsOut
-    timeline: list[TurnOut]
-
-
-class PretendedOut(BaseModel):
-    """The answer where an outcome is pretended."""
-
-    rows: list[PretendedRowOut]
-    sitemaps: list[str]
-    extensions: list[ExtensionOut]
-    warnings: list[WarningOut]
-
-
-class Asked(NamedTuple):
-    """One row's question."""
-
-    target: Target
-    agent: Agent
-    dialect: Dialect
-
-
 class Pretence:
     """An outcome, played through once for each origin and recheck model."""
 
@@ -169,14 +131,23 @@ class Pretence:
         self._forbidden = forbidden
         self._played: dict[tuple[Origin, Recheck], Outage] = {}
 
-    def answer(self, questions: Sequence[Asked], *, explained: bool) -> PretendedOut:
-        """A row for each of the questions; raises Problem where they are of too many origins."""
-        outages = [self._outage(asked) for asked in questions]
-        pairs = list(zip(questions, outages, strict=True))
-        cases = [Case(*asked, self._verdict(asked, outage.now)) for asked, outage in pairs]
-        out = trial_out(self._robots, cases, self._at, explained=explained)
-        rows = [self._row(row, asked, outage) for row, (asked, outage) in zip(out.rows, pairs, strict=True)]
-        return PretendedOut(rows=rows, sitemaps=out.sitemaps, extensions=out.extensions, warnings=out.warnings)
+    def prepare(self, questions: Iterable[Asked]) -> Iterator[str]:
+        """Play the outcome through for each origin, a step per question; raises Problem where they are too many."""
+        for asked in questions:
+            self._outage(asked)
+            yield ""
+
+    def row(self, asked: Asked, tables: Tables) -> SimulatedRowOut:
+        """The row of a question that was prepared."""
+        outage = self._outage(asked)
+        now = outage.now
+        verdict = self._verdict(asked, now)
+        row = tables.row(asked, verdict, by_file=self._reads_file(now.snapshot.access))
+        if verdict.decision is Decision.DEFER:
+            row.retry_at = instant(now.freshness.recheck_at)
+        held = Held(now.snapshot, now.freshness, Source.MEMORY)
+        timeline = [self._entry(asked, turn) for turn in outage.turns]
+        return SimulatedRowOut(**dict(row), robots=robots_out(asked.target.origin, held), timeline=timeline)
 
     def _outage(self, asked: Asked) -> Outage:
         origin, recheck = asked.target.origin, self._recheck(asked)
@@ -198,25 +169,17 @@ class Pretence:
             case unknown:
                 assert_never(unknown)
 
+    def _reads_file(self, access: Access) -> bool:
+        return isinstance(access, Successful) and bool(access.body or not self._robots.document.body)
+
     def _verdict(self, asked: Asked, turn: Turn) -> Verdict:
         path, access = asked.target.path, turn.snapshot.access
         robots = None if isinstance(access, Successful) and not access.body else self._robots
         return judge(access, robots, asked.dialect, asked.agent, path, forbidden=self._forbidden)
 
-    def _row(self, row: TrialRowOut, asked: Asked, outage: Outage) -> PretendedRowOut:
-        now = outage.now
-        given = dict(row)
-        if not isinstance(now.snapshot.access, Successful):
-            given["explanation"] = None  # no file decided
-        if row.verdict is Decision.DEFER:
-            given["retry_at"] = instant(now.freshness.recheck_at)
-        held = Held(now.snapshot, now.freshness, Source.MEMORY)
-        timeline = [self._turn(asked, turn) for turn in outage.turns]
-        return PretendedRowOut(**given, robots=robots_out(asked.target.origin, held), timeline=timeline)
-
-    def _turn(self, asked: Asked, turn: Turn) -> TurnOut:
+    def _entry(self, asked: Asked, turn: Turn) -> TimelineEntryOut:
         verdict = self._verdict(asked, turn)
-        return TurnOut(
+        return TimelineEntryOut(
             after=int(turn.at - self._began),
             at=instant(turn.at),
             verdict=verdict.decision,

@@ -174,6 +174,10 @@ class Spending:
         self.quotas.add(self.id, cost * interval)
         return 0.0
 
+    def owe(self, cost: int) -> None:
+        """Take them, whether they are in the quota or not."""
+        self.quotas.add(self.id, cost * self.limit.interval)
+
     def fields(self) -> Mapping[str, str]:
         """The fields of draft-ietf-httpapi-ratelimit-headers: the quota, what is left, and when it is whole again."""
         interval, burst = self.limit.interval, self.limit.burst

@@ -22,7 +22,8 @@ class GroupOut(BaseModel):
     """The group that was asked: `token` is what it was found by, `agents` are its user-agent lines as written."""
 
     token: str
-    agents: list[str]
+    agents: list[str] = Field(description="The first of them, up to 4 KiB of JSON.")
+    more_agents: int = Field(0, description="How many more user-agent lines the group has.")
     line: int
 
 
@@ -63,6 +64,7 @@ class UsageOut(BaseModel):
 
     content_usage: dict[str, str]
     content_signal: dict[str, str]
+    more: int = Field(0, description="How many more categories and purposes are stated, past 2 KiB of JSON of either.")
 
 
 class MatchOut(RuleOut):
@@ -84,7 +86,9 @@ class ExplanationOut(BaseModel):
     tokens: list[str] = Field(description="What groups were looked up by, in this order.")
     group: str
     matched: int
-    rules: list[MatchOut] = Field(description="The first of them that matched, in order of precedence; one decided.")
+    rules: list[MatchOut] = Field(
+        description="Those that matched, in order of precedence: the first decided. At most 100, and 64 KiB of JSON."
+    )
     schedule: list[SpanOut]
 
 
@@ -140,12 +144,9 @@ class RowOut(BaseModel):
 
 class AnswerOut(RowOut):
     override: OverrideOut | None = None
-    sitemaps: list[str] = []
+    sitemaps: list[str] = Field([], description="The first of them, up to 32 KiB of JSON; GET /v1/robots has them all.")
+    more_sitemaps: int = Field(0, description="How many more the file names.")
     robots: RobotsOut
-
-
-class TrialRowOut(RowOut):
-    rule: RuleTextOut | None = None
 
 
 class ExtensionOut(BaseModel):
@@ -160,13 +161,6 @@ class WarningOut(BaseModel):
     code: str
     line: int
     message: str
-
-
-class TrialOut(BaseModel):
-    rows: list[TrialRowOut]
-    sitemaps: list[str]
-    extensions: list[ExtensionOut]
-    warnings: list[WarningOut]
 
 
 class ProblemOut(BaseModel):

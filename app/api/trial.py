@@ -2,25 +2,25 @@
 
 import base64
 import binascii
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 from pydantic import ConfigDict, Field
 
 from app.api.json_bodies import JsonRoute, RequestModel
-from app.api.pretending import Asked, Pretence, PretendedOut, PretendedOutcomeIn
+from app.api.long_work import Allowance, LongWork
+from app.api.pretending import Pretence, PretendedOutcomeIn
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import agent_from, dialect_from, instant_from, target_from
-from app.api.shapes import TrialOut
-from app.api.wire import Case, trial_out
+from app.api.trial_rows import Asked, SimulatedOut, Tables, TestOut, TestRowOut
 from app.decide import Models
-from app.robots.dialect import RobotsTxt, judge_file
+from app.origin import Target
+from app.robots.agents import Agent
+from app.robots.dialect import Dialect, RobotsTxt, judge_file
 
 TRIAL_ROWS = 10_000
 """Rows of the largest trial: URLs times agents times dialects."""
-
-EXPLAINED_ROWS = 500
-"""The same where every row is explained, for which every rule of the file is tried."""
 
 router = APIRouter(tags=["decisions"], route_class=JsonRoute)
 
@@ -62,42 +62,66 @@ class TrialIn(RequestModel):
             raise bad_value("robots_base64", self.robots_base64, f"robots_base64 is no base64: {error}") from None
 
 
-@router.post("/v1/test", response_model=TrialOut | PretendedOut, responses={**documented(413, 422)})
-def test(request: Request, trial: TrialIn) -> Response:
+@router.post("/v1/test", response_model=TestOut | SimulatedOut, responses={**documented(413, 422, 503)})
+async def test(request: Request, trial: TrialIn) -> Response:
     """What a pasted robots.txt says: a row per URL, agent and dialect. Nothing is fetched, and nothing is kept.
 
     With `outcome`, what the service would say if every fetch of the file had come to that for so long.
     """
-    # Not a coroutine: it runs in a thread, so that a file and questions made to be slow hold up nobody else's answer.
     state = request.app.state
-    answer = tried(trial, state.now(), state.models, forbidden=state.forbidden)
-    return Response(as_json(trial, answer), media_type="application/json")
+    now, models, forbidden = state.now(), state.models, state.forbidden
+    long_work: LongWork = state.long_work
+    return long_work.answer(lambda allowance: tried(trial, now, models, allowance, forbidden=forbidden))
 
 
-def as_json(trial: TrialIn, answer: TrialOut | PretendedOut) -> str:
-    """The answer, without explanations where they were not asked for."""
-    return answer.model_dump_json(exclude=None if trial.explain else {"rows": {"__all__": {"explanation"}}})
-
-
-def tried(trial: TrialIn, now: datetime, models: Models, *, forbidden: bool) -> TrialOut | PretendedOut:
-    """The answer; raises Problem. `models` and `forbidden` are the service's own settings."""
-    targets = [target_from(url, f"urls[{at}]") for at, url in enumerate(trial.urls)]
-    agents = [agent_from([name], f"agents[{at}]") for at, name in enumerate(trial.agents)]
-    readers = [
-        (agent, dialect_from(name, agent, f"dialects[{at}]"))
-        for agent in agents
-        for at, name in enumerate(trial.dialects or [None])
-    ]
-    most = EXPLAINED_ROWS if trial.explain or trial.outcome is not None else TRIAL_ROWS
-    if len(targets) * len(readers) > most:
-        detail = f"{len(targets)} URLs for {len(readers)} agents and dialects make too many rows: {most} at most."
-        raise Problem(422, "too-many-rows", detail)
+def tried(trial: TrialIn, now: datetime, models: Models, allowance: Allowance, *, forbidden: bool) -> Iterator[str]:
+    """The answer, a piece with each step; raises Problem. `models` and `forbidden` are the service's own settings."""
+    questions = yield from _questions(trial)
     body = trial.body()
     robots = RobotsTxt(body or b"")
     at = instant_from(trial.at) or now
-    questions = [Asked(target, agent, dialect) for target in targets for agent, dialect in readers]
+    tables = Tables(robots, at, explained=trial.explain)
     if trial.outcome is None:
-        cases = [Case(*asked, judge_file(robots, asked.dialect, asked.agent, asked.target.path)) for asked in questions]
-        return trial_out(robots, cases, at, explained=trial.explain)
-    pretence = Pretence(trial.outcome, body, at, models, robots, forbidden=forbidden)
-    return pretence.answer(questions, explained=trial.explain)
+        decided = _decided(questions, robots, tables)
+    else:
+        pretence = Pretence(trial.outcome, body, at, models, robots, forbidden=forbidden)
+        yield from pretence.prepare(questions)
+        decided = (pretence.row(asked, tables) for asked in questions)
+    left_out = None if trial.explain else {"explanation"}
+    yield '{"rows":['
+    told = 0
+    collected = 0
+    for row in decided:
+        text = row.model_dump_json(exclude=left_out)
+        yield text if told == 0 else f",{text}"
+        told += 1
+        allowance.room -= len(text) + tables.size - collected
+        collected = tables.size
+        if allowance.is_spent():
+            break
+    yield "],"
+    yield from tables.texts()
+    yield f',"left_out":{len(questions) - told}}}'
+
+
+def _questions(trial: TrialIn) -> Generator[str, None, Sequence[Asked]]:
+    """A question per row, read with a step for each of its parts; raises Problem."""
+    targets: list[Target] = []
+    for place, url in enumerate(trial.urls):
+        targets.append(target_from(url, f"urls[{place}]"))
+        yield ""
+    readers: list[tuple[Agent, Dialect]] = []
+    for place, name in enumerate(trial.agents):
+        agent = agent_from([name], f"agents[{place}]")
+        for number, dialect in enumerate(trial.dialects or [None]):
+            readers.append((agent, dialect_from(dialect, agent, f"dialects[{number}]")))
+        yield ""
+    if len(targets) * len(readers) > TRIAL_ROWS:
+        detail = f"{len(targets)} URLs for {len(readers)} agents and dialects make too many rows: {TRIAL_ROWS} at most."
+        raise Problem(422, "too-many-rows", detail)
+    return [Asked(target, agent, dialect) for target in targets for agent, dialect in readers]
+
+
+def _decided(questions: Iterable[Asked], robots: RobotsTxt, tables: Tables) -> Iterator[TestRowOut]:
+    for asked in questions:
+        yield tables.row(asked, judge_file(robots, asked.dialect, asked.agent, asked.target.path))

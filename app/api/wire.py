@@ -1,7 +1,8 @@
 """How decisions become the JSON that `shapes` describes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple, assert_never
 
 from app.api.shapes import (
@@ -14,10 +15,7 @@ from app.api.shapes import (
     RateOut,
     RobotsOut,
     RuleOut,
-    RuleTextOut,
     SpanOut,
-    TrialOut,
-    TrialRowOut,
     UsageOut,
     VisitOut,
     WarningOut,
@@ -33,13 +31,21 @@ from app.robots.advice import advise
 from app.robots.agents import Agent
 from app.robots.dialect import Decision, Dialect, RobotsTxt, Verdict
 from app.robots.document import Document, Group
-from app.robots.explain import explain
+from app.robots.explain import Explanation, explain
+from app.robots.matcher import Entry
 from app.robots.rates import Rate, Span, Window, schedule, visit_at
 from app.robots.syntax import Directive, readable
 from app.robots.terms import Terms
+from app.robots.usage import Usage
 
 EXPLAINED_RULES = 100
 """So many of the rules that matched are shown; `matched` counts them all."""
+
+AGENTS_ROOM, USAGE_ROOM, SITEMAPS_ROOM, EXPLAINED_ROOM = 4096, 2048, 32 * 1024, 64 * 1024
+"""Bytes of JSON that a group's agents, either kind of usage, sitemaps, and explained rules take in one answer.
+
+What is left out is counted. A file could otherwise make every answer about its origin as large as 3 MB.
+"""
 
 
 class Case(NamedTuple):
@@ -58,30 +64,16 @@ def answer_out(answer: Answer, *, explained: bool) -> AnswerOut:
     overrides = answer.overrides
     slower = None if overrides is None else overrides.delaying
     row = _row(case, answer.robots, answer.at, explained=explained, slower=slower)
+    sitemaps = answer.robots.document.sitemaps if answer.robots else ()
+    shown = _fitting(sitemaps, SITEMAPS_ROOM)
     return AnswerOut(
         **row,
         override=None if overrides is None else _override(overrides, shadows=explained),
         rule=rule_out(answer.verdict),
-        sitemaps=list(answer.robots.document.sitemaps) if answer.robots else [],
+        sitemaps=shown,
+        more_sitemaps=len(sitemaps) - len(shown),
         robots=robots_out(question.target.origin, answer.held),
         retry_at=None if answer.retry_at is None else instant(answer.retry_at),
-    )
-
-
-def trial_out(robots: RobotsTxt, cases: Sequence[Case], at: datetime, *, explained: bool) -> TrialOut:
-    """The answer to `POST /v1/test`: a row per case, and what is true of the whole file."""
-    lines = {case.verdict.rule.directive[0] for case in cases if case.verdict.rule}
-    texts = robots.document.line_texts(lines) if lines else {}
-    rows = []
-    for case in cases:
-        rule = rule_out(case.verdict)
-        text = None if rule is None else RuleTextOut(**dict(rule), text=texts[rule.line])
-        rows.append(TrialRowOut(**_row(case, robots, at, explained=explained), rule=text))
-    return TrialOut(
-        rows=rows,
-        sitemaps=list(robots.document.sitemaps),
-        extensions=extensions_out(robots.document.extensions),
-        warnings=warnings_out(robots.document),
     )
 
 
@@ -124,9 +116,9 @@ def _row(
         "allowed": verdict.decision is Decision.ALLOW,
         "reason": verdict.reason,
         "group": _group(verdict),
-        "rate": _rate_out(now.value, now.valid_until) if now else None,
+        "rate": rate_out(now.value, now.valid_until) if now else None,
         "crawl_delay": terms.crawl_delay.seconds if terms and terms.crawl_delay else None,
-        "visit": _visit(terms, at) if terms else None,
+        "visit": visit_out(terms, at) if terms else None,
         "usage": _usage(terms, case) if terms else None,
         "explanation": _explanation(case, robots, terms) if explained and robots is not None else None,
     }
@@ -195,7 +187,9 @@ def directive_out(rule: Directive) -> RuleOut:
 
 def group_out(token: str, group: Group) -> GroupOut:
     """The group, which was found by `token`."""
-    return GroupOut(token=token, agents=[readable(name) for name in group.agents], line=group.line)
+    agents = group.agents
+    shown = _fitting(map(readable, agents), AGENTS_ROOM)
+    return GroupOut(token=token, agents=shown, more_agents=len(agents) - len(shown), line=group.line)
 
 
 def _group(verdict: Verdict) -> GroupOut | None:
@@ -208,29 +202,66 @@ def _usage(terms: Terms, case: Case) -> UsageOut | None:
     if terms.usage is None:
         return None
     usage = terms.usage.at(case.target.path, allowed=case.verdict.decision is Decision.ALLOW)
-    if usage is None:
-        return None
-    return UsageOut(content_usage=dict(usage.content_usage), content_signal=dict(usage.content_signal))
+    return None if usage is None else usage_out(usage)
+
+
+def usage_out(usage: Usage) -> UsageOut:
+    """What is stated about the use of a page."""
+    usages, signals = (_fitting_members(stated, USAGE_ROOM) for stated in (usage.content_usage, usage.content_signal))
+    more = len(usage.content_usage) + len(usage.content_signal) - len(usages) - len(signals)
+    return UsageOut(content_usage=usages, content_signal=signals, more=more)
+
+
+def _fitting(texts: Iterable[str], room: int) -> list[str]:
+    """The first of the texts that take so many bytes as JSON."""
+    fitting: list[str] = []
+    for text in texts:
+        room -= _json_size(text)
+        if room < 0:
+            break
+        fitting.append(text)
+    return fitting
+
+
+def _fitting_members(members: Mapping[str, str], room: int) -> dict[str, str]:
+    """The same of an object's members."""
+    fitting: dict[str, str] = {}
+    for name, value in members.items():
+        room -= _json_size(name) + _json_size(value)
+        if room < 0:
+            break
+        fitting[name] = value
+    return fitting
+
+
+def _json_size(text: str) -> int:
+    """Bytes of the text as a JSON string with a separator; it has no lone surrogates."""
+    return len(quoted(text).encode()) + 1
 
 
 def _explanation(case: Case, robots: RobotsTxt, terms: Terms | None) -> ExplanationOut:
     target, agent, dialect, verdict = case
     found = explain(robots, dialect, agent, target.path, limit=EXPLAINED_RULES, selection=verdict.selection)
-    rules = [MatchOut(**dict(directive_out(entry.directive)), length=entry.length) for entry in found.rules]
     spans = schedule(terms.rates) if terms else []
     return ExplanationOut(
         path=found.path,
         tokens=list(found.tokens),
         group=found.group,
         matched=found.matched,
-        rules=rules,
+        rules=[MatchOut(**dict(directive_out(rule.directive)), length=rule.length) for rule in explained_rules(found)],
         schedule=spans_out(spans),
     )
 
 
+def explained_rules(found: Explanation) -> Sequence[Entry]:
+    """The rules of the explanation that are shown: those that fit, and the one that decided."""
+    patterns = (readable(entry.directive[2]) for entry in found.rules)
+    return found.rules[: max(1, len(_fitting(patterns, EXPLAINED_ROOM)))]
+
+
 def spans_out(spans: Iterable[Span]) -> list[SpanOut]:
     """The rates of a day."""
-    return [SpanOut(start=span.start, end=span.end, rate=_rate_out(span.rate, None)) for span in spans]
+    return [SpanOut(start=span.start, end=span.end, rate=rate_out(span.rate, None)) for span in spans]
 
 
 def window_out(window: Window | None) -> WindowOut | None:
@@ -238,7 +269,7 @@ def window_out(window: Window | None) -> WindowOut | None:
     return None if window is None else WindowOut(start=window.start_text, end=window.end_text)
 
 
-def _rate_out(rate: Rate | None, valid_until: datetime | None) -> RateOut | None:
+def rate_out(rate: Rate | None, valid_until: datetime | None) -> RateOut | None:
     if rate is None:
         return None
     return RateOut(
@@ -268,7 +299,7 @@ def _override(found: Found, *, shadows: bool) -> OverrideOut | None:
     )
 
 
-def _visit(terms: Terms, at: datetime) -> VisitOut | None:
+def visit_out(terms: Terms, at: datetime) -> VisitOut | None:
     if terms.visits is None:
         return None
     visit = visit_at(terms.visits, at)

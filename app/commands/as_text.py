@@ -77,7 +77,9 @@ def visit_text(visit: Mapping[str, Any] | None) -> str | None:
 def _usage(usage: Mapping[str, Any] | None) -> str | None:
     if usage is None:
         return None
-    return ", ".join(f"{name}={value}" for said in usage.values() for name, value in said.items()) or None
+    stated = (usage["content_usage"], usage["content_signal"])
+    more = f" and {usage['more']} more" if usage["more"] else ""
+    return ", ".join(f"{name}={value}" for said in stated for name, value in said.items()) + more or None
 
 
 def _robots(robots: Mapping[str, Any]) -> str:

@@ -4,15 +4,18 @@ import argparse
 import base64
 import json
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from app.api.long_work import UNLIMITED
 from app.api.pretending import PRETENDED_CAUSES, PretendedOutcomeIn
 from app.api.problems import Problem
-from app.api.trial import TrialIn, as_json, tried
+from app.api.trial import TrialIn, tried
 from app.commands.alone import own_models
 from app.commands.as_text import row_details, row_line, shown
 from app.commands.ending import Failed, Parser, worst
@@ -53,22 +56,33 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a line per row on standard output, and warnings about the file on standard error. Raises Failed."""
     settings = Settings.read()
     trial = _trial(arguments, _read(arguments.file))
+    forbidden = settings.forbidden == "deny"
     try:
-        answer = tried(trial, datetime.now(UTC), own_models(settings), forbidden=settings.forbidden == "deny")
+        text = "".join(tried(trial, datetime.now(UTC), own_models(settings), UNLIMITED, forbidden=forbidden))
     except Problem as problem:
         raise Failed(problem.detail) from None
-    text = as_json(trial, answer)
     told: dict[str, Any] = json.loads(text)
     if arguments.json:
         sys.stdout.write(text + "\n")
     else:
-        for row in told["rows"]:
+        for row in map(partial(_whole, told), told["rows"]):
             sys.stdout.write(row_line(row) + "\n")
             sys.stdout.writelines(f"{line}\n" for line in row_details(row))
         for warning in told["warnings"]:
             message = f"{arguments.file}:{warning['line']}: {warning['code']}: {warning['message']}"
             sys.stderr.write(shown(message) + "\n")
     return worst(row["verdict"] for row in told["rows"])
+
+
+def _whole(told: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row with what it refers to, as an answer of `GET /v1/allowed` has it."""
+    reader = {} if row["reader"] is None else told["readers"][row["reader"]]
+    rule = None if row["rule"] is None else told["rules"][row["rule"]]
+    explanation = row.get("explanation")
+    if explanation is not None:
+        rules = [{**told["rules"][it["rule"]], **it} for it in explanation["rules"]]
+        explanation = {**explanation, "rules": rules, "group": reader["found"], "schedule": reader["schedule"]}
+    return {**row, "rate": reader.get("rate"), "rule": rule, "explanation": explanation}
 
 
 def _read(name: str) -> bytes:

@@ -13,10 +13,28 @@ export class Trouble extends Error {
   }
 }
 
-/** `POST v1/test`, explained; raises Trouble. */
-export function judge(question, signal) {
+/** `POST v1/test`, explained, each row with what it refers to; raises Trouble. */
+export async function judge(question, signal) {
   const body = JSON.stringify({ ...question, explain: true });
-  return ask("v1/test", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
+  const answer = await ask("v1/test", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
+  if (answer.left_out > 0) throw new Trouble("The question is too large for the service: name fewer pages or crawlers.");
+  return { ...answer, rows: answer.rows.map((row) => whole(row, answer)) };
+}
+
+/** A row with the rule, the group and the like in place of their numbers. */
+function whole(row, { readers, groups, rules, usages }) {
+  const { rate, crawl_delay, visit, tokens, found, schedule } = readers[row.reader];
+  const matched = row.explanation.rules.map(({ rule, length }) => ({ ...rules[rule], length }));
+  return {
+    ...row,
+    rule: rules[row.rule] ?? null,
+    group: groups[row.group] ?? null,
+    usage: usages[row.usage] ?? null,
+    rate,
+    crawl_delay,
+    visit,
+    explanation: { ...row.explanation, rules: matched, tokens, group: found, schedule },
+  };
 }
 
 /** `GET v1/robots`: the file that is held for the origin of `url`; raises Trouble. */

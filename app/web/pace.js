@@ -126,9 +126,9 @@ function remarks(row) {
     const next = row.visit.next_open === null ? "" : `; next from ${row.visit.next_open.slice(11, 16)} UTC`;
     said.push(row.visit.now ? "Visit-time welcomes a visit now." : `Visit-time welcomes no visit now${next}.`);
   }
-  for (const [name, usage] of Object.entries(row.usage ?? {})) {
-    const stated = Object.entries(usage).map(([key, value]) => `${key}=${value}`);
-    if (stated.length > 0) said.push(`${name === "content_usage" ? "Content-Usage" : "Content-Signal"} states ${stated.join(", ")}.`);
+  for (const [name, title] of [["content_usage", "Content-Usage"], ["content_signal", "Content-Signal"]]) {
+    const stated = Object.entries(row.usage?.[name] ?? {}).map(([key, value]) => `${key}=${value}`);
+    if (stated.length > 0) said.push(`${title} states ${stated.join(", ")}.`);
   }
   return said.map((text) => el("p", { class: "remark" }, shown(text)));
 }

@@ -41,7 +41,7 @@ function group(row, told) {
   const parts = [el("h3", {}, "Whose rules"), el("p", {}, quoted(said), ".")];
   if (row.group !== null && row.group.agents.length > 1) {
     const names = row.group.agents.slice(0, 20).flatMap((name, at) => [at > 0 && ", ", quoted(name, 60)]);
-    const more = row.group.agents.length - 20;
+    const more = row.group.agents.length + row.group.more_agents - 20;
     parts.push(el("p", { class: "hint" }, "The group is for ", names, more > 0 && ` and ${more} more`, "."));
   }
   if (told.tokens.length > 1) {

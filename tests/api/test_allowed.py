@@ -28,7 +28,7 @@ async def test_a_decision_names_the_rule_its_line_and_everything_it_rests_on(sto
             "allowed": False,
             "reason": "rule",
             "rule": {"directive": "disallow", "pattern": "/private/", "line": 2},
-            "group": {"token": "examplebot", "agents": ["ExampleBot"], "line": 1},
+            "group": {"token": "examplebot", "agents": ["ExampleBot"], "more_agents": 0, "line": 1},
             "rate": {
                 "interval": 2.5,
                 "documents": 1,
@@ -44,6 +44,7 @@ async def test_a_decision_names_the_rule_its_line_and_everything_it_rests_on(sto
             "usage": None,
             "override": None,
             "sitemaps": ["https://h.example/s.xml"],
+            "more_sitemaps": 0,
             "robots": {
                 "url": f"{origin.url}/robots.txt",
                 "final_url": None,

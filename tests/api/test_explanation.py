@@ -35,9 +35,11 @@ async def test_an_explained_trial_shows_the_first_of_many_rules_and_counts_them(
     robots = "User-agent: *\n" + "".join(f"Disallow: /{'a' * number}\n" for number in range(300))
     body = {"robots": robots, "urls": ["http://h/" + "a" * 300], "agents": ["a"], "explain": True}
     async with running(store_url) as service:
-        [row] = (await service.client.post("/v1/test", json=body)).json()["rows"]
+        answer = (await service.client.post("/v1/test", json=body)).json()
+    [row] = answer["rows"]
     assert (row["explanation"]["matched"], len(row["explanation"]["rules"])) == (300, 100)
-    assert row["explanation"]["rules"][0]["line"] == row["rule"]["line"] == 301
+    assert row["explanation"]["rules"][0]["rule"] == row["rule"]
+    assert answer["rules"][row["rule"]]["line"] == 301
 
 
 async def test_extensions_are_reported(store_url: str) -> None:
@@ -57,8 +59,8 @@ async def test_usage_is_reported_beside_the_verdict(store_url: str) -> None:
     robots = "User-agent: *\nContent-Usage: train-ai=n\nContent-Signal: search=yes\nDisallow: /z\n"
     body = {"robots": robots, "urls": ["http://h/x", "http://h/z"], "agents": ["a"]}
     async with running(store_url) as service:
-        rows = (await service.client.post("/v1/test", json=body)).json()["rows"]
-    assert [row["usage"] for row in rows] == [
-        {"content_usage": {"train-ai": "n"}, "content_signal": {"search": "yes"}},
-        {"content_usage": {}, "content_signal": {"search": "yes"}},
+        answer = (await service.client.post("/v1/test", json=body)).json()
+    assert [answer["usages"][row["usage"]] for row in answer["rows"]] == [
+        {"content_usage": {"train-ai": "n"}, "content_signal": {"search": "yes"}, "more": 0},
+        {"content_usage": {}, "content_signal": {"search": "yes"}, "more": 0},
     ]

@@ -48,8 +48,9 @@ async def test_a_line_per_row_and_the_warnings_apart(file: str) -> None:
 async def test_the_file_may_come_by_standard_input_and_the_answer_be_json() -> None:
     ended = await run("test", "-", "http://h/private/", "--agent", "A", "--dialect", "google", "--json", given=ROBOTS)
     assert ended.code == 1
-    [row] = json.loads(ended.out)["rows"]
-    assert (row["dialect"], row["rule"]["line"]) == ("google", 2)
+    answer = json.loads(ended.out)
+    [row] = answer["rows"]
+    assert (row["dialect"], answer["rules"][row["rule"]]["line"]) == ("google", 2)
 
 
 async def test_a_pretended_outcome_shows_what_becomes_of_the_copy(file: str) -> None:

@@ -1,0 +1,70 @@
+"""No robots.txt makes an ordinary answer large: what does not fit is counted."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.api.service import Service, running
+from tests.origins import serve, text
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+CONTROL = "\x01" * 16_000
+AGENTS = "".join(f"user-agent: bot{number}\n" for number in range(20_000)) + "disallow: /x\n"
+FILES: Mapping[str, str] = {
+    "agents": AGENTS,
+    "escaped agents": "user-agent: a\n" + f"user-agent: {CONTROL}\n" * 30 + "disallow: /x\n",
+    "sitemaps": "".join(f"sitemap: http://h/{number}.xml\n" for number in range(20_000)),
+    "escaped sitemaps": f"sitemap: http://h/{CONTROL}\n" * 30,
+    "usage": "user-agent: *\n" + "".join(f"content-usage: a{number}=y\n" for number in range(20_000)),
+    "signals": "user-agent: *\n" + "".join(f"content-signal: a{number}=yes\n" for number in range(15_000)),
+    "rules": "user-agent: *\n" + f"disallow: /*{CONTROL[:-9]}*\n" * 30,
+}
+
+
+async def asked(service: Service, url: str, agent: str, **parameters: str) -> tuple[dict[str, Any], int]:
+    response = await service.client.get("/v1/allowed", params={"url": url, "agent": agent, **parameters})
+    assert response.status_code == 200
+    told: dict[str, Any] = response.json()
+    return told, len(response.content)
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_an_answer_has_a_bounded_size(store_url: str, name: str) -> None:
+    async with serve(text(200, FILES[name])) as origin, running(store_url) as service:
+        _, size = await asked(service, f"{origin.url}/p", "a" if "escaped" in name else "bot7")
+        _, explained = await asked(service, f"{origin.url}/{'p' * 100}", "bot7", explain="true")
+    assert size < 64 * 1024
+    assert explained < 192 * 1024
+
+
+async def test_what_is_left_out_is_counted(store_url: str) -> None:
+    robots = AGENTS + FILES["sitemaps"][:-1] + "\nuser-agent: other\n" + FILES["usage"].partition("\n")[2][:150_000]
+    async with serve(text(200, robots[:511_000])) as origin, running(store_url) as service:
+        told, _ = await asked(service, f"{origin.url}/p", "bot7")
+    group = told["group"]
+    assert group["agents"][:2] == ["bot0", "bot1"]
+    assert 100 < len(group["agents"]) < 1000
+    assert len(group["agents"]) + group["more_agents"] == 20_000
+    assert told["sitemaps"][0] == "http://h/0.xml"
+    assert 500 < len(told["sitemaps"]) < 5000
+    assert told["more_sitemaps"] > 1000
+
+
+async def test_usage_that_is_left_out_is_counted(store_url: str) -> None:
+    async with serve(text(200, FILES["signals"])) as origin, running(store_url) as service:
+        told, _ = await asked(service, f"{origin.url}/p", "bot7")
+    usage = told["usage"]
+    assert usage["content_signal"]["a0"] == "yes"
+    assert len(usage["content_signal"]) + usage["more"] == 15_000
+
+
+async def test_long_rules_that_matched_are_counted_and_the_first_is_shown(store_url: str) -> None:
+    quotes = '"' * 16_000
+    robots = "user-agent: *\n" + f"disallow: /*{quotes}\n" * 30
+    async with serve(text(200, robots)) as origin, running(store_url) as service:
+        told, _ = await asked(service, f"{origin.url}/{quotes}", "a", explain="true")
+    assert told["verdict"] == "disallow"
+    assert told["explanation"]["matched"] == 30
+    assert [rule["line"] for rule in told["explanation"]["rules"]] == [2, 3]

@@ -1,0 +1,192 @@
+"""Long work takes turns on the event loop, is charged for, is bounded, and stops when its client has gone."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.types import Message, Scope
+
+from app.api.long_work import AT_ONCE, AT_ONCE_PER_CALLER, SECONDS_PER_REQUEST, SLICE, Allowance, LongWork, Work
+from app.api.problems import Problem
+from app.api.quotas import Spending
+from app.keys import Limit
+
+
+class Clock:
+    """Seconds of work, which steps add."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def steps(self, count: int, *, each: float = SLICE, piece: str = "x", made: list[int] | None = None) -> Work:
+        """Work of so many steps; which have been made is noted."""
+
+        def work(_allowance: Allowance) -> Iterator[str]:
+            for number in range(count):
+                self.now += each * 1.01
+                if made is not None:
+                    made.append(number)
+                yield piece
+
+        return work
+
+
+class Client:
+    """One request's end of the conversation."""
+
+    def __init__(self, host: str = "192.0.2.1", state: dict[str, Any] | None = None) -> None:
+        self.scope: Scope = {"type": "http", "client": (host, 1), "state": state or {}}
+        self.sent: list[Message] = []
+        self.gone = asyncio.Event()
+        self.reads = asyncio.Event()
+        self.reads.set()
+
+    async def receive(self) -> Message:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        await self.reads.wait()
+        self.sent.append(message)
+
+    async def ask(self, long_work: LongWork, work: Work) -> None:
+        await long_work.answer(work)(self.scope, self.receive, self.send)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self.sent)
+
+    @property
+    def length(self) -> bytes | None:
+        return dict(self.sent[0]["headers"]).get(b"content-length")
+
+
+async def turns_of_the_loop(over: Callable[[], bool]) -> int:
+    """How many turns the event loop has until then."""
+    turns = 0
+    while not over():
+        turns += 1
+        await asyncio.sleep(0)
+    return turns
+
+
+async def test_the_loop_has_a_turn_after_every_slice_of_all_requests_together() -> None:
+    clock = Clock()
+    long_work = LongWork(clock)
+    clients = [Client(f"192.0.2.{number}") for number in range(5)]
+    work = asyncio.gather(*(client.ask(long_work, clock.steps(20)) for client in clients))
+    assert await turns_of_the_loop(work.done) >= 5 * 20
+    assert [client.body for client in clients] == [b"x" * 20] * 5
+
+
+async def test_requests_take_turns() -> None:
+    clock = Clock()
+    long_work = LongWork(clock)
+    made: list[list[int]] = [[], []]
+    long, short = (clock.steps(count, made=one) for count, one in zip((100, 5), made, strict=True))
+    first = asyncio.create_task(Client("192.0.2.1").ask(long_work, long))
+    await asyncio.sleep(0)
+    await Client("192.0.2.2").ask(long_work, short)
+    assert len(made[1]) == 5
+    assert len(made[0]) < 15
+    await first
+
+
+async def test_short_work_is_one_piece_with_its_length() -> None:
+    clock, client = Clock(), Client()
+    await client.ask(LongWork(clock), clock.steps(10, each=SLICE / 100))
+    assert (client.length, client.body, len(client.sent)) == (b"10", b"x" * 10, 2)
+
+
+async def test_long_answers_are_sent_as_they_come() -> None:
+    clock, client = Clock(), Client()
+    await client.ask(LongWork(clock), clock.steps(10, each=0, piece="y" * 50_000))
+    assert client.length is None
+    assert client.body == b"y" * 500_000
+    assert max(len(message.get("body", b"")) for message in client.sent) <= 150_000
+
+
+async def test_a_client_that_does_not_read_is_not_worked_for() -> None:
+    clock, client = Clock(), Client()
+    made: list[int] = []
+    client.reads.clear()
+    task = asyncio.create_task(client.ask(LongWork(clock), clock.steps(100, made=made)))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert len(made) == 1
+    client.reads.set()
+    await task
+    assert len(made) == 100
+
+
+@pytest.mark.parametrize("piece", ["x", ""], ids=["while it answers", "before it answers"])
+async def test_work_stops_when_the_client_has_gone(piece: str) -> None:
+    clock, client = Clock(), Client()
+    made: list[int] = []
+    task = asyncio.create_task(client.ask(LongWork(clock), clock.steps(10_000, made=made, piece=piece)))
+    await turns_of_the_loop(lambda: len(made) == 10)
+    client.gone.set()
+    await task
+    assert len(made) < 20
+
+
+async def test_a_problem_before_the_first_piece_is_the_answer() -> None:
+    def work(_allowance: Allowance) -> Iterator[str]:
+        yield ""
+        raise Problem(422, "bad-url", "It is not a URL.")
+
+    client = Client()
+    with pytest.raises(Problem):
+        await client.ask(LongWork(Clock()), work)
+    assert client.sent == []
+
+
+async def test_work_is_told_that_its_time_is_over() -> None:
+    clock = Clock()
+
+    def work(allowance: Allowance) -> Iterator[str]:
+        while not allowance.is_spent():
+            clock.now += 1.0
+            yield "x"
+
+    client = Client()
+    await client.ask(LongWork(clock), work)
+    assert client.body == b"x" * 5
+
+
+async def test_work_is_charged_by_what_it_takes() -> None:
+    debts: list[float] = []
+    quotas = SimpleNamespace(add=lambda _id, seconds: debts.append(seconds))
+    spending = Spending(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
+    clock = Clock()
+    long_work = LongWork(clock)
+    await Client(state={"spending": spending}).ask(long_work, clock.steps(1, each=SECONDS_PER_REQUEST / 2))
+    assert debts == []
+    await Client(state={"spending": spending}).ask(long_work, clock.steps(5, each=SECONDS_PER_REQUEST))
+    assert debts == [6.0] * 5
+
+
+async def test_one_caller_leaves_room_for_others() -> None:
+    clock = Clock()
+    long_work = LongWork(clock)
+    stuck = [Client(f"192.0.2.{number // AT_ONCE_PER_CALLER}") for number in range(AT_ONCE - 1)]
+    tasks = []
+    for client in stuck:
+        client.reads.clear()
+        tasks.append(asyncio.create_task(client.ask(long_work, clock.steps(1))))
+    await asyncio.sleep(0)
+    with pytest.raises(Problem, match="under way") as raised:
+        await Client("192.0.2.0").ask(long_work, clock.steps(1))
+    assert (raised.value.status_code, raised.value.slug) == (503, "overloaded")
+    other = Client("198.51.100.1")
+    await other.ask(long_work, clock.steps(1))
+    assert other.body == b"x"
+    for client in stuck:
+        client.reads.set()
+    await asyncio.gather(*tasks)
+    await Client("192.0.2.0").ask(long_work, clock.steps(1))
