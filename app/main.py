@@ -156,7 +156,8 @@ def create(
 
     # Turns.
     places = Places(calls, store.name)
-    alone = Alone(settings.pace_fleet * settings.workers, lambda: places.place)
+    instances = settings.pace_instances
+    alone = Alone(None if instances is None else instances * settings.workers, lambda: places.place)
     pacer = Pacer(RedisPace(calls), alone, clock, time.monotonic)
     addresses = Addresses(resolver or system, time.monotonic)
     shared = addresses if settings.pace_by_address else None

@@ -46,7 +46,7 @@ class Settings(BaseSettings):
     forbidden: Literal["allow", "deny"] = "allow"
     pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
     pace_cap: float = Field(SLOWEST, ge=0, le=SLOWEST)
-    pace_fleet: int = Field(1, ge=1, le=100_000)
+    pace_instances: int | None = Field(None, ge=1, le=100_000)
     pace_by_address: bool = False
     permit_secret: SecretStr | None = None
     log_format: Literal["json", "text"] | None = None

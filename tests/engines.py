@@ -186,19 +186,17 @@ def clustered(replicas: int, announced: Sequence[int] = (0, 0, 0), **options: st
 
         def member(port: int = 0) -> Node:
             own = free_port()
-            made = stack.enter_context(
-                node(
-                    port=own,
-                    cluster_enabled="yes",
-                    cluster_announce_ip="127.0.0.1",
-                    cluster_announce_port=str(port or own),
-                    cluster_announce_bus_port=str(own + 10_000),
-                    cluster_node_timeout="1000",
-                    cluster_replica_validity_factor="0",
-                    repl_diskless_sync_delay="0",
-                    **options,
-                )
-            )
+            every = {
+                "cluster_enabled": "yes",
+                "cluster_announce_ip": "127.0.0.1",
+                "cluster_announce_port": str(port or own),
+                "cluster_announce_bus_port": str(own + 10_000),
+                "cluster_node_timeout": "1000",
+                "cluster_replica_validity_factor": "0",
+                "repl_diskless_sync_delay": "0",
+                **options,
+            }
+            made = stack.enter_context(node(port=own, **every))
             made.ask("CLUSTER", "SET-CONFIG-EPOCH", next(epoch))
             return made
 

@@ -1,4 +1,4 @@
-"""Turns of one process that cannot ask the store: the pace divided by the size of the fleet."""
+"""Slots of one process that cannot ask the store: the pace divided by the size of the fleet."""
 
 import math
 import random
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
 from app.pace.places import Place
-from app.pace.slots import BackOff, Lane, Reply, Slot, Wish, too_long
+from app.pace.slots import BackOff, Lane, Reply, Slot, TooLong, Wish, too_long
 from app.pace.spans import interval_at, made_up
 
 HORIZON = 2.0
@@ -16,6 +16,9 @@ HORIZON = 2.0
 
 LANES = 100_000
 """So many are remembered; beyond, the one that was asked for the longest ago is forgotten."""
+
+LATER = 5.0
+"""Seconds after which callers are told to come back to a process that does not know how large its fleet is."""
 
 ALONE = "alone"
 """What the names of slots begin with that no store knows of."""
@@ -46,16 +49,17 @@ def _nobody_knows() -> Place | None:
 
 
 class Alone:
-    """Each of `fleet` processes takes every fleet-th turn: its own, by the `place` that they agreed on.
+    """Without the store, each of N processes uses every Nth slot, chosen by the `place` that they agreed on before.
 
-    Turns are counted from 1970 by the store's clock, so that those of different places never meet. Where no place is
-    known, chance has to do: in a short window such a fleet may go beyond the pace by up to one document less than there
-    are processes. More places than `fleet` make the fleet as large as they are.
+    Slots are counted from 1970 by the store's clock, so that those of different places never meet. N is the number of
+    places, or `fleet`, what the operator says, where that is larger. A process without a place, because it has not
+    reached the store since it started, goes by `fleet` and by chance: in a short window such processes may exceed the
+    pace by up to one document less than there are of them. With neither, it gives no slots.
 
     `now` is Unix seconds of the store's clock, as far as known.
     """
 
-    def __init__(self, fleet: int, place: Callable[[], Place | None] = _nobody_knows) -> None:
+    def __init__(self, fleet: int | None, place: Callable[[], Place | None] = _nobody_knows) -> None:
         self._fleet = fleet
         self._place = place
         self._back_off = BackOff()
@@ -63,9 +67,11 @@ class Alone:
         self._held_back: Recent[str, float] = Recent()
 
     def reserve(self, wish: Wish, now: float, after: float) -> Reply:
-        """The next free slot of this process, not before `after` (Unix seconds): there others may still have theirs."""
+        """The next free slot of this process from `after` (Unix seconds) on: before that, others may have theirs."""
         place = self._place()
-        fleet = self._fleet if place is None else max(self._fleet, place.of)
+        fleet = max(self._fleet or 0, 0 if place is None else place.of)
+        if not fleet:
+            return TooLong(LATER, LATER, interval_at(wish.spans, now))
         spans = tuple(replace(span, interval=span.interval * fleet) for span in wish.spans)
         visited = made_up(wish.spans, min(wish.fetched_at, now), 1) if wish.fetched_at else 0.0
         start = max(now, after, visited, wish.not_before, self._held_back.get(wish.lane.place, 0.0))
@@ -85,6 +91,10 @@ class Alone:
             return too_long(wait, interval, longest)
         self._ends[wish.lane] = made_up(spans, start, wish.cost)
         return Slot(wish.lane, ALONE, start, wait, interval)
+
+    def back_off(self, lane: Lane, until: float) -> None:
+        """Note that the fleet backs off from the lane's place until then, by the store's clock."""
+        self._held_back[lane.place] = until
 
     def hold_back(self, lane: Lane, now: float, retry_after: float, *, confirmed: bool = True) -> float:
         """Leave the place alone as for a first trouble, or longer if asked for: for how many seconds it now is."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from redis.exceptions import NoScriptError
 
-from app.pace.slots import BackOff, Lane, Reply, Slot, Tail, Wish, too_long
+from app.pace.slots import BackOff, Lane, QueueView, Reply, Slot, Tail, Wish, too_long
 from app.store.calls import Calls, StoreDown
 
 MICROSECONDS = 1_000_000
@@ -40,8 +40,8 @@ class RedisPace:
         self._calls = calls
         self._back_off = back_off or BackOff()
 
-    async def reserve(self, wish: Wish, known: Tail, *, hold: float, lost: float) -> tuple[Reply, Tail]:
-        """The next free slot, and the lane as it is with it; `known` is how the caller last saw it.
+    async def reserve(self, wish: Wish, known: Tail, *, hold: float, lost: float) -> tuple[Reply, QueueView]:
+        """The next free slot, and the lane as it is with it; `known` is the lane as the caller remembers it now.
 
         With `hold`, nothing is given away for so many seconds: others may still go by what they were given while the
         store was in trouble. Nor is it for `lost` seconds where the store turns out to know less than the caller does:
@@ -59,17 +59,17 @@ class RedisPace:
             _micro(wish.not_before),
             _micro(hold),
             _micro(lost),
-            _micro(known.ends),
+            _micro(max(0.0, known.ends - known.at)),
             str(known.count),
             _micro(wish.fetched_at),
             *spans,
         )
-        given, now, go, over, length, ends, count = _numbers(said, 7)
-        tail = Tail(ends / MICROSECONDS, count)
+        given, now, go, over, length, ends, count, until = _numbers(said, 8)
+        seen = QueueView(Tail(ends / MICROSECONDS, count, now / MICROSECONDS), until / MICROSECONDS)
         wait, interval = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS
         if not given:
-            return too_long(wait, interval, wish.max_wait), tail
-        return Slot(lane, f"{over}:{name}:{wish.caller}", go / MICROSECONDS, wait, interval), tail
+            return too_long(wait, interval, wish.max_wait), seen
+        return Slot(lane, f"{over}:{name}:{wish.caller}", go / MICROSECONDS, wait, interval), seen
 
     async def release(self, lane: Lane, name: str) -> bool:
         """Give a slot back that was not used; False where it is none, or was given back before."""
@@ -86,9 +86,13 @@ class RedisPace:
         _, now, until = _numbers(await _OUTCOME.run(self._calls, _keys(lane), "backoff", *arguments), 3)
         return max(0.0, (until - now) / MICROSECONDS)
 
-    async def ping(self) -> None:
-        """Raises StoreDown unless the store can be used."""
-        await self._calls.ping()
+    def shard_of(self, lane: Lane) -> int:
+        """The shard of the store that has the lane."""
+        return self._calls.shard_of(_keys(lane)[0])
+
+    async def ping(self, shard: int) -> None:
+        """Raises StoreDown unless the shard can be used."""
+        await self._calls.ping_shard(shard)
 
 
 def _micro(seconds: float, *, up: bool = False) -> str:

@@ -1,23 +1,19 @@
-"""One pace for the fleet: turns from the store, and while that is in trouble, a careful share of them from here."""
+"""One pace for the fleet: slots from the store, and while a shard of that fails, a careful share of them from here."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, Protocol
 
-from app.pace.alone import ALONE, HORIZON, Alone, Recent
-from app.pace.slots import Lane, Reply, Slot, Tail, TooLong, Wish, too_long
-from app.store.calls import REST, StoreDown
+from app.pace.alone import ALONE, Alone, Recent
+from app.pace.shard_state import PATIENCE, RECOVERY_PERIOD, SLACK, Owed, ShardState
+from app.pace.slots import Lane, QueueView, Reply, Slot, Tail, TooLong, Wish, too_long
+from app.pace.spans import interval_at, made_up
+from app.store.calls import StoreDown
+from app.store.engines import ANY
 from app.store.flight import SingleFlight
-
-SLACK = 0.5
-"""Seconds by which a lane may have grown, by the hand of others, since this process last looked at it."""
-
-PATIENCE = REST + 0.1
-"""Seconds after which a store that failed is tried once more, before this process goes on alone."""
-
-HOLD = HORIZON + PATIENCE + SLACK
-"""Seconds after the end of a trouble before slots are given away again: until then, others may go by their own."""
 
 MEETING = 0.1
 """The share of an interval by which a slot may be used late, so that two of them meet: a slot that begins now has begun
@@ -32,7 +28,11 @@ _NOTHING = Tail()
 class PaceStore(Protocol):
     """The fleet's turns. Every method is bounded in time, and raises nothing but StoreDown."""
 
-    async def reserve(self, wish: Wish, known: Tail, *, hold: float, lost: float) -> tuple[Reply, Tail]:
+    def shard_of(self, lane: Lane) -> int:
+        """Which part of the store has the lane; parts fail by themselves."""
+        ...
+
+    async def reserve(self, wish: Wish, known: Tail, *, hold: float, lost: float) -> tuple[Reply, QueueView]:
         """The next free slot, and the lane as it is with it; see `RedisPace`."""
         ...
 
@@ -44,8 +44,8 @@ class PaceStore(Protocol):
         """Leave the lane's place alone, as `reporter` says, or an operator (None): for how many seconds."""
         ...
 
-    async def ping(self) -> None:
-        """Whether it can be used."""
+    async def ping(self, shard: int) -> None:
+        """Whether that part of the store can be used."""
         ...
 
 
@@ -65,11 +65,14 @@ class Back(NamedTuple):
 
 
 class Pacer:
-    """Gives turns. The instants of slots are the store's clock; `clock` and `monotonic` are this process's.
+    """Gives slots. Their instants are by the store's clock; `clock` and `monotonic` are this process's.
 
-    A store that fails once may have been slow for a moment, and who went on alone after each such moment would have
-    the fleet stand still after it (HOLD). So the wish waits until the store may be tried again, and only a store that
-    fails then is done without.
+    Every call is bounded by the store's circuit breaker. A shard that fails once may have been slow for a moment. If
+    processes paced alone after each such moment, the fleet would stand still after it (RECOVERY_PERIOD). So callers
+    are told to come back after PATIENCE, and this process paces alone only once the shard has failed again by then.
+
+    The last slot is respected both ways. A process alone starts behind the queue as it last saw it, and behind what
+    others are likely to have added. When the store is back, it tells the store of the slots that it gave.
     """
 
     def __init__(
@@ -86,14 +89,14 @@ class Pacer:
         self._monotonic = monotonic
         self._sleep = sleep
         self._tails: Recent[Lane, Tail] = Recent()
-        self._ahead = 0.0  # by how much the store's clock is ahead of ours
-        self._in_trouble = False
-        self._recovered_at = float("-inf")
-        self._retrials: SingleFlight[None, bool] = SingleFlight()
+        self._shards: defaultdict[int, ShardState] = defaultdict(ShardState)
+        self._trials: SingleFlight[int, None] = SingleFlight()
+        self._reports: SingleFlight[int, None] = SingleFlight()
 
     async def aclose(self) -> None:
-        """End the trial of the store that may be under way."""
-        await self._retrials.aclose()
+        """Cancel what runs in the background."""
+        await self._trials.aclose()
+        await self._reports.aclose()
 
     async def turn(self, wish: Wish, shared: Wish | None = None) -> Turn:
         """The next turn in the lane; with `shared`, one that is also free in that other lane, an address's."""
@@ -125,7 +128,7 @@ class Pacer:
     async def release(self, lane: Lane, name: str) -> Back:
         """Give back a slot that was not used: 1 where it is free again. What a process took alone just ends."""
         if name == ALONE:
-            return Back(0, self._in_trouble)
+            return Back(0, self._state(lane).alone)
         try:
             return Back(await self._store.release(lane, name), False)
         except StoreDown:
@@ -139,54 +142,113 @@ class Pacer:
         try:
             seconds = await self._store.hold_back(lane, retry_after, reporter)
         except StoreDown:
-            # Without the store, nobody knows what others report.
-            confirmed = reporter is None
-            return Back(self._alone.hold_back(lane, self._now(), retry_after, confirmed=confirmed), True)
-        self._alone.hold_back(lane, self._now(), seconds)
+            # Without the store, no process knows what others report.
+            state = self._state(lane)
+            now = self._now(state)
+            seconds = self._alone.hold_back(lane, now, retry_after, confirmed=reporter is None)
+            state.owe_back_off(lane, now + seconds, reporter)
+            return Back(seconds, True)
+        self._alone.hold_back(lane, self._now(self._state(lane)), seconds)
         return Back(seconds, False)
 
     async def _reserve(self, wish: Wish) -> Turn:
         try:
             return await self._ask(wish)
         except StoreDown:
-            if not self._in_trouble and await self._is_back():
-                try:
-                    return await self._ask(wish)
-                except StoreDown:
-                    pass
-        self._in_trouble = True
-        return Turn(self._alone.reserve(wish, self._now(), self._tails.get(wish.lane, _NOTHING).ends + SLACK), True)
+            return Turn(self._reserve_alone(wish), True)
 
     async def _ask(self, wish: Wish) -> Turn:
-        known = self._tails.get(wish.lane, _NOTHING)
-        hold = HOLD if self._in_trouble else max(0.0, self._recovered_at + HOLD - self._monotonic())
-        if hold:
-            known = replace(known, ends=known.ends + SLACK)
-        reply, tail = await self._store.reserve(wish, known, hold=hold, lost=HOLD)
-        if self._in_trouble:
-            self._in_trouble, self._recovered_at = False, self._monotonic()
-        self._tails[wish.lane] = tail
-        if isinstance(reply, Slot):
-            self._ahead = reply.go_at - reply.wait - self._clock()
+        state = self._state(wish.lane)
+        now = self._monotonic()
+        # A cluster that had not been reached yet was in trouble as a whole.
+        hold = max(state.hold(now), self._shards[ANY].hold(now))
+        reply, seen = await self._store.reserve(wish, self._known(wish.lane, state), hold=hold, lost=RECOVERY_PERIOD)
+        state.ahead = seen.tail.at - self._monotonic()
+        self._tails[wish.lane] = seen.tail
+        if seen.backs_off_until > seen.tail.at:
+            self._alone.back_off(wish.lane, seen.backs_off_until)
+        self._recover(self._store.shard_of(wish.lane), state)
         return Turn(reply, degraded=False)
 
-    async def _is_back(self) -> bool:
-        # All who meet with the same trouble wait for the same trial: the store lets one ahead after its rest.
-        trial = self._retrials.start(None, self._try_again)
-        await asyncio.wait([trial])
-        return not trial.cancelled() and trial.result()
+    def _recover(self, shard: int, state: ShardState) -> None:
+        if state.recover(self._monotonic()):
+            self._reports.start(shard, partial(self._report, state))
 
-    async def _try_again(self) -> bool:
-        await self._sleep(PATIENCE)
-        try:
-            await self._store.ping()
-        except StoreDown:
-            return False
-        return True
+    def _reserve_alone(self, wish: Wish) -> Reply:
+        shard = self._store.shard_of(wish.lane)
+        state, now = self._state(wish.lane), self._monotonic()
+        if state.failing_since is None:
+            state.failing_since = now
+            self._trials.start(shard, partial(self._try_again, shard, state))
+        if not state.alone:
+            left = max(state.failing_since + PATIENCE - now, SLACK)
+            return TooLong(left, left, interval_at(wish.spans, self._now(state)))
+        reply = self._alone.reserve(wish, self._now(state), self._free_from(wish, state))
+        if isinstance(reply, Slot):
+            state.owe(Owed(wish, made_up(wish.spans, reply.go_at, wish.cost)))
+        return reply
 
-    def _now(self) -> float:
-        """The store's time, as far as this process knows it."""
-        return self._clock() + self._ahead
+    def _free_from(self, wish: Wish, state: ShardState) -> float:
+        """The instant from which no slot of the store is in the way, by the shard's clock and as far as can be told."""
+        failed_at = self._now(state, state.failing_since)
+        seen = self._tails.get(wish.lane, _NOTHING)
+        # Until the shard failed, others may have kept the queue as deep as it was when it was seen, and one slot more.
+        depth = max(0.0, seen.ends - seen.at)
+        return max(seen.ends, failed_at + depth) + max(SLACK, interval_at(wish.spans, failed_at))
+
+    def _known(self, lane: Lane, state: ShardState) -> Tail:
+        """The queue as this process remembers it, with what it gave alone."""
+        seen, own = self._tails.get(lane, _NOTHING), state.owed.get(lane)
+        ends = max(seen.ends, 0.0 if own is None else own.ends)
+        slack = SLACK if state.alone else 0.0
+        return Tail(ends + slack, seen.count, self._now(state))
+
+    async def _try_again(self, shard: int, state: ShardState) -> None:
+        # Until it is back, whether or not anyone asks: others may wait for what this process has to report.
+        while state.failing_since is not None:
+            await self._sleep(PATIENCE)
+            try:
+                await self._store.ping(shard)
+            except StoreDown:
+                state.alone = state.failing_since is not None  # else a call has succeeded meanwhile
+            else:
+                self._recover(shard, state)
+
+    async def _report(self, state: ShardState) -> None:
+        """Tell the store of the slots and back-offs that this process gave alone, while its queues are closed."""
+        for lane, (until, reporter) in list(state.owed_back_offs.items()):
+            if not await self._told(partial(self._store.hold_back, lane, until - self._now(state), reporter)):
+                return
+            state.owed_back_offs.pop(lane, None)
+        for owed in state.take_owed():
+            if owed.ends <= self._now(state):
+                continue
+            lane = owed.wish.lane
+            known = Tail(owed.ends, self._tails.get(lane, _NOTHING).count, self._now(state))
+            nothing = replace(owed.wish, max_wait=-1.0, fetched_at=0.0, not_before=0.0)
+            hold = state.hold(self._monotonic())
+            if not await self._told(partial(self._store.reserve, nothing, known, hold=max(hold, SLACK), lost=hold)):
+                state.owe(owed)
+                return
+
+    async def _told(self, call: Callable[[], Awaitable[object]]) -> bool:
+        for _ in range(ATTEMPTS):
+            try:
+                await call()
+            except StoreDown:
+                await self._sleep(PATIENCE)
+            else:
+                return True
+        return False
+
+    def _state(self, lane: Lane) -> ShardState:
+        return self._shards[self._store.shard_of(lane)]
+
+    def _now(self, state: ShardState, at: float | None = None) -> float:
+        """The shard's time, as far as this process knows it: now, or at that instant of the monotonic clock."""
+        now = self._monotonic()
+        ahead = self._clock() - now if state.ahead is None else state.ahead
+        return (now if at is None else at) + ahead
 
 
 def _meet(first: Slot, later: Slot) -> bool:

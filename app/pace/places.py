@@ -13,15 +13,16 @@ EVERY = 3.0
 
 KEY: Final = "robots:pace:fleet"
 
-# By the server's clock. Who has not been seen for as long as five looks take has gone. Names beyond the first few
-# thousand are nobody's that this is made for.
+# By the server's clock. A process that has not been seen for as long as five looks take has gone. The key has no
+# expiry, so that a store which evicts by `volatile-*` keeps it: without it, each process would take itself for the only
+# one for some seconds.
 _SHOW_UP: Final = f"""
 local held = redis.call('TYPE', KEYS[1]).ok
 if held ~= 'none' and held ~= 'zset' then redis.call('DEL', KEYS[1]) end
 local now = tonumber(redis.call('TIME')[1])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - {5 * EVERY:.0f})
-redis.call('EXPIRE', KEYS[1], 3600)
+redis.call('PERSIST', KEYS[1])
 local names = redis.call('ZREVRANGE', KEYS[1], 0, 4095)
 table.sort(names)
 for place, name in ipairs(names) do

@@ -7,7 +7,7 @@
 --       5 slots ahead             hash: by caller
 -- ARGV  1 longest wait   2 cost, in documents   3 caller   4 nonce   5 not before, an instant or 0
 --       6 for so long nothing is given away, or 0   7 for so long nothing is where slots were lost
---       8, 9 the tail and the count as this caller remembers them, or 0
+--       8, 9 the time to the tail and the count as this process remembers them, or 0
 --       10 when robots.txt was fetched last, or 0   11.. spans: until (an instant), interval; the last is for ever
 --
 -- Instants are microseconds of this server's clock since 1970, lengths of time microseconds. A slot is taken from the
@@ -18,7 +18,8 @@
 -- free, which spares looking at every slot. `count` grows by one with every slot: a caller who
 -- remembers a higher one tells that the server has lost some, as a replica does that lagged behind its master.
 --
--- Returns {1, now, go, end, interval, tail, count}, or {0, now, go, 0, interval, tail, count} where that is too late.
+-- Returns {1, now, go, end, interval, tail, count, end of the back-off}, with 0, and 0 for the end, where that is too
+-- late.
 local BACKOFF, LANE, SLOTS, CALLERS, AHEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local ACTIVE = 10e6          -- a caller who last asked longer ago has gone
 local MOST_CALLERS = 1000
@@ -108,7 +109,7 @@ if not last and lost > now then
 end
 
 -- After trouble with the store: others may still go by what they were given meanwhile, or by what this server lost.
-local remembered, remembered_count = instant(ARGV[8]), tonumber(ARGV[9])
+local remembered, remembered_count = instant(now + tonumber(ARGV[8])), tonumber(ARGV[9])
 local closed = tonumber(ARGV[6])
 if remembered > now and remembered_count > count then closed = math.max(closed, tonumber(ARGV[7])) end
 if closed > 0 then
@@ -162,7 +163,8 @@ if redis.call('ZCARD', CALLERS) < MOST_CALLERS or redis.call('ZSCORE', CALLERS, 
 end
 local active = redis.call('ZCARD', CALLERS)
 
-local open = math.max(now, hold, instant(redis.call('HGET', BACKOFF, 'until')))
+local backs_off_until = instant(redis.call('HGET', BACKOFF, 'until'))
+local open = math.max(now, hold, backs_off_until)
 local start = math.max(open, not_before)
 
 -- The first instant from `at` on where the slot fits, and whether a gap was passed over that was too small for it.
@@ -235,4 +237,4 @@ redis.call('HSET', LANE, 'tail', text(tail), 'hint', text(hint), 'hold', text(ho
   'counted', text(counted), 'count', text(count))
 local kept = math.ceil((math.max(tail, hold, now) - now + KEPT) / 1000)
 for place = 2, 5 do redis.call('PEXPIRE', KEYS[place], kept) end
-return {given and 1 or 0, now, go, over, interval_at(go), tail, count}
+return {given and 1 or 0, now, go, over, interval_at(go), tail, count, backs_off_until}

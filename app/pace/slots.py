@@ -83,10 +83,22 @@ Reply: TypeAlias = Slot | TooLong
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """How a lane was last seen: where it ends (Unix seconds of the store's clock), and how many slots it ever gave."""
+    """How a lane was seen: where it ends, how many slots it ever gave, and `at` what time.
+
+    Both instants are Unix seconds of the store's clock. That may be set back: what counts is how far they are apart.
+    """
 
     ends: float = 0.0
     count: int = 0
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A lane, and until when the fleet backs off from its place (Unix seconds of the store's clock), or 0."""
+
+    tail: Tail
+    backs_off_until: float = 0.0
 
 
 def too_long(wait: float, interval: float, max_wait: float) -> TooLong:

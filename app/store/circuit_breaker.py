@@ -131,7 +131,7 @@ class CircuitBreaker:
                     raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {error}") from error
             except FAILURES as error:
                 self._down, self._open_until = True, self._monotonic() + COOLDOWN
-                text = f"{self._name} did not answer within {self._limits.timeout} s: {error!r}"
+                text = f"{self._name} did not answer within {self._limits.timeout} s: {type(error).__name__}: {error}"
                 raise self._note_failure(Failure.UNANSWERED, text) from error
             self._down, self._open_until = False, None
             self._note_success()

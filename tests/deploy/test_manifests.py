@@ -69,6 +69,22 @@ def test_every_setting_that_is_set_is_one(file: str) -> None:
     assert named - NO_FIELD <= {name.upper() for name in Settings.model_fields}
 
 
+@pytest.mark.parametrize(
+    ("settings", "scaling"),
+    [
+        ("base/settings.env", "base/horizontalpodautoscaler.yaml"),
+        ("overlays/dev/kustomization.yaml", "overlays/dev/kustomization.yaml"),
+    ],
+)
+def test_pace_is_divided_by_as_many_pods_as_there_may_be(settings: str, scaling: str) -> None:
+    def number(file: str, pattern: str) -> int:
+        [found] = re.findall(pattern, (DEPLOY / file).read_text())
+        return int(found)
+
+    most = number(scaling, r"maxReplicas(?:, value)?: (\d+)")
+    assert number(settings, r"PACE_INSTANCES=(\d+)") == most + number("base/deployment.yaml", r"maxSurge: (\d+)")
+
+
 def test_the_settings_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)

@@ -107,8 +107,8 @@ async def logging_origin() -> AsyncIterator[tuple[str, Log]]:
 
 
 @contextmanager
-def services(store_url: str, count: int) -> Iterator[list[str]]:
-    """So many processes of the service on one store."""
+def services(store_url: str, count: int, **others: str) -> Iterator[list[str]]:
+    """So many processes of the service on one store; `others` are settings in place of those that they have here."""
     settings = {
         "REDIS_URL": store_url,
         "PORT": "0",
@@ -116,7 +116,8 @@ def services(store_url: str, count: int) -> Iterator[list[str]]:
         "ALLOW_PORTS": "*",
         "ACCESS_LOG": "false",
         "PACE_FLOOR": "0.01",
-        "PACE_FLEET": str(count),
+        "PACE_INSTANCES": str(count),
+        **others,
     }
     processes = [
         subprocess.Popen(

@@ -8,7 +8,7 @@ import pytest
 from redis.exceptions import RedisError
 
 from app.store.engines import connect
-from tests.engines import watched
+from tests.engines import QUOTED, free_port, node, watched
 from tests.faults.until import until, until_so
 from tests.pace.fleet import RATE, Log, crawl, crawlers, logging_origin, services
 from tests.store.test_engines import sentinel_url
@@ -73,3 +73,26 @@ async def test_nothing_goes_beyond_the_rate_when_the_master_goes(processes: int,
         await client.aclose()
     assert alone > 0
     assert within_the_rate(log), (log, log.by_turn())
+
+
+async def test_processes_that_start_without_the_store_give_no_slots_until_it_is_there() -> None:
+    settings = {"PACE_FLOOR": "0.2"}
+    async with logging_origin() as (origin, _):
+        with node(port=(port := free_port())) as server:
+            url = f"redis://:{QUOTED}@127.0.0.1:{port}"
+            server.stop()
+            with services(url, 2, PACE_INSTANCES="", **settings) as urls:
+                assert [await granted(url, origin) for url in urls * 3] == [False] * 6
+                server.process.resume()
+                assert await until(lambda: granted(urls[0], origin), bool)
+            server.stop()
+            with services(url, 2, PACE_INSTANCES="2", **settings) as urls:
+                assert await until(lambda: granted(urls[0], origin), bool)
+            server.process.resume()
+
+
+async def granted(url: str, origin: str) -> bool:
+    """Whether a permit is given that begins within 2 s."""
+    wish = {"url": f"{origin}/page", "agent": "ExampleBot", "max_wait": 2}
+    async with httpx.AsyncClient(timeout=30.0) as client:
+        return (await client.post(f"{url}/v1/permits", json=wish)).json()["permit"] is not None

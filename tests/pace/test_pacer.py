@@ -2,16 +2,19 @@
 
 import asyncio
 import math
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from redis.asyncio import Redis
 
 from app.origin import Origin
-from app.pace.alone import ALONE, Alone
+from app.pace.alone import ALONE, LATER, Alone
 from app.pace.pace_store import RedisPace
-from app.pace.pacer import HOLD, PATIENCE, SLACK, Pacer, Turn
-from app.pace.slots import Lane, Reply, Slot, Tail, TooLong, Wish
+from app.pace.pacer import MEETING, Pacer, Turn
+from app.pace.shard_state import PATIENCE, RECOVERY_PERIOD, SLACK
+from app.pace.slots import Lane, QueueView, Reply, Slot, Tail, TooLong, Wish
 from app.pace.spans import Span
 from app.store.calls import Calls, StoreDown
 
@@ -22,70 +25,109 @@ SECOND = (Span(math.inf, 1.0),)
 WISH = Wish(LANE, SECOND, "w", max_wait=60)
 
 
-class OneLane:
-    """A store with a clock of its own, that can be down; it notes how it was asked."""
+class OneQueue:
+    """A store with a clock of its own, whose shards can be down. It notes how it was asked."""
 
     def __init__(self) -> None:
-        self.down = False
+        self.down: set[int] = set()
         self.now = 5000.0
         self.tail = Tail(self.now)
         self.held: list[float] = []
         self.known: list[Tail] = []
+        self.backs_off_until = 0.0
         self.pings = 0
+        self.shards: dict[Lane, int] = {}
 
-    async def reserve(self, wish: Wish, known: Tail, *, hold: float, lost: float) -> tuple[Reply, Tail]:
-        self._fail()
+    def shard_of(self, lane: Lane) -> int:
+        return self.shards.get(lane, 0)
+
+    async def reserve(self, wish: Wish, known: Tail, *, hold: float, lost: float) -> tuple[Reply, QueueView]:
+        self._fail(wish.lane)
         self.held.append(hold)
         self.known.append(known)
         go = max(self.now + hold, self.tail.ends)
-        self.tail = Tail(go + wish.cost, self.tail.count + 1)
-        return Slot(wish.lane, f"{self.tail.count}", go, go - self.now, 1.0), self.tail
+        reply: Reply = TooLong(go - self.now, go - self.now, 1.0)
+        if go - self.now <= wish.max_wait:
+            self.tail = Tail(go + wish.cost, self.tail.count + 1)
+            reply = Slot(wish.lane, f"{self.tail.count}", go, go - self.now, 1.0)
+        return reply, QueueView(replace(self.tail, at=self.now), self.backs_off_until)
 
     async def release(self, lane: Lane, name: str) -> bool:
-        self._fail()
+        self._fail(lane)
         return True
 
     async def hold_back(self, lane: Lane, retry_after: float, reporter: str | None) -> float:
-        self._fail()
+        self._fail(lane)
+        self.backs_off_until = self.now + retry_after
         return retry_after
 
-    async def ping(self) -> None:
+    async def ping(self, shard: int) -> None:
         self.pings += 1
-        self._fail()
+        if shard in self.down:
+            raise StoreDown("it is down")
 
-    def _fail(self) -> None:
-        if self.down:
+    def _fail(self, lane: Lane) -> None:
+        if self.shard_of(lane) in self.down:
             raise StoreDown("it is down")
 
 
-class Rig:
-    """A pacer whose clock is an hour behind the store's, and who sleeps when told."""
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
 
-    def __init__(self, fleet: int = 1) -> None:
-        self.store = OneLane()
+
+class Rig:
+    """A pacer whose clock is an hour behind the store's. It sleeps until the test lets time pass."""
+
+    def __init__(self, fleet: int | None = 1) -> None:
+        self.store = OneQueue()
         self.clock = self.store.now - 3600
         self.monotonic = 0.0
-        self.slept: list[float] = []
-        self.comes_back = False
+        self.sleepers: list[tuple[float, asyncio.Event]] = []
         self.pacer = Pacer(self.store, Alone(fleet), lambda: self.clock, lambda: self.monotonic, self.sleep)
 
     async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        await asyncio.sleep(0)
-        if self.comes_back:
-            self.store.down = False
+        awake = asyncio.Event()
+        self.sleepers.append((self.monotonic + seconds, awake))
+        await awake.wait()
 
-    def later(self, seconds: float) -> None:
+    async def later(self, seconds: float) -> None:
+        await settled()
         self.clock += seconds
         self.monotonic += seconds
         self.store.now += seconds
+        for until, awake in self.sleepers:
+            if until <= self.monotonic:
+                awake.set()
+        await settled()
 
     async def turn(self, wish: Wish = WISH) -> Turn:
         return await self.pacer.turn(wish)
 
+    async def lose_the_store(self) -> None:
+        """Until the process paces alone."""
+        self.store.down = {0, 1}
+        await self.turn()
+        await self.later(PATIENCE)
 
-async def test_while_the_store_answers_its_turns_are_given() -> None:
+    async def find_the_store(self) -> None:
+        self.store.down = set()
+        await self.later(PATIENCE)
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
     rig = Rig()
+    yield rig
+    await rig.pacer.aclose()
+
+
+def go_at(turn: Turn) -> float:
+    assert isinstance(turn.reply, Slot), turn
+    return turn.reply.go_at
+
+
+async def test_while_the_store_answers_its_slots_are_given(rig: Rig) -> None:
     turns = [await rig.turn() for _ in range(3)]
     assert [turn.degraded for turn in turns] == [False] * 3
     assert [turn.reply.wait for turn in turns] == [0, 1, 2]
@@ -93,71 +135,141 @@ async def test_while_the_store_answers_its_turns_are_given() -> None:
     assert [known.count for known in rig.store.known] == [0, 1, 2]
 
 
-async def test_a_store_that_is_away_for_a_moment_is_waited_for_by_all_together() -> None:
-    rig = Rig()
-    rig.store.down = rig.comes_back = True
+async def test_callers_of_a_store_away_for_a_moment_are_told_to_come_back(rig: Rig) -> None:
+    await rig.turn()
+    rig.store.down = {0}
     turns = await asyncio.gather(*(rig.turn() for _ in range(20)))
-    assert not any(turn.degraded for turn in turns)
-    assert (rig.slept, rig.store.pings) == ([PATIENCE], 1)
-    assert set(rig.store.held) == {0}
+    assert all(turn.degraded and turn.reply == TooLong(PATIENCE, PATIENCE, 1.0) for turn in turns)
+    rig.store.down = set()
+    turn = await rig.turn()
+    assert (turn.degraded, rig.store.held) == (False, [0, 0])
+    await rig.later(PATIENCE)
+    assert rig.store.pings == 1
+    assert rig.store.held == [0, 0]
 
 
-async def test_a_store_that_stays_away_is_waited_for_once_and_then_done_without() -> None:
-    rig = Rig()
-    rig.store.down = True
-    turns = await asyncio.gather(*(rig.turn() for _ in range(5)))
-    turns += [await rig.turn()]
+async def test_a_store_that_stays_away_is_done_without(rig: Rig) -> None:
+    await rig.turn()
+    await rig.lose_the_store()
+    turns = []
+    for _ in range(5):
+        turns.append(await rig.turn())
+        await rig.later(1.0)
+    goes = [go_at(turn) for turn in turns]
     assert all(turn.degraded for turn in turns)
-    assert rig.slept == [PATIENCE]
-    goes = [turn.reply.go_at for turn in turns if isinstance(turn.reply, Slot)]
-    assert len(goes) >= 2
     assert all(later - first >= 1 - 1e-6 for first, later in pairwise(goes))
 
 
-async def test_alone_nothing_is_given_before_the_end_of_the_lane_as_it_was_seen_by_the_clock_of_the_store() -> None:
-    rig = Rig()
+async def test_local_pacer_starts_after_last_known_slot(rig: Rig) -> None:
     await rig.turn()
-    rig.store.down = True
-    rig.later(0.2)
+    await rig.lose_the_store()
     turn = await rig.turn()
     assert isinstance(turn.reply, Slot)
     assert turn.reply.name == ALONE
-    assert turn.reply.go_at == pytest.approx(5000 + 1 + SLACK)
-    assert turn.reply.wait == pytest.approx(1 + SLACK - 0.2)
+    # Behind the slot that is known, and one of another process that is not.
+    assert turn.reply.go_at == pytest.approx(5002)
+    assert turn.reply.wait == pytest.approx(2 - PATIENCE)
 
 
-async def test_when_the_store_is_back_it_is_closed_for_a_while_and_told_what_is_remembered() -> None:
-    rig = Rig()
+async def test_local_pacer_expects_a_queue_as_deep_as_it_was(rig: Rig) -> None:
+    for _ in range(4):
+        await rig.turn()
+    await rig.later(10.0)
+    await rig.lose_the_store()
+    # The queue was 4 s deep when it was seen, and others may have kept it so until the store went.
+    turn = await rig.turn()
+    assert isinstance(turn.reply, TooLong)
+    await rig.later(turn.reply.again_in)
+    assert go_at(await rig.turn()) == pytest.approx(5010 + 4 + 1)
+
+
+async def test_local_pacer_leaves_an_interval_to_who_was_served_last(rig: Rig) -> None:
+    slow = replace(WISH, spans=(Span(math.inf, 10.0),))
+    await rig.turn(replace(WISH, lane=Lane.of(SITE, "OtherBot")))
+    await rig.lose_the_store()
+    turn = await rig.turn(slow)
+    assert isinstance(turn.reply, TooLong)
+    assert turn.reply.wait == pytest.approx(10 - PATIENCE)
+
+
+async def test_recovered_queues_are_closed_and_told_what_is_remembered(rig: Rig) -> None:
     await rig.turn()
-    rig.store.down = True
-    await rig.turn()
-    rig.store.down = False
+    await rig.lose_the_store()
+    given = go_at(await rig.turn())
+    rig.store.down = set()
     back = await rig.turn()
     assert not back.degraded
-    assert back.reply.wait == pytest.approx(HOLD)
-    assert rig.store.known[-1] == Tail(5001 + SLACK, 1)
-    rig.later(1.0)
+    assert back.reply.wait == pytest.approx(RECOVERY_PERIOD)
+    known = rig.store.known[-1]
+    assert known.ends - known.at == pytest.approx(given + 1 + SLACK - rig.store.now)
+    await rig.later(1.0)
     await rig.turn()
-    rig.later(HOLD)
+    await rig.later(RECOVERY_PERIOD)
     await rig.turn()
-    assert rig.store.held == pytest.approx([0, HOLD, HOLD - 1, 0])
+    assert [rig.store.held[at] for at in (0, 1, -2, -1)] == pytest.approx([0, RECOVERY_PERIOD, RECOVERY_PERIOD - 1, 0])
 
 
-async def test_outcomes_are_told_to_the_store_or_kept_here() -> None:
-    rig = Rig()
+async def test_slots_given_alone_are_reported_though_no_caller_comes(rig: Rig) -> None:
+    slow = replace(WISH, spans=(Span(math.inf, 30.0),))
+    await rig.turn(slow)
+    await rig.lose_the_store()
+    await rig.later(30.0)
+    given = go_at(await rig.turn(slow))
+    await rig.find_the_store()
+    known = rig.store.known[-1]
+    assert known.ends - known.at == pytest.approx(given + 30 - rig.store.now)
+    assert rig.store.held[-1] > 0
+
+
+async def test_one_shard_that_fails_leaves_the_lanes_of_others_alone(rig: Rig) -> None:
+    other = replace(WISH, lane=Lane.of(SITE, "OtherBot"))
+    rig.store.shards[other.lane] = 1
+    await rig.turn()
+    rig.store.down = {0}
+    for _ in range(4):
+        assert (await rig.turn()).degraded
+        assert not (await rig.turn(other)).degraded
+        await rig.later(PATIENCE)
+    rig.store.down = set()
+    await rig.turn(other)
+    assert set(rig.store.held) == {0}
+    assert (await rig.turn()).reply.wait >= RECOVERY_PERIOD
+
+
+async def test_a_back_off_of_the_fleet_is_kept_without_the_store(rig: Rig) -> None:
+    rig.store.backs_off_until = rig.store.now + 600
+    await rig.turn()
+    await rig.lose_the_store()
+    other = replace(WISH, lane=Lane.of(SITE, "OtherBot"))
+    turn = await rig.turn(other)
+    assert isinstance(turn.reply, TooLong)
+    assert turn.reply.wait == pytest.approx(600 - PATIENCE)
+
+
+async def test_without_a_known_fleet_size_no_slot_is_given() -> None:
+    rig = Rig(None)
+    await rig.lose_the_store()
+    turn = await rig.turn()
+    assert turn == Turn(TooLong(LATER, LATER, 1.0), True)
+    await rig.find_the_store()
+    assert not (await rig.turn()).degraded
+    await rig.pacer.aclose()
+
+
+async def test_outcomes_go_to_the_store_or_are_reported_later(rig: Rig) -> None:
     assert await rig.pacer.release(LANE, "1") == (1, False)
     assert await rig.pacer.release(LANE, ALONE) == (0, False)
     assert await rig.pacer.hold_back(LANE, 30.0) == (30, False)
-    rig.store.down = True
+    await rig.lose_the_store()
     assert await rig.pacer.release(LANE, "1") == (0, True)
     assert await rig.pacer.hold_back(LANE, 60.0) == (60, True)
-    other = Lane.of(Origin("https", "other.example", 443), "ExampleBot")
-    assert await rig.pacer.hold_back(other, 86_400.0, "one key") == (600, True)
-    assert await rig.pacer.hold_back(other, 86_400.0) == (86_400, True)
-    rig.later(20)
+    await rig.later(20)
     turn = await rig.turn()
     assert (turn.degraded, isinstance(turn.reply, TooLong)) == (True, True)
     assert turn.reply.wait == pytest.approx(40)
+    rig.store.backs_off_until = 0.0
+    await rig.find_the_store()
+    assert rig.store.backs_off_until - rig.store.now == pytest.approx(40 - PATIENCE)
 
 
 # An origin and its address, in a real store.
@@ -206,4 +318,4 @@ async def test_many_at_once_at_one_address_do_not_overlap(pacer: Pacer) -> None:
     turns = await asyncio.gather(*(pacer.turn(*host(number % 5)) for number in range(30)))
     goes = sorted(turn.reply.go_at for turn in turns if isinstance(turn.reply, Slot))
     assert len(goes) >= 10
-    assert all(later - first >= 0.99 for first, later in pairwise(goes))
+    assert all(later - first >= 0.999 - MEETING for first, later in pairwise(goes))

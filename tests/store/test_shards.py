@@ -1,16 +1,23 @@
-"""A shard that hangs is its own trouble: what the others hold is read and written as before."""
+"""A shard that hangs is its own trouble: what the others hold is read, written and paced as before."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from app.cache.snapshot_store import RedisStore, snapshot_key
 from app.origin import Origin
+from app.pace.alone import Alone
+from app.pace.pace_store import RedisPace
+from app.pace.pacer import Pacer
+from app.pace.slots import Lane, Wish
+from app.pace.spans import Span
 from app.store.calls import Calls, StoreDown
 from app.store.engines import ANY, connect
-from tests.engines import Fleet, clustered, watched
+from tests.engines import Fleet, Node, clustered, eventually, watched
 from tests.faults.until import until_so
 from tests.store.test_engines import cluster_url, copy, owner, sentinel_url
 
@@ -24,6 +31,18 @@ SLOWEST = 2.0
 def fleet() -> Iterator[Fleet]:
     with clustered(0, cluster_require_full_coverage="no") as three:
         yield three
+
+
+@contextmanager
+def hung(fleet: Fleet, node: Node) -> Iterator[None]:
+    """While the block lasts, the node hangs; at its end, the cluster is as it was."""
+    node.stop()
+    try:
+        yield
+    finally:
+        node.process.resume()
+        for one in fleet.masters:
+            eventually("all slots are served", lambda one=one: one.ask("CLUSTER INFO")["cluster_slots_ok"] == "16384")  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -48,8 +67,7 @@ async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(calls: Ca
     await calls.ping()
     stopped = owner(fleet, SITES[0])
     healthy = [site for site in SITES if owner(fleet, site) is not stopped]
-    stopped.stop()
-    try:
+    with hung(fleet, stopped):
         with pytest.raises(StoreDown):
             await store.get(SITES[0])
         for _ in range(ROUNDS):
@@ -61,8 +79,21 @@ async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(calls: Ca
         assert calls.trouble is not None
         with pytest.raises(StoreDown):
             await calls.ping()
-    finally:
-        stopped.process.resume()
+
+
+async def test_a_shard_that_hangs_leaves_permits_of_the_others_alone(calls: Calls, fleet: Fleet) -> None:
+    pace = RedisPace(calls)
+    pacer = Pacer(pace, Alone(1), time.time, time.monotonic)
+    wishes = [Wish(Lane.of(site, "ExampleBot"), (Span(math.inf, 0.1),), "w", max_wait=60) for site in SITES]
+    await asyncio.gather(*map(pacer.turn, wishes))
+    assert {pace.shard_of(wish.lane) == 0 for wish in wishes} == {False, True}
+    with hung(fleet, fleet.masters[0]):  # it has the slots from 0 on
+        for _ in range(ROUNDS):
+            turns = await asyncio.gather(*map(pacer.turn, wishes))
+            for wish, turn in zip(wishes, turns, strict=True):
+                assert turn.degraded is (pace.shard_of(wish.lane) == 0), wish
+                assert turn.degraded or turn.reply.wait < 2, (wish, turn)
+    await pacer.aclose()
 
 
 async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() -> None:
