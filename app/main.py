@@ -240,6 +240,8 @@ def _application(begin: Callable[[AsyncExitStack], Awaitable[None]], **parts: ob
         summary="Tells a fleet of crawlers what each robots.txt on the web permits.",
         lifespan=lifespan,
         generate_unique_id_function=openapi.operation_id,
+        docs_url=None,  # pages serves it, from here
+        redoc_url=None,
         redirect_slashes=False,  # it reads query strings as UTF-8, which nobody has promised
     )
     app.state.phase = ops.Phase.STARTING

@@ -19,7 +19,7 @@ from app.observability.metrics import Metrics
 LOOPBACK = "loopback"
 """What an operator is called who needs no key, being on this machine."""
 
-OPEN = frozenset({"/", "/docs", "/docs/oauth2-redirect", "/openapi.json", "/healthz", "/readyz", "/metrics"})
+OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"})
 """What nobody needs a key for: the page and its files, the documentation, and what the platform asks."""
 
 _OPEN_BELOW = "/web/"

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.api.pages import WEB
+from app.api.pages import SWAGGER_UI_FILES, WEB
 from tests.api.service import running
+
+INLINE = r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)"
 
 pytestmark = pytest.mark.usefixtures("store_client")
 
@@ -23,10 +25,30 @@ async def test_the_page_comes_under_a_strict_policy(store_url: str) -> None:
     assert response.headers["Referrer-Policy"] == "no-referrer"
 
 
-PARTS = [f"/web/{path.name}" for path in sorted(WEB.iterdir()) if path.name != "index.html"]
+async def test_the_description_of_the_api_comes_from_here_alone(store_url: str) -> None:
+    async with running(store_url) as service:
+        page, description = await service.client.get("/"), await service.client.get("/docs")
+        for gone in ("/redoc", "/docs/oauth2-redirect"):
+            assert (await service.client.get(gone)).status_code == 404
+    policies = [
+        dict(part.split(" ", 1) for part in response.headers["Content-Security-Policy"].split("; "))
+        for response in (page, description)
+    ]
+    # Swagger UI has icons in its style sheet, and makes markup of its own text.
+    del policies[0]["require-trusted-types-for"], policies[0]["trusted-types"]
+    assert policies[1] == {**policies[0], "img-src": "'self' data:"}
+    for name in ("X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy"):
+        assert description.headers[name] == page.headers[name]
+    named = re.findall(r'(?:src|href)="([^"]*)"', description.text)
+    assert named == ["web/icon.svg", "web/swagger-ui.css", "web/swagger-ui-bundle.js", "web/docs.js", "openapi.json"]
+    assert not re.search(INLINE, description.text)
 
 
-@pytest.mark.parametrize("path", ["/", *PARTS])
+PAGES = {"index.html", "docs.html"}
+PARTS = [f"/web/{name}" for name in sorted({path.name for path in WEB.iterdir()} - PAGES | SWAGGER_UI_FILES)]
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", *PARTS])
 async def test_every_file_is_revalidated_and_typed(store_url: str, path: str) -> None:
     async with running(store_url) as service:
         response = await service.client.get(path)
@@ -40,7 +62,19 @@ async def test_every_file_is_revalidated_and_typed(store_url: str, path: str) ->
     assert again.content == head.content == b""
 
 
-@pytest.mark.parametrize("path", ["/web/", "/web/index.html", "/web/x.js", "/web/..%2fmain.py", "/web/%00", "/web/a/b"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/web/",
+        "/web/index.html",
+        "/web/docs.html",
+        "/web/redoc.standalone.js",
+        "/web/x.js",
+        "/web/..%2fmain.py",
+        "/web/%00",
+        "/web/a/b",
+    ],
+)
 async def test_nothing_else_is_served(store_url: str, path: str) -> None:
     async with running(store_url) as service:
         response = await service.client.get(path)
@@ -58,7 +92,7 @@ def test_the_page_names_nothing_outside_itself_and_holds_nothing_inline() -> Non
     page = (WEB / "index.html").read_text()
     named = re.findall(r'(?:src|href)="([^"#][^"]*)"', page)
     assert named == ["web/icon.svg", "web/style.css", "web/main.js", "docs"]
-    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)", page)
+    assert not re.search(INLINE, page)
 
 
 @pytest.mark.parametrize("path", sorted(WEB.glob("*.js")), ids=lambda path: path.name)

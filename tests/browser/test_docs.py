@@ -1,0 +1,48 @@
+"""The description of the API, by Swagger UI: it works under its policy, and asks nobody but the service."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.tester import PREFIX, browsing, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+UNKNOWN_FORMAT = "Could not find component: JsonSchema_string_crawler"
+"""What Swagger UI warns of where a schema has a format of its own."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(store_url: str) -> AsyncIterator[str]:
+    async with serving(store_url) as url:
+        yield url
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as browser:
+        yield browser
+
+
+@pytest.mark.parametrize("below", ["", f"{PREFIX.removeprefix('/')}/"])
+async def test_routes_are_shown_and_tried_from_the_service_alone(service: str, browser: Browser, below: str) -> None:
+    page = await browser.new_page()
+    troubles: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(f"{service}{below}docs")
+    route = page.locator("#operations-decisions-allowed")
+    await route.locator(".opblock-summary-control").click()
+    await route.locator(".try-out__btn").click()
+    await route.locator("tr[data-param-name=url] input").fill("http://private.example/page")
+    await route.locator("tr[data-param-name=agent] input").fill("ExampleBot")
+    await route.locator(".execute").click()
+    answer = route.locator(".live-responses-table").first
+    await expect(answer).to_contain_text("blocked_address")
+    await page.close()
+    assert [trouble for trouble in troubles if trouble != UNKNOWN_FORMAT] == []
+    assert [url for url in asked if not url.startswith(f"{service}{below}")] == []
