@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import signal
+import socket
 import sys
 from contextlib import ExitStack, suppress
 
@@ -38,7 +40,8 @@ def run(_arguments: argparse.Namespace) -> int:
             stack.enter_context(processes.counted_together())
         config = configuration(settings)
         if settings.workers > 1:
-            _Workers(config, [config.bind_socket()]).run()
+            files = (settings.api_keys_file, settings.recheck_file)
+            _Workers(config, [config.bind_socket()], reread=any(files)).run()
             return 0
         server = uvicorn.Server(config)
         with suppress(KeyboardInterrupt):
@@ -73,7 +76,32 @@ def configuration(settings: Settings, application: str = "app.main:create") -> u
 
 
 class _Workers(Multiprocess):
-    """uvicorn's workers, and their parent, which listens no longer than they do."""
+    """uvicorn's workers, and their parent, which listens no longer than they do.
+
+    SIGHUP replaces them one by one, which may take long or fail. So where they have files to read again, `reread`,
+    they are told at once: an API key that was revoked must not live as long as the slowest start.
+    """
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], *, reread: bool) -> None:
+        super().__init__(config, sockets)
+        self._reread = reread
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, self._hang_up)
+
+    def _hang_up(self, number: int, _frame: object) -> None:
+        self._pass_on_hang_up()
+        self.signal_queue.append(number)
+
+    def handle_hup(self) -> None:
+        # Again: a replacement that was just started when the signal came may have read the files before they changed.
+        self._pass_on_hang_up()
+        super().handle_hup()
+
+    def _pass_on_hang_up(self) -> None:
+        for worker in self.processes if self._reread else ():
+            if worker.pid is not None and worker.exitcode is None:
+                with suppress(ProcessLookupError):
+                    os.kill(worker.pid, signal.SIGHUP)
 
     def terminate_all(self) -> None:
         # Else whoever connects while the workers end is let in, by a socket that nobody accepts from any more.

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from app.store.circuit_breaker import COOLDOWN as REST
 from app.store.circuit_breaker import CircuitBreaker, Failure, Limits, StoreDown, Trouble
@@ -16,6 +16,12 @@ TURNS = Limits().concurrent
 """How many calls to one shard run at once."""
 
 _PROBE = "robots:probe"
+
+# All that the service needs of a server: it runs scripts, lets them write, and passes messages on.
+_TRY: Final = """
+redis.call('set', KEYS[1], '', 'px', 1000)
+redis.call('publish', 'robots:probe', '')
+"""
 
 T = TypeVar("T")
 
@@ -64,28 +70,28 @@ class Calls:
 
         The result is None if the key holds a value of another type than the command asks for.
         """
-        return await self._breaker(self.shard_of(key)).read(command)
+        return await self._breaker(self.shard_of(key)).run(command)
 
     async def write(self, key: str | None, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a command that writes, as `read` does: a server may answer reads and refuse writes."""
-        return await self._breaker(self.shard_of(key)).write(command)
+        """Run a command that writes, as `read` does."""
+        return await self._breaker(self.shard_of(key)).run(command)
 
     def shard_of(self, key: str | None) -> int:
         """The shard that has the key; it keeps its number when a replica takes over."""
         return shard_of(self.client, key)
 
     async def ping(self) -> None:
-        """Write to every shard; raises StoreDown unless all of them take it."""
-        # A write, since a server that is full or a replica answers PING as well.
+        """Try every shard; raises StoreDown unless all of them do what the service needs."""
+        # PING would not tell: a server that is full, a replica, and one that refuses us commands answer it as well.
         results = await asyncio.gather(*map(self.ping_shard, shards(self.client)), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
     async def ping_shard(self, shard: int) -> None:
-        """Write to this shard; raises StoreDown unless it takes it."""
+        """Try this shard; raises StoreDown unless it does what the service needs."""
         key = self._probe_key(shard)
-        await self._breaker(shard).write(lambda: self.client.set(key, b"", px=1000))
+        await self._breaker(shard).probe(lambda: self.client.eval(_TRY, 1, key))
 
     async def aclose(self) -> None:
         """Cancel the late calls; the client is its owner's to close."""

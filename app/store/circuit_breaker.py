@@ -18,6 +18,9 @@ COOLDOWN = 1.0
 SLICES = 10
 """How many parts the time of a call is cut into."""
 
+LOG_EVERY = 60.0
+"""Seconds for which a shard that fails again and again is logged once."""
+
 LATE = 5.0
 """Seconds after which a late call is cancelled; connecting over a bad line may take long."""
 
@@ -84,13 +87,15 @@ class CircuitBreaker:
         self._late: set[asyncio.Task[object]] = set()
         self._open_until: float | None = None
         self._down = False
-        self._refuses_writes = False
+        self._refuses = False
         self._trouble: tuple[str, float] | None = None  # what, and since when
+        self._logged_at: float | None = None
+        self._quiet = False  # the trouble was not logged, and so its end is not
 
     @property
     def degraded(self) -> bool:
-        """Whether the last call that was tried failed, or the last write was refused."""
-        return self._down or self._refuses_writes
+        """Whether the last call that was tried failed, or the server has refused one since the last good probe."""
+        return self._down or self._refuses
 
     @property
     def trouble(self) -> Trouble | None:
@@ -104,14 +109,15 @@ class CircuitBreaker:
         """Cancel the late calls and wait for them."""
         await end(self._late)
 
-    async def write(self, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a command that writes, as `read` does: a server may answer reads and refuse writes."""
-        result = await self.read(command)
-        self._refuses_writes = False
+    async def probe(self, command: Callable[[], Awaitable[T]]) -> T | None:
+        """Run a command that does all that the service needs, and forget what was refused if that is not."""
+        # Nothing less will do: a server may answer reads and refuse writes, or take SET and refuse EVAL.
+        result = await self.run(command)
+        self._refuses = False
         self._note_success()
         return result
 
-    async def read(self, command: Callable[[], Awaitable[T]]) -> T | None:
+    async def run(self, command: Callable[[], Awaitable[T]]) -> T | None:
         """Run the command. None if its key holds a value of another type; raises StoreDown."""
         # Waiting for room is outside the timeout: a thousand calls at once are no sign of a slow store. It is bounded
         # all the same, since once a call has failed those behind it are refused.
@@ -127,7 +133,7 @@ class CircuitBreaker:
                     result = None
                 else:
                     # The server answered in time. A store that is full, say, refuses writes and can still be read.
-                    self._refuses_writes, self._down, self._open_until = True, False, None
+                    self._refuses, self._down, self._open_until = True, False, None
                     raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {error}") from error
             except FAILURES as error:
                 self._down, self._open_until = True, self._monotonic() + COOLDOWN
@@ -178,16 +184,21 @@ class CircuitBreaker:
     def _note_failure(self, kind: Failure, text: str) -> StoreDown:
         self._failed(kind)
         if self._trouble is None:
-            _log.warning("The store is degraded: %s", text)
-            self._trouble = text, self._monotonic()
+            now = self._monotonic()
+            self._trouble = text, now
+            self._quiet = self._logged_at is not None and now - self._logged_at < LOG_EVERY
+            if not self._quiet:
+                self._logged_at = now
+                _log.warning("The store is degraded: %s", text)
         else:
             self._trouble = text, self._trouble[1]
         return StoreDown(text)
 
     def _note_success(self) -> None:
         if self._trouble is not None and not self.degraded:
-            seconds = self._monotonic() - self._trouble[1]
-            _log.warning("The store is available again: %s was degraded for %.0f s", self._name, seconds)
+            if not self._quiet:
+                seconds = self._monotonic() - self._trouble[1]
+                _log.warning("The store is available again: %s was degraded for %.0f s", self._name, seconds)
             self._trouble = None
 
 
