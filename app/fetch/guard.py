@@ -90,7 +90,11 @@ _RANGES = (
 _PLATFORMS = (
     ("100.100.100.200/32", "Alibaba Cloud instance metadata", "Alibaba Cloud ECS: Instance metadata"),
     ("168.63.129.16/32", "Azure platform (WireServer), in public space", "Azure: What is IP address 168.63.129.16?"),
+    ("169.254.0.23/32", "Tencent Cloud instance metadata", "Tencent Cloud CVM: Instance metadata"),
     ("169.254.42.42/32", "Scaleway instance metadata", "Scaleway: Instance metadata"),
+    ("169.254.169.123/32", "AWS time", "AWS EC2: Time Sync Service"),
+    ("169.254.169.252/32", "metadata server of a GKE node", "Google GKE: About Workload Identity"),
+    ("169.254.169.253/32", "AWS DNS", "AWS VPC: DNS attributes"),
     ("169.254.169.254/32", "instance metadata of most clouds", "AWS EC2, Azure, Google Cloud, OpenStack: metadata"),
     ("169.254.170.2/32", "credentials of an AWS ECS task", "AWS ECS: Task IAM role"),
     ("169.254.170.23/32", "credentials of an AWS EKS pod", "AWS EKS: Set up the Pod Identity Agent"),
@@ -180,8 +184,15 @@ CARRIERS = (
 """Each of these is refused as long as an IPv4 address inside is: also where a setting admits the IPv6 range.
 
 A local network's NAT64 (RFC 8215, or a prefix of its own) is not among them: where the IPv4 address is depends on a
-prefix that only the network knows (RFC 6052 2.2). Its translator has to refuse private addresses for itself.
+prefix that only the network knows (RFC 6052 2.2). Its translator has to refuse private addresses for itself; but for
+PLATFORMS, which `translated` looks for.
 """
+
+LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
+"""What networks may take the prefix of their own NAT64 from (RFC 8215)."""
+
+_PARTS = (((48, 16), (72, 16)), ((56, 8), (72, 24)), ((72, 32),), ((96, 32),))
+"""Where an IPv4 address is behind prefixes of 48, 56, 64 and 96 bits: (first bit, bits) of its parts (RFC 6052 2.2)."""
 
 
 def unmapped(address: Address) -> Address:
@@ -195,6 +206,20 @@ def carried(address: IPv6Address) -> tuple[IPv4Address, ...]:
     """The IPv4 addresses that a packet to `address` may be turned towards on its way (CARRIERS)."""
     number = int(address)
     return tuple(IPv4Address(inner) for form in CARRIERS if form.holds(number) for inner in form.read(number))
+
+
+def translated(address: IPv6Address) -> tuple[IPv4Address, ...]:
+    """The IPv4 addresses that a local network's NAT64 may make of an address in LOCAL_NAT64, by any of its prefixes."""
+    if address not in LOCAL_NAT64:
+        return ()
+    number = int(address)
+    inner = []
+    for parts in _PARTS:
+        found = 0
+        for first, bits in parts:
+            found = found << bits | number >> (128 - first - bits) & ((1 << bits) - 1)
+        inner.append(IPv4Address(found))
+    return tuple(inner)
 
 
 class AddressGuard:
@@ -215,7 +240,11 @@ class AddressGuard:
         address = unmapped(address)
         if not (_is_public(address) or self._is_admitted(address)):
             return False
-        return isinstance(address, IPv4Address) or all(self.admits(inner) for inner in carried(address))
+        if isinstance(address, IPv4Address):
+            return True
+        if any(_is_platform(inner) and not self._is_admitted(inner) for inner in translated(address)):
+            return False
+        return all(self.admits(inner) for inner in carried(address))
 
     def _is_admitted(self, address: Address) -> bool:
         admitting = [network for network in self._admitted if address in network]
@@ -223,6 +252,10 @@ class AddressGuard:
             return False
         platform = next((row.network for row in PLATFORMS if address in row.network), None)
         return platform is None or any(network.prefixlen >= platform.prefixlen for network in admitting)
+
+
+def _is_platform(address: Address) -> bool:
+    return any(address in row.network for row in PLATFORMS)
 
 
 def _is_public(address: Address) -> bool:

@@ -51,6 +51,30 @@ def test_a_mapped_address_is_judged_as_the_ipv4_address_it_is(address: object) -
     assert guard.admits(ip_address(f"::ffff:{address}")) == guard.admits(ip_address(str(address)))
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "64:ff9b:1:a9fe:a9:fe00::",  # behind a prefix of 48 bits
+        "64:ff9b:1:a9:fe:a9fe::",  # 56
+        "64:ff9b:1:0:a9:fea9:fe00:0",  # 64
+        "64:ff9b:1::a9fe:a9fe",  # 96
+        "64:ff9b:1:ffff:ffff:ffff:a9fe:a9fe",
+    ],
+)
+@pytest.mark.parametrize("admitted", ["::/0", "64:ff9b:1::/48"])
+def test_rfc6052_metadata_stays_closed_behind_a_local_nat64(address: str, admitted: str) -> None:
+    assert not AddressGuard([ip_network(admitted)]).admits(ip_address(address))
+    named = [ip_network(admitted), ip_network("169.254.169.254/32")]
+    assert AddressGuard(named).admits(ip_address(address))
+
+
+def test_rfc8215_other_addresses_behind_a_local_nat64_are_the_network_s_affair() -> None:
+    guard = AddressGuard([ip_network("64:ff9b:1::/48")])
+    for address in ("64:ff9b:1::5db8:d822", "64:ff9b:1:5db8:d8:2200::", "64:ff9b:1::a00:1"):
+        assert guard.admits(ip_address(address))
+    assert not AddressGuard().admits(ip_address("64:ff9b:1::5db8:d822"))
+
+
 def test_a_setting_admits_its_own_range_and_no_neighbour() -> None:
     guard = AddressGuard([ip_network("127.0.0.1/32"), ip_network("::1/128"), ip_network("fd00:1::/32")])
     assert guard.admits(ip_address("::1"))
