@@ -2,18 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.requests import ClientDisconnect
-from starlette.responses import StreamingResponse
 from starlette.types import Scope
 
 from app.api.allowed import PATH
 from app.api.auth import charge
 from app.api.batch_items import Found, ItemIn, after_waiting, answer_to, question_of, text_of
+from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.parameters import MOST_AGE, MOST_WAIT, WAIT
 from app.api.problems import Problem, documented
@@ -29,9 +28,6 @@ ITEMS = 1000
 
 ORIGINS_AT_ONCE = 64
 """So many origins that have to be asked, or looked up, a batch asks at once."""
-
-PIECE = 256 * 1024
-"""Characters of the answers that are put together before they are sent: files name sitemaps without end."""
 
 router = APIRouter(tags=["decisions"])
 
@@ -102,19 +98,7 @@ async def batch(request: Request) -> Response:
         return Response(status_code=400)  # which nobody hears
     charge(request, len(asked.items) - 1)
     found = await _answers(decider, asked)
-    pieces = _pieces(found, renderer)
-    first = await anext(pieces)
-    second = await anext(pieces, None)
-    if second is None:
-        return Response(first, media_type="application/json")
-
-    async def all_pieces() -> AsyncIterator[bytes]:
-        yield first
-        yield second
-        async for piece in pieces:
-            yield piece
-
-    return StreamingResponse(all_pieces(), media_type="application/json")
+    return await array_response("answers", (text_of(answer, renderer) for answer in found))
 
 
 def _read(said: object) -> BatchIn:
@@ -165,20 +149,3 @@ async def _answers(decider: Decider, batch: BatchIn) -> list[Found]:
             for _ in range(min(ORIGINS_AT_ONCE, len(cold))):
                 workers.create_task(work())
     return [answer for answer in found if answer is not None]
-
-
-async def _pieces(found: Sequence[Found], renderer: Renderer) -> AsyncIterator[bytes]:
-    begins = '{"answers":['
-    parts: list[str] = []
-    size = 0
-    stretch = Stretch()
-    for answer in found:
-        text = renderer.render(answer).text if isinstance(answer, Answer) else text_of(answer, renderer)
-        if size > PIECE:
-            yield (begins + ",".join(parts)).encode()
-            parts, size, begins = [], 0, ","
-        parts.append(text)
-        size += len(text)
-        if stretch.is_over():
-            await stretch.next()
-    yield (begins + ",".join(parts) + "]}").encode()

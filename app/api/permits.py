@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import zip_longest
-from typing import Annotated, assert_never
+from typing import Annotated, TypeAlias, assert_never
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect
 from app.api.auth import charge, is_operator, key_of
 from app.api.batch import ITEMS, ORIGINS_AT_ONCE, FailedOut
 from app.api.batch_items import Agents, Found, after_waiting, answer_to
+from app.api.json_array import array_response
 from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
 from app.api.origins import FleetOrigins
 from app.api.parameters import MOST_WAIT, WAIT
@@ -141,6 +142,9 @@ class _Asked:
     max_wait: float
 
 
+_Outcome: TypeAlias = tuple[Answer, Mapping[str, object]] | Problem
+"""What comes of an item of a batch: the answer, and the members that tell the turn."""
+
 _NO_CALLER = re.compile(r"[^A-Za-z0-9._@-]")
 
 # The body is read here and not by FastAPI, since items are read one by one; `openapi` tells it what the models are.
@@ -173,12 +177,14 @@ async def permit(request: Request) -> Response:
             detail = f"The batch has {len(batch.items)} items; {ITEMS} at most are answered."
             raise Problem(422, "too-many-items", detail, parameter="items", value=len(batch.items))
         charge(request, len(batch.items) - 1)
-        texts = await _all_permits(request, batch.items)
-        return Response(f'{{"permits":[{",".join(texts)}]}}', media_type="application/json")
+        renderer: Renderer = request.app.state.renderer
+        outcomes = await _all_permits(request, batch.items)
+        return await array_response("permits", (_text_of(outcome, renderer) for outcome in outcomes))
     asked = _read(said, _caller(request))
     decider: Decider = request.app.state.decider
     answer = await decider.ask(asked.question)
-    text = await _told(request, asked, answer, await _places(request, answer))
+    turn = await _turn_of(request, asked, answer, await _places(request, answer))
+    text = _joined(request.app.state.renderer.render(answer).text, turn)
     return Response(text, media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
@@ -251,8 +257,8 @@ def _caller(request: Request) -> str:
     return _NO_CALLER.sub("-", host)[:64] or "-"
 
 
-async def _all_permits(request: Request, items: Sequence[object]) -> list[str]:
-    """The JSON for every item, in their order."""
+async def _all_permits(request: Request, items: Sequence[object]) -> list[_Outcome]:
+    """What comes of every item, in their order; its JSON, which may be long, is rendered when it is sent."""
     decider: Decider = request.app.state.decider
     begun = time.monotonic()
     caller = _caller(request)
@@ -284,18 +290,18 @@ async def _all_permits(request: Request, items: Sequence[object]) -> list[str]:
             places[at] = await _places(request, answers[at])
 
     await _at_once(map(place, _grouped(answers, lambda at: good[at].question.target.origin.host)), ORIGINS_AT_ONCE)
-    texts = {at: f'{{"problem":{one.text}}}' for at, one in found.items() if isinstance(one, Problem)}
+    turns: dict[int, Mapping[str, object]] = {}
 
-    async def tell(group: Sequence[int]) -> None:
+    async def take(group: Sequence[int]) -> None:
         stretch = Stretch()
         for at in _in_turns(group, lambda at: good[at].caller):
-            texts[at] = await _told(request, good[at], answers[at], places[at])
+            turns[at] = await _turn_of(request, good[at], answers[at], places[at])
             if stretch.is_over():
                 await stretch.next()
 
     # Turns in one lane are taken one after the other, so that who comes first in the batch goes first.
-    await _at_once(map(tell, _grouped(answers, lambda at: places[at].key)), LANES_AT_ONCE)
-    return [texts[at] for at in range(len(items))]
+    await _at_once(map(take, _grouped(answers, lambda at: places[at].key)), LANES_AT_ONCE)
+    return [one if isinstance(one, Problem) else (one, turns[at]) for at, one in sorted(found.items())]
 
 
 def _grouped(numbers: Iterable[int], key: Callable[[int], Hashable]) -> Iterator[Sequence[int]]:
@@ -349,14 +355,20 @@ async def _places(request: Request, answer: Answer) -> _Places:
     return _Places(lane, await pacing.addresses.lane(question.target.origin.host))
 
 
-async def _told(request: Request, asked: _Asked, answer: Answer, places: _Places) -> str:
-    """The JSON of the answer, with the turn where there is one."""
+def _text_of(outcome: _Outcome, renderer: Renderer) -> str:
+    if isinstance(outcome, Problem):
+        return f'{{"problem":{outcome.text}}}'
+    answer, turn = outcome
+    return _joined(renderer.render(answer).text, turn)
+
+
+async def _turn_of(request: Request, asked: _Asked, answer: Answer, places: _Places) -> Mapping[str, object]:
+    """The members of the answer that tell the turn, where there is one."""
     pacing: Pacing = request.app.state.pacing
-    renderer: Renderer = request.app.state.renderer
     decision = answer.verdict.decision
     if decision is not Decision.ALLOW:
         pacing.metrics.not_permitted(decision)
-        return _joined(renderer.render(answer).text, _NO_TURN)
+        return _NO_TURN
     turn = await pacing.pacer.turn(*_wishes(pacing, asked, answer, places))
     match turn.reply:
         case Slot(wait=wait):
@@ -365,7 +377,7 @@ async def _told(request: Request, asked: _Asked, answer: Answer, places: _Places
             pacing.metrics.not_permitted("too_long", degraded=turn.degraded)
         case _:
             assert_never(turn.reply)
-    return _joined(renderer.render(answer).text, _turn_out(turn, pacing.secret))
+    return _turn_out(turn, pacing.secret)
 
 
 def _wishes(pacing: Pacing, asked: _Asked, answer: Answer, places: _Places) -> tuple[Wish, Wish | None]:

@@ -6,9 +6,10 @@ from typing import Any, cast
 import pytest
 from starlette.types import Message, Scope
 
-from app.api.batch import ITEMS, PIECE
+from app.api.batch import ITEMS
 from app.api.batch_items import answer_to, question_of, text_of
 from app.api.body_limit import BODY_LIMIT
+from app.api.json_array import PIECE
 from app.api.rendering import Renderer
 from app.decide import Answer, Decider, Question
 from app.robots.access import Busy
@@ -160,16 +161,17 @@ async def test_answers_without_end_are_put_together_bit_by_bit(store_url: str) -
     async with serve(text(200, sitemaps)) as origin, running(store_url) as service:
         items = [{"url": f"{origin.url}/{n}", "agent": "a"} for n in range(100)]
         await asked(service, items[:1])
-        sent = await messages(service, json.dumps({"items": items}).encode())
-        bodies = [message["body"] for message in sent if message["type"] == "http.response.body"]
-        assert len(bodies) > 10
-        assert max(map(len, bodies)) < PIECE + 40_000
-        answers = json.loads(b"".join(bodies))["answers"]
-        assert [answer["url"] for answer in answers] == [item["url"] for item in items]
-        assert all(len(answer["sitemaps"]) + answer["more_sitemaps"] == 800 for answer in answers)
+        for path, name in (("/v1/allowed", "answers"), ("/v1/permits", "permits")):
+            sent = await messages(service, json.dumps({"items": items}).encode(), path)
+            bodies = [message["body"] for message in sent if message["type"] == "http.response.body"]
+            assert len(bodies) > 10
+            assert max(map(len, bodies)) < PIECE + 40_000
+            answers = json.loads(b"".join(bodies))[name]
+            assert [answer["url"] for answer in answers] == [item["url"] for item in items]
+            assert all(len(answer["sitemaps"]) + answer["more_sitemaps"] == 800 for answer in answers)
 
 
-async def messages(service: Service, body: bytes) -> list[Message]:
+async def messages(service: Service, body: bytes, path: str = "/v1/allowed") -> list[Message]:
     """What the application sends in answer to that body, message by message."""
     sent: list[Message] = []
     asked = iter([{"type": "http.request", "body": body}])
@@ -185,8 +187,8 @@ async def messages(service: Service, body: bytes) -> list[Message]:
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.4"},
         "method": "POST",
-        "path": "/v1/allowed",
-        "raw_path": b"/v1/allowed",
+        "path": path,
+        "raw_path": path.encode(),
         "query_string": b"",
         "headers": headers,
         "client": ("127.0.0.1", 1),
