@@ -38,6 +38,13 @@ REST_SECONDS = 3.0
 READ_SECONDS = 60.0
 """Seconds within which a client has to read some of the answers that wait for it."""
 
+UNREAD_LIMIT = 128 * 1024 * 1024
+"""Bytes of answers that wait for their readers, of all connections of the process together.
+
+Past it, the connections that have read nothing for the longest time are closed. A connection holds the body that was
+sent last, and 64 KiB.
+"""
+
 FILES = 65_536
 """File descriptors that a process asks for, as far as the system lets it."""
 
@@ -74,6 +81,28 @@ class _TooManyAhead(Exception):
     """RFC 9112 9.3.2: who sends ahead has to be ready to send again."""
 
 
+class Unread:
+    """What waits for readers that are slow: connections by how long they have read nothing, and their bytes."""
+
+    def __init__(self, limit: int = UNREAD_LIMIT) -> None:
+        self._limit = limit
+        self._waiting: dict[Connection, int] = {}
+        self._total = 0
+
+    def add(self, connection: "Connection", size: int) -> None:
+        """Note that so many bytes wait; close whoever has waited longest while that is too much in all."""
+        self._waiting[connection] = size
+        self._total += size
+        while self._total > self._limit:
+            slowest = next(iter(self._waiting))
+            self.remove(slowest)
+            slowest.transport.abort()
+
+    def remove(self, connection: "Connection") -> None:
+        """Forget a connection: it has been read from, or it is gone."""
+        self._total -= self._waiting.pop(connection, 0)
+
+
 class Connection(HttpToolsProtocol):
     """What uvicorn makes of each connection. The bounds are the constants of this module; tests have less time."""
 
@@ -81,6 +110,7 @@ class Connection(HttpToolsProtocol):
     rest_seconds = REST_SECONDS
     read_seconds = READ_SECONDS
     most: int | None = None  # as most_connections
+    unread = Unread()
 
     _in_head = True  # a head is what comes next, or is coming: else the body that belongs to `cycle`
     _head_octets = 0  # what has come of it, or with it
@@ -104,6 +134,7 @@ class Connection(HttpToolsProtocol):
         for timer in (self._head_timer, self._rest_timer, self._read_timer):
             if timer is not None:
                 timer.cancel()
+        self.unread.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -176,10 +207,12 @@ class Connection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self.unread.add(self, self.transport.get_write_buffer_size())
         self._read_timer = self.loop.call_later(self.read_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self.unread.remove(self)
         if self._read_timer is not None:
             self._read_timer.cancel()
             self._read_timer = None

@@ -1,12 +1,14 @@
 """What a caller can make a connection hold or wait for is bounded: heads, bodies, requests ahead, answers not read."""
 
 import asyncio
+from contextlib import AsyncExitStack
+from typing import cast
 
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.body_limit import BODY_LIMIT, BodyLimit
-from app.api.connection import HEAD_LIMIT, PIPELINED, Connection, most_connections
+from app.api.connection import HEAD_LIMIT, PIPELINED, Connection, Unread, most_connections
 from app.api.problems import Problem
 from tests.api.listening import calling, listening, status
 from tests.faults.until import until_so
@@ -261,6 +263,38 @@ async def test_a_client_that_reads_nothing_is_not_waited_for() -> None:
         await caller.send(GET)
         await asyncio.wait_for(flood.over.wait(), 30)
         await until_so(lambda: not server.server_state.connections)
+
+
+async def test_answers_that_wait_for_readers_are_bounded_in_all() -> None:
+    sent = 300_000  # of each answer; the system takes some of it for the sockets
+
+    async def large(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_text(send, b"x" * sent)
+
+    class Forgetful(Connection):
+        unread = Unread(limit=5 * sent)
+
+    async with listening(large, Forgetful) as (address, server), AsyncExitStack() as stack:
+        callers = [await stack.enter_async_context(calling(address, window=4096)) for _ in range(40)]
+        for caller in callers:
+            await caller.send(GET)
+        await until_so(lambda: len(server.server_state.connections) <= 10)
+        held = [cast("Connection", it).transport.get_write_buffer_size() for it in server.server_state.connections]
+        assert sum(held) <= 5 * sent
+        # Whoever came last is served, as soon as it reads.
+        assert len(await callers[-1].answer()) > sent
+
+
+async def test_a_slow_reader_is_served_while_there_is_room() -> None:
+    async def large(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_text(send, b"x" * 300_000)
+
+    async with listening(large) as (address, _):
+        for _ in range(3):
+            async with calling(address, window=4096) as caller:
+                await caller.send(GET * 3)
+                for _ in range(3):
+                    assert len(await caller.answer()) > 300_000
 
 
 # Connections.
