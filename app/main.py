@@ -152,7 +152,7 @@ def create(
         overrides=decided,
         asked=lists.note_asked,
     )
-    renderer = Renderer()
+    renderer, long_work = Renderer(), LongWork()
 
     # Turns.
     places = Places(calls, store.name)
@@ -172,7 +172,7 @@ def create(
     async def begin(stack: AsyncExitStack) -> None:
         stack.callback(system.close)
         await stack.enter_async_context(tracing.ended(spans))
-        for part in (client, calls, versions, fetcher, cache, pacer, addresses):
+        for part in (client, calls, versions, fetcher, cache, pacer, addresses, long_work):
             stack.push_async_callback(part.aclose)
         rereading = on_sighup(*(file for file in (table, keys) if file is not None))
         for block in (
@@ -204,7 +204,7 @@ def create(
         overrides=decided,
         pacing=pacing,
         fleet_origins=origins.FleetOrigins(lists, store.get),
-        long_work=LongWork(),
+        long_work=long_work,
         now=lambda: datetime.fromtimestamp(clock(), UTC),
     )
     # What a request passes on its way to the routes, the last of these first.

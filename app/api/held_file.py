@@ -3,11 +3,11 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from app.api import raw_file
 from app.api.auth import admin
-from app.api.held_file_out import FactsOut, HeldFileOut, facts_out, held_file_out
+from app.api.held_file_out import FactsOut, HeldFileOut, facts_out, held_file_texts
+from app.api.long_work import LongWork
 from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Wait
 from app.api.problems import Problem, documented
 from app.api.reading import agent_from, dialect_from, target_from
@@ -15,8 +15,7 @@ from app.api.wire import robots_out
 from app.decide import Decider, HeldFile
 from app.origin import Origin
 from app.robots.access import Successful
-from app.robots.agents import STAR, Agent, read_agent
-from app.robots.dialect import Dialect
+from app.robots.agents import STAR, read_agent
 
 router = APIRouter(tags=["files"])
 
@@ -56,8 +55,8 @@ async def robots(
         case "text":
             return _text(origin, file)
         case "json":
-            content = await run_in_threadpool(_whole, origin, file, reads, who)
-            return Response(content, media_type="application/json")
+            long_work: LongWork = request.app.state.long_work
+            return long_work.answer(lambda _allowance: held_file_texts(origin, file, reads, who))
 
 
 @router.post("/v1/robots/refresh", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})
@@ -86,10 +85,6 @@ async def purge(request: Request, url: OriginUrl) -> Response:
     decider: Decider = request.app.state.decider
     await decider.purge(target_from(url).origin)
     return Response(status_code=204)
-
-
-def _whole(origin: Origin, file: HeldFile, reads: Dialect, who: Agent | None) -> str:
-    return held_file_out(origin, file, reads, who).model_dump_json()
 
 
 def _text(origin: Origin, file: HeldFile) -> Response:

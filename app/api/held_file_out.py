@@ -1,10 +1,12 @@
 """The answer of `GET /v1/robots`: a file told whole, its rates and uses as declared, and as one reader takes them."""
 
 from collections.abc import Callable, Iterable, Iterator
+from json.encoder import encode_basestring as quoted
 from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
+from app.api.long_work import separated
 from app.api.shapes import ExtensionOut, GroupOut, RobotsOut, RuleOut, SpanOut, WarningOut, WindowOut
 from app.api.wire import (
     directive_out,
@@ -135,43 +137,56 @@ def facts_out(origin: Origin, file: HeldFile) -> FactsOut:
     return FactsOut(robots=robots_out(origin, file.held))
 
 
-def held_file_out(origin: Origin, file: HeldFile, dialect: Dialect, agent: Agent | None) -> HeldFileOut:
-    """All of it; a file that is made to be slow takes seconds."""
+def held_file_texts(origin: Origin, file: HeldFile, dialect: Dialect, agent: Agent | None) -> Iterator[str]:
+    """The JSON of HeldFileOut, piece by piece: a file that is made to be slow takes seconds."""
     facts = robots_out(origin, file.held)
     if file.robots is None:
-        return HeldFileOut(robots=facts, dialect=dialect.name)
+        yield HeldFileOut(robots=facts, dialect=dialect.name).model_dump_json()
+        return
     document = file.robots.document
     snapshot = file.held.snapshot
     content_type = None
     if snapshot is not None and isinstance(snapshot.access, Successful):
         content_type = snapshot.access.content_type
-    return HeldFileOut(
-        robots=facts,
-        dialect=dialect.name,
-        text=document.body.decode("utf-8", "replace"),
-        groups=[_group(group) for group in document.groups(dialect.grammar).groups],
-        reader=None if agent is None else _reader(file.robots, dialect, agent),
-        sitemaps=list(document.sitemaps),
-        extensions=extensions_out(document.extensions),
-        warnings=warnings_out(document, content_type),
-    )
+    yield f'{{"robots":{facts.model_dump_json()},"dialect":{quoted(dialect.name)}'
+    yield f',"text":{quoted(document.body.decode("utf-8", "replace"))},"groups":['
+    for at, group in enumerate(document.groups(dialect.grammar).groups):
+        yield "," if at else ""
+        yield from _group_texts(group)
+    yield '],"reader":'
+    yield "null" if agent is None else _reader(file.robots, dialect, agent).model_dump_json()
+    yield ',"sitemaps":['
+    yield from separated(map(quoted, document.sitemaps))
+    yield '],"extensions":['
+    yield from separated(map(_json, extensions_out(document.extensions)))
+    yield '],"warnings":['
+    yield from separated(map(_json, warnings_out(document, content_type)))
+    yield "]}"
 
 
-def _group(group: Group) -> HeldGroupOut:
+def _group_texts(group: Group) -> Iterator[str]:
+    """The JSON of HeldGroupOut."""
     members = [(line, key, value) for line, key, value, _ in group.members]
     usages, signals = ([value for _, key, value in members if key is wanted] for wanted in _USAGE_KEYS)
-    return HeldGroupOut(
-        agents=[readable(name) for name in group.agents],
-        line=group.line,
-        rules=[directive_out(rule) for rule in group.rules],
-        members=extensions_out(members),
-        declared=DeclaredOut(
-            crawl_delays=[_delay(delay) for delay in _read(members, Key.CRAWL_DELAY, read_crawl_delay)],
-            request_rates=[_request_rate(rate) for rate in _read(members, Key.REQUEST_RATE, read_request_rate)],
-            visit_times=[_visit_time(time) for time in _read(members, Key.VISIT_TIME, read_visit_time)],
-        ),
-        usage=_usage(UsageTerms(usages, signals)) if usages or signals else None,
-    )
+    yield '{"agents":['
+    yield from separated(quoted(readable(name)) for name in group.agents)
+    yield f'],"line":{group.line},"rules":['
+    yield from separated(_json(directive_out(rule)) for rule in group.rules)
+    yield '],"members":['
+    yield from separated(map(_json, extensions_out(members)))
+    yield '],"declared":{"crawl_delays":['
+    yield from separated(_json(_delay(it)) for it in _read(members, Key.CRAWL_DELAY, read_crawl_delay))
+    yield '],"request_rates":['
+    yield from separated(_json(_request_rate(it)) for it in _read(members, Key.REQUEST_RATE, read_request_rate))
+    yield '],"visit_times":['
+    yield from separated(_json(_visit_time(it)) for it in _read(members, Key.VISIT_TIME, read_visit_time))
+    yield ']},"usage":'
+    yield _json(_usage(UsageTerms(usages, signals))) if usages or signals else "null"
+    yield "}"
+
+
+def _json(model: BaseModel) -> str:
+    return model.model_dump_json()
 
 
 _USAGE_KEYS = (Key.CONTENT_USAGE, Key.CONTENT_SIGNAL)

@@ -1,16 +1,17 @@
 """`GET /v1/robots/history` and `/v1/robots/diff`: what an origin's robots.txt was before, and what changed since."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from functools import partial
+from json.encoder import encode_basestring as quoted
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 
 from app.api import raw_file
 from app.api.history_out import DiffOut, HistoryOut, ReadVersion, diff_out, version_out
+from app.api.long_work import LongWork, separated
 from app.api.parameters import OriginUrl
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import dialect_named, instant_from, target_from
@@ -51,11 +52,14 @@ async def history(
         raise bad_value("version", None, "as=text is for one version: version is missing")
     decider: Decider = request.app.state.decider
     versions = await decider.history(origin)
+    long_work: LongWork = request.app.state.long_work
     if version is None:
-        return await run_in_threadpool(_all, origin, versions)
+        return long_work.answer(lambda _allowance: _all(origin, versions))
     if _ID.fullmatch(version) is None:
         raise bad_value("version", version, f"{version[:100]!r} is no id of a version: 8 to 64 digits of its SHA-256")
-    return await run_in_threadpool(_one, origin, versions, version, raw=as_ == "text")
+    if as_ == "text":
+        return _raw(origin, versions, version)
+    return long_work.answer(lambda _allowance: _one(origin, versions, version))
 
 
 @router.get("/v1/robots/diff", response_model=DiffOut, responses={**documented(404, 422, 503)})
@@ -77,8 +81,9 @@ async def diff(
     versions = await decider.history(origin)
     after = pick_after(origin, versions) if pick_after else _last(origin, versions, request.app.state.now())
     before = pick_before(origin, versions) if pick_before else _before(origin, versions, after)
-    forbidden: bool = request.app.state.forbidden
-    return await run_in_threadpool(_difference, origin, versions, (before, after), reads, forbidden=forbidden)
+    state = request.app.state
+    work = partial(_difference, origin, versions, (before, after), reads, forbidden=state.forbidden)
+    return Response(await state.long_work.in_thread(request, work), media_type="application/json")
 
 
 _Pick = Callable[[Origin, History], Version]
@@ -143,37 +148,38 @@ def _read_or_404(origin: Origin, versions: History, version: Version) -> ReadVer
     return found
 
 
-def _all(origin: Origin, versions: History) -> Response:
-    found = [version_out(origin, it) for version in reversed(versions) if (it := _read(versions, version))]
-    return _json(HistoryOut(url=origin.robots_url, versions=found), {"versions": {"__all__": {"text"}}})
+def _all(origin: Origin, versions: History) -> Iterator[str]:
+    yield f'{{"url":{quoted(origin.robots_url)},"versions":['
+    found = (it for version in reversed(versions) if (it := _read(versions, version)))
+    yield from separated(version_out(origin, it).model_dump_json(by_alias=True, exclude={"text"}) for it in found)
+    yield "]}"
 
 
-def _one(origin: Origin, versions: History, id_: str, *, raw: bool) -> Response:
+def _one(origin: Origin, versions: History, id_: str) -> Iterator[str]:
     found = _read_or_404(origin, versions, _by_id(origin, versions, id_))
     access = found.snapshot.access
-    if raw:
-        if not isinstance(access, Successful):
-            raise Problem(404, "no-file", f"The version {id_} of {origin.robots_url} is no file.")
-        return raw_file.answer(access.body)
     text = access.body.decode("utf-8", "replace") if isinstance(access, Successful) else None
     version = version_out(origin, found, text)
-    return _json(HistoryOut(url=origin.robots_url, versions=[version]), None)
+    yield HistoryOut(url=origin.robots_url, versions=[version]).model_dump_json(by_alias=True)
+
+
+def _raw(origin: Origin, versions: History, id_: str) -> Response:
+    access = _read_or_404(origin, versions, _by_id(origin, versions, id_)).snapshot.access
+    if not isinstance(access, Successful):
+        raise Problem(404, "no-file", f"The version {id_} of {origin.robots_url} is not a file.")
+    return raw_file.answer(access.body)
 
 
 def _difference(
     origin: Origin, versions: History, pair: tuple[Version, Version], dialect: Dialect, *, forbidden: bool
-) -> Response:
+) -> str:
     before, after = (_read_or_404(origin, versions, version) for version in pair)
     found = changes(_side(before), _side(after), dialect, forbidden=forbidden)
-    return _json(diff_out(origin, before, after, dialect, found), {"from_": {"text"}, "to": {"text"}})
+    told = diff_out(origin, before, after, dialect, found)
+    return told.model_dump_json(by_alias=True, exclude={"from_": {"text"}, "to": {"text"}})
 
 
 def _side(found: ReadVersion) -> Side:
     access = found.snapshot.access
     robots = RobotsTxt(access.body, truncated=access.truncated) if isinstance(access, Successful) else None
     return Side(access, robots)
-
-
-def _json(answer: BaseModel, left_out: dict[str, Any] | None) -> Response:
-    content = answer.model_dump_json(by_alias=True, exclude=left_out)
-    return Response(content, media_type="application/json")

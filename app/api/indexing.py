@@ -1,13 +1,15 @@
 """`POST /v1/indexing`: what a page's own robots rules come to, from its headers and its markup."""
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from app.api.json_bodies import JsonRoute, RequestModel
-from app.api.meta_tags import metas_in
+from app.api.long_work import LongWork
+from app.api.meta_tags import MetaReader
 from app.api.problems import Problem, documented
 from app.api.reading import agent_from
 from app.api.wire import rfc3339
@@ -57,18 +59,30 @@ class IndexingOut(BaseModel):
     sources: list[SourceOut]
 
 
-@router.post("/v1/indexing", responses={**documented(413, 422)})
-def indexing(page: IndexingIn) -> IndexingOut:
+@router.post("/v1/indexing", response_model=IndexingOut, responses={**documented(413, 422, 503)})
+async def indexing(request: Request, page: IndexingIn) -> Response:
     """The most restrictive of all rules that bind the agents, and where each comes from."""
+    long_work: LongWork = request.app.state.long_work
+    return long_work.answer(lambda _allowance: _indexed(page))
+
+
+def _indexed(page: IndexingIn) -> Iterator[str]:
+    """The answer, at the end of steps that bring nothing; raises Problem."""
     tokens = list(dict.fromkeys(chain.from_iterable(_tokens(name, at) for at, name in enumerate(page.agents))))
-    metas = [(meta.name, meta.content) for meta in page.metas]
-    if page.html is not None:
-        metas += metas_in(page.html)
-    size = sum(map(len, page.headers)) + sum(len(name) + len(content) for name, content in metas)
+    size = sum(map(len, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
+    _check_size(size)
+    reader = MetaReader()
+    for _ in reader.read(page.html or ""):
+        _check_size(size + reader.size)
+        yield ""
+    metas = [*((meta.name, meta.content) for meta in page.metas), *reader.metas]
+    yield _indexing_out(effective(tokens, page.headers, metas)).model_dump_json()
+
+
+def _check_size(size: int) -> None:
     if size > FIELDS_LIMIT:
-        detail = f"The headers and meta tags hold {size} characters; {FIELDS_LIMIT} are read."
+        detail = f"The headers and meta tags hold more than {FIELDS_LIMIT} characters; send fewer."
         raise Problem(413, "too-large", detail)
-    return _indexing_out(effective(tokens, page.headers, metas))
 
 
 def _tokens(name: str, at: int) -> tuple[str, ...]:

@@ -1,17 +1,20 @@
 """Work that takes long: done on the event loop in slices, one request at a time, charged for, ended with its client.
 
-Long work is an iterator over the pieces of its answer, which does a little with each step. No thread runs it: the core
-holds the interpreter's lock, and a thread that does keeps the event loop from everything it has to do.
+Long work is an iterator over the pieces of its answer, which does a little with each step. No thread runs it if that
+can be helped: the core holds the interpreter's lock, and a thread that has it keeps the event loop from its work.
 """
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any, TypeVar
 
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -53,11 +56,21 @@ class Allowance:
 UNLIMITED = Allowance(inf, 2**63)
 """For who works for nobody else."""
 
+T = TypeVar("T")
+
 Work = Callable[[Allowance], Iterator[str]]
 """Yields an answer piece by piece; an empty piece is a step that has brought nothing yet.
 
 It raises Problem before its first piece that is not empty, and never after it.
 """
+
+
+def separated(texts: Iterable[str]) -> Iterator[str]:
+    """The texts with commas between them."""
+    comma = ""
+    for text in texts:
+        yield comma + text
+        comma = ","
 
 
 class LongWork:
@@ -67,11 +80,42 @@ class LongWork:
         """`clock` counts the seconds that the event loop's thread was at work."""
         self.turn = asyncio.Lock()  # whoever waits longest has the next turn
         self.clock = clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
         self._under_way: Counter[str] = Counter()
 
     def answer(self, work: Work, media_type: str = "application/json") -> Response:
         """The response whose body the work yields."""
         return _Answer(self, work, media_type)
+
+    async def in_thread(self, request: Request, work: Callable[[], T]) -> T:
+        """What work comes to that cannot be cut into steps; raises what it raises, and ClientDisconnect.
+
+        One such thread works at a time. Work that has begun goes on to its end, so it needs a bound of its own; work
+        that is still waiting for the thread is dropped when its client leaves.
+        """
+
+        def timed() -> tuple[T, float]:
+            begun = self.clock()
+            return work(), self.clock() - begun
+
+        with self.place(request.scope):
+            working = asyncio.get_running_loop().run_in_executor(self._thread, timed)
+            leaving = asyncio.create_task(_disconnected(request.receive))
+            either: set[asyncio.Future[Any]] = {working, leaving}
+            try:
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                await end([leaving])
+            if not working.done():
+                working.cancel()
+                raise ClientDisconnect
+        result, seconds = working.result()
+        charge_afterwards(request.scope, int(seconds / SECONDS_PER_REQUEST))
+        return result
+
+    async def aclose(self) -> None:
+        """Let the thread end."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     @contextmanager
     def place(self, scope: Scope) -> Iterator[None]:

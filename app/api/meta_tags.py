@@ -1,32 +1,39 @@
 """The meta tags of an HTML page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from lxml import etree
 
+CHUNK = 16 * 1024
+"""Characters that are parsed in one step."""
 
-def metas_in(html: str) -> list[tuple[str, str]]:
-    """(name, content) of every meta tag that has both, wherever it stands: the body is read too (spec H9).
+
+class MetaReader:
+    """Reads (name, content) of every meta tag that has both, wherever it stands: the body is read too (spec H9).
 
     No tree is built: a page of nothing but open tags would be as deep as it is long.
     """
-    collector = _MetaCollector()
-    parser: Any = etree.HTMLParser(target=cast("Any", collector), encoding="utf-8", no_network=True)
-    parser.feed(html.encode("utf-8", "replace"))
-    parser.close()
-    return collector.metas
-
-
-class _MetaCollector:
-    """What the parser tells of a page as it reads it."""
 
     def __init__(self) -> None:
         self.metas: list[tuple[str, str]] = []
+        self.size = 0  # characters of all of them
+
+    def read(self, html: str) -> Iterator[None]:
+        """Parse the page, a chunk with each step."""
+        parser: Any = etree.HTMLParser(target=cast("Any", self), encoding="utf-8", no_network=True)
+        for begin in range(0, len(html), CHUNK):
+            parser.feed(html[begin : begin + CHUNK].encode("utf-8", "replace"))
+            yield
+        if html:
+            parser.close()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Take a tag from the parser."""
         if tag == "meta" and "name" in attributes and "content" in attributes:
-            self.metas.append((attributes["name"], attributes["content"]))
+            name, content = attributes["name"], attributes["content"]
+            self.metas.append((name, content))
+            self.size += len(name) + len(content)
 
     def close(self) -> None:
-        """The page has ended; what was collected stays."""
+        """Take the end of the page from the parser."""

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from app.api.http_caching import NO_STORE
 from app.api.wire import instant
@@ -68,6 +69,7 @@ def install(app: FastAPI) -> None:
         Busy: _busy,
         NoVersion: _no_version,
         StoreDown: _store_down,
+        ClientDisconnect: _client_left,
         RequestValidationError: _invalid,
         HTTPException: _http,
     }
@@ -90,6 +92,10 @@ async def _no_version(_request: Request, error: NoVersion) -> Response:
 
 async def _store_down(_request: Request, error: StoreDown) -> Response:
     return Problem(503, "store-down", f"The store cannot be used: {error}.", {"Retry-After": "1"}).response()
+
+
+async def _client_left(_request: Request, _error: ClientDisconnect) -> Response:
+    return Response(status_code=400)  # it is only logged
 
 
 async def _invalid(_request: Request, error: RequestValidationError) -> Response:

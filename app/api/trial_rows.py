@@ -4,13 +4,14 @@ A row is a few hundred bytes whatever the file says. Groups, rates, rules and us
 that an answer is in proportion to the question and the file, and not to their product.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
+from app.api.long_work import separated
 from app.api.shapes import (
     ExtensionOut,
     GroupOut,
@@ -266,11 +267,3 @@ class Tables:
         self.size += len(text)
         texts.append(text)
         return len(texts) - 1
-
-
-def separated(texts: Iterable[str]) -> Iterator[str]:
-    """The texts with commas between them."""
-    comma = ""
-    for text in texts:
-        yield comma + text
-        comma = ","

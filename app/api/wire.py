@@ -1,6 +1,6 @@
 """How decisions become the JSON that `shapes` describes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple, assert_never
@@ -77,9 +77,9 @@ def answer_out(answer: Answer, *, explained: bool) -> AnswerOut:
     )
 
 
-def extensions_out(directives: Iterable[Directive]) -> list[ExtensionOut]:
+def extensions_out(directives: Iterable[Directive]) -> Iterator[ExtensionOut]:
     """Lines that decide nothing, as they stand in the file."""
-    return [ExtensionOut(key=key, value=readable(value), line=line) for line, key, value in directives]
+    return (ExtensionOut(key=key, value=readable(value), line=line) for line, key, value in directives)
 
 
 def warnings_out(document: Document, content_type: str | None = None) -> list[WarningOut]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.api.held_file_out import HeldFileOut
 from tests.api.service import running
 from tests.origins import serve, text
 
@@ -197,3 +198,39 @@ async def test_nobody_but_an_operator_gives_orders(store_url: str, method: str, 
         response = await service.client.request(method, path, params={"url": origin.url}, headers=headers)
         assert response.status_code == 403
         assert origin.requests == []
+
+
+EVERYTHING = """User-agent: a
+User-agent: b
+Disallow: /x # why
+Allow: /\u00e9"
+Crawl-delay: 2
+Request-rate: 1/10s 0800-2000
+Visit-time: 0900-1000
+Content-Usage: ai=n
+Content-Signal: search=yes
+Noindex: /z
+
+User-agent: *
+Disallow:
+
+Host: h.example
+Sitemap: http://h/s.xml
+Sitemap: http://h/t.xml
+Dissallow: /y
+"""
+
+
+@pytest.mark.parametrize("agent", [None, "b"])
+async def test_a_file_that_is_told_piece_by_piece_is_what_its_model_says(store_url: str, agent: str | None) -> None:
+    async with serve(text(200, EVERYTHING)) as origin, running(store_url) as service:
+        query = {"url": origin.url} | ({} if agent is None else {"agent": agent})
+        told = (await service.client.get("/v1/robots", params=query)).json()
+    assert HeldFileOut.model_validate(told).model_dump(mode="json") == told
+    groups = [(group["agents"], len(group["rules"]), len(group["members"])) for group in told["groups"]]
+    assert groups[:2] == [(["a", "b"], 2, 6), (["*"], 2, 0)]
+    assert [len(told["groups"][0]["declared"][name]) for name in ("crawl_delays", "request_rates", "visit_times")] == [
+        1
+    ] * 3
+    assert (len(told["sitemaps"]), len(told["extensions"])) == (2, 2)
+    assert told["warnings"]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.api.meta_tags import CHUNK, MetaReader
 from tests.api.service import running
 from tests.robots.cases import rows
 
@@ -63,3 +64,21 @@ async def test_what_is_too_much_is_refused(store_url: str) -> None:
     await asked(store_url, 422, agents=["a"], headers=["n" * 9000])
     await asked(store_url, 422, agents=["a"], headers=[""] * 101)
     assert (await asked(store_url, 422, agents=["a", "/"]))["parameter"] == "agents[1]"
+
+
+@pytest.mark.parametrize("before", range(0, 40, 3))
+async def test_meta_tags_are_found_wherever_a_page_is_cut(before: int) -> None:
+    tag = '<meta name="robots" content="noindex, \u00e9\U0001f577">'
+    html = "x" * (CHUNK - before) + tag + "<p>" + "y" * CHUNK + tag
+    reader = MetaReader()
+    steps = sum(1 for _ in reader.read(html))
+    assert reader.metas == [("robots", "noindex, \u00e9\U0001f577")] * 2
+    assert steps == 3
+    assert reader.size == sum(len(name) + len(content) for name, content in reader.metas)
+
+
+async def test_a_page_of_meta_tags_is_given_up_when_they_are_too_many(store_url: str) -> None:
+    html = '<meta name="robots" content="x">' * 30_000
+    async with running(store_url) as service:
+        response = await service.client.post("/v1/indexing", json={"agents": ["a"], "html": html})
+    assert (response.status_code, response.json()["type"].rpartition(":")[2]) == (413, "too-large")

@@ -1,11 +1,13 @@
 """Long work takes turns on the event loop, is charged for, is bounded, and stops when its client has gone."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Scope
 
 from app.api.long_work import AT_ONCE, AT_ONCE_PER_CALLER, SECONDS_PER_REQUEST, SLICE, Allowance, LongWork, Work
@@ -190,3 +192,61 @@ async def test_one_caller_leaves_room_for_others() -> None:
         client.reads.set()
     await asyncio.gather(*tasks)
     await Client("192.0.2.0").ask(long_work, clock.steps(1))
+
+
+class Held:
+    """Work for the thread that waits until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.may_end = threading.Event()
+
+    def __call__(self) -> str:
+        self.begun.set()
+        self.may_end.wait(30)
+        return "done"
+
+
+def request_of(client: Client) -> Request:
+    return Request(client.scope, client.receive)
+
+
+async def test_one_thread_works_at_a_time_and_who_leaves_is_not_worked_for() -> None:
+    long_work = LongWork()
+    first, second, third = Held(), Held(), Held()
+    third.may_end.set()
+    left = Client()
+    one, two, three = (
+        asyncio.create_task(long_work.in_thread(request_of(client), work))
+        for client, work in ((Client(), first), (left, second), (Client(), third))
+    )
+    assert await asyncio.to_thread(first.begun.wait, 30)
+    left.gone.set()
+    with pytest.raises(ClientDisconnect):
+        await two
+    first.may_end.set()
+    assert (await one, await three) == ("done", "done")
+    assert not second.begun.is_set()
+    await long_work.aclose()
+
+
+async def test_work_in_the_thread_is_charged_and_says_what_is_wrong() -> None:
+    debts: list[float] = []
+    quotas = SimpleNamespace(add=lambda _id, seconds: debts.append(seconds))
+    spending = Spending(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
+    clock = Clock()
+    long_work = LongWork(clock)
+
+    def work() -> str:
+        clock.now += 10.5 * SECONDS_PER_REQUEST
+        return "done"
+
+    def failing() -> str:
+        raise Problem(404, "no-version", "There is none.")
+
+    request = request_of(Client(state={"spending": spending}))
+    assert await long_work.in_thread(request, work) == "done"
+    assert debts == [10 * 6.0]
+    with pytest.raises(Problem):
+        await long_work.in_thread(request, failing)
+    await long_work.aclose()
