@@ -35,6 +35,9 @@ PIPELINED = 32
 REST_SECONDS = 3.0
 """Seconds for which the rest of a request is waited for that is answered already, or whose process ends."""
 
+FIRST_SECONDS = 1.0
+"""Seconds for which a process that ends waits for a first request, or for one whose head has begun to arrive."""
+
 READ_SECONDS = 60.0
 """Seconds within which a client has to read some of the answers that wait for it."""
 
@@ -108,10 +111,12 @@ class Connection(HttpToolsProtocol):
 
     head_seconds = HEAD_SECONDS
     rest_seconds = REST_SECONDS
+    first_seconds = FIRST_SECONDS
     read_seconds = READ_SECONDS
     most: int | None = None  # as most_connections
     unread = Unread()
 
+    _last = False  # the process ends, and the next request is answered last
     _in_head = True  # a head is what comes next, or is coming: else the body that belongs to `cycle`
     _head_octets = 0  # what has come of it, or with it
     _framing = 0  # bytes received since the last piece of the body
@@ -174,6 +179,8 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED:
             raise _TooManyAhead
         super().on_headers_complete()
+        if self._last:
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         self._framing = 0
@@ -200,6 +207,13 @@ class Connection(HttpToolsProtocol):
             self._wait_for_the_rest()
 
     def shutdown(self) -> None:
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if not self._answers() and (cycle is None or self._head_octets):
+            # It has been accepted, and its request may be on the way: to close it would fail that for no reason. An
+            # idle connection is closed, as a client has to expect at any time.
+            self._last = True
+            self._rest_timer = self.loop.call_later(self.first_seconds, self._close_unless_asked)
+            return
         super().shutdown()
         # Who has asked is answered; who has not asked to the end need not, and asks another process.
         if self._answers() and self.cycle.more_body:
@@ -253,6 +267,11 @@ class Connection(HttpToolsProtocol):
             self._refuse(
                 Problem(408, "slow-request", f"The head of a request was not there in {self.head_seconds:.0f} s.")
             )
+
+    def _close_unless_asked(self) -> None:
+        self._rest_timer = None
+        if not self._answers():
+            self.transport.close()
 
     def _wait_for_the_rest(self) -> None:
         if self._rest_timer is None:

@@ -3,17 +3,16 @@
 import argparse
 import os
 import signal
-import socket
 import sys
 from contextlib import ExitStack, suppress
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
 
 from app.api.auth import is_loopback
 from app.api.connection import Connection, allow_files
 from app.commands.ending import Parser
+from app.commands.workers import Workers
 from app.observability import logs, processes
 from app.settings import BadSetting, Settings
 from app.store.embedded import serve
@@ -29,6 +28,8 @@ def add(parser: Parser) -> None:
 
 def run(_arguments: argparse.Namespace) -> int:
     """Serve until told to end; raises what stops the start."""
+    # uvicorn sends itself the signal again that it ended by. To be told to end is no failure.
+    signal.signal(signal.SIGTERM, _end)
     settings = Settings.read()
     check_exposure(settings)
     allow_files()
@@ -41,12 +42,17 @@ def run(_arguments: argparse.Namespace) -> int:
         config = configuration(settings)
         if settings.workers > 1:
             files = (settings.api_keys_file, settings.recheck_file)
-            _Workers(config, [config.bind_socket()], reread=any(files)).run()
-            return 0
+            workers = Workers(config, [config.bind_socket()], reread=any(files))
+            workers.run()
+            return STARTUP_FAILURE if workers.failed else 0
         server = uvicorn.Server(config)
         with suppress(KeyboardInterrupt):
             server.run()
     return 0 if server.started else STARTUP_FAILURE
+
+
+def _end(_number: int, _frame: object) -> None:
+    sys.exit(0)
 
 
 def check_exposure(settings: Settings) -> None:
@@ -73,38 +79,3 @@ def configuration(settings: Settings, application: str = "app.main:create") -> u
         log_config=logs.configuration(settings.log_format or ("text" if sys.stderr.isatty() else "json")),
         access_log=False,  # the application writes those lines itself, without the query
     )
-
-
-class _Workers(Multiprocess):
-    """uvicorn's workers, and their parent, which listens no longer than they do.
-
-    SIGHUP replaces them one by one, which may take long or fail. So where they have files to read again, `reread`,
-    they are told at once: an API key that was revoked must not live as long as the slowest start.
-    """
-
-    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], *, reread: bool) -> None:
-        super().__init__(config, sockets)
-        self._reread = reread
-        if hasattr(signal, "SIGHUP"):
-            signal.signal(signal.SIGHUP, self._hang_up)
-
-    def _hang_up(self, number: int, _frame: object) -> None:
-        self._pass_on_hang_up()
-        self.signal_queue.append(number)
-
-    def handle_hup(self) -> None:
-        # Again: a replacement that was just started when the signal came may have read the files before they changed.
-        self._pass_on_hang_up()
-        super().handle_hup()
-
-    def _pass_on_hang_up(self) -> None:
-        for worker in self.processes if self._reread else ():
-            if worker.pid is not None and worker.exitcode is None:
-                with suppress(ProcessLookupError):
-                    os.kill(worker.pid, signal.SIGHUP)
-
-    def terminate_all(self) -> None:
-        # Else whoever connects while the workers end is let in, by a socket that nobody accepts from any more.
-        for listener in self.sockets:
-            listener.close()
-        super().terminate_all()
