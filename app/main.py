@@ -67,6 +67,7 @@ from app.reread import on_sighup
 from app.settings import Settings
 from app.store.calls import Calls, StoreDown
 from app.store.engines import open_connections, subscriber
+from app.store.eviction import EvictionPolicy
 
 WITHOUT_KEYS = (
     "API_KEYS_FILE is not set: whoever reaches this service may ask it, "
@@ -103,13 +104,14 @@ def create(
             fetcher.under_way,
             fetcher.waiting,
             held,
-            decided.known,
+            decided.known and not decided.lost,
             open_connections(client),
             health.failing,
         )
 
     metrics = tracing.metrics_of(state, spans)
     calls = Calls(client, monotonic=time.monotonic, failed=metrics.store_failed, answered=metrics.store_answered)
+    eviction = EvictionPolicy(calls)
     quotas = Quotas(calls, time.monotonic, metrics.quota_exceeded)
 
     # What is known of files: from the web, kept here and in the store, and what other processes tell of it.
@@ -168,6 +170,7 @@ def create(
     async def probe() -> None:
         with suppress(StoreDown):
             await calls.ping()
+        await eviction.read()
 
     async def begin(stack: AsyncExitStack) -> None:
         stack.callback(system.close)
@@ -198,6 +201,7 @@ def create(
         renderer=renderer,
         store=calls,
         fetch_health=health,
+        eviction=eviction,
         metrics=metrics,
         models=models,
         forbidden=forbidden,

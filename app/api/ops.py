@@ -14,6 +14,7 @@ from app.cache.fetch_health import FetchHealth
 from app.observability.metrics import CONTENT_TYPE, Metrics
 from app.overrides.following import Overrides
 from app.store.calls import Calls, StoreDown
+from app.store.eviction import EvictionPolicy
 
 router = APIRouter(tags=["operations"])
 
@@ -42,8 +43,15 @@ class ReadinessOut(BaseModel):
         description="Where every fetch of this process fails, while others reach the same origins: look at its way out "
         "(DNS, egress rules, proxy). Left out otherwise.",
     )
-    overrides: Literal["unknown"] | None = Field(
-        None, description="Where the store has not told them since the start, so that none is in force; else left out."
+    eviction: str | None = Field(
+        None,
+        description="The store's `maxmemory-policy`, where it may evict what must not be lost: `allkeys-*` overrides, "
+        "`volatile-ttl` and `volatile-random` pacing. Left out otherwise.",
+    )
+    overrides: Literal["unknown", "lost"] | None = Field(
+        None,
+        description="`unknown`: the store has not told them since the start. `lost`: it has none, and once had some "
+        "that this process never knew. None is in force then: set them again, or restore the store. Else left out.",
     )
 
 
@@ -64,17 +72,19 @@ async def readyz(request: Request) -> ReadinessOut:
         await store.ping()
     trouble = store.trouble
     overrides: Overrides = state.overrides
-    unknown: Literal["unknown"] | None = None if overrides.known else "unknown"
+    unknown: Literal["unknown", "lost"] | None = "lost" if overrides.lost else None if overrides.known else "unknown"
     health: FetchHealth = state.fetch_health
+    eviction: EvictionPolicy = state.eviction
     fetches: Literal["failing"] | None = "failing" if health.failing else None
     if trouble is None:
-        return ReadinessOut(fetches=fetches, overrides=unknown)
+        return ReadinessOut(fetches=fetches, eviction=eviction.risk, overrides=unknown)
     now: datetime = state.now()
     return ReadinessOut(
         store="degraded",
         detail=f"{trouble.what}; answers come from memory and from fetching.",
         since=rfc3339(now - timedelta(seconds=trouble.seconds)),
         fetches=fetches,
+        eviction=eviction.risk,
         overrides=unknown,
     )
 

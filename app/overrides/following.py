@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
-from app.overrides.store import ChangedMeanwhile, Entry, ManyOverrides, Place, Row, Version
+from app.overrides.store import ChangedMeanwhile, Entry, ManyOverrides, Row, State, Version
 from app.overrides.table import Override, Table
 from app.store.calls import REST, StoreDown
 from app.store.ending import meanwhile
@@ -17,7 +17,6 @@ EVERY = 3.0
 KEPT = 86_400.0
 """Seconds for which an override that has expired is still listed."""
 
-_ATTEMPTS = 3
 _REMOVED_AT_ONCE = 20
 
 _log = logging.getLogger(__name__)
@@ -26,14 +25,14 @@ _log = logging.getLogger(__name__)
 class OverrideStore(Protocol):
     """Where the overrides are. Every method is bounded in time, and raises StoreDown where it cannot be had."""
 
-    async def version(self) -> Version | None:
-        """The version of the whole, None where there has never been one."""
+    async def state(self) -> State:
+        """What version the overrides have, and what was changed last."""
 
-    async def index(self) -> Mapping[str, Place]:
-        """Where each row stands, by id."""
+    async def ids(self) -> Collection[str]:
+        """The ids of all rows."""
 
-    async def rows(self, places: Mapping[str, Place]) -> Mapping[str, Row | None]:
-        """The rows of these places; None for one that has changed since, or that is not ours."""
+    async def rows(self, ids: Collection[str]) -> Mapping[str, Row | None]:
+        """The rows of these ids, without those that are not there; None for one that is not ours."""
 
     async def put(self, override: Override, by: str, at: float) -> bool:
         """Set the override; whether it is a new one. Raises ManyOverrides and ChangedMeanwhile."""
@@ -49,17 +48,18 @@ class Overrides:
     """The overrides in force: `table` is for every decision to look into, `rows` are the same by id, with who set them.
 
     While the store is down the last known stay in force: what an operator closed does not open because Redis is gone.
-    `known` is false until the store has told them once. Methods raise what those of OverrideStore do.
+    `known` is false until the store has told them once; `lost` is true while the store has none and once had some, and
+    this process never knew them. Methods raise what those of OverrideStore do.
     """
 
     def __init__(self, store: OverrideStore, clock: Callable[[], float]) -> None:
         self.table = Table()
-        self.rows: Mapping[str, Row] = {}
+        self.rows: dict[str, Row] = {}
         self.known = False
+        self.lost = False
         self._store = store
         self._clock = clock
         self._version: Version | None = None
-        self._places: Mapping[str, Place] = {}
         self._syncing = asyncio.Lock()
         self._foreign: set[str] = set()
         self._owed: dict[str, Row] = {}
@@ -86,12 +86,13 @@ class Overrides:
     async def sync(self) -> None:
         """Learn what has changed in the store."""
         async with self._syncing:
-            for _ in range(_ATTEMPTS):
-                version = await self._store.version()
-                await self._give_back(version)
-                # Without one that can be read, there may be overrides all the same: somebody may have written over it.
-                if (version is not None and version == self._version) or await self._learn(version):
-                    break
+            state = await self._store.state()
+            if await self._give_back(state.version):
+                state = await self._store.state()
+            # Without one that can be read, there may be overrides all the same: somebody may have written over it.
+            if state.version is None or state.version != self._version:
+                await self._learn(state)
+            self._note_loss(state)
             self.known = True
 
     @asynccontextmanager
@@ -117,48 +118,60 @@ class Overrides:
         with suppress(StoreDown):
             await self.sync()
 
-    async def _learn(self, version: Version | None) -> bool:
-        """Take what the store has now; whether that is the whole of one version."""
-        index = await self._store.index()
-        told = await self._store.rows({id_: place for id_, place in index.items() if self._places.get(id_) != place})
-        # Every change counts the version up in the same moment: where it still stands, all of this belongs together.
-        # Else what is missing has changed under our hands, and what was known of it stays until the next attempt.
-        whole = await self._store.version() == version
-        rows = {id_: row for id_ in index if (row := told.get(id_) or self._kept(id_, told, whole)) is not None}
-        if whole:
-            self._note_foreign(index.keys() - rows.keys())
-        self._places = {id_: place for id_, place in index.items() if whole or told.get(id_, rows.get(id_)) is not None}
-        self._version = version if whole else self._version
-        self.rows = rows
-        self.table = Table(row.override for row in rows.values())
-        return whole
+    async def _learn(self, state: State) -> None:
+        """Take what has changed up to this state, or after it: what is changed meanwhile is read again next time."""
+        changed = state.changed_since(self._version)
+        ids = await self._store.ids() if changed is None else changed
+        told = await self._store.rows(ids)
+        gone = (self.rows.keys() if changed is None else set(changed)) - told.keys()
+        if gone and not await self._stands(state):
+            return  # not removed, but lost while they were read: that is found out next time
+        # What cannot be read any more holds as it was: whoever writes over a row does not open what it closed.
+        foreign = {id_ for id_, row in told.items() if row is None}
+        self._note_foreign(foreign - self._foreign)
+        self._foreign = foreign | (set() if changed is None else self._foreign - told.keys() - gone)
+        rows = {id_: row for id_, row in told.items() if row is not None and row != self.rows.get(id_)}
+        self.rows.update(rows)
+        for id_ in gone:
+            self.rows.pop(id_, None)
+        if rows or gone:
+            self.table = self.table.changed({id_: row.override for id_, row in rows.items()} | dict.fromkeys(gone))
+        self._version = state.version
 
-    def _kept(self, id_: str, told: Mapping[str, Row | None], whole: bool) -> Row | None:
-        return None if whole and id_ in told else self.rows.get(id_)
+    async def _stands(self, state: State) -> bool:
+        """Whether what was read belongs to this state, or to one that came of it by changes alone."""
+        now = (await self._store.state()).version
+        return now == state.version or (now is not None and state.version is not None and now.follows(state.version))
 
     def _note_foreign(self, ids: set[str]) -> None:
-        new = ids - self._foreign
-        if new:
+        if ids:
             _log.warning(
-                "Overrides in the store are ignored, since they cannot be read: %s", ", ".join(sorted(new)[:10])
+                "Overrides in the store are ignored, since they cannot be read: %s", ", ".join(sorted(ids)[:10])
             )
-        self._foreign = ids
 
-    async def _give_back(self, version: Version | None) -> None:
-        """Give the store back what it has lost; nothing where it has not."""
+    def _note_loss(self, state: State) -> None:
+        lost = state.lost and not self.rows
+        if lost and not self.lost:
+            _log.error("The store has lost all overrides, and this process does not know them: none is in force.")
+        self.lost = lost
+
+    async def _give_back(self, version: Version | None) -> bool:
+        """Give the store back what it has lost; whether there was anything to give."""
         # A version follows the one before, so a store whose does not was emptied, or threw out what nobody asked for
         # lately, or was replaced by a replica that lagged. What was closed is not to open for that. What is owed is
         # remembered until it is given, since the store may fail again meanwhile. An override that was removed in the
         # very seconds that were lost comes back by this, too: it has to be removed again, which an operator can see.
         if self._version is not None and (version is None or not version.follows(self._version)):
-            index = await self._store.index()
-            self._owed = {id_: row for id_, row in self.rows.items() if id_ not in index}
-            self._version, self._places = None, {}
+            kept = await self._store.rows(self.rows)
+            self._owed = {id_: row for id_, row in self.rows.items() if _is_older(kept.get(id_), row)}
+            self._version = None
             _log.warning("The store has lost overrides; it is given back the %d that are known here", len(self._owed))
-        for id_, row in list(self._owed.items()):
+        owed = list(self._owed.items())
+        for id_, row in owed:
             with suppress(ChangedMeanwhile, ManyOverrides):
                 await self._store.put(row.override, row.updated_by, row.updated_at)
             del self._owed[id_]
+        return bool(owed)
 
     async def _clean(self) -> None:
         now = self._clock()
@@ -167,3 +180,7 @@ class Overrides:
             with suppress(ChangedMeanwhile, StoreDown):
                 if await self._store.remove(id_, "expiry", now):
                     _log.info("The override %s expired a day ago, and was removed", id_)
+
+
+def _is_older(kept: Row | None, row: Row) -> bool:
+    return kept is None or kept.updated_at < row.updated_at

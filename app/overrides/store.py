@@ -1,16 +1,16 @@
-"""Overrides in Redis or Valkey: rows, an index of their versions, and who changed what; nothing there is trusted.
+"""Overrides in Redis or Valkey: one hash of rows, and the list of who changed what; nothing there is trusted.
 
-All keys lie in one slot, and one script changes them together: a row, its version in the index, the version of the
-whole, the octets of all rows, and the audit. A process that knows a version asks for the index, and then for those
-rows alone that it does not have.
+The hash holds a row per override, and beside them the version of the whole, the bytes of all rows, and the ids that
+were changed last. It is one key, so that no part of it can be lost without the rest: an index that is evicted while
+its rows stay, or the other way round, would open what an operator has closed. A process that knows a version asks for
+the rows that have changed since, and for all of them only where the list of changes does not reach so far back.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, NamedTuple, TypeGuard, cast
 
 from app.overrides.table import END_OF_TIME, BadOverride, Override, Replace, read_override, write_override
@@ -31,65 +31,85 @@ AUDIT_LIMIT = 1000
 LONGEST_VERSION = 50
 """Octets of a version as it is written."""
 
-_READ_AT_ONCE, _ROWS_AT_ONCE = 1024 * 1024, 200
-"""Octets and rows that one call asks for: more would take longer than a call may."""
+LONGEST_LOG = 4096
+"""Bytes of the ids that were changed last."""
 
-_VERSION, _INDEX, _ROWS, _OCTETS, _AUDIT = _KEYS = tuple(
-    f"robots:{{overrides}}:{name}" for name in ("version", "index", "rows", "octets", "audit")
-)
+_READ_AT_ONCE, _ROWS_AT_ONCE = 1024 * 1024, 200
+"""Bytes and rows that one call asks for: more would take longer than a call may."""
+
+_ROWS, _AUDIT = "robots:{overrides}:rows", "robots:{overrides}:audit"
+_VERSION, _OCTETS, _LOG = ":version", ":octets", ":log"
+"""Fields of the hash that are no rows; no id has a colon."""
+
+_META: Final = frozenset({_VERSION, _OCTETS, _LOG})
 _NOTHING: Final = hashlib.sha1(b"", usedforsecurity=False).hexdigest()
 _WRITTEN_VERSION: Final = re.compile(rb"([0-9]{1,17}) ([0-9]{1,12}) ([0-9]{1,17})")
 _ENTRY_LIMIT = 16 * 1024
 _BY_LIMIT = 100
 
-# ARGV: the id, the SHA-1 of the row that is to be replaced, the new row ("" to remove it), the entry for the audit, and
-# the limits. What was decided on the strength of the old row is carried out only where it is still there.
+# KEYS: the hash and the audit. ARGV: the id, the SHA-1 of the row that is to be replaced, the new row ("" to remove
+# it), the entry for the audit, and the limits. What was decided on the strength of the old row is carried out only
+# where it is still there.
 _CHANGE: Final = f"""
-local version, index, rows, octets, audit = unpack(KEYS)
+local rows, audit = KEYS[1], KEYS[2]
 local id, expected, row, entry = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 -- A script that fails undoes nothing: whatever may fail, for a key of another type, is asked before the first write.
 -- A version is when the first was told, the number of this one, and when it was: so that a store that lost everything,
 -- or the last of it, never comes to tell the same again for something else.
 local time = redis.call('TIME')
 local clock = time[1] .. string.format('%06d', tonumber(time[2]))
-local held = redis.call('GET', version) or ''
+local written = redis.call('HGET', rows, '{_VERSION}') or ''
 local born, last = nil, nil
-if #held <= {LONGEST_VERSION} then born, last = string.match(held, '^(%d+) (%d+) %d+$') end
+if #written <= {LONGEST_VERSION} then born, last = string.match(written, '^(%d+) (%d+) %d+$') end
 if not last or #last > 11 then born, last = clock, 0 end
+local log = last == 0 and '' or redis.call('HGET', rows, '{_LOG}') or ''
 local now = tonumber(last) + 1
-redis.call('HLEN', index)
 redis.call('LLEN', audit)
-held = redis.call('HGET', rows, id) or ''
+local held = redis.call('HGET', rows, id) or ''
 if redis.sha1hex(held) ~= expected then return 'changed' end
-local total = (tonumber(redis.call('GET', octets)) or 0) - #held + #row
+local total, count = tonumber(redis.call('HGET', rows, '{_OCTETS}')), 0
+for _, name in ipairs({{'{_VERSION}', '{_OCTETS}', '{_LOG}'}}) do count = count - redis.call('HEXISTS', rows, name) end
+count = count + redis.call('HLEN', rows)
+if not total then
+  total = 0
+  for _, name in ipairs(redis.call('HKEYS', rows)) do total = total + redis.call('HSTRLEN', rows, name) end
+end
+total = total - #held + #row
 if row == '' then
   redis.call('HDEL', rows, id)
 else
-  if held == '' and redis.call('HLEN', rows) >= tonumber(ARGV[5]) then return 'many' end
+  if held == '' and count >= tonumber(ARGV[5]) then return 'many' end
   if total > tonumber(ARGV[6]) then return 'large' end
   redis.call('HSET', rows, id, row)
 end
-redis.call('SET', version, string.format('%s %.0f %s', born, now, clock))
-if row == '' then
-  redis.call('HDEL', index, id)
-else
-  redis.call('HSET', index, id, string.format('%.0f %.0f', now, #row))
-end
-redis.call('SET', octets, string.format('%.0f', math.max(total, 0)))
+log = id .. ' ' .. log
+if #log > {LONGEST_LOG} then log = string.match(string.sub(log, 1, {LONGEST_LOG}), '^(.*) ') end
+redis.call('HSET', rows, '{_VERSION}', string.format('%s %.0f %s', born, now, clock),
+  '{_OCTETS}', string.format('%.0f', math.max(total, 0)), '{_LOG}', log)
 redis.call('LPUSH', audit, entry)
 redis.call('LTRIM', audit, 0, tonumber(ARGV[7]) - 1)
 return 'done'
 """
 
-# No more of a row is read than the index says it has, whatever is there: false for any other.
+# ARGV: bytes that may be returned, bytes of the longest value that is ours, and fields. The values of the first fields,
+# as many as there is room for and one at least; "" for one that is longer than any of ours, false for none.
 _READ: Final = """
-local found = {}
-for i = 1, #ARGV, 2 do
+local found, room, longest = {}, tonumber(ARGV[1]), tonumber(ARGV[2])
+for i = 3, #ARGV do
   local long = redis.call('HSTRLEN', KEYS[1], ARGV[i])
-  found[#found + 1] = long == tonumber(ARGV[i + 1]) and redis.call('HGET', KEYS[1], ARGV[i])
+  if long > longest then
+    found[#found + 1] = ''
+  else
+    if #found > 0 and long > room then break end
+    found[#found + 1] = redis.call('HGET', KEYS[1], ARGV[i])
+    room = room - long
+  end
 end
 return found
 """
+
+# The names of all fields; 0 where there are more than ours could be.
+_IDS: Final = "if redis.call('HLEN', KEYS[1]) > tonumber(ARGV[1]) then return 0 end return redis.call('HKEYS', KEYS[1])"
 
 
 class ManyOverrides(Exception):
@@ -136,11 +156,22 @@ class Version(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What the index says of a row."""
+class State:
+    """Which version the overrides have, None where none can be read, and the ids changed last, newest first.
 
-    version: int
-    octets: int
+    `lost`: there are none, and there have been some.
+    """
+
+    version: Version | None
+    changed: Sequence[str]
+    lost: bool
+
+    def changed_since(self, version: Version | None) -> Sequence[str] | None:
+        """The ids that have changed since that version; None where nothing tells."""
+        if version is None or self.version is None or not self.version.follows(version):
+            return None
+        count = self.version.number - version.number
+        return None if count > len(self.changed) else self.changed[:count]
 
 
 class RedisOverrides:
@@ -150,37 +181,48 @@ class RedisOverrides:
         self._calls = calls
         self._client = calls.client
 
-    async def version(self) -> Version | None:
-        """The version of the whole: it counts every change, and is None where there has never been one."""
-        data = await self._calls.read(_VERSION, lambda: self._client.getrange(_VERSION, 0, LONGEST_VERSION))
-        written = _WRITTEN_VERSION.fullmatch(data) if isinstance(data, bytes) else None
-        return None if written is None else Version(*map(int, written.groups()))
+    async def state(self) -> State:
+        """What version the overrides have, and what was changed last; raises StoreDown."""
+        version, log = await self._read((_VERSION, _LOG), LONGEST_LOG)
+        written = _WRITTEN_VERSION.fullmatch(version) if isinstance(version, bytes) else None
+        if written is None:
+            return State(None, (), lost=not await self.ids() and await self._was_changed())
+        changed = log.decode("ascii", "replace").split() if isinstance(log, bytes) else ()
+        return State(Version(*map(int, written.groups())), changed, lost=False)
 
-    async def index(self) -> Mapping[str, Place]:
-        """Where each row stands, by id; what is not ours is left out, and so is what is beyond the limits."""
-        length = await self._calls.read(_INDEX, lambda: self._client.hlen(_INDEX))
-        if not isinstance(length, int) or length > 2 * COUNT_LIMIT:
-            return {}
-        data = await self._calls.read(
-            _INDEX, lambda: cast("Awaitable[dict[bytes, bytes]]", self._client.hgetall(_INDEX))
-        )
-        places: dict[str, Place] = {}
-        room = OCTETS_LIMIT
-        for id_, place in _pairs(data):
-            if place.octets <= min(room, ROW_LIMIT) and len(places) < COUNT_LIMIT:
-                places[id_] = place
-                room -= place.octets
-        return places
+    async def ids(self) -> Collection[str]:
+        """The ids of all rows; raises StoreDown, also where there are more than could be ours."""
+        limit = str(2 * COUNT_LIMIT)
+        data = await self._calls.read(_ROWS, lambda: self._client.eval(_IDS, 1, _ROWS, limit))
+        if data == 0:
+            raise StoreDown(f"{_ROWS} has more than {limit} fields: somebody else writes there")
+        names = data if isinstance(data, list) else []
+        ids = [name.decode() for name in names if isinstance(name, bytes) and name.isascii()]
+        return [id_ for id_ in ids if id_ not in _META]
 
-    async def rows(self, places: Mapping[str, Place]) -> Mapping[str, Row | None]:
-        """The rows of these places; None for one that has changed since, or that is not ours."""
+    async def rows(self, ids: Collection[str]) -> Mapping[str, Row | None]:
+        """The rows of these ids, without those that are not there; None for one that is not ours; raises StoreDown."""
         found: dict[str, Row | None] = {}
-        for ids in _portions(places):
-            asked = [str(word) for id_ in ids for word in (id_, places[id_].octets)]
-            data = await self._calls.read(_ROWS, partial(self._client.eval, _READ, 1, _ROWS, *asked))
-            values = data if isinstance(data, list) and len(data) == len(ids) else [None] * len(ids)
-            found.update((id_, _decode(id_, value)) for id_, value in zip(ids, values, strict=True))
+        left, room = list(dict.fromkeys(ids))[: 2 * COUNT_LIMIT], OCTETS_LIMIT
+        while left and room > 0:
+            values = await self._read(left[:_ROWS_AT_ONCE], ROW_LIMIT)
+            for id_, value in zip(left, values, strict=False):
+                if isinstance(value, bytes):
+                    room -= len(value)
+                    found[id_] = _decode(id_, value)
+            left = left[len(values) :]
         return found
+
+    async def _read(self, fields: Sequence[str], longest: int) -> Sequence[object]:
+        """The values of the first of these fields, one at least; None for none."""
+        arguments = (str(_READ_AT_ONCE), str(longest), *fields)
+        data = await self._calls.read(_ROWS, lambda: self._client.eval(_READ, 1, _ROWS, *arguments))
+        return data if isinstance(data, list) and data else [None] * len(fields)
+
+    async def _was_changed(self) -> bool:
+        """Whether the audit knows of a change."""
+        length = await self._calls.read(_AUDIT, lambda: self._client.llen(_AUDIT))
+        return isinstance(length, int) and length > 0
 
     async def put(self, override: Override, by: str, at: float) -> bool:
         """Set the override, and enter it into the audit; whether it is a new one.
@@ -220,8 +262,8 @@ class RedisOverrides:
         digest = hashlib.sha1(held, usedforsecurity=False).hexdigest()
         limits = (str(COUNT_LIMIT), str(OCTETS_LIMIT), str(AUDIT_LIMIT))
         # The client takes octets as arguments, and its annotation says texts.
-        values: list[Any] = [*_KEYS, id_, digest, data, entry, *limits]
-        said = await self._calls.write(_KEYS[0], lambda: self._client.eval(_CHANGE, len(_KEYS), *values))
+        values: list[Any] = [_ROWS, _AUDIT, id_, digest, data, entry, *limits]
+        said = await self._calls.write(_ROWS, lambda: self._client.eval(_CHANGE, 2, *values))
         match said:
             case b"done":
                 return
@@ -233,27 +275,6 @@ class RedisOverrides:
                 raise ManyOverrides(f"All overrides together would have more than {OCTETS_LIMIT} octets.")
             case _:
                 raise StoreDown(f"the keys of the overrides, {_ROWS} and its like, hold something else")
-
-
-def _portions(places: Mapping[str, Place]) -> Sequence[Sequence[str]]:
-    portions: list[list[str]] = []
-    room = 0
-    for id_, place in places.items():
-        if not portions or place.octets > room or len(portions[-1]) >= _ROWS_AT_ONCE:
-            portions.append([])
-            room = _READ_AT_ONCE
-        portions[-1].append(id_)
-        room -= place.octets
-    return portions
-
-
-def _pairs(data: object) -> list[tuple[str, Place]]:
-    pairs = []
-    for key, value in data.items() if isinstance(data, dict) else ():
-        words = value.split(b" ") if isinstance(value, bytes) and len(value) <= 40 else ()
-        if isinstance(key, bytes) and key.isascii() and len(words) == 2 and all(word.isdigit() for word in words):
-            pairs.append((key.decode(), Place(*map(int, words))))
-    return pairs
 
 
 def _encode(row: Row) -> bytes:

@@ -123,6 +123,18 @@ async def test_a_store_that_is_full_says_so_itself() -> None:
         await client.aclose()
 
 
+async def test_overrides_that_a_store_lost_are_missed(store_url: str, store_client: Client) -> None:
+    async with running(store_url) as service:
+        deny = {"scope": "example.com", "action": "deny", "reason": "because"}
+        assert (await service.client.put("/v1/overrides/mine", json=deny)).status_code == 201
+    await store_client.delete("robots:{overrides}:rows")
+    async with running(store_url) as service:
+        assert (await service.client.get("/readyz")).json() == {"status": "ready", "store": "ok", "overrides": "lost"}
+        assert await counted(service, "robots_overrides_known") == 0
+        assert (await service.client.put("/v1/overrides/mine", json=deny)).status_code == 201
+        assert (await service.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
+
+
 async def test_only_a_service_that_runs_is_ready(tmp_path: Path) -> None:
     app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
     transport = httpx.ASGITransport(app=app)

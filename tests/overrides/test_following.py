@@ -8,7 +8,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.overrides.following import KEPT, Overrides
-from app.overrides.store import ChangedMeanwhile, RedisOverrides
+from app.overrides.store import COUNT_LIMIT, ChangedMeanwhile, RedisOverrides
 from app.overrides.table import Override, read_override
 from app.store.calls import Calls, StoreDown
 from app.store.engines import connect
@@ -16,7 +16,7 @@ from tests.engines import QUOTED, clustered
 from tests.faults.until import until_so
 
 NOW = 1_790_000_000.0
-PREFIX = "robots:{overrides}:"
+ROWS, AUDIT = "robots:{overrides}:rows", "robots:{overrides}:audit"
 
 
 class Clock:
@@ -107,6 +107,46 @@ async def test_texts_that_are_long_together_are_read_in_portions(new_process: Ne
     assert len(await ids(new_process())) == 5
 
 
+async def test_a_change_costs_what_it_changes_and_not_what_there_is(
+    new_process: NewProcess, store_client: Redis
+) -> None:
+    """Bytes that go over the wire for one more override, for who sets it and for who learns of it."""
+
+    async def moved() -> int:
+        stats = await store_client.info("stats")
+        return int(stats["total_net_output_bytes"]) + int(stats["total_net_input_bytes"])
+
+    one, other = new_process(), new_process()
+    costs: list[int] = []
+    for others in (0, 1600):
+        await one.put(override("first"), "me")
+        row = await store_client.hget(ROWS, "first")
+        if row is not None and others:
+            await store_client.hset(ROWS, mapping={f"o-{number:04}": row for number in range(others)})
+            await store_client.hdel(ROWS, ":version")
+            await one.put(override("first", reason="another"), "me")
+        assert len(await ids(one)) == len(await ids(other)) == others + len(costs) + 1
+        before = await moved()
+        await one.put(override(f"after-{others:04}"), "me")
+        await other.sync()
+        costs.append(await moved() - before)
+    assert costs[1] < costs[0] + 1000
+
+
+async def test_one_that_missed_more_changes_than_are_listed_reads_all(
+    new_process: NewProcess, store: Switchable
+) -> None:
+    one, other = new_process(), new_process()
+    await one.put(override("gone"), "me")
+    await other.sync()
+    await one.remove("gone", "me")
+    for number in range(100):
+        await store.put(override(f"an-override-with-a-name-of-some-length-{number:04}"), "me", NOW)
+    state = await store.state()
+    assert 0 < len(state.changed) < 100
+    assert len(await ids(other)) == 100
+
+
 async def test_what_was_changed_meanwhile_is_not_written_over(new_process: NewProcess, store: Switchable) -> None:
     one = new_process()
     await one.put(override("a"), "me")
@@ -117,12 +157,13 @@ async def test_what_was_changed_meanwhile_is_not_written_over(new_process: NewPr
     assert await ids(one) == ["a"]
 
 
-async def change(client: Redis) -> None:
-    """Count the version up, as whoever changes something does."""
-    version = await client.get(f"{PREFIX}version")
+async def change(client: Redis, id_: str) -> None:
+    """Say that the row was changed, as whoever changes it does."""
+    version, log = await client.hmget(ROWS, ":version", ":log")
     assert isinstance(version, bytes)
+    assert isinstance(log, bytes)
     born, number, at = map(int, version.split())
-    await client.set(f"{PREFIX}version", f"{born} {number + 1} {at}")
+    await client.hset(ROWS, mapping={":version": f"{born} {number + 1} {at}", ":log": f"{id_} {log.decode()}"})
 
 
 FOREIGN = [
@@ -149,34 +190,53 @@ FOREIGN = [
 async def test_what_is_no_override_is_ignored(new_process: NewProcess, store_client: Redis, value: bytes) -> None:
     one = new_process()
     await one.put(override("a"), "me")
-    await store_client.hset(f"{PREFIX}rows", "b", value)
-    await store_client.hset(f"{PREFIX}index", "b", f"7 {len(value)}")
-    await change(store_client)
+    await store_client.hset(ROWS, "b", value)
+    await change(store_client, "b")
     assert await ids(one) == ["a"]
     assert await ids(new_process()) == ["a"]
     assert await one.put(override("b"), "me") is True
     assert await ids(one) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "place", [b"", b"7", b"7 x", b"-7 1", b"7 99999999999", b"7 1 1", b"7 " + b"1" * 50, "7 ٣".encode()]
-)
-async def test_what_is_no_place_in_the_index_is_ignored(
-    new_process: NewProcess, store_client: Redis, place: bytes
+@pytest.mark.parametrize("value", FOREIGN)
+async def test_who_writes_over_an_override_does_not_open_what_it_closed(
+    new_process: NewProcess, store_client: Redis, value: bytes
 ) -> None:
     one = new_process()
     await one.put(override("a"), "me")
-    await store_client.hset(f"{PREFIX}index", "b", place)
-    await store_client.hset(f"{PREFIX}index", b"\xff", b"1 1")
-    await change(store_client)
+    await store_client.hset(ROWS, "a", value)
+    await change(store_client, "a")
     assert await ids(one) == ["a"]
 
 
-@pytest.mark.parametrize("name", ["version", "index", "rows", "octets", "audit"])
-async def test_a_key_of_another_type_is_trouble_and_no_crash(
-    new_process: NewProcess, store_client: Redis, name: str
+@pytest.mark.parametrize("log", [b"", b"\xff", b"b " * 3000, b"\x00", "ü ".encode() * 40])
+async def test_a_list_of_changes_that_is_not_ours_misleads_nobody(
+    new_process: NewProcess, store_client: Redis, log: bytes
 ) -> None:
-    await store_client.sadd(f"{PREFIX}{name}", "foreign")
+    one, other = new_process(), new_process()
+    await one.put(override("a"), "me")
+    await other.sync()
+    await store_client.hset(ROWS, ":log", log)
+    await one.put(override("b"), "me")
+    await one.put(override("c"), "me")
+    assert await ids(one) == await ids(other) == ["a", "b", "c"]
+
+
+async def test_more_fields_than_could_be_ours_leave_what_is_known(new_process: NewProcess, store_client: Redis) -> None:
+    one = new_process()
+    await one.put(override("a"), "me")
+    await store_client.hset(ROWS, mapping={f"x{number}": "" for number in range(2 * COUNT_LIMIT)})
+    await store_client.hdel(ROWS, ":version")
+    with pytest.raises(StoreDown):
+        await one.sync()
+    assert list(one.table.by_id) == ["a"]
+
+
+@pytest.mark.parametrize("key", [ROWS, AUDIT])
+async def test_a_key_of_another_type_is_trouble_and_no_crash(
+    new_process: NewProcess, store_client: Redis, key: str
+) -> None:
+    await store_client.sadd(key, "foreign")
     one = new_process()
     with pytest.raises(StoreDown):
         await one.put(override("a"), "me")
@@ -188,10 +248,8 @@ async def test_audit_entries_that_are_not_ours_are_left_out(new_process: NewProc
     one = new_process()
     await one.put(override("a"), "me")
     for value in (b"x", b'{"at": 1, "by": "me"}', b'{"at": 1, "by": "me", "id": "a", "before": [], "after": null}'):
-        await store_client.lpush(f"{PREFIX}audit", value)
-    await store_client.lpush(
-        f"{PREFIX}audit", b'{"at": 1, "by": "me", "id": "a", "before": {"reason": "\\ud800"}, "after": null}'
-    )
+        await store_client.lpush(AUDIT, value)
+    await store_client.lpush(AUDIT, b'{"at": 1, "by": "me", "id": "a", "before": {"reason": "\\ud800"}, "after": null}')
     assert [entry.by for entry in await one.audit(0, 10)] == ["me"]
 
 
@@ -206,6 +264,66 @@ async def test_a_store_that_lost_everything_is_given_back_what_is_known(
     assert await ids(one) == ["a", "b"]
     assert await ids(other) == ["a", "b"]
     assert await ids(new_process()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("lost", [[ROWS], [AUDIT], [ROWS, AUDIT]])
+async def test_no_key_that_is_lost_opens_what_was_closed(
+    new_process: NewProcess, store_client: Redis, lost: list[str]
+) -> None:
+    one, other = new_process(), new_process()
+    for id_ in ("a", "b"):
+        await one.put(override(id_), "me")
+    await other.sync()
+    await store_client.delete(*lost)
+    assert await one.put(override("c"), "me") is True
+    assert await ids(one) == await ids(other) == await ids(new_process()) == ["a", "b", "c"]
+    assert await one.put(override("a"), "me") is False
+    assert not one.lost
+
+
+async def test_a_process_that_never_knew_what_was_lost_says_so(new_process: NewProcess, store_client: Redis) -> None:
+    knowing, new = new_process(), new_process()
+    await new.sync()
+    assert not new.lost
+    await knowing.put(override("a"), "me")
+    await store_client.delete(ROWS)
+    await new.sync()
+    assert (new.known, new.lost) == (True, True)
+    await knowing.sync()
+    await new.sync()
+    assert (await ids(new), new.lost) == (["a"], False)
+    await knowing.remove("a", "me")
+    await new.sync()
+    assert (await ids(new), new.lost) == ([], False)
+
+
+async def test_an_override_changed_in_the_time_that_a_store_lost_is_given_back(
+    new_process: NewProcess, store_client: Redis, clock: Clock
+) -> None:
+    """As where a replica takes over that did not have the last changes yet."""
+    one = new_process()
+    await one.put(override("a", action="allow"), "me")
+    dumped = await store_client.dump(ROWS)
+    assert isinstance(dumped, bytes)
+    clock.now += 1
+    await one.put(override("a"), "me")
+    await store_client.restore(ROWS, 0, dumped, replace=True)
+    await one.sync()
+    assert one.rows["a"].override.action_name == "deny"
+    other = new_process()
+    await other.sync()
+    assert other.rows["a"].override.action_name == "deny"
+
+
+async def test_rows_without_a_version_are_in_force(new_process: NewProcess, store_client: Redis) -> None:
+    one = new_process()
+    await one.put(override("a"), "me")
+    await store_client.hdel(ROWS, ":version", ":octets", ":log")
+    other = new_process()
+    assert await ids(other) == ["a"]
+    await other.put(override("b"), "me")
+    assert await ids(one) == await ids(other) == ["a", "b"]
+    assert int(await store_client.hget(ROWS, ":octets") or 0) > 100
 
 
 async def test_what_was_set_after_the_loss_stays(new_process: NewProcess, store_client: Redis) -> None:
@@ -294,7 +412,7 @@ async def test_a_version_that_no_process_writes_is_none(
     one, other = new_process(), new_process()
     await one.put(override("a"), "me")
     await other.sync()
-    await store_client.set(f"{PREFIX}version", version)
+    await store_client.hset(ROWS, ":version", version)
     assert await ids(new_process()) == ["a"]
     await one.put(override("b"), "me")
     assert await ids(other) == ["a", "b"]

@@ -47,7 +47,7 @@ async def test_a_store_that_refuses_a_command_is_degraded(
         assert [record.levelname for record in caplog.records if "is degraded" in record.getMessage()] == ["WARNING"]
         assert not any("available again" in record.getMessage() for record in caplog.records)
         grant(server)
-        assert (await service.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
+        assert (await service.client.get("/readyz")).json()["store"] == "ok"
         assert sum("available again" in record.getMessage() for record in caplog.records) == 1
 
 
