@@ -160,7 +160,7 @@ def create(
     places = Places(calls, store.name)
     instances = settings.pace_instances
     alone = Alone(None if instances is None else instances * settings.workers, lambda: places.place)
-    pacer = Pacer(RedisPace(calls), alone, clock, time.monotonic)
+    pacer = Pacer(RedisPace(calls), alone, clock, time.monotonic, clock_stepped=metrics.store_clock_stepped)
     addresses = Addresses(resolver or system, time.monotonic)
     shared = addresses if settings.pace_by_address else None
     secret = FleetSecret(calls, None if settings.permit_secret is None else settings.permit_secret.get_secret_value())

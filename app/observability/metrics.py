@@ -124,6 +124,7 @@ class Metrics:
         self._history_lost = counter("history_lost", "What was found and is in no history: the store was away.")
         self._permits = counter("permits", "Turns asked for.", "outcome")
         self._permits_degraded = counter("permits_degraded", "Turns that were given without the store, or refused.")
+        self._clock_steps = counter("store_clock_steps", "Permit queues moved: the store's clock was set back.")
         self._permit_wait = Histogram(
             "robots_permit_wait_seconds",
             "From the grant of a turn to its instant.",
@@ -256,6 +257,10 @@ class Metrics:
         self._permits.labels("granted").inc()
         self._permit_wait.observe(wait)
         self._permits_degraded.inc(degraded)
+
+    def store_clock_stepped(self) -> None:
+        """A queue of permits was moved, because the store's clock had been set back."""
+        self._clock_steps.inc()
 
     def not_permitted(self, why: str, *, degraded: bool = False) -> None:
         """A turn was asked for and none was given; `why` is one of few."""

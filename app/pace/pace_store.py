@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import zlib
 from importlib.resources import files
 from secrets import token_hex
 from typing import Any, Final
@@ -14,12 +15,22 @@ from app.store.calls import Calls, StoreDown
 MICROSECONDS = 1_000_000
 
 
+BUCKETS = 4096
+"""How many parts the places are divided into. Each has one slot of a cluster, and one record of what may not be
+evicted; all processes on a store have to agree on them."""
+
+
 class _Script:
     def __init__(self, name: str) -> None:
-        self._text: Final = files(__package__).joinpath(name).read_text(encoding="utf-8")
+        self._text: Final = "".join(
+            files(__package__).joinpath(part).read_text(encoding="utf-8") for part in ("state.lua", name)
+        )
         self._sha: Final = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
 
-    async def run(self, calls: Calls, keys: tuple[str, ...], *arguments: str) -> Any:
+    async def run(self, calls: Calls, lane: Lane, *arguments: str) -> Any:
+        keys = keys_of(lane)
+        arguments = (*_fields(lane), *arguments)
+
         # By its hash first; a server that does not know it (new, or flushed) is told the whole text, and keeps it.
         async def command() -> Any:
             try:
@@ -34,7 +45,7 @@ _RESERVE, _OUTCOME = _Script("reserve.lua"), _Script("outcome.lua")
 
 
 class RedisPace:
-    """Slots under `robots:{origin}:pace…`, or `robots:{address:…}:pace…`; every method raises StoreDown."""
+    """Slots under `robots:{pace:…}:`, by bucket and place; every method raises StoreDown."""
 
     def __init__(self, calls: Calls, back_off: BackOff | None = None) -> None:
         self._calls = calls
@@ -51,7 +62,7 @@ class RedisPace:
         spans = [text for span in wish.spans for text in (_micro(span.until), _micro(span.interval, up=True))]
         said = await _RESERVE.run(
             self._calls,
-            _keys(lane),
+            lane,
             _micro(wish.max_wait),
             f"{wish.cost:.6f}",
             wish.caller,
@@ -64,8 +75,9 @@ class RedisPace:
             _micro(wish.fetched_at),
             *spans,
         )
-        given, now, go, over, length, ends, count, until = _numbers(said, 8)
-        seen = QueueView(Tail(ends / MICROSECONDS, count, now / MICROSECONDS), until / MICROSECONDS)
+        given, now, go, over, length, ends, count, until, step = _numbers(said, 9)
+        tail = Tail(ends / MICROSECONDS, count, now / MICROSECONDS)
+        seen = QueueView(tail, until / MICROSECONDS, step / MICROSECONDS)
         wait, interval = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS
         if not given:
             return too_long(wait, interval, wish.max_wait), seen
@@ -73,7 +85,7 @@ class RedisPace:
 
     async def release(self, lane: Lane, name: str) -> bool:
         """Give a slot back that was not used; False where it is none, or was given back before."""
-        return bool(_numbers(await _OUTCOME.run(self._calls, _keys(lane), "released", name), 3)[0])
+        return bool(_numbers(await _OUTCOME.run(self._calls, lane, "released", name), 3)[0])
 
     async def hold_back(self, lane: Lane, retry_after: float, reporter: str | None = None) -> float:
         """Have the whole fleet back off from the lane's origin: for how many seconds that now is.
@@ -83,12 +95,12 @@ class RedisPace:
         own = self._back_off
         bounds = (min(retry_after, own.retry_after), own.first, own.last, own.retry_after, own.quiet, own.unconfirmed)
         arguments = (*map(_micro, bounds), reporter or "")
-        _, now, until = _numbers(await _OUTCOME.run(self._calls, _keys(lane), "backoff", *arguments), 3)
+        _, now, until = _numbers(await _OUTCOME.run(self._calls, lane, "backoff", *arguments), 3)
         return max(0.0, (until - now) / MICROSECONDS)
 
     def shard_of(self, lane: Lane) -> int:
         """The shard of the store that has the lane."""
-        return self._calls.shard_of(_keys(lane)[0])
+        return self._calls.shard_of(keys_of(lane)[0])
 
     async def ping(self, shard: int) -> None:
         """Raises StoreDown unless the shard can be used."""
@@ -107,8 +119,14 @@ def _numbers(said: Any, count: int) -> list[int]:
     return said
 
 
-def _keys(lane: Lane) -> tuple[str, ...]:
-    # The braces put all keys of a place into one slot of a cluster, those of an origin beside its snapshot.
-    place = f"robots:{{{lane.place}}}:pace"
-    own = f"{place}:{lane.token or ''}"
-    return place, own, f"{own}:slots", f"{own}:callers", f"{own}:ahead"
+def keys_of(lane: Lane) -> tuple[str, ...]:
+    """The keys of the lane, in the order of state.lua; the first two are those of its bucket."""
+    # The braces put all keys of a bucket into one slot of a cluster.
+    bucket = f"robots:{{pace:{zlib.crc32(lane.place.encode()) % BUCKETS}}}"
+    place, own = (f"{bucket}:{field}" for field in _fields(lane))
+    return f"{bucket}:kept", f"{bucket}:until", place, own, f"{own}:slots", f"{own}:callers", f"{own}:ahead"
+
+
+def _fields(lane: Lane) -> tuple[str, str]:
+    """What the place and the lane are called in their bucket. No place has a slash behind its authority."""
+    return lane.place, f"{lane.place}/{lane.token or ''}"

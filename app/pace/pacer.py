@@ -22,6 +22,9 @@ when the other one is asked for."""
 ATTEMPTS = 4
 """So often an origin and its address are asked for a slot at the same instant."""
 
+STEP = 0.1
+"""Seconds by which the clocks of a master and of the replica that replaces it may differ unreported."""
+
 _NOTHING = Tail()
 
 
@@ -82,12 +85,15 @@ class Pacer:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock_stepped: Callable[[], None] = lambda: None,
     ) -> None:
+        """`clock_stepped` is called for every queue that was moved because the store's clock had been set back."""
         self._store = store
         self._alone = alone
         self._clock = clock
         self._monotonic = monotonic
         self._sleep = sleep
+        self._clock_stepped = clock_stepped
         self._tails: Recent[Lane, Tail] = Recent()
         self._shards: defaultdict[int, ShardState] = defaultdict(ShardState)
         self._trials: SingleFlight[int, None] = SingleFlight()
@@ -165,6 +171,8 @@ class Pacer:
         reply, seen = await self._store.reserve(wish, self._known(wish.lane, state), hold=hold, lost=RECOVERY_PERIOD)
         state.ahead = seen.tail.at - self._monotonic()
         self._tails[wish.lane] = seen.tail
+        if seen.step > STEP:
+            self._clock_stepped()
         if seen.backs_off_until > seen.tail.at:
             self._alone.back_off(wish.lane, seen.backs_off_until)
         self._recover(self._store.shard_of(wish.lane), state)

@@ -1,59 +1,34 @@
 -- Reserve the next free slot of one lane: an agent's turns at one origin.
 --
--- KEYS  1 the origin's back-off   hash: until
---       2 the lane                hash: tail, hint, hold, fetched, counted, count
---       3 its slots               sorted set: "<end>:<nonce>:<caller>" by the instant to go at
---       4 its callers             sorted set: by the instant they last asked
---       5 slots ahead             hash: by caller
--- ARGV  1 longest wait   2 cost, in documents   3 caller   4 nonce   5 not before, an instant or 0
---       6 for so long nothing is given away, or 0   7 for so long nothing is where slots were lost
---       8, 9 the time to the tail and the count as this process remembers them, or 0
---       10 when robots.txt was fetched last, or 0   11.. spans: until (an instant), interval; the last is for ever
+-- ARGV  3 longest wait   4 cost, in documents   5 caller   6 nonce   7 not before, an instant or 0
+--       8 for so long nothing is given away, or 0   9 for so long nothing is where slots were lost
+--       10, 11 the time to the tail and the count as this process remembers them, or 0
+--       12 when robots.txt was fetched last, or 0   13.. spans: until (an instant), interval; the last is for ever
 --
--- Instants are microseconds of this server's clock since 1970, lengths of time microseconds. A slot is taken from the
--- instant to go at up to its end, which is where the pace has made up for its cost; slots never overlap. Whatever is
--- found that this script does not write is not ours, and goes; what is read is bounded, whoever wrote it.
+-- A slot is taken from the instant to go at up to its end, which is where the pace has made up for its cost; slots
+-- never overlap.
 --
 -- The set of slots is the truth. `tail` is its last end, kept beside it in case it is lost, and before `hint` nothing is
 -- free, which spares looking at every slot. `count` grows by one with every slot: a caller who
 -- remembers a higher one tells that the server has lost some, as a replica does that lagged behind its master.
 --
--- Returns {1, now, go, end, interval, tail, count, end of the back-off}, with 0, and 0 for the end, where that is too
--- late.
-local BACKOFF, LANE, SLOTS, CALLERS, AHEAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+-- Returns {1, now, go, end, interval, tail, count, end of the back-off, by how much the clock was set back}, with 0, and
+-- 0 for the end, where that is too late.
 local ACTIVE = 10e6          -- a caller who last asked longer ago has gone
 local MOST_CALLERS = 1000
 local MOST_SLOTS = 10000
 local STEPS = 500            -- slots that are looked at for a gap
 local NEAR = 5               -- intervals: a gap so near is anybody's, since it is nearly lost
 local NEWCOMERS = 10         -- one slot in so many is left for who has not asked yet
-local LONGEST = 2592000e6    -- what is fetched at once is made up for after so long
-local FARTHEST = 2 * LONGEST -- what lies farther ahead is nonsense
-local KEPT = 3600e6
 
-for place, kind in ipairs({'hash', 'hash', 'zset', 'zset', 'hash'}) do
-  local held = redis.call('TYPE', KEYS[place]).ok
-  if held ~= 'none' and held ~= kind then redis.call('UNLINK', KEYS[place]) end
-end
 if redis.call('ZCARD', SLOTS) > 2 * MOST_SLOTS then redis.call('UNLINK', SLOTS) end
 if redis.call('ZCARD', CALLERS) > 2 * MOST_CALLERS then redis.call('UNLINK', CALLERS) end
 if redis.call('HLEN', AHEAD) > 2 * MOST_SLOTS then redis.call('UNLINK', AHEAD) end
 
-local clock = redis.call('TIME')
-local now = clock[1] * 1e6 + clock[2]
-
-local function instant(value)
-  local at = tonumber(value) or 0
-  if at ~= at or at < 0 or at > now + FARTHEST then return 0 end
-  return math.floor(at)
-end
-
-local function text(number) return string.format('%.0f', number) end
-
-local longest, cost, caller, nonce = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local not_before = instant(ARGV[5])
+local longest, cost, caller, nonce = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local not_before = instant(ARGV[7])
 local untils, intervals = {}, {}
-for at = 11, #ARGV, 2 do
+for at = 13, #ARGV, 2 do
   untils[#untils + 1], intervals[#intervals + 1] = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
 end
 untils[#untils] = math.huge
@@ -85,10 +60,23 @@ local function ending(slot, go)
   return nil
 end
 
-local held = redis.call('HMGET', LANE, 'tail', 'hint', 'hold', 'fetched', 'counted', 'count')
-local tail, hint, hold, fetched = 0, instant(held[2]), instant(held[3]), instant(held[4])
-local counted, count = instant(held[5]), math.floor(tonumber(held[6]) or 0)
-if not (count >= 0 and count < 1e15) then count = 0 end
+local held = redis.call('HMGET', LANE, 'tail', 'hint', 'hold', 'fetched', 'counted', 'count', 'seen')
+local second = kept(LANE_FIELD, 4)
+local step, second_step = step_since(held[7]), step_since(second[4])
+local tail, hint, fetched, counted = 0, instant(held[2]), instant(held[4]), instant(held[5])
+local lost = math.max(moved(held[1], step), moved(second[1], second_step))
+local hold = math.max(moved(held[3], step), moved(second[2], second_step))
+local function number(value)
+  local it = math.floor(tonumber(value) or 0)
+  return it >= 0 and it < 1e15 and it or 0
+end
+local count = math.max(number(held[6]), number(second[3]))
+step = math.max(step, second_step)
+if step > 0 then
+  -- Every slot is of the old clock. Who was given one waits for a length of time, and goes when that is over.
+  redis.call('UNLINK', SLOTS, CALLERS, AHEAD)
+  hint, fetched, counted = 0, math.min(fetched, now), now
+end
 
 local last
 for attempt = 1, 20 do
@@ -102,16 +90,15 @@ for attempt = 1, 20 do
   if attempt == 20 then redis.call('UNLINK', SLOTS) end
 end
 -- Where the slots are lost, one takes the place of them all.
-local lost = instant(held[1])
 if not last and lost > now then
   tail, last, hint = lost, now, lost
   redis.call('ZADD', SLOTS, text(now), text(lost) .. ':lost:')
 end
 
 -- After trouble with the store: others may still go by what they were given meanwhile, or by what this server lost.
-local remembered, remembered_count = instant(now + tonumber(ARGV[8])), tonumber(ARGV[9])
-local closed = tonumber(ARGV[6])
-if remembered > now and remembered_count > count then closed = math.max(closed, tonumber(ARGV[7])) end
+local remembered, remembered_count = instant(now + tonumber(ARGV[10])), tonumber(ARGV[11])
+local closed = tonumber(ARGV[8])
+if remembered > now and remembered_count > count then closed = math.max(closed, tonumber(ARGV[9])) end
 if closed > 0 then
   hold = math.max(hold, now + closed)
   if remembered > tail then hold = math.max(hold, remembered) end
@@ -120,7 +107,7 @@ end
 hint = math.min(hint, math.max(tail, now))
 
 -- The fetch of robots.txt is a visit like any other. Its instant is a caller's, whose clock may be ahead of this one.
-local asked_at = instant(ARGV[10])
+local asked_at = instant(ARGV[12])
 if asked_at > fetched then
   fetched = asked_at
   local at = math.min(asked_at, now)
@@ -163,7 +150,7 @@ if redis.call('ZCARD', CALLERS) < MOST_CALLERS or redis.call('ZSCORE', CALLERS, 
 end
 local active = redis.call('ZCARD', CALLERS)
 
-local backs_off_until = instant(redis.call('HGET', BACKOFF, 'until'))
+local backs_off_until = back_off_ends()
 local open = math.max(now, hold, backs_off_until)
 local start = math.max(open, not_before)
 
@@ -234,7 +221,8 @@ if given then
 end
 
 redis.call('HSET', LANE, 'tail', text(tail), 'hint', text(hint), 'hold', text(hold), 'fetched', text(fetched),
-  'counted', text(counted), 'count', text(count))
-local kept = math.ceil((math.max(tail, hold, now) - now + KEPT) / 1000)
-for place = 2, 5 do redis.call('PEXPIRE', KEYS[place], kept) end
-return {given and 1 or 0, now, go, over, interval_at(go), tail, count, backs_off_until}
+  'counted', text(counted), 'count', text(count), 'seen', text(now))
+keep_lane(tail, hold, count)
+local lingers = math.ceil((math.max(tail, hold, now) - now + LINGER) / 1000)
+for place = 4, 7 do redis.call('PEXPIRE', KEYS[place], lingers) end
+return {given and 1 or 0, now, go, over, interval_at(go), tail, count, backs_off_until, step}

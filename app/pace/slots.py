@@ -95,10 +95,14 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A lane, and until when the fleet backs off from its place (Unix seconds of the store's clock), or 0."""
+    """A lane, and until when the fleet backs off from its place (Unix seconds of the store's clock), or 0.
+
+    `step` is by how many seconds the store's clock was found to have been set back, and the lane was moved.
+    """
 
     tail: Tail
     backs_off_until: float = 0.0
+    step: float = 0.0
 
 
 def too_long(wait: float, interval: float, max_wait: float) -> TooLong:

@@ -15,6 +15,8 @@ from redis.asyncio import Redis
 from app.api.batch import ITEMS
 from app.api.permits import retry_after
 from app.keys import new_key
+from app.pace.pace_store import keys_of
+from app.pace.slots import Lane
 from tests.api.service import START, Service, running
 from tests.faults.proxy import proxy
 from tests.faults.until import until
@@ -213,7 +215,7 @@ async def test_a_caller_is_its_key_else_its_address(store_url: str, store_client
             assert (await service.client.post("/v1/permits", json={"url": url, "agent": "A"})).status_code == 401
             service.client.headers["X-API-Key"] = key
             await permit(service, url)
-    callers = await store_client.zrange(f"robots:{{{origin.url}}}:pace:examplebot:callers", 0, -1)
+    callers = await store_client.zrange(keys_of(Lane(origin.url, "examplebot"))[5], 0, -1)
     assert set(callers) == {b"127.0.0.1", b"spider-8@example.com", b"spider-7"}
 
 

@@ -7,6 +7,8 @@ import httpx
 import pytest
 from redis.exceptions import RedisError
 
+from app.pace.pace_store import keys_of
+from app.pace.slots import Lane
 from app.store.engines import connect
 from tests.engines import QUOTED, free_port, node, watched
 from tests.faults.until import until, until_so
@@ -59,7 +61,7 @@ async def test_nothing_goes_beyond_the_rate_when_the_master_goes(processes: int,
                     """How many slots were given, as far as the master that is found knows."""
                     with suppress(RedisError, OSError):
                         async with asyncio.timeout(1.0):
-                            return int(await client.hget(f"robots:{{{origin}}}:pace:examplebot", "count") or 0)
+                            return int(await client.hget(keys_of(Lane(origin, "examplebot"))[3], "count") or 0)
                     return 0
 
                 await until_so(lambda: len(log.pages) >= 3 * RATE)

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from app.origin import Origin
 from app.pace.alone import ALONE, LATER, Alone
-from app.pace.pace_store import RedisPace
+from app.pace.pace_store import RedisPace, keys_of
 from app.pace.pacer import MEETING, Pacer, Turn
 from app.pace.shard_state import PATIENCE, RECOVERY_PERIOD, SLACK
 from app.pace.slots import Lane, QueueView, Reply, Slot, Tail, TooLong, Wish
@@ -311,7 +311,7 @@ async def test_a_wait_that_is_too_long_at_the_address_leaves_nothing_behind(pace
     assert isinstance(turn.reply, TooLong)
     assert turn.reply.wait > 90
     assert turn.shared is None
-    assert await store_client.zcard("robots:{https://1.example.com}:pace:examplebot:slots") == 0
+    assert await store_client.zcard(keys_of(host(1)[0].lane)[4]) == 0
 
 
 async def test_many_at_once_at_one_address_do_not_overlap(pacer: Pacer) -> None:

@@ -6,12 +6,12 @@ import pytest
 from redis.asyncio import Redis
 
 from app.origin import Origin
-from app.pace.pace_store import RedisPace
+from app.pace.pace_store import RedisPace, keys_of
 from app.pace.slots import BackOff, Lane
 from app.store.calls import Calls
 
 LANE = Lane.of(Origin("https", "www.example.com", 443), "ExampleBot")
-PLACE = "robots:{https://www.example.com}:pace"
+KEPT, _, PLACE = keys_of(LANE)[:3]
 ALONE = BackOff().unconfirmed
 DAY = 86_400.0
 
@@ -24,6 +24,7 @@ def pace(store_client: Redis) -> RedisPace:
 async def ended(store_client: Redis, seconds: float = 1.0) -> None:
     """The back-off as it will be so many seconds after its end."""
     await store_client.hset(PLACE, "until", f"{(time.time() - seconds) * 1e6:.0f}")
+    await store_client.delete(KEPT)
 
 
 async def test_one_reporter_holds_back_for_minutes_at_most(pace: RedisPace) -> None:

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from redis.asyncio import Redis
 
 from app.origin import Origin
-from app.pace.pace_store import RedisPace
+from app.pace.pace_store import RedisPace, keys_of
 from app.pace.slots import BackOff, Lane, Reply, Slot, Tail, TooLong, Wish
 from app.pace.spans import Span
 from app.store.calls import Calls
@@ -25,9 +25,8 @@ from tests.store.test_engines import cluster_url
 
 SITE = Origin("https", "www.example.com", 443)
 LANE = Lane.of(SITE, "ExampleBot")
-PLACE = "robots:{https://www.example.com}:pace"
-OWN = f"{PLACE}:examplebot"
-KEYS = (PLACE, OWN, f"{OWN}:slots", f"{OWN}:callers", f"{OWN}:ahead")
+KEYS = keys_of(LANE)
+KEPT, UNTIL, PLACE, OWN = KEYS[:4]
 NEW = Tail()
 SECOND = (Span(math.inf, 1.0),)
 SLOW = (Span(math.inf, 10.0),)
@@ -64,12 +63,13 @@ async def test_the_first_goes_at_once_and_the_others_an_interval_apart(pace: Red
     assert offsets(slots) == [0, 1, 2, 3, 4]
 
 
-async def test_the_keys_of_an_origin_are_beside_its_snapshot(pace: RedisPace, store_client: Redis) -> None:
+async def test_the_keys_of_a_lane_expire_but_for_those_that_are_shared(pace: RedisPace, store_client: Redis) -> None:
     await given(pace, Wish(LANE, SLOW, "w", max_wait=60))
     await given(pace, Wish(LANE, SLOW, "w", max_wait=60))
     await pace.hold_back(LANE, 5)
     assert set(await store_client.keys("*")) == {key.encode() for key in KEYS}
-    assert all([0 < await store_client.pttl(key) < 2 * 3600 * 1000 for key in KEYS])
+    assert [await store_client.pttl(key) for key in (KEPT, UNTIL)] == [-1, -1]
+    assert all([0 < await store_client.pttl(key) < 2 * 3600 * 1000 for key in KEYS[2:]])
 
 
 async def test_two_agents_of_an_origin_have_a_lane_each(pace: RedisPace) -> None:
@@ -185,6 +185,7 @@ async def test_a_back_off_doubles_to_its_bound_and_is_forgotten_after_quiet(
     async def over(since: float) -> None:
         """As it will be so many seconds after the end."""
         await store_client.hset(PLACE, "until", f"{(time.time() - since) * MICRO:.0f}")
+        await store_client.delete(KEPT)
 
     seconds = []
     for _ in range(11):
