@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run test chromium lint openapi fuzz fuzz-api sanitize soak bench-core bench-http bench-pace capacity corpus image-check pin-images deploy-check prometheusrule lock clean
+.PHONY: run test chromium lint openapi fuzz fuzz-api sanitize soak bench-core bench-http bench-pace bench-pauses capacity corpus image-check pin-images deploy-check prometheusrule lock clean
 
 run: $(VENV)/.service
 	@exec $(BIN)/python -m app
@@ -54,6 +54,10 @@ soak: $(VENV)/.dev
 # /healthz? What broke it is left in build/fuzz-api.
 fuzz-api: $(VENV)/.dev
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) FUZZ_RSS_MB=$(FUZZ_RSS_MB) PYTHONPATH=. $(BIN)/python -m tests.faults.fuzz_api
+
+# The longest pause of a service that holds ORIGINS (100,000) origins, beside that of one that holds none.
+bench-pauses: $(VENV)/.dev
+	@PYTHONPATH=. $(BIN)/python -m tests.faults.pauses
 
 # Ours beside its peers; see "How fast" in the README. Where a peer does not install, the output says so.
 bench-core: $(VENV)/.bench $(CORPUS)

@@ -28,6 +28,9 @@ Models = Callable[[str, str], Model]
 PENDING_SECONDS = 5
 """When to ask again about an origin whose first fetch is still under way."""
 
+FILES = 4096
+"""Origins whose parsed file is kept, however small: the garbage collector walks them, some dozens of objects each."""
+
 _BODILESS_BYTES = 1024
 """What it costs to keep an origin in mind that has no file."""
 
@@ -123,7 +126,8 @@ class InForce(Protocol):
 class Decider:
     """Answers questions from what the cache holds and operators have decided.
 
-    It keeps the files it parsed, in at most `memory_bytes`, and a quarter of that for those that operators brought.
+    It keeps FILES of the files it parsed, in at most `memory_bytes`, and a quarter of that for those that operators
+    brought.
     `asked` is called with the key of the origin of every decision.
     """
 
@@ -145,7 +149,7 @@ class Decider:
         self._overrides: InForce = overrides or Nothing()
         self._replacements: ByteLRU[Successful, RobotsTxt] = ByteLRU(memory_bytes // 4)
         self._clock = clock
-        self._reads: ByteLRU[Origin, _Read] = ByteLRU(memory_bytes)
+        self._reads: ByteLRU[Origin, _Read] = ByteLRU(memory_bytes, FILES)
         self._editions = count(1)
         self._models = models
         self._visits = visits

@@ -4,7 +4,7 @@ import logging
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 
 from fastapi import FastAPI
@@ -87,8 +87,12 @@ def create(
     resolver: Resolver | None = None,
     ssl_context: ssl.SSLContext | None = None,
     spans: tracing.Spans | None = None,
+    during: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> FastAPI:
-    """The service; the arguments but the settings are what tests put in place of the world's (clocks: Unix seconds)."""
+    """The service, which runs within the context that `during` makes.
+
+    The other arguments but the settings are what tests put in place of the world's (clocks: Unix seconds).
+    """
     settings = settings or Settings.read()
     client = connected(settings.redis_url)
     spans = spans or tracing.spans_sent()
@@ -194,6 +198,7 @@ def create(
         await stack.enter_async_context(decided.followed())
         await stack.enter_async_context(places.kept())
         await stack.enter_async_context(secret.kept())
+        await stack.enter_async_context(during())
 
     app = _application(
         begin,

@@ -55,7 +55,7 @@ class Failing:
     failure: Unreachable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Snapshot:
     """What is known of one origin's robots.txt.
 

@@ -9,9 +9,9 @@ from typing import NamedTuple, Protocol
 
 from app.cache.content import same
 from app.cache.freshness import FIRST_RETRY, KEEP, Snapshot, recall
-from app.cache.memory import ByteLRU
 from app.cache.news import Word
 from app.cache.ordering import Purged, after_purge, is_local, merge
+from app.cache.packed_lru import PackedLRU
 from app.cache.store_clock import StoreClock
 from app.origin import Origin
 from app.robots.access import Successful
@@ -27,8 +27,6 @@ OWED_LIMIT = 10_000
 
 DELIVERY_PAUSE = 1.0
 """Seconds between two attempts to tell a store that is down what it missed."""
-
-_OVERHEAD = 1024  # octets that a snapshot takes beside its body and its texts: objects, its place in the cache
 
 
 class Put(NamedTuple):
@@ -81,7 +79,7 @@ class _Kept:
 
 
 class Known:
-    """Snapshots in memory, `memory_bytes` of them at most, each believed for `trust` seconds after the store agreed.
+    """Snapshots in memory, `memory_bytes` of them at most, each believed for up to `trust` seconds.
 
     News of an origin ends that trust at once, and a gap in the news ends it for all. Without any news the seconds
     alone rule. While the store is down, memory answers, and what is learnt or purged meanwhile is told to the fleet
@@ -109,7 +107,7 @@ class Known:
         self._trust = trust
         self._overruled = overruled
         self._contradicted = contradicted
-        self._memory: ByteLRU[Origin, _Kept] = ByteLRU(memory_bytes)
+        self._memory: PackedLRU[_Kept] = PackedLRU(_Kept, memory_bytes)
         self._era = 0
         self._lookups: SingleFlight[Origin, tuple[Snapshot | None, Source]] = SingleFlight()
         self._undisturbed: set[Origin] = set()
@@ -136,7 +134,12 @@ class Known:
         if kept is None or kept.agreed_at is None or kept.era != self._era:
             return None
         now = self._clock()
-        return recall(kept.snapshot, now) if 0 <= now - kept.agreed_at < self._trust else None
+        return recall(kept.snapshot, now) if 0 <= now - kept.agreed_at < self._trust_in(origin) else None
+
+    def _trust_in(self, origin: Origin) -> float:
+        # Between half and all of it: what was learnt together is not asked about together again, and callers wait for
+        # no queue of lookups. The hash of text differs from one process to the next, and so do the seconds.
+        return self._trust * (0.5 + (hash(origin.key) & 0xFFFF) / 0x20000)
 
     def remembered(self, origin: Origin) -> Snapshot | None:
         """What memory has of the origin, believed or not."""
@@ -217,7 +220,7 @@ class Known:
         if kept is not None and word is Word.PURGED:
             self._memory.drop(origin)
         elif kept is not None and kept.agreed_at is not None:
-            self._memory.put(origin, replace(kept, agreed_at=None), _size(kept.snapshot))
+            self._memory.put(origin, replace(kept, agreed_at=None))
             if kept.doubtful:  # another process has learnt something of an origin that could not be reached from here
                 self._lookups.start(origin, lambda: self._look_behind(origin))
         if origin in self._listeners:
@@ -368,7 +371,7 @@ class Known:
         self, origin: Origin, snapshot: Snapshot, *, saved: bool, doubtful: bool = False, agreed: bool = True
     ) -> None:
         agreed_at = self._clock() if agreed and origin in self._undisturbed else None
-        self._memory.put(origin, _Kept(snapshot, saved, doubtful, agreed_at, self._era), _size(snapshot))
+        self._memory.put(origin, _Kept(snapshot, saved, doubtful, agreed_at, self._era))
 
     def _note_ended(self, origin: Origin, result: Snapshot | None, *ended: Snapshot | None) -> None:
         """Tell `overruled` of each content among `ended` that is not the result's."""
@@ -412,12 +415,3 @@ def _as_known(known: Snapshot, found: Snapshot) -> Snapshot:
     if found == known:
         return known
     return replace(found, access=known.access) if found.access == known.access else found
-
-
-def _size(snapshot: Snapshot) -> int:
-    texts = [snapshot.final_url, snapshot.validators.etag, snapshot.validators.last_modified]
-    body = 0
-    if isinstance(snapshot.access, Successful):
-        body = len(snapshot.access.body)
-        texts.append(snapshot.access.content_type)
-    return _OVERHEAD + body + sum(len(text) for text in texts if text is not None)

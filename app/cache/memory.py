@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from math import inf
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -9,10 +10,11 @@ V = TypeVar("V")
 
 
 class ByteLRU(Generic[K, V]):
-    """Values with the sizes their keeper says they have, at most `limit` in sum; every operation is O(1) amortised."""
+    """Values of given sizes, at most `limit` in sum and `entries` in number; every operation is O(1) amortised."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, entries: float = inf) -> None:
         self._limit = limit
+        self._most = entries
         self._used = 0
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
@@ -41,7 +43,7 @@ class ByteLRU(Generic[K, V]):
             return
         self._entries[key] = (value, size)
         self._used += size
-        while self._used > self._limit:
+        while self._used > self._limit or len(self._entries) > self._most:
             _, (_, freed) = self._entries.popitem(last=False)
             self._used -= freed
 

@@ -7,12 +7,15 @@ import sys
 from contextlib import ExitStack, suppress
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
+from app import main
 from app.api.auth import is_loopback
 from app.api.connection import Connection, allow_files
 from app.commands.ending import Parser
 from app.commands.workers import Workers
+from app.garbage import collected_when_quiet
 from app.observability import logs, processes
 from app.settings import BadSetting, Settings
 from app.store.embedded import serve
@@ -65,7 +68,12 @@ def check_exposure(settings: Settings) -> None:
         )
 
 
-def configuration(settings: Settings, application: str = "app.main:create") -> uvicorn.Config:
+def create() -> FastAPI:
+    """The application as a process serves it that does nothing else."""
+    return main.create(during=collected_when_quiet)
+
+
+def configuration(settings: Settings, application: str = "app.commands.serve:create") -> uvicorn.Config:
     """How the application is served that this function makes, named as `module:function`."""
     return uvicorn.Config(
         application,

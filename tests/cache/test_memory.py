@@ -55,3 +55,11 @@ def test_the_bound_holds_and_the_newest_that_fit_are_there(puts: list[tuple[int,
         while sum(held for _, held in newest) > 10:
             newest.pop(0)
     assert {key: cache.get(key) for key in range(6)} == {key: dict(newest).get(key) for key in range(6)}
+
+
+def test_small_values_are_bounded_in_number() -> None:
+    lru: ByteLRU[int, str] = ByteLRU(1000, entries=3)
+    for number in range(5):
+        lru.put(number, "a", 1)
+    assert lru.usage == (3, 3)
+    assert [lru.get(number) for number in range(5)] == [None, None, "a", "a", "a"]

@@ -189,7 +189,7 @@ async def test_what_nobody_knows_is_fetched_and_then_in_memory(cache: RobotsCach
     assert first.snapshot == Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
     assert first.freshness is not None
     assert (first.source, first.freshness.state, first.freshness.age) == (Source.FETCHED, State.FRESH, 0)
-    clock.now += 29
+    clock.now += 14
     second = await cache.held(SITE, DEFAULT)
     assert second.source is Source.MEMORY
     assert second.snapshot is first.snapshot
@@ -213,7 +213,7 @@ async def test_memory_is_trusted_for_a_while_and_stays_the_same_object(
     again = await cache.held(SITE, DEFAULT)
     assert (again.source, store.gets) == (Source.STORE, gets + 1)
     assert again.snapshot is first.snapshot
-    clock.now += 29
+    clock.now += 14
     assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
     assert store.gets == gets + 1
 

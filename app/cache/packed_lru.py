@@ -1,0 +1,78 @@
+"""Snapshots in memory, encoded: small, and nothing that the garbage collector walks.
+
+The collector visits every object that could be part of a cycle, and so every instance of a class: a hundred thousand
+snapshots of some objects each stop the process for a second. A tuple that holds nothing but numbers, text and bytes is
+no such object, once the collector has met it.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+from app.cache.codec import decode, encode
+from app.cache.freshness import Snapshot
+from app.cache.memory import ByteLRU
+from app.origin import Origin
+
+
+class _Entry(Protocol):
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+
+E = TypeVar("E", bound=_Entry)
+
+OVERHEAD = 400
+"""Bytes that an entry takes beside the encoded snapshot: its key, the tuple, its place in the table."""
+
+
+class PackedLRU(Generic[E]):
+    """A ByteLRU of entries, which are dataclasses of a `snapshot` and plain values, in this order.
+
+    An entry is made anew when it is asked for. Its snapshot is the very object that was put, for as long as anybody
+    holds on to that: what is derived from a snapshot is kept by its identity.
+    """
+
+    def __init__(self, kind: Callable[..., E], limit: int) -> None:
+        self._kind = kind
+        self._marks = tuple(field.name for field in fields(kind))[1:]  # type: ignore[arg-type]
+        self._encoded: ByteLRU[str, tuple[Any, ...]] = ByteLRU(limit)
+        self._in_use: WeakValueDictionary[str, Snapshot] = WeakValueDictionary()
+
+    @property
+    def usage(self) -> tuple[int, int]:
+        """The sum of the sizes, and how many entries there are."""
+        return self._encoded.usage
+
+    def get(self, origin: Origin) -> E | None:
+        """The entry, which now is the one last asked for, or None."""
+        return self._entry(origin.key, self._encoded.get(origin.key))
+
+    def peek(self, origin: Origin) -> E | None:
+        """The entry or None; it does not count as asked for."""
+        return self._entry(origin.key, self._encoded.peek(origin.key))
+
+    def put(self, origin: Origin, entry: E) -> None:
+        """Keep the entry in place of what the origin had; one that is larger than the bound is not kept."""
+        key, snapshot, before = origin.key, entry.snapshot, self._encoded.peek(origin.key)
+        # An entry that changes in its marks only shares what was encoded before.
+        same = before is not None and self._in_use.get(key) is snapshot
+        data = before[0] if same and before is not None else encode(snapshot)
+        self._encoded.put(key, (data, *(getattr(entry, name) for name in self._marks)), len(data) + OVERHEAD)
+        self._in_use[key] = snapshot
+
+    def drop(self, origin: Origin) -> None:
+        """Forget the origin, known or not."""
+        self._encoded.drop(origin.key)
+        self._in_use.pop(origin.key, None)
+
+    def _entry(self, key: str, found: tuple[Any, ...] | None) -> E | None:
+        if found is None:
+            return None
+        data, *marks = found
+        snapshot = self._in_use.get(key) or decode(data)
+        if snapshot is None:
+            return None
+        self._in_use[key] = snapshot
+        return self._kind(snapshot, *marks)

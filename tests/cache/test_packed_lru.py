@@ -1,0 +1,91 @@
+"""What is held of origins is not walked by the garbage collector, and is what was put."""
+
+import gc
+from dataclasses import dataclass, replace
+
+import app.origin
+from app.cache.freshness import Failing, Snapshot
+from app.cache.packed_lru import OVERHEAD, PackedLRU
+from app.origin import Origin, read_target
+from app.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable, Validators
+
+NOW = 1_800_000_000.0
+DOWN = Unreachable(Cause.DNS)
+SNAPSHOTS = [
+    Snapshot(Successful(200, b"User-agent: *\n", True, "text/plain"), NOW, "https://b.example/robots.txt"),
+    Snapshot(Successful(200, b""), NOW, None, Validators('"a"', "Sun, 22 Nov 2026 00:00:00 GMT"), 60.0, None, 17),
+    Snapshot(Successful(200, b"x"), NOW, failing=Failing(NOW, NOW + 1, 3, Unreachable(Cause.SERVER_ERROR, 503, 9))),
+    Snapshot(Unavailable(404), NOW),
+    Snapshot(Unavailable(301, Cause.REDIRECT_LOOP), NOW),
+    Snapshot(DOWN, NOW, failing=Failing(NOW, NOW, 1, DOWN)),
+    Snapshot(Blocked("10.0.0.1"), NOW),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    snapshot: Snapshot
+    saved: bool
+    agreed_at: float | None
+
+
+def origin(number: int = 0) -> Origin:
+    return read_target(f"https://host-{number}.example/").origin
+
+
+def kept(limit: int = 10_000) -> PackedLRU[Entry]:
+    return PackedLRU(Entry, limit)
+
+
+def test_holding_many_origins_leaves_nothing_to_walk() -> None:
+    lru = kept(10**9)
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(2000):
+        lru.put(origin(number), Entry(replace(SNAPSHOTS[number % len(SNAPSHOTS)]), True, NOW))
+    app.origin._known_origin.cache_clear()
+    gc.collect()
+    gc.collect()  # a tuple in a tuple is met after it
+    assert len(gc.get_objects()) - before < 100
+    assert lru.usage[1] == 2000
+
+
+def test_an_entry_comes_back_equal_when_nothing_else_holds_its_snapshot() -> None:
+    lru = kept()
+    for number, snapshot in enumerate(SNAPSHOTS):
+        lru.put(origin(number), Entry(replace(snapshot), number % 2 == 0, None))
+    for number, snapshot in enumerate(SNAPSHOTS):
+        assert lru.get(origin(number)) == Entry(snapshot, number % 2 == 0, None)
+
+
+def test_the_snapshot_is_the_same_object_while_it_is_held_elsewhere() -> None:
+    lru = kept()
+    snapshot = replace(SNAPSHOTS[0])
+    lru.put(origin(), Entry(snapshot, True, NOW))
+    lru.put(origin(), Entry(snapshot, False, None))
+    for entry in (lru.get(origin()), lru.peek(origin())):
+        assert entry is not None
+        assert entry.snapshot is snapshot
+        assert not entry.saved
+    other = replace(snapshot, fetched_at=NOW + 1)
+    lru.put(origin(), Entry(other, True, NOW))
+    found = lru.get(origin())
+    assert found is not None
+    assert found.snapshot is other
+    del found, other
+    again = lru.get(origin())
+    assert again is not None
+    assert again.snapshot.fetched_at == NOW + 1
+
+
+def test_what_was_dropped_or_pushed_out_does_not_come_back() -> None:
+    lru = kept(limit=2 * OVERHEAD + 500)
+    snapshots = [replace(SNAPSHOTS[0]) for _ in range(3)]
+    for number, snapshot in enumerate(snapshots):
+        lru.put(origin(number), Entry(snapshot, True, NOW))
+    assert lru.get(origin(0)) is None
+    lru.drop(origin(1))
+    lru.drop(origin(9))
+    assert lru.get(origin(1)) is None
+    assert lru.usage[1] == 1
+    assert OVERHEAD < lru.usage[0] < OVERHEAD + 250

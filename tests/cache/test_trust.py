@@ -1,0 +1,41 @@
+"""What was learnt together is not asked about together again."""
+
+from app.cache.freshness import Snapshot
+from app.cache.known import Known
+from app.cache.store_clock import StoreClock
+from app.origin import Origin, read_target
+from app.robots.access import Unavailable
+
+TRUST = 30
+
+
+class Store:
+    """Has the same of every origin."""
+
+    async def get(self, origin: Origin) -> Snapshot:
+        return Snapshot(Unavailable(404), 1000.0)
+
+
+async def test_trust_in_what_was_learnt_together_ends_over_half_of_its_time() -> None:
+    now = 1000.0
+    known = Known(
+        Store(),  # type: ignore[arg-type]
+        lambda: now,
+        10_000_000,
+        TRUST,
+        store_clock=StoreClock(lambda: now),
+        overruled=lambda *_: None,
+        contradicted=lambda: None,
+    )
+    origins = [read_target(f"https://host-{number}.example/").origin for number in range(300)]
+    for origin in origins:
+        await known.look(origin)
+    ended = []
+    for second in range(TRUST + 1):
+        now = 1000.0 + second
+        believed = [origin for origin in origins if known.believed(origin) is not None]
+        ended.append(len(origins) - len(believed))
+        origins = believed
+    assert sum(ended[: TRUST // 2]) == 0
+    assert origins == []
+    assert max(ended) < 60  # of 300 in 15 s
