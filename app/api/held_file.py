@@ -1,17 +1,19 @@
 """`/v1/robots`: the file that is held for an origin: to look at, to fetch anew, to forget."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api import raw_file
 from app.api.auth import admin
-from app.api.held_file_out import FactsOut, HeldFileOut, facts_out, held_file_texts
+from app.api.held_file_out import FactsOut, HeldFileOut, content_type_of, facts_out, held_file_texts
 from app.api.long_work import LongWork
 from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Wait
 from app.api.problems import Problem, documented
 from app.api.reading import agent_from, dialect_from, target_from
-from app.api.wire import robots_out
+from app.api.shapes import WarningOut
+from app.api.wire import robots_out, warnings_out
 from app.decide import Decider, HeldFile
 from app.origin import Origin
 from app.robots.access import Successful
@@ -56,7 +58,12 @@ async def robots(
             return _text(origin, file)
         case "json":
             long_work: LongWork = request.app.state.long_work
-            return long_work.answer(lambda _allowance: held_file_texts(origin, file, reads, who))
+            warnings: list[WarningOut] = []
+            if file.robots is not None:
+                document = file.robots.document
+                work = partial(warnings_out, document, content_type_of(file))
+                warnings = await long_work.about_file(request, len(document.body), work)
+            return long_work.answer(lambda _allowance: held_file_texts(origin, file, reads, who, warnings))
 
 
 @router.post("/v1/robots/refresh", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})

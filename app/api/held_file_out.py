@@ -1,6 +1,6 @@
 """The answer of `GET /v1/robots`: a file told whole, its rates and uses as declared, and as one reader takes them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring as quoted
 from typing import TypeVar
 
@@ -14,7 +14,6 @@ from app.api.wire import (
     group_out,
     robots_out,
     spans_out,
-    warnings_out,
     window_out,
 )
 from app.decide import HeldFile
@@ -137,17 +136,23 @@ def facts_out(origin: Origin, file: HeldFile) -> FactsOut:
     return FactsOut(robots=robots_out(origin, file.held))
 
 
-def held_file_texts(origin: Origin, file: HeldFile, dialect: Dialect, agent: Agent | None) -> Iterator[str]:
+def content_type_of(file: HeldFile) -> str | None:
+    """The Content-Type that the file came with."""
+    snapshot = file.held.snapshot
+    if snapshot is not None and isinstance(snapshot.access, Successful):
+        return snapshot.access.content_type
+    return None
+
+
+def held_file_texts(
+    origin: Origin, file: HeldFile, dialect: Dialect, agent: Agent | None, warnings: Sequence[WarningOut]
+) -> Iterator[str]:
     """The JSON of HeldFileOut, piece by piece: a file that is made to be slow takes seconds."""
     facts = robots_out(origin, file.held)
     if file.robots is None:
         yield HeldFileOut(robots=facts, dialect=dialect.name).model_dump_json()
         return
     document = file.robots.document
-    snapshot = file.held.snapshot
-    content_type = None
-    if snapshot is not None and isinstance(snapshot.access, Successful):
-        content_type = snapshot.access.content_type
     yield f'{{"robots":{facts.model_dump_json()},"dialect":{quoted(dialect.name)}'
     yield f',"text":{quoted(document.body.decode("utf-8", "replace"))},"groups":['
     for at, group in enumerate(document.groups(dialect.grammar).groups):
@@ -160,7 +165,7 @@ def held_file_texts(origin: Origin, file: HeldFile, dialect: Dialect, agent: Age
     yield '],"extensions":['
     yield from separated(map(_json, extensions_out(document.extensions)))
     yield '],"warnings":['
-    yield from separated(map(_json, warnings_out(document, content_type)))
+    yield from separated(map(_json, warnings))
     yield "]}"
 
 

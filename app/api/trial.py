@@ -4,16 +4,20 @@ import base64
 import binascii
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
+from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
 from pydantic import ConfigDict, Field
 
 from app.api.json_bodies import JsonRoute, RequestModel
-from app.api.long_work import Allowance, LongWork
+from app.api.long_work import Allowance, LongWork, separated
 from app.api.pretending import Pretence, PretendedOutcomeIn
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import agent_from, dialect_from, instant_from, target_from
+from app.api.shapes import WarningOut
 from app.api.trial_rows import Asked, SimulatedOut, Tables, TestOut, TestRowOut
+from app.api.wire import warnings_out
 from app.decide import Models
 from app.origin import Target
 from app.robots.agents import Agent
@@ -71,14 +75,33 @@ async def test(request: Request, trial: TrialIn) -> Response:
     state = request.app.state
     now, models, forbidden = state.now(), state.models, state.forbidden
     long_work: LongWork = state.long_work
-    return long_work.answer(lambda allowance: tried(trial, now, models, allowance, forbidden=forbidden))
-
-
-def tried(trial: TrialIn, now: datetime, models: Models, allowance: Allowance, *, forbidden: bool) -> Iterator[str]:
-    """The answer, a piece with each step; raises Problem. `models` and `forbidden` are the service's own settings."""
-    questions = yield from _questions(trial)
     body = trial.body()
     robots = RobotsTxt(body or b"")
+    warnings = await long_work.about_file(request, len(body or b""), partial(warnings_out, robots.document))
+    file = PastedFile(body, robots, warnings)
+    return long_work.answer(lambda allowance: tried(trial, file, now, models, allowance, forbidden=forbidden))
+
+
+class PastedFile(NamedTuple):
+    """The file that is tried: its bytes, None for none, what was read of them, and what its owner could do better."""
+
+    body: bytes | None
+    robots: RobotsTxt
+    warnings: Sequence[WarningOut]
+
+    @classmethod
+    def read(cls, body: bytes | None) -> "PastedFile":
+        """Read it at once, however long that takes."""
+        robots = RobotsTxt(body or b"")
+        return cls(body, robots, warnings_out(robots.document))
+
+
+def tried(
+    trial: TrialIn, file: PastedFile, now: datetime, models: Models, allowance: Allowance, *, forbidden: bool
+) -> Iterator[str]:
+    """The answer, a piece with each step; raises Problem. `models` and `forbidden` are the service's own settings."""
+    body, robots, warnings = file
+    questions = yield from _questions(trial)
     at = instant_from(trial.at) or now
     tables = Tables(robots, at, explained=trial.explain)
     if trial.outcome is None:
@@ -101,7 +124,9 @@ def tried(trial: TrialIn, now: datetime, models: Models, allowance: Allowance, *
             break
     yield "],"
     yield from tables.texts()
-    yield f',"left_out":{len(questions) - told}}}'
+    yield ',"warnings":['
+    yield from separated(it.model_dump_json() for it in warnings)
+    yield f'],"left_out":{len(questions) - told}}}'
 
 
 def _questions(trial: TrialIn) -> Generator[str, None, Sequence[Asked]]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from app.api.long_work import UNLIMITED
 from app.api.pretending import PRETENDED_CAUSES, PretendedOutcomeIn
 from app.api.problems import Problem
-from app.api.trial import TrialIn, tried
+from app.api.trial import PastedFile, TrialIn, tried
 from app.commands.alone import own_models
 from app.commands.as_text import row_details, row_line, shown
 from app.commands.ending import Failed, Parser, worst
@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     trial = _trial(arguments, _read(arguments.file))
     forbidden = settings.forbidden == "deny"
     try:
-        text = "".join(tried(trial, datetime.now(UTC), own_models(settings), UNLIMITED, forbidden=forbidden))
+        file = PastedFile.read(trial.body())
+        text = "".join(tried(trial, file, datetime.now(UTC), own_models(settings), UNLIMITED, forbidden=forbidden))
     except Problem as problem:
         raise Failed(problem.detail) from None
     told: dict[str, Any] = json.loads(text)
