@@ -33,7 +33,7 @@ COPY deploy/requirements-build.txt /build/
 RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: -r /build/requirements-build.txt
 WORKDIR /build
 COPY setup.py /build/
-COPY app/robots/compiled /build/app/robots/compiled
+COPY app/robots/_native /build/app/robots/_native
 RUN venv/bin/python setup.py --quiet build_ext --build-lib /compiled \
     && find /compiled -name "*.so" -exec strip --strip-unneeded {} +
 
@@ -46,7 +46,7 @@ RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --n
     && find /srv/lib -type d -name tests -prune -exec rm -rf {} + \
     && find /srv/lib -type f \( -name "*.pyi" -o -name "*.h" -o -name "*.a" \) -delete
 COPY app /srv/app
-RUN find /srv/app/robots/compiled -type f ! -name "*.py" -delete
+RUN find /srv/app/robots/_native -type f ! -name "*.py" -delete
 COPY --from=compiled /compiled/app /srv/app
 COPY LICENSE deploy/image/health.py /srv/
 # Compiled here, because the root file system is read-only where it runs; by hash and unchecked, so that no time stamp

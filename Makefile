@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run test chromium lint openapi fuzz fuzz-api sanitize soak bench-core bench-http bench-pace bench-pauses capacity corpus image-check pin-images deploy-check prometheusrule lock clean
+.PHONY: run test chromium lint openapi fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-pace bench-pauses capacity corpus image-check pin-images deploy-check prometheusrule lock clean
 
 run: $(VENV)/.service
 	@exec $(BIN)/python -m app
@@ -27,21 +27,24 @@ lint: $(VENV)/.dev
 	PATH=$(abspath $(BIN)):"$$PATH" cython-lint app tests
 	$(BIN)/mypy
 	PYTHONPATH=. $(BIN)/lint-imports
+	@sh tests/robots/line_budget.sh
 
 openapi: $(VENV)/.service
 	$(BIN)/python -m app openapi > openapi.json
 
-# Coverage-guided fuzzing of the core, for FUZZ_SECONDS; what breaks it is left in build/fuzz. It takes gcc.
+# Coverage-guided fuzzing of the core for FUZZ_SECONDS; input that breaks it is left in build/fuzz. Needs gcc.
 FUZZ_SECONDS ?= 60
 
 fuzz: $(VENV)/.fuzz
 	@sh tests/fuzz/fuzz.sh $(BIN) build/fuzz -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 
-# The core's tests and SANITIZE_BODIES random files on modules that watch their memory: it takes gcc and its sanitizers.
+# SANITIZE_TESTS, SANITIZE_BODIES random files and a hundredth as many rounds of threads, on compiled modules that watch
+# their memory. Needs gcc and its sanitizers.
 SANITIZE_BODIES ?= 20000
+SANITIZE_TESTS ?= tests/robots
 
 sanitize: $(VENV)/.dev $(CORPUS)
-	@sh tests/fuzz/sanitize.sh $(BIN) build/sanitize $(SANITIZE_BODIES)
+	@sh tests/fuzz/sanitize.sh $(BIN) build/sanitize $(SANITIZE_BODIES) $(SANITIZE_TESTS)
 
 # A service under load while its store and its origins fail: does anything grow that should not? Its last figures are
 # in tests/faults/README.md.
@@ -59,9 +62,14 @@ fuzz-api: $(VENV)/.dev
 bench-pauses: $(VENV)/.dev
 	@PYTHONPATH=. $(BIN)/python -m tests.faults.pauses
 
-# Ours beside its peers; see "How fast" in the README. Where a peer does not install, the output says so.
+# The core beside its peers, see "How fast" in the README; where a peer does not install, the output says so. With
+# AGAINST=TREE: core and service beside those of another checkout that is compiled in place.
 bench-core: $(VENV)/.bench $(CORPUS)
-	@PYTHONPATH=. $(BIN)/python -m tests.bench.core
+	@PYTHONPATH=. $(BIN)/python -m $(if $(AGAINST),tests.bench.versus $(AGAINST),tests.bench.core)
+
+# What hostile files and paths cost, in hot answers of the service, and which are over budget.
+bench-hostile: $(VENV)/.bench
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.budget
 
 # What an answer costs the server, beside FastAPI, a bare ASGI application and protego behind the same server.
 bench-http: $(VENV)/.bench
@@ -111,7 +119,7 @@ prometheusrule:
 
 # The compiled part of the core, beside its sources: it takes a C compiler and Python's headers. What was built and is gone
 # is built again, and what is left of a source that is gone goes, since Python would take it before a .py of that name.
-CORE  := app/robots/compiled
+CORE  := app/robots/_native
 STEMS := $(basename $(wildcard $(CORE)/*.pyx))
 BUILT := $(foreach built,$(wildcard $(CORE)/*.so),$(firstword $(subst ., ,$(built))))
 GONE  := $(filter-out $(STEMS),$(BUILT))
@@ -165,4 +173,4 @@ lock:
 	$(UV_COMPILE) $(UPGRADE) --group deploy -o deploy/requirements-deploy.txt
 
 clean:
-	rm -rf $(VENV) build app/robots/compiled/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build app/robots/_native/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -12,7 +12,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-WHERE = "app/robots/compiled"
+WHERE = "app/robots/_native"
 NEEDED = f"{WHERE} takes a C compiler and the headers of Python to build (Debian: gcc, libc6-dev, python3-dev)"
 
 
@@ -67,8 +67,8 @@ modules = [
         [path],
         depends=["setup.py", *sorted(glob(f"{WHERE}/*.pxd") + glob(f"{WHERE}/*.h"))],  # noqa: PTH207 - paths as text
         include_dirs=[WHERE],
-        # Cython's max(size, 1) compares a signed one with a size; no vector of globs.h is handed to another module.
-        extra_compile_args=["-O3", "-Wno-sign-compare", "-Wno-psabi"],
+        # Cython compares signed numbers with sizes.
+        extra_compile_args=["-O2", "-Wno-sign-compare"],
     )
     for path in sorted(glob(f"{WHERE}/*.pyx"))  # noqa: PTH207
 ]

@@ -20,7 +20,10 @@ from app.overrides.ruling import Ruling, rule, slowed
 from app.overrides.table import Found, Nothing, Override, Table
 from app.robots.access import Busy, Successful
 from app.robots.agents import Agent
-from app.robots.dialect import Decision, Dialect, Reason, RobotsTxt, Verdict, judge, judge_file
+from app.robots.dialects import Dialect
+from app.robots.judge import judge
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Decision, Reason, Verdict
 
 Models = Callable[[str, str], Model]
 """The recheck model in force for a host, and a crawler whose own model is named so."""
@@ -265,7 +268,7 @@ class Decider:
         access = held.snapshot.access
         dialect, agent, path = question.dialect, question.agent, question.target.path
         if robots is not None:
-            verdict = judge_file(robots, dialect, agent, path)
+            verdict = robots.judge(dialect, agent, path)
         else:
             verdict = judge(access, None, dialect, agent, path, forbidden=self._forbidden)
         retry_at = None

@@ -18,7 +18,7 @@ from app.origin import Origin
 from app.pace.spans import Bounds, bounds
 from app.reread import Reread
 from app.robots.access import Busy, Fetched, Validators
-from app.robots.dialect import recognise_challenge
+from app.robots.judge import recognise_challenge
 from app.settings import BadSetting, Settings
 from app.store.engines import Client, connect
 

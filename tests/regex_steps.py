@@ -4,12 +4,14 @@
 that an expression which is linear here is linear there. It knows what the expressions of app/ are made of.
 """
 
+import importlib
 import re
 from collections.abc import Iterator
-from re import _constants as op
-from re import _parser
 from typing import Any
 
+# Private modules of `re`, for which there are no types.
+op: Any = importlib.import_module("re._constants")
+_parser: Any = importlib.import_module("re._parser")
 _CATEGORIES = {op.CATEGORY_SPACE: str.isspace, op.CATEGORY_DIGIT: str.isdigit}
 
 

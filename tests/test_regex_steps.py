@@ -33,6 +33,7 @@ EXPRESSIONS = {
     "app.clients.permits:_SECONDS": "fullmatch",
     "app.commands.asking:_KEY": "fullmatch",
     "app.durations:_WRITTEN": "fullmatch",
+    "app.history.diff:_GLOB": "findall",
     "app.keys:_DIGEST": "fullmatch",
     "app.keys:_ID": "fullmatch",
     "app.origin:_LABEL": "fullmatch",

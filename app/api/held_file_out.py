@@ -20,11 +20,12 @@ from app.decide import HeldFile
 from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.agents import Agent
-from app.robots.dialect import Dialect, RobotsTxt
-from app.robots.document import Group
+from app.robots.dialects import Dialect
+from app.robots.groups import Group
+from app.robots.lines import Directive, Key, readable
 from app.robots.rates import (
     CrawlDelay,
-    Reading,
+    Parsed,
     RequestRate,
     Timetable,
     VisitTime,
@@ -33,8 +34,8 @@ from app.robots.rates import (
     read_visit_time,
     schedule,
 )
-from app.robots.syntax import Directive, Key, readable
-from app.robots.usage import UsageTerms
+from app.robots.robots_txt import RobotsTxt
+from app.robots.usage import USAGE_KEYS, UsageTerms
 
 T = TypeVar("T")
 
@@ -79,10 +80,14 @@ class PathUsageOut(BaseModel):
 
 
 class GroupUsageOut(BaseModel):
-    """What is stated about the use of what is fetched; Content-Signal is for all paths."""
+    """What is stated about the use of what is fetched; Content-Signal is for all paths.
+
+    `ai_training` are the Allow- and DisallowAITraining lines; the first one that fits counts.
+    """
 
     paths: list[PathUsageOut]
     content_signal: dict[str, str]
+    ai_training: list[RuleOut]
 
 
 class HeldGroupOut(BaseModel):
@@ -127,6 +132,7 @@ class HeldFileOut(FactsOut):
     groups: list[HeldGroupOut] = []
     reader: ReaderOut | None = Field(None, description="Where an agent was named, and there is a file.")
     sitemaps: list[str] = []
+    licenses: list[str] = Field([], description="Values of License lines (RSL), which bind every crawler.")
     extensions: list[ExtensionOut] = []
     warnings: list[WarningOut] = []
 
@@ -152,18 +158,20 @@ def held_file_texts(
     if file.robots is None:
         yield HeldFileOut(robots=facts, dialect=dialect.name).model_dump_json()
         return
-    document = file.robots.document
+    robots = file.robots
     yield f'{{"robots":{facts.model_dump_json()},"dialect":{quoted(dialect.name)}'
-    yield f',"text":{quoted(document.body.decode("utf-8", "replace"))},"groups":['
-    for at, group in enumerate(document.groups(dialect.grammar).groups):
+    yield f',"text":{quoted(robots.body.decode("utf-8", "replace"))},"groups":['
+    for at, group in enumerate(robots.reading(dialect).groups):
         yield "," if at else ""
         yield from _group_texts(group)
     yield '],"reader":'
-    yield "null" if agent is None else _reader(file.robots, dialect, agent).model_dump_json()
+    yield "null" if agent is None else _reader(robots, dialect, agent).model_dump_json()
     yield ',"sitemaps":['
-    yield from separated(map(quoted, document.sitemaps))
+    yield from separated(map(quoted, robots.sitemaps))
+    yield '],"licenses":['
+    yield from separated(map(quoted, robots.licenses))
     yield '],"extensions":['
-    yield from separated(map(_json, extensions_out(document.extensions)))
+    yield from separated(map(_json, extensions_out(robots.extensions)))
     yield '],"warnings":['
     yield from separated(map(_json, warnings))
     yield "]}"
@@ -171,8 +179,8 @@ def held_file_texts(
 
 def _group_texts(group: Group) -> Iterator[str]:
     """The JSON of HeldGroupOut."""
-    members = [(line, key, value) for line, key, value, _ in group.members]
-    usages, signals = ([value for _, key, value in members if key is wanted] for wanted in _USAGE_KEYS)
+    members = group.members
+    usages = [member for member in members if member.key in USAGE_KEYS]
     yield '{"agents":['
     yield from separated(quoted(readable(name)) for name in group.agents)
     yield f'],"line":{group.line},"rules":['
@@ -186,15 +194,12 @@ def _group_texts(group: Group) -> Iterator[str]:
     yield '],"visit_times":['
     yield from separated(_json(_visit_time(it)) for it in _read(members, Key.VISIT_TIME, read_visit_time))
     yield ']},"usage":'
-    yield _json(_usage(UsageTerms(usages, signals))) if usages or signals else "null"
+    yield _json(_usage(UsageTerms(usages))) if usages else "null"
     yield "}"
 
 
 def _json(model: BaseModel) -> str:
     return model.model_dump_json()
-
-
-_USAGE_KEYS = (Key.CONTENT_USAGE, Key.CONTENT_SIGNAL)
 
 
 def _reader(robots: RobotsTxt, dialect: Dialect, agent: Agent) -> ReaderOut:
@@ -213,10 +218,10 @@ def _reader(robots: RobotsTxt, dialect: Dialect, agent: Agent) -> ReaderOut:
     )
 
 
-def _read(lines: Iterable[Directive], wanted: Key, reader: Callable[[str, int], Reading[T]]) -> Iterator[T]:
-    for line, key, value in lines:
-        if key is wanted:
-            declared = reader(readable(value), line).value
+def _read(lines: Iterable[Directive], wanted: Key, parse: Callable[[str, int], Parsed[T]]) -> Iterator[T]:
+    for directive in lines:
+        if directive.key is wanted:
+            declared = parse(directive.text, directive.line).value
             if declared is not None:
                 yield declared
 
@@ -240,8 +245,11 @@ def _visit_time(time: VisitTime) -> VisitTimeOut:
 
 
 def _usage(terms: UsageTerms) -> GroupUsageOut:
-    paths = [PathUsageOut(path=path, content_usage=dict(stated)) for path, stated in terms.by_path]
-    return GroupUsageOut(paths=paths, content_signal=dict(terms.signals))
+    return GroupUsageOut(
+        paths=[PathUsageOut(path=path, content_usage=dict(stated)) for path, stated in terms.by_path],
+        content_signal=dict(terms.signals),
+        ai_training=[directive_out(line) for line in terms.ai_training],
+    )
 
 
 def _open(table: Timetable[bool]) -> list[WindowOut]:

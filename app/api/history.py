@@ -18,10 +18,11 @@ from app.api.reading import dialect_named, instant_from, target_from
 from app.api.wire import instant
 from app.cache.history import History, Version, held_at
 from app.decide import Decider, NoVersion
+from app.history.diff import Side, changes
 from app.origin import Origin
 from app.robots.access import Successful
-from app.robots.changes import Side, changes
-from app.robots.dialect import Dialect, RobotsTxt
+from app.robots.dialects import Dialect
+from app.robots.robots_txt import RobotsTxt
 
 router = APIRouter(tags=["files"])
 

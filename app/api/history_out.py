@@ -9,10 +9,11 @@ from app.api.wire import directive_out, instant, robots_out, rule_out, spans_out
 from app.cache.freshness import Snapshot
 from app.cache.history import Version
 from app.cache.robots_cache import Held, Source
+from app.history.diff import AgentsChange, Changes, PathChange
 from app.origin import Origin
 from app.robots.access import Successful
-from app.robots.changes import AgentsChange, Changes, PathChange
-from app.robots.dialect import Decision, Dialect, Reason, Verdict
+from app.robots.dialects import Dialect
+from app.robots.verdict import Decision, Reason, Verdict
 
 
 class VersionOut(BaseModel):

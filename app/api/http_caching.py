@@ -5,7 +5,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.cache.freshness import State
 from app.decide import Answer
-from app.robots.dialect import Decision
+from app.robots.verdict import Decision
 
 SHORT = 60
 """Seconds for which an answer is kept that may become another one at any time."""

@@ -37,7 +37,7 @@ from app.pace.pacer import Pacer, Turn
 from app.pace.permit import BadPermit, Taken
 from app.pace.slots import Lane, Slot, TooLong, Wish
 from app.pace.spans import Bounds, spans
-from app.robots.dialect import Decision
+from app.robots.verdict import Decision
 
 PATH = "/v1/permits"
 

@@ -18,7 +18,9 @@ from app.decide import Models
 from app.durations import read_seconds
 from app.origin import Origin
 from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
-from app.robots.dialect import Decision, RobotsTxt, Verdict, judge, recognise_challenge
+from app.robots.judge import judge, recognise_challenge
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Decision, Verdict
 
 PretendedCause = Literal[
     "timeout", "dns", "tls", "connection", "bad_response", "challenge", "redirect_loop", "blocked_address"
@@ -170,7 +172,7 @@ class Pretence:
                 assert_never(unknown)
 
     def _reads_file(self, access: Access) -> bool:
-        return isinstance(access, Successful) and bool(access.body or not self._robots.document.body)
+        return isinstance(access, Successful) and bool(access.body or not self._robots.body)
 
     def _verdict(self, asked: Asked, turn: Turn) -> Verdict:
         path, access = asked.target.path, turn.snapshot.access

@@ -9,8 +9,7 @@ from app.api.problems import bad_value
 from app.api.wire import rfc3339
 from app.origin import BadUrl, Target, read_target
 from app.robots.agents import Agent, BadAgent, first_of, read_agent
-from app.robots.dialect import Dialect
-from app.robots.dialects import DIALECTS
+from app.robots.dialects import DIALECTS, Dialect
 
 # RFC 3339 5.6; a `+` that came through a query string unescaped is a blank, and means only one thing there.
 _INSTANT = re.compile(

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from app.api.wire import answer_out, changes_at, instant, terms_of
 from app.cache.memory import ByteLRU
 from app.decide import Answer
-from app.robots.dialect import Decision
 from app.robots.terms import Terms
+from app.robots.verdict import Decision
 
 PIECES_BYTES = 16 * 1024 * 1024
 """What the pieces of one process take at most."""
@@ -118,7 +118,9 @@ def _usage(answer: Answer) -> Hashable:
     if terms is None or terms.usage is None:
         return None
     usage = terms.usage.at(answer.question.target.path, allowed=answer.verdict.decision is Decision.ALLOW)
-    return None if usage is None else (tuple(usage.content_usage.items()), tuple(usage.content_signal.items()))
+    if usage is None:
+        return None
+    return tuple(usage.content_usage.items()), tuple(usage.content_signal.items()), usage.ai_training
 
 
 def _until(answer: Answer) -> float:

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from app.cache.robots_cache import Source
-from app.robots.dialect import Decision, Reason
+from app.robots.verdict import Decision, Reason
 
 
 class RuleOut(BaseModel):
@@ -65,6 +65,9 @@ class UsageOut(BaseModel):
     content_usage: dict[str, str]
     content_signal: dict[str, str]
     more: int = Field(0, description="How many more categories and purposes are stated, past 2 KiB of JSON of either.")
+    ai_training: RuleOut | None = Field(
+        None, description="The AllowAITraining or DisallowAITraining line that decides for this URL, if any."
+    )
 
 
 class MatchOut(RuleOut):

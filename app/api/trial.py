@@ -21,7 +21,8 @@ from app.api.wire import warnings_out
 from app.decide import Models
 from app.origin import Target
 from app.robots.agents import Agent
-from app.robots.dialect import Dialect, RobotsTxt, judge_file
+from app.robots.dialects import Dialect
+from app.robots.robots_txt import RobotsTxt
 
 TRIAL_ROWS = 10_000
 """Rows of the largest trial: URLs times agents times dialects."""
@@ -77,7 +78,7 @@ async def test(request: Request, trial: TrialIn) -> Response:
     long_work: LongWork = state.long_work
     body = trial.body()
     robots = RobotsTxt(body or b"")
-    warnings = await long_work.about_file(request, len(body or b""), partial(warnings_out, robots.document))
+    warnings = await long_work.about_file(request, len(body or b""), partial(warnings_out, robots))
     file = PastedFile(body, robots, warnings)
     return long_work.answer(lambda allowance: tried(trial, file, now, models, allowance, forbidden=forbidden))
 
@@ -93,7 +94,7 @@ class PastedFile(NamedTuple):
     def read(cls, body: bytes | None) -> "PastedFile":
         """Read it at once, however long that takes."""
         robots = RobotsTxt(body or b"")
-        return cls(body, robots, warnings_out(robots.document))
+        return cls(body, robots, warnings_out(robots))
 
 
 def tried(
@@ -149,4 +150,4 @@ def _questions(trial: TrialIn) -> Generator[str, None, Sequence[Asked]]:
 
 def _decided(questions: Iterable[Asked], robots: RobotsTxt, tables: Tables) -> Iterator[TestRowOut]:
     for asked in questions:
-        yield tables.row(asked, judge_file(robots, asked.dialect, asked.agent, asked.target.path))
+        yield tables.row(asked, robots.judge(asked.dialect, asked.agent, asked.target.path))

@@ -36,11 +36,13 @@ from app.api.wire import (
 )
 from app.origin import Target
 from app.robots.agents import Agent
-from app.robots.dialect import Decision, Dialect, Reason, RobotsTxt, Verdict
+from app.robots.dialects import Dialect
 from app.robots.explain import explain
+from app.robots.groups import Selection
+from app.robots.lines import Directive
 from app.robots.rates import schedule
-from app.robots.selection import Selection
-from app.robots.syntax import Directive
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Decision, Reason, Verdict
 
 
 class MatchedOut(BaseModel):
@@ -184,7 +186,7 @@ class Tables:
 
     def texts(self) -> Iterator[str]:
         """The members of TestTablesOut up to `extensions`, piece by piece."""
-        document = self._robots.document
+        document = self._robots
         yield '"readers":['
         yield from separated(self._reader_texts)
         yield '],"groups":['

@@ -27,16 +27,18 @@ from app.origin import Origin, Target
 from app.overrides.ruling import slowed
 from app.overrides.table import Found, Override
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from app.robots.advice import advise
 from app.robots.agents import Agent
-from app.robots.dialect import Decision, Dialect, RobotsTxt, Verdict
-from app.robots.document import Document, Group
+from app.robots.dialects import Dialect
 from app.robots.explain import Explanation, explain
-from app.robots.matcher import Entry
+from app.robots.groups import Group
+from app.robots.lines import Directive, readable
+from app.robots.lint import lint
+from app.robots.patterns import Entry
 from app.robots.rates import Rate, Span, Window, schedule, visit_at
-from app.robots.syntax import Directive, readable
+from app.robots.robots_txt import RobotsTxt
 from app.robots.terms import Terms
 from app.robots.usage import Usage
+from app.robots.verdict import Decision, Verdict
 
 EXPLAINED_RULES = 100
 """So many of the rules that matched are shown; `matched` counts them all."""
@@ -64,7 +66,7 @@ def answer_out(answer: Answer, *, explained: bool) -> AnswerOut:
     overrides = answer.overrides
     slower = None if overrides is None else overrides.delaying
     row = _row(case, answer.robots, answer.at, explained=explained, slower=slower)
-    sitemaps = answer.robots.document.sitemaps if answer.robots else ()
+    sitemaps = answer.robots.sitemaps if answer.robots else ()
     shown = _fitting(sitemaps, SITEMAPS_ROOM)
     return AnswerOut(
         **row,
@@ -82,9 +84,9 @@ def extensions_out(directives: Iterable[Directive]) -> Iterator[ExtensionOut]:
     return (ExtensionOut(key=key, value=readable(value), line=line) for line, key, value in directives)
 
 
-def warnings_out(document: Document, content_type: str | None = None) -> list[WarningOut]:
+def warnings_out(robots: RobotsTxt, content_type: str | None = None) -> list[WarningOut]:
     """What its owner could do better; `content_type` is that of the response it came by, where one is known."""
-    return [WarningOut(code=it.code, line=it.line, message=it.message) for it in advise(document, content_type)]
+    return [WarningOut(code=it.code, line=it.line, message=it.message) for it in lint(robots, content_type)]
 
 
 def terms_of(robots: RobotsTxt | None, dialect: Dialect, agent: Agent, verdict: Verdict) -> Terms | None:
@@ -209,7 +211,8 @@ def usage_out(usage: Usage) -> UsageOut:
     """What is stated about the use of a page."""
     usages, signals = (_fitting_members(stated, USAGE_ROOM) for stated in (usage.content_usage, usage.content_signal))
     more = len(usage.content_usage) + len(usage.content_signal) - len(usages) - len(signals)
-    return UsageOut(content_usage=usages, content_signal=signals, more=more)
+    training = None if usage.ai_training is None else directive_out(usage.ai_training)
+    return UsageOut(content_usage=usages, content_signal=signals, more=more, ai_training=training)
 
 
 def _fitting(texts: Iterable[str], room: int) -> list[str]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import NoReturn
 
-from app.robots.dialect import Decision
+from app.robots.verdict import Decision
 
 ALLOW, DISALLOW, DEFER, ERROR = 0, 1, 2, 3
 """What `check` and `test` end with. ERROR is what every command ends with that could not do its work."""

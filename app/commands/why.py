@@ -26,6 +26,7 @@ _REASONS = {
     "challenge": "the origin answers with a page for people in place of its robots.txt: ask again later",
     "pending": "robots.txt is still being fetched: ask again in a moment",
     "implicit": "/robots.txt itself is always allowed",
+    "too_complex": "deciding would take too long: the file and the URL were made to be slow together",
     "blocked_address": "the host leads to an address that is not fetched from",
     "overridden": "an operator's override decides, whatever the file says",
 }

@@ -7,8 +7,10 @@ from typing import NamedTuple, assert_never
 from app.overrides.table import Allow, Delay, Deny, Override, Replace
 from app.robots.access import Access, Blocked, Successful
 from app.robots.agents import Agent
-from app.robots.dialect import ROBOTS_PATH, Decision, Dialect, Reason, RobotsTxt, Verdict, judge_file
+from app.robots.dialects import Dialect
 from app.robots.rates import InForce, Rate, RateSource
+from app.robots.robots_txt import ROBOTS_PATH, RobotsTxt
+from app.robots.verdict import Decision, Reason, Verdict
 
 
 class Ruling(NamedTuple):
@@ -46,7 +48,7 @@ def rule(
             return Ruling(verdict, by_file.robots, override)
         case Replace(own):
             robots = parse(own)
-            verdict = judge_file(robots, dialect, agent, path)._replace(reason=Reason.OVERRIDDEN)
+            verdict = robots.judge(dialect, agent, path)._replace(reason=Reason.OVERRIDDEN)
             return Ruling(verdict, robots, override)
         case Delay():
             return by_file

@@ -1,7 +1,6 @@
 """What a fetch of robots.txt found: facts only, which a dialect gives their meaning (RFC 9309 2.3.1).
 
-The status is kept as it came. That a 403 lets RFC 9309 crawl and closes the site under the 1996 draft is for
-`dialect.judge` to say, not for the fetch that met it or the cache that holds it.
+The status is kept as it came: what a 403 means is for `judge` to say, not for the fetch or the cache.
 """
 
 from dataclasses import dataclass

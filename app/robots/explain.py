@@ -1,14 +1,16 @@
 """Why a verdict is what it is: the group and how it was found, and every rule that matched (spec J)."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from app.robots.agents import STAR, Agent
-from app.robots.dialect import Dialect, RobotsTxt
-from app.robots.matcher import Entry
-from app.robots.selection import Selection
+from app.robots.dialects.dialect import Dialect
+from app.robots.groups import Selection
+from app.robots.patterns import Entry
+from app.robots.robots_txt import RobotsTxt
 
-_GROUPS = 10
-"""The lines of so many groups are told."""
+GROUPS_NAMED: Final = 10
+"""The lines of so many groups are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Explanation:
 def explain(
     robots: RobotsTxt, dialect: Dialect, agent: Agent, path: str, *, limit: int, selection: Selection | None = None
 ) -> Explanation:
-    """What `judge_file` weighs for the same arguments, at most `limit` rules of it.
+    """Explain what `RobotsTxt.judge` decides for the same arguments, by at most `limit` rules.
 
     `selection` are the groups that its verdict names, where there is one.
     """
@@ -37,15 +39,16 @@ def explain(
     selection = selection or reading.select(agent)
     tokens = dialect.tokens(agent)
     if selection is None:
-        return Explanation(path, tokens, _no_group(tokens, agent, has_groups=reading.has_groups), (), 0)
+        return Explanation(path, tokens, _no_group(tokens, agent, has_groups=len(reading.groups) > 0), (), 0)
     rules = reading.rules(selection)
     found, matched = rules.matches(path, limit)
-    return Explanation(rules.subject(path), tokens, _group(tokens, selection), tuple(found), matched)
+    subject = rules.subject(path.encode("utf-8", "surrogatepass")).decode("latin-1")
+    return Explanation(subject, tokens, _group(tokens, selection), tuple(found), matched)
 
 
 def _no_group(tokens: tuple[str, ...], agent: Agent, *, has_groups: bool) -> str:
     if not has_groups:
-        return "the file has no group, so it restricts nobody"
+        return "the file has no group, so it restricts no crawler"
     if not agent.obeys_star:
         return f"no group names {_either(tokens)}, and this crawler is not bound by the group for *"
     return f"no group names {_either(tokens)}, and there is none for *"
@@ -53,7 +56,7 @@ def _no_group(tokens: tuple[str, ...], agent: Agent, *, has_groups: bool) -> str
 
 def _group(tokens: tuple[str, ...], selection: Selection) -> str:
     groups = selection.groups
-    lines = ", ".join(str(group.line) for group in groups[:_GROUPS]) + ", …" * (len(groups) > _GROUPS)
+    lines = ", ".join(str(group.line) for group in groups[:GROUPS_NAMED]) + ", …" * (len(groups) > GROUPS_NAMED)
     where = f"line {lines}" if len(groups) == 1 else f"lines {lines}"
     if selection.token == STAR:
         found = f"no group names {_either(tokens)}, so the one for * applies"
@@ -67,4 +70,4 @@ def _group(tokens: tuple[str, ...], selection: Selection) -> str:
 
 
 def _either(tokens: tuple[str, ...]) -> str:
-    return " or ".join(tokens) if tokens else "anybody"
+    return " or ".join(tokens) if tokens else "any agent"

@@ -7,16 +7,16 @@ not depend on their order, and reading one more of them never permits more.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime
 from typing import Final, TypeAlias
+
+from app.dates import DATE_LIMIT, read_date
 
 FIELD_LIMIT: Final = 8 * 1024
 """Characters of one header line or one meta content that are read; the rule that the limit cuts in two is dropped."""
 
 COUNT_LIMIT: Final = 100
 """How many headers, how many meta tags and how many agents are read; further ones are ignored."""
-
-_DATE_LIMIT = 64  # characters: the longest form that is read has fewer than 50
 
 _EFFECTS: dict[str, tuple[str, ...]] = {
     "all": (),
@@ -99,21 +99,6 @@ def effective(agents: Sequence[str], headers: Sequence[str], metas: Sequence[tup
     for number, (name, content) in enumerate(metas[:COUNT_LIMIT], 1):
         claims += _claims(f"meta {number}", _meta_statements(name, content), own)
     return _combine(claims)
-
-
-def read_date(text: str) -> datetime | None:
-    """Read a date as RFC 822, RFC 850, ISO 8601, asctime or near them write it, as a UTC instant (spec H6).
-
-    Seconds, the time and the zone may be missing: a date alone is 00:00, and no zone is UTC. None is no date.
-    """
-    if len(text) > _DATE_LIMIT:
-        return None
-    text = " ".join(text.split())
-    for form in _DATE_FORMS:
-        written = form.fullmatch(text)
-        if written is not None:
-            return _instant(written.groupdict())
-    return None
 
 
 def _combine(claims: Sequence[_Claim]) -> Indexing:
@@ -248,136 +233,8 @@ def _whole_value(name: str, value: str, pieces: Sequence[str], at: int) -> tuple
         for more in (2, 1):
             following = pieces[at + 1 : at + 1 + more]
             # The length first: joining what is too long for a date anyway would cost its length again each time.
-            if len(following) == more and len(value) + sum(map(len, following)) <= _DATE_LIMIT:
+            if len(following) == more and len(value) + sum(map(len, following)) <= DATE_LIMIT:
                 joined = ",".join((value, *following)).strip()
                 if read_date(joined) is not None:
                     return joined, 1 + more
     return value, 1
-
-
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            ("jan", "january"),
-            ("feb", "february"),
-            ("mar", "march"),
-            ("apr", "april"),
-            ("may",),
-            ("jun", "june"),
-            ("jul", "july"),
-            ("aug", "august"),
-            ("sep", "sept", "september"),
-            ("oct", "october"),
-            ("nov", "november"),
-            ("dec", "december"),
-        ),
-        1,
-    )
-    for name in names
-}
-
-# Minutes east of Greenwich. Names that mean several zones (IST, and CST in China) have their RFC 822 meaning or none.
-_ZONES = {
-    "z": 0,
-    "ut": 0,
-    "utc": 0,
-    "gmt": 0,
-    "wet": 0,
-    "west": 60,
-    "bst": 60,
-    "cet": 60,
-    "cest": 120,
-    "eet": 120,
-    "eest": 180,
-    "msk": 180,
-    "jst": 540,
-    "kst": 540,
-    "aest": 600,
-    "aedt": 660,
-    "nzst": 720,
-    "nzdt": 780,
-    "ast": -240,
-    "adt": -180,
-    "est": -300,
-    "edt": -240,
-    "cst": -360,
-    "cdt": -300,
-    "mst": -420,
-    "mdt": -360,
-    "pst": -480,
-    "pdt": -420,
-    "akst": -540,
-    "akdt": -480,
-    "hst": -600,
-}
-
-_DAY_NAME = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?,? ?)?"
-_MONTH_NAME = r"(?P<name>[a-z]{3,9})"
-_TIME = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.[0-9]{1,9})?)?"
-_PACKED_TIME = r"(?P<hour>[0-9]{2})(?P<minute>[0-9]{2})(?P<second>[0-9]{2})?"
-_ZONE = r"(?: ?(?P<zone>[a-z]{1,5})?(?P<sign>[+-])(?P<east>[0-9]{2}):?(?P<past>[0-9]{2})?| ?(?P<only>[a-z]{1,5}))?"
-_LATER = rf"(?:,? {_TIME}{_ZONE})?"
-
-# They are matched against at most 64 characters, in which every part is bounded: there is nothing to backtrack over.
-_DATE_FORMS = tuple(
-    re.compile(form, re.ASCII | re.IGNORECASE)
-    for form in (
-        # 2010-06-25T15:00:00Z, 2010-06-25 15:00 +02:00, 2010-06-25, 20100625T150000Z
-        rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}})(?:(?:,? |t){_TIME}{_ZONE})?",
-        rf"(?P<year>[0-9]{{4}})(?P<month>[0-9]{{2}})(?P<day>[0-9]{{2}})(?:t{_PACKED_TIME}{_ZONE})?",
-        # Fri, 25 Jun 2010 15:00:00 GMT; Friday, 25-Jun-10 15:00:00 UTC; 25 Jun 2010 15:00 PST
-        rf"{_DAY_NAME}(?P<day>[0-9]{{1,2}})[ -]{_MONTH_NAME}[ -](?P<year>[0-9]{{4}}|[0-9]{{2}}){_LATER}",
-        # Fri Jun 25 15:00:00 2010, Fri Jun 25 15:00:00 UTC 2010
-        rf"{_DAY_NAME}{_MONTH_NAME} (?P<day>[0-9]{{1,2}}) {_TIME}{_ZONE} (?P<year>[0-9]{{4}})",
-        # June 25, 2010 15:00 PST
-        rf"{_DAY_NAME}{_MONTH_NAME} (?P<day>[0-9]{{1,2}}),? (?P<year>[0-9]{{4}}){_LATER}",
-    )
-)
-
-
-def _instant(parts: dict[str, str | None]) -> datetime | None:
-    year, month, minutes_east = parts["year"] or "", _month(parts), _minutes_east(parts)
-    if month is None or minutes_east is None:
-        return None
-    try:
-        local = datetime(
-            _full_year(year),
-            month,
-            int(parts["day"] or 0),
-            int(parts["hour"] or 0),
-            int(parts["minute"] or 0),
-            min(int(parts["second"] or 0), 59),  # a leap second has no datetime: the second before is the careful one
-            tzinfo=timezone(timedelta(minutes=minutes_east)),
-        )
-        return local.astimezone(UTC)
-    except (ValueError, OverflowError):  # the 31st of June, 25 o'clock, an instant outside the years 1 to 9999
-        return None
-
-
-def _full_year(year: str) -> int:
-    # RFC 9110 5.6.7 reads two digits as the year within 50 of now, which takes a clock, and would make one header mean
-    # one thing today and another tomorrow. POSIX strptime's fixed pivot needs none: 69 to 99 are 1969 to 1999.
-    number = int(year)
-    if len(year) > 2:
-        return number
-    return number + (1900 if number >= 69 else 2000)
-
-
-def _month(parts: dict[str, str | None]) -> int | None:
-    name = parts.get("name")
-    return int(parts.get("month") or 0) if name is None else _MONTHS.get(name.lower())
-
-
-def _minutes_east(parts: dict[str, str | None]) -> int | None:
-    """The zone as minutes east of Greenwich, None when it is none; no zone is UTC.
-
-    A name that is not in the table is UTC: RFC 5322 4.3 reads unknown zones as -0000, and a rule that comes into force
-    some hours off still keeps what its author forbade, which a rule thrown away would not.
-    """
-    if parts["sign"] is None:
-        return _ZONES.get((parts["only"] or "utc").lower(), 0)
-    east, past = int(parts["east"] or 0), int(parts["past"] or 0)
-    if (parts["zone"] or "utc").lower() not in ("utc", "gmt", "ut") or east > 23 or past > 59:
-        return None
-    return (east * 60 + past) * (-1 if parts["sign"] == "-" else 1)

@@ -1,19 +1,16 @@
 """Request-rate, Crawl-delay and Visit-time: what each line says, and which is in force when (spec F5-F9, G2-G5).
 
-A day is a wheel: every window comes round each UTC day, so the whole answer for a group is a Timetable, drawn up once
-per parsed file. Asking it what holds now, and until when, is then one bisection, however many lines the file has.
+Every window comes round each UTC day, so the whole answer for a group is a Timetable, drawn up once per parsed file.
+What holds now, and until when, is then found by bisection, however many lines the file has.
 """
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from heapq import heappop, heappush
-from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
-
-from app.robots.compiled import paces
-from app.robots.compiled.paces import PaceLines
+from typing import Final, Generic, NamedTuple, TypeVar
 
 DAY: Final = 24 * 60
 """Minutes of a UTC day."""
@@ -24,14 +21,26 @@ CAPPED_ABOVE: Final = 3600.0
 _FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 _LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
-Stretches: TypeAlias = tuple[tuple[int, int], ...]
-"""Pairs of lines, [first, last)."""
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
+# Eighteen digits are more than any site could mean, and bound the cost of turning them into a number. Possessive
+# quantifiers keep each pattern from going back over what it has read.
+_REQUEST_RATE = re.compile(
+    r"([0-9]{1,18}+)[ \t]*+/[ \t]*+([0-9]{1,18}+)(?:[ \t]*+([A-Za-z]++)(?=[ \t]|\Z))?+(?:[ \t]++(\S.*+))?",
+    re.ASCII | re.DOTALL,
+)
+_CRAWL_DELAY = re.compile(r"[0-9]{1,18}+(?:\.[0-9]{1,18}+)?+", re.ASCII)
+_CLOCK = r"([0-9]{1,2})[:.]?([0-9]{2})"
+_WINDOW = re.compile(
+    rf"{_CLOCK}(?:[ \t]*+[-–][ \t]*+|([ \t]++)){_CLOCK}[ \t]*+(?:UTC|GMT|Z)?", re.ASCII | re.IGNORECASE
+)
+
+S = TypeVar("S")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class ProblemCode(StrEnum):
+class RateWarningCode(StrEnum):
     """The warnings that rate lines give rise to (spec J5)."""
 
     MALFORMED = "rate-malformed"
@@ -40,23 +49,23 @@ class ProblemCode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RateWarning:
     """What is wrong with the directive of line `line` (1-based), as a sentence."""
 
-    code: ProblemCode
+    code: RateWarningCode
     line: int
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Generic[T_co]):
+class Parsed(Generic[T_co]):
     """A directive's value as understood, None when the line is ignored, and what was wrong with it, None when nothing.
 
     Both are set for a good Request-rate with a bad window: the rate then applies all day (spec F9).
     """
 
     value: T_co | None
-    problem: Problem | None = None
+    warning: RateWarning | None = None
 
 
 class Window(NamedTuple):
@@ -209,46 +218,42 @@ class Visit:
     valid_until: datetime | None
 
 
-def read_request_rate(value: str, line: int) -> Reading[RequestRate]:
-    """Read `documents/time[unit] [window]`; no unit is seconds, blanks round the slash do no harm (spec F5, F6, F9)."""
-    read = paces.request_rate(value)
-    if read is None:
+def read_request_rate(value: str, line: int) -> Parsed[RequestRate]:
+    """Read `documents/time[unit] [window]`; no unit is seconds, blanks may surround the slash (spec F5, F6, F9)."""
+    written = _REQUEST_RATE.fullmatch(value.strip(" \t"))
+    seconds = int(written[2]) * _UNITS.get((written[3] or "").lower(), 0) if written else 0
+    if written is None or seconds == 0 or int(written[1]) == 0:
         expected = "whole documents per whole seconds, minutes, hours or days, all of them above zero"
         return _malformed("Request-rate", value, line, expected)
-    *_, unread = read
-    problem = None
-    if unread is not None:
-        message = f"the window {_shown(unread)} is not HHMM-HHMM, so the rate is taken to apply all day"
-        problem = Problem(ProblemCode.WINDOW, line, message)
-    return Reading(_request_rate(*read[:3], line), problem)
+    window, warning = None, None
+    if written[4] is not None:
+        window = _read_window(written[4], blank=False)
+        if window is None:
+            message = f"The window {_shown(written[4])} is not HHMM-HHMM, so the rate applies all day."
+            warning = RateWarning(RateWarningCode.WINDOW, line, message)
+    return Parsed(RequestRate(int(written[1]), seconds, window, line), warning)
 
 
-def read_crawl_delay(value: str, line: int) -> Reading[CrawlDelay]:
-    """Read a decimal number of seconds, point and no unit (spec G2)."""
-    seconds = paces.crawl_delay(value)
-    if seconds is None:
+def read_crawl_delay(value: str, line: int) -> Parsed[CrawlDelay]:
+    """Read a decimal number of seconds, with a point and without a unit (spec G2)."""
+    text = value.strip(" \t")
+    if not _CRAWL_DELAY.fullmatch(text):
         return _malformed("Crawl-delay", value, line, "a decimal number of seconds")
-    return Reading(CrawlDelay(seconds, line))
+    return Parsed(CrawlDelay(float(text), line))
 
 
-def read_visit_time(value: str, line: int) -> Reading[VisitTime]:
+def read_visit_time(value: str, line: int) -> Parsed[VisitTime]:
     """Read `HHMM-HHMM`, spelt as in a Request-rate, or with a blank for the dash (spec G5, F8)."""
-    window = paces.visit_time(value)
+    window = _read_window(value.strip(" \t"), blank=True)
     if window is None:
-        message = f"the Visit-time {_shown(value)} is not HHMM-HHMM, so the line is ignored"
-        return Reading(None, Problem(ProblemCode.WINDOW, line, message))
-    return Reading(VisitTime(Window(*window), line))
+        message = f"The Visit-time {_shown(value)} is not HHMM-HHMM, so the line is ignored."
+        return Parsed(None, RateWarning(RateWarningCode.WINDOW, line, message))
+    return Parsed(VisitTime(window, line))
 
 
-def deciding_rates(lines: PaceLines, stretches: Stretches) -> list[RequestRate]:
-    """Of the Request-rates of these stretches those that are in force at any minute, where the dialect has them."""
-    return [_request_rate(*rate) for rate in lines.rates(stretches)]
-
-
-def largest_delay(lines: PaceLines, stretches: Stretches) -> CrawlDelay | None:
+def largest_delay(delays: Iterable[CrawlDelay]) -> CrawlDelay | None:
     """The one Crawl-delay that counts of several: the largest, the first of equals (spec G2)."""
-    found = lines.delay(stretches)
-    return None if found is None else CrawlDelay(*found)
+    return max(delays, key=lambda delay: delay.seconds, default=None)
 
 
 def rate_timetable(
@@ -260,8 +265,8 @@ def rate_timetable(
     # Slowest first: of several active windows the slowest wins, and of equals the line that came first.
     slowest = sorted(heeded, key=lambda rate: rate.interval, reverse=True)
     plain = next((rate for rate in slowest if rate.window is None), None)
-    windowed = [(rate.window, _combine(rate, delay, policy)) for rate in slowest if rate.window is not None]
-    return _timetable(windowed, otherwise=_combine(plain, delay, policy))
+    windowed = [(rate.window, rate) for rate in slowest if rate.window is not None]
+    return _timetable(windowed, plain, lambda rate: _combine(rate, delay, policy))
 
 
 def schedule(table: Timetable[Rate | None]) -> list[Span]:
@@ -273,7 +278,9 @@ def schedule(table: Timetable[Rate | None]) -> list[Span]:
     ]
 
 
-def clamp_warnings(rates: Iterable[RequestRate], crawl_delay: CrawlDelay | None, policy: RatePolicy) -> list[Problem]:
+def clamp_warnings(
+    rates: Iterable[RequestRate], crawl_delay: CrawlDelay | None, policy: RatePolicy
+) -> list[RateWarning]:
     """A `rate-clamped` for each line that asks for more patience than the dialect has (spec F7)."""
     longest = policy.clamp_seconds
     if longest is None:
@@ -282,20 +289,19 @@ def clamp_warnings(rates: Iterable[RequestRate], crawl_delay: CrawlDelay | None,
     if crawl_delay is not None and policy.uses_crawl_delay:
         declared.append((crawl_delay.seconds, crawl_delay.line))
     return [
-        Problem(
-            ProblemCode.CLAMPED,
+        RateWarning(
+            RateWarningCode.CLAMPED,
             line,
-            f"the declared interval of {interval:g} s counts as {longest:g} s for Seznam, which waits no longer",
+            f"The declared interval of {interval:g} s counts as {longest:g} s: SeznamBot waits no longer.",
         )
         for interval, line in declared
         if interval > longest
     ]
 
 
-def visit_timetable(lines: PaceLines, stretches: Stretches) -> Timetable[bool] | None:
+def visit_timetable(times: Sequence[VisitTime]) -> Timetable[bool] | None:
     """Whether each minute of the day is open to visits, which is inside any window; None where no line says one."""
-    windows = lines.visits(stretches)
-    return None if windows is None else _timetable([(Window(*window), True) for window in windows], otherwise=False)
+    return _timetable([(time.window, True) for time in times], False, bool) if times else None
 
 
 def visit_at(table: Timetable[bool], at: datetime) -> Visit:
@@ -304,9 +310,9 @@ def visit_at(table: Timetable[bool], at: datetime) -> Visit:
     return Visit(now.value, None if now.value else now.valid_until, now.valid_until)
 
 
-def _malformed(key: str, value: str, line: int, expected: str) -> Reading[T]:
-    message = f"the {key} {_shown(value)} is not {expected}, so the line is ignored"
-    return Reading(None, Problem(ProblemCode.MALFORMED, line, message))
+def _malformed(key: str, value: str, line: int, expected: str) -> Parsed[T]:
+    message = f"The {key} {_shown(value)} is not {expected}, so the line is ignored."
+    return Parsed(None, RateWarning(RateWarningCode.MALFORMED, line, message))
 
 
 def _shown(value: str) -> str:
@@ -321,8 +327,19 @@ def _clock(minute: int) -> str:
     return _CLOCKS[minute]
 
 
-def _request_rate(documents: int, seconds: int, window: tuple[int, int] | None, line: int) -> RequestRate:
-    return RequestRate(documents, seconds, None if window is None else Window(*window), line)
+def _read_window(text: str, *, blank: bool) -> Window | None:
+    """What `HHMM-HHMM` covers (spec F8b to F8d); `blank`: white space may stand for the dash."""
+    written = _WINDOW.fullmatch(text.strip(" \t"))
+    if written is None or (written[3] is not None and not blank):
+        return None
+    start_hour, start_minute, end_hour, end_minute = map(int, written.group(1, 2, 4, 5))
+    start, end = start_hour * 60 + start_minute, end_hour * 60 + end_minute
+    if start_minute > 59 or end_minute > 59 or start >= DAY or end > DAY:
+        return None
+    # `0859-0859` is a whole day like any start that is its own end, so this is asked before the minute is added.
+    if end_minute == 59 and end != start:
+        end += 1
+    return Window(start, end or DAY)
 
 
 def _combine(rate: RequestRate | None, delay: CrawlDelay | None, policy: RatePolicy) -> Rate | None:
@@ -343,33 +360,38 @@ def _clamped(interval: float, policy: RatePolicy) -> float:
     return interval if policy.clamp_seconds is None else min(interval, policy.clamp_seconds)
 
 
-def _timetable(windowed: Sequence[tuple[Window, T]], otherwise: T) -> Timetable[T]:
-    """Lay windows over a day, earlier ones on top, `otherwise` where there is none.
+def _timetable(windowed: Sequence[tuple[Window, S]], otherwise: S, meaning: Callable[[S], T]) -> Timetable[T]:
+    """Lay windows over a day, earlier ones on top, and `otherwise` where there is none; then what each of them means.
 
-    A sweep with a heap: asking each of as many windows as a day has minutes about each minute would take seconds.
+    Each minute is written once: `free` leads from a minute to the next one that is not written yet, however many
+    windows there are.
     """
-    opening: list[tuple[int, int, int]] = []  # start, rank, end
-    for rank, (window, _) in enumerate(windowed):
-        if window.start < window.end:
-            opening.append((window.start, rank, window.end))
-        else:
-            opening += [(0, rank, window.end), (window.start, rank, DAY)]
-    opening.sort(reverse=True)
-    boundaries = {0} | {start for start, _, _ in opening} | {end for _, _, end in opening if end < DAY}
-    is_open: list[tuple[int, int]] = []  # rank, end: the lowest rank is on top
-    starts: list[int] = []
-    values: list[T] = []
-    for minute in sorted(boundaries):
-        while opening and opening[-1][0] <= minute:
-            _, rank, end = opening.pop()
-            heappush(is_open, (rank, end))
-        while is_open and is_open[0][1] <= minute:
-            heappop(is_open)
-        value = windowed[is_open[0][0]][1] if is_open else otherwise
-        if not values or values[-1] != value:
+    minutes: list[S] = [otherwise] * DAY
+    free = list(range(DAY + 1)) if windowed else []
+    for window, value in windowed:
+        wraps = window.start >= window.end
+        for start, end in ((window.start, DAY), (0, window.end)) if wraps else ((window.start, window.end),):
+            minute = _next_free(free, start)
+            while minute < end:
+                minutes[minute] = value
+                free[minute] = minute + 1
+                minute = _next_free(free, minute + 1)
+    changes = [minute for minute in range(1, DAY) if minutes[minute] is not minutes[minute - 1]] if windowed else []
+    starts, values = [0], [meaning(minutes[0])]
+    for minute in changes:
+        value_then = meaning(minutes[minute])
+        if value_then != values[-1]:
             starts.append(minute)
-            values.append(value)
+            values.append(value_then)
     return Timetable(tuple(starts), tuple(values))
+
+
+def _next_free(free: list[int], minute: int) -> int:
+    """The first minute from `minute` on that is not written yet; halves the way there for the next one who asks."""
+    while free[minute] != minute:
+        free[minute] = free[free[minute]]
+        minute = free[minute]
+    return minute
 
 
 def _utc(instant: datetime) -> datetime:

@@ -27,6 +27,7 @@ const SHORT = {
   missing: "no file",
   forbidden: "the file is forbidden",
   challenge: "proof of being human is asked for",
+  too_complex: "deciding would take too long",
   blocked_address: "the address is not public",
 };
 

@@ -61,6 +61,6 @@ async def test_usage_is_reported_beside_the_verdict(store_url: str) -> None:
     async with running(store_url) as service:
         answer = (await service.client.post("/v1/test", json=body)).json()
     assert [answer["usages"][row["usage"]] for row in answer["rows"]] == [
-        {"content_usage": {"train-ai": "n"}, "content_signal": {"search": "yes"}, "more": 0},
-        {"content_usage": {}, "content_signal": {"search": "yes"}, "more": 0},
+        {"content_usage": {"train-ai": "n"}, "content_signal": {"search": "yes"}, "more": 0, "ai_training": None},
+        {"content_usage": {}, "content_signal": {"search": "yes"}, "more": 0, "ai_training": None},
     ]

@@ -94,6 +94,7 @@ async def test_rates_and_uses_are_told_as_declared(store_url: str) -> None:
             {"path": "*", "content_usage": {"train-ai": "y"}},
         ],
         "content_signal": {"ai-train": "no"},
+        "ai_training": [],
     }
     assert (answer["reader"], answer["dialect"]) == (None, "rfc9309")
 

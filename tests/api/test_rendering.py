@@ -17,8 +17,9 @@ from app.origin import read_target
 from app.overrides.table import Found
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.agents import first_of, read_agent
-from app.robots.dialect import RobotsTxt, judge
 from app.robots.dialects import DIALECTS
+from app.robots.judge import judge
+from app.robots.robots_txt import RobotsTxt
 from tests.robots.cases import rows
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 
 from app.cache.known import Source
 from app.commands.why import _REASONS, _SOURCES
-from app.robots.dialect import Reason
+from app.robots.verdict import Reason
 from tests.commands.command import run
 from tests.commands.serving import service
 from tests.origins import redirect, serve, text

@@ -51,10 +51,10 @@ FILE = "User-agent: *\nDisallow: /private/\nCrawl-delay: 5\n"
 WRITE = "open('/srv/written', 'w')"
 COMPILED = """
 import importlib, pathlib, sys
-files = [path for path in pathlib.Path("/srv/app/robots/compiled").iterdir() if path.is_file()]
+files = [path for path in pathlib.Path("/srv/app/robots/_native").iterdir() if path.is_file()]
 modules = {path.name.split(".")[0] for path in files if path.suffix == ".so"}
 for module in modules:
-    importlib.import_module(f"app.robots.compiled.{module}")
+    importlib.import_module(f"app.robots._native.{module}")
 sys.exit(not modules or any(path.suffix not in (".py", ".so") for path in files))
 """
 

@@ -30,7 +30,7 @@ from app.robots.access import (
     Unreachable,
     Validators,
 )
-from app.robots.dialect import recognise_challenge
+from app.robots.judge import recognise_challenge
 from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher, nothing_left
 from tests.faults.wicked import (
     BROTLI,

@@ -1,15 +1,14 @@
-"""A robots.txt read by the clauses, plainly and with no thought of time: what the compiled reader has to say."""
+"""A robots.txt read by the clauses, plainly: what the core has to say of lines and groups, with no thought of time."""
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from app.robots.access import BODY_LIMIT
-from app.robots.compiled.lines import Groups, Scan
-from app.robots.document import Grammar
-from app.robots.syntax import LINE_LIMIT, MEMBER_KEYS, PREFIXES, RULE_KEYS, Directive, Key, Member, Oddity
+from app.robots.groups import Groups
+from app.robots.lines import AI_TRAINING_KEYS, LINE_LIMIT, MEMBER_KEYS, RULE_KEYS, Directive, Form, Key, Scan, key_of
 
-MARKS = {
+MARKS: Final = {
     b"\xff\xfe\0\0": "utf-32-le",
     b"\0\0\xfe\xff": "utf-32-be",
     b"\xff\xfe": "utf-16-le",
@@ -18,48 +17,101 @@ MARKS = {
     b"\xef\xbb": "",
     b"\xef": "",
 }
-NAMED = {str(key): key for key in Key if key not in (Key.BLANK, Key.UNKNOWN)}
-BLANK = re.compile(r"[ \t\v\f]*")
+NAMED: Final = {str(key): key for key in Key if key not in (Key.BLANK, Key.UNKNOWN)}
+MISSPELT: Final = {
+    Key.USER_AGENT: ["useragent", "user agent", "user-agents", "useragents"],
+    Key.DISALLOW: ["dissallow", "dissalow", "disalow", "diasllow", "disallaw", "disallows", "disallowed"],
+    Key.ALLOW: ["allows", "allowed"],
+    Key.SITEMAP: ["site-map", "sitemaps"],
+    Key.CONTENT_SIGNAL: ["content-signals"],
+    Key.CRAWL_RATE: ["crawl delay", "request rate"],
+}
+"""The closed list of spec B6, and what other robots write for statements of no effect (I7)."""
+
+PREFIXES: Final = {
+    Key.USER_AGENT: ("user-agent", "useragent", "user agent"),
+    Key.ALLOW: ("allow",),
+    Key.DISALLOW: ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"),
+    Key.SITEMAP: ("sitemap", "site-map"),
+}
+"""What Google's parser takes a key for by its beginning (spec B6)."""
+
+TYPOS: Final = {name: key for key, names in MISSPELT.items() for name in names}
+BLANK: Final = " \t\v\f"
 
 
-class Told(NamedTuple):
-    """All that a scan tells."""
+class Line(NamedTuple):
+    """A line that says something."""
 
-    directives: tuple[Directive, ...]
-    oddities: dict[int, Oddity]
-    unknown_keys: dict[int, str]
-    long_lines: list[int]
-    texts: dict[int, str]
+    number: int
+    key: Key
+    form: Form
+    value: bytes
+    text: str
+
+
+class File(NamedTuple):
+    """All lines that say something; `total` counts all lines."""
+
+    lines: list[Line]
     bom: bool
     truncated: bool
-    lines: int
+    total: int
 
 
-class ToldGroup(NamedTuple):
-    """All that a group tells."""
+class ReadGroup(NamedTuple):
+    """What a group holds. A member line comes with how many of the agents stand above it."""
 
     line: int
-    agents: tuple[str, ...]
+    agents: tuple[bytes, ...]
     rules: tuple[Directive, ...]
-    members: tuple[Member, ...]
+    members: tuple[tuple[Directive, int], ...]
     version_2: bool
 
 
-def told(scan: Scan) -> Told:
-    """What the compiled reader says of a file."""
-    texts = scan.texts(range(1, scan.lines + 1))
-    facts = scan.bom, scan.truncated, scan.lines
-    return Told(scan.directives, scan.oddities, scan.unknown_keys, scan.long_lines, texts, *facts)
+class Reader(NamedTuple):
+    """How a dialect groups lines (spec B6, B9, E5)."""
+
+    forms: tuple[Form, ...]
+    members_end_run: bool = False
+    blank_ends_record: bool = False
+    ai_training_is_rule: bool = False
 
 
-def told_groups(groups: Groups) -> tuple[list[ToldGroup], tuple[Directive, ...]]:
-    """What it says of its groups, and of the lines that are in none."""
-    found = [ToldGroup(it.line, it.agents, it.rules, it.members, it.version_2) for it in groups.groups]
+READERS: Final = {
+    "rfc9309": Reader((Form.PROPER, Form.TOLERATED)),
+    "google": Reader(tuple(Form), ai_training_is_rule=True),
+    "seznam": Reader((Form.PROPER, Form.TOLERATED), members_end_run=True),
+    "v2": Reader((Form.PROPER, Form.TOLERATED), members_end_run=True),
+    "draft1996": Reader((Form.PROPER,), blank_ends_record=True),
+}
+
+
+def scanned(scan: Scan) -> File:
+    """What the core says of a file's lines."""
+    lines = scan.lines
+    found = [
+        Line(lines.number(place), *key_of(lines.codes[place]), lines.value(place), scan.text(place))
+        for place in range(len(lines))
+    ]
+    return File(found, scan.bom, scan.truncated, lines.count)
+
+
+def grouped(groups: Groups) -> tuple[list[ReadGroup], tuple[Directive, ...]]:
+    """What the core says of a file's groups, and of the lines that are in none."""
+    found = []
+    for group in groups:
+        places = group.agent_places
+        members = tuple(
+            (member, sum(agent < place for agent in places))
+            for member, place in zip(group.members, group.member_places, strict=True)
+        )
+        found.append(ReadGroup(group.line, group.agents, group.rules, members, group.version_2))
     return found, groups.orphans
 
 
-def read_lines(body: bytes, *, truncated: bool = False) -> Told:
-    """The directives of spec B and K1 to K2."""
+def read_lines(body: bytes, *, truncated: bool = False) -> File:
+    """The lines of spec B and K1 to K2."""
     truncated = truncated or len(body) > BODY_LIMIT
     body = body[:BODY_LIMIT]
     mark = next((mark for mark in MARKS if body.startswith(mark)), b"")
@@ -70,97 +122,100 @@ def read_lines(body: bytes, *, truncated: bool = False) -> Told:
     *lines, last = re.split("\r\n|\r|\n", body.decode("latin-1"))
     if last and not truncated:
         lines.append(last)
-    directives: list[Directive] = []
-    oddities: dict[int, Oddity] = {}
-    unknown_keys: dict[int, str] = {}
-    texts: dict[int, str] = {}
+    found: list[Line] = []
     for number, line in enumerate(lines, 1):
-        line = line[:LINE_LIMIT].split("\0")[0]
-        text = trimmed(line.split("#")[0])
-        texts[number] = text
-        if not text:
-            if "#" not in line and directives and directives[-1][1] is not Key.BLANK:
-                directives.append((number, Key.BLANK, ""))
-            continue
-        words = re.split("[ \t]+", text)
-        if ":" in text:
-            name, value = text.split(":", 1)
-        elif len(words) == 2:
-            name, value = words
-        else:
-            continue
-        key, oddity = read_key(trimmed(name).lower())
-        if key is Key.UNKNOWN:
-            unknown_keys[number] = trimmed(name)
-            continue
-        directives.append((number, key, trimmed(value)))
-        if ":" not in text:
-            oddity = Oddity.NO_COLON
-        if oddity:
-            oddities[number] = oddity
-    long_lines = [number for number, line in enumerate(lines, 1) if len(line) > LINE_LIMIT]
-    return Told(tuple(directives), oddities, unknown_keys, long_lines, texts, bool(mark), truncated, len(lines))
+        read = read_line(number, line)
+        if read is not None and not (read.key is Key.BLANK and found and found[-1].key is Key.BLANK):
+            found.append(read)
+    return File(found, bool(mark), truncated, len(lines))
 
 
-def read_key(name: str) -> tuple[Key, Oddity | None]:
-    """What a lower-case name means, and whether only some robots take it so (spec B6)."""
+def read_line(number: int, line: str) -> Line | None:
+    """One line, a character for each byte; None where it says nothing."""
+    line = line[:LINE_LIMIT].split("\0")[0]
+    text = line.split("#")[0].strip(BLANK)
+    if not text:
+        return None if "#" in line else Line(number, Key.BLANK, Form.PROPER, b"", "")
+    words = re.split("[ \t]+", text)
+    if ":" in text:
+        name, value = text.split(":", 1)
+    elif len(words) == 2:
+        name, value = words
+    else:
+        return None
+    key, form = read_key(name.strip(BLANK).lower())
+    if ":" not in text and key is not Key.UNKNOWN:
+        form = max(form, Form.TOLERATED)
+    shown = text.encode("latin-1").decode("utf-8", "replace")
+    return Line(number, key, form, value.strip(BLANK).encode("latin-1"), shown)
+
+
+def read_key(name: str) -> tuple[Key, Form]:
+    """What a lower-case name means, and who takes it so (spec B6)."""
     if name in NAMED:
-        return NAMED[name], None
-    meant = [key for prefix, key in PREFIXES if name.startswith(prefix)]
-    return (meant[0], Oddity.TYPO_KEY) if meant else (Key.UNKNOWN, None)
+        return NAMED[name], Form.PROPER
+    if name in TYPOS:
+        return TYPOS[name], Form.TOLERATED
+    meant = [key for key, prefixes in PREFIXES.items() if name.startswith(prefixes)]
+    return (meant[0], Form.BY_PREFIX) if meant else (Key.UNKNOWN, Form.PROPER)
 
 
-def trimmed(text: str) -> str:
-    """Without outer blanks."""
-    return text.strip(" \t\v\f")
-
-
-def read_groups(read: Told, grammar: Grammar) -> tuple[list[ToldGroup], tuple[Directive, ...]]:
+def read_groups(file: File, reader: Reader) -> tuple[list[ReadGroup], tuple[Directive, ...]]:
     """The groups of spec K3, and the lines that are in none."""
-    groups: list[list[Directive]] = []
+    groups: list[list[tuple[Key, Line]]] = []
     orphans: list[Directive] = []
-    group: list[Directive] | None = None
+    group: list[tuple[Key, Line]] | None = None
     ended = True
-    for directive in read.directives:
-        line, key, _ = directive
-        if line in read.oddities and not grammar.tolerant:
+    for line in file.lines:
+        key = line.key
+        if line.form not in reader.forms:
             continue
+        if reader.ai_training_is_rule and key in AI_TRAINING_KEYS:
+            key = Key.ALLOW if key is Key.ALLOW_AI_TRAINING else Key.DISALLOW
         if key is Key.USER_AGENT and ended:
             group, ended = [], False
             groups.append(group)
-        if key is Key.BLANK and grammar.blank_ends_record:
+        if key is Key.BLANK and reader.blank_ends_record:
             group, ended = None, True
         if key is Key.USER_AGENT or key in RULE_KEYS | MEMBER_KEYS:
-            (orphans if group is None else group).append(directive)
-        if key in RULE_KEYS or (key in MEMBER_KEYS and grammar.members_end_run):
+            if group is None:
+                orphans.append(directive(line))
+            else:
+                group.append((key, line))
+        if key in RULE_KEYS or (reader.members_end_run and key in MEMBER_KEYS - AI_TRAINING_KEYS):
             ended = True
     return list(map(read_group, groups)), tuple(orphans)
 
 
-def read_group(directives: Sequence[Directive]) -> ToldGroup:
-    """What the lines of a group come to."""
-    agents = [directive for directive in directives if directive[1] is Key.USER_AGENT]
-    others = [directive for directive in directives if directive[1] is not Key.USER_AGENT]
-    members = [
-        (line, key, value, sum(agent[0] < line for agent in agents))
-        for line, key, value in others
-        if key not in RULE_KEYS
-    ]
-    return ToldGroup(
-        line=agents[0][0],
-        agents=tuple(value for _, _, value in agents),
-        rules=tuple(directive for directive in others if directive[1] in RULE_KEYS),
-        members=tuple(members),
+def directive(line: Line) -> Directive:
+    """A line as any reader but Google's takes its key."""
+    return Directive(line.number, Key.UNKNOWN if line.form is Form.BY_PREFIX else line.key, line.value)
+
+
+def read_group(lines: Sequence[tuple[Key, Line]]) -> ReadGroup:
+    """What the lines of a group come to, each with the key that the dialect reads."""
+    agents = [line for key, line in lines if key is Key.USER_AGENT]
+    others = [(key, line) for key, line in lines if key is not Key.USER_AGENT]
+    return ReadGroup(
+        line=agents[0].number,
+        agents=tuple(line.value for line in agents),
+        rules=tuple(Directive(line.number, key, line.value) for key, line in others if key in RULE_KEYS),
+        members=tuple(
+            (directive(line), sum(agent.number < line.number for agent in agents))
+            for _, line in others
+            if line.key in MEMBER_KEYS
+        ),
         version_2=any(
-            key is Key.ROBOT_VERSION and re.fullmatch(r"2|2\.0|2\.0\.[0-9]{1,9}", value) is not None
-            for _, key, value in others[:1]
+            key is Key.ROBOT_VERSION and re.fullmatch(rb"2|2\.0|2\.0\.[0-9]{1,9}", line.value) is not None
+            for key, line in others[:1]
         ),
     )
 
 
-def read_token(value: str, alphabet: str) -> str:
+def read_token(value: bytes, alphabet: str) -> str:
     """The token of a User-agent line (spec C2, C3)."""
-    if re.fullmatch(r"\*([ \t\v\f].*)?", value, re.DOTALL):
+    text = value.decode("latin-1")
+    if re.fullmatch(r"\*([ \t\v\f].*)?", text, re.DOTALL):
         return "*"
-    token = re.match(f"[{alphabet}]*", value)
+    token = re.match(f"[{alphabet}]*", text)
     return token[0].lower() if token else ""

@@ -3,8 +3,8 @@
 import pytest
 
 from app.robots.agents import BadAgent, first_of, known_agents, read_agent, read_table
-from app.robots.dialect import RobotsTxt
 from app.robots.dialects import DIALECTS
+from app.robots.robots_txt import RobotsTxt
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.robots.agents import first_of, read_agent
-from app.robots.dialect import RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
 from app.robots.explain import Explanation, explain
+from app.robots.robots_txt import RobotsTxt
 
 BODY = """User-agent: googlebot
 Allow: /a/index.html
@@ -28,7 +28,7 @@ def explained(body: str, agent: str, path: str, dialect: str = "rfc9309") -> Exp
 
 def test_every_rule_that_matched_is_told_in_order_of_precedence() -> None:
     told = explained(BODY, "Googlebot", "/a/b")
-    assert [(entry.directive[0], entry.length) for entry in told.rules] == [(4, 4), (10, 4), (3, 2)]
+    assert [(entry.directive.line, entry.length) for entry in told.rules] == [(4, 4), (10, 4), (3, 2)]
     assert told.matched == 3
 
 
@@ -42,7 +42,7 @@ def test_the_first_rules_are_told_and_all_are_counted(limit: int) -> None:
 
 def test_what_the_verdict_names_is_not_looked_for_again() -> None:
     robots, dialect, agent = RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], read_agent("Googlebot")
-    selection = judge_file(robots, dialect, agent, "/a/b").selection
+    selection = robots.judge(dialect, agent, "/a/b").selection
     assert selection is not None
     told = explain(robots, dialect, agent, "/a/b", limit=9, selection=selection)
     assert told == explain(robots, dialect, agent, "/a/b", limit=9)
@@ -55,7 +55,7 @@ def test_of_many_groups_the_first_lines_are_told(count: int, told: str) -> None:
 
 def test_d10_a_rule_that_matched_as_a_directory_is_told_with_that_length() -> None:
     told = explained(BODY, "Googlebot", "/a/", "google")
-    assert [(entry.directive[0], entry.pattern) for entry in told.rules] == [(2, "/a/$"), (3, "/a")]
+    assert [(entry.directive.line, entry.pattern) for entry in told.rules] == [(2, "/a/$"), (3, "/a")]
 
 
 def test_the_path_is_told_as_it_was_matched() -> None:
@@ -82,7 +82,7 @@ def test_the_choice_of_the_group_is_told(agent: str, dialect: str, tokens: tuple
 
 def test_groups_that_were_merged_are_told() -> None:
     assert "(lines 1, 9); groups with the same token are read as one" in explained(BODY, "Googlebot", "/").group
-    assert "restricts nobody" in explained("", "FooBot", "/").group
+    assert "restricts no crawler" in explained("", "FooBot", "/").group
     assert "there is none for *" in explained("User-agent: a", "FooBot", "/").group
 
 
@@ -102,6 +102,6 @@ LINES = st.lists(
 @given(LINES, st.text("/ab?:", max_size=6), st.sampled_from(sorted(DIALECTS)))
 def test_the_first_rule_told_is_the_one_that_decided(lines: list[str], rest: str, dialect: str) -> None:
     robots = RobotsTxt("\n".join(lines).encode())
-    verdict = judge_file(robots, DIALECTS[dialect], read_agent("a"), "/" + rest)
+    verdict = robots.judge(DIALECTS[dialect], read_agent("a"), "/" + rest)
     told = explain(robots, DIALECTS[dialect], read_agent("a"), "/" + rest, limit=1)
     assert (told.rules[0].directive if told.rules else None) == (verdict.rule and verdict.rule.directive)

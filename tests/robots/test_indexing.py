@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, Indexing, Source, effective, read_date
+from app.dates import read_date
+from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, Indexing, Source, effective
 
 CASES = [
     json.loads(line)
@@ -206,7 +207,7 @@ def test_sources_name_what_shaped_the_result_and_nothing_else() -> None:
     )
 
 
-def test_a_header_past_its_limit_loses_the_rule_that_is_cut_and_keeps_the_rest() -> None:
+def test_a_header_past_its_limit_loses_the_rule_that_is_cut() -> None:
     header = "noindex" + "," * (FIELD_LIMIT - 20) + "max-snippet:1"
     assert len(header) == FIELD_LIMIT
     assert headers_for("bot", header).max_snippet == 1

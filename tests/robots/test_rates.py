@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.robots.compiled.paces import PaceLines
 from app.robots.rates import (
     DAY,
     NO_RATES,
@@ -18,17 +17,16 @@ from app.robots.rates import (
     SEZNAM_RATES,
     CrawlDelay,
     InForce,
-    ProblemCode,
     Rate,
     RatePolicy,
     RateSource,
+    RateWarningCode,
     RequestRate,
     Span,
-    Stretches,
     Visit,
+    VisitTime,
     Window,
     clamp_warnings,
-    deciding_rates,
     largest_delay,
     rate_timetable,
     read_crawl_delay,
@@ -38,7 +36,6 @@ from app.robots.rates import (
     visit_at,
     visit_timetable,
 )
-from app.robots.syntax import Key
 
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -58,14 +55,6 @@ def delay(value: str, line: int = 9) -> CrawlDelay:
     return read
 
 
-def lines(key: Key, *values: str) -> PaceLines:
-    stated = (list(range(1, len(values) + 1)), list(values))
-    return PaceLines(*(stated if it is key else ([], []) for it in (Key.CRAWL_DELAY, Key.REQUEST_RATE, Key.VISIT_TIME)))
-
-
-ALL: Stretches = ((1, 1_000_000),)
-
-
 def in_force(
     lines: Sequence[RequestRate], pause: CrawlDelay | None, policy: RatePolicy, instant: datetime
 ) -> InForce[Rate | None]:
@@ -73,9 +62,14 @@ def in_force(
 
 
 def visit(values: Sequence[str], instant: datetime) -> Visit:
-    table = visit_timetable(lines(Key.VISIT_TIME, *values), ALL)
+    table = visit_timetable(visits(values))
     assert table is not None
     return visit_at(table, instant)
+
+
+def visits(values: Sequence[str]) -> list[VisitTime]:
+    read = [read_visit_time(value, line).value for line, value in enumerate(values, 1)]
+    return [visit for visit in read if visit is not None]
 
 
 def contains(window: Window, minute: int) -> bool:
@@ -91,7 +85,7 @@ def rate_at(clock: str, *values: str, policy: RatePolicy = PLAIN_RATES) -> Rate 
 def window(text: str) -> Window | None:
     read = read_request_rate(f"1/10s {text}", 1)
     assert read.value is not None
-    assert (read.problem is None) is (read.value.window is not None)
+    assert (read.warning is None) is (read.value.window is not None)
     return read.value.window
 
 
@@ -130,7 +124,7 @@ def test_l3_worked_table(values: Sequence[str], policy: RatePolicy, intervals: S
 )
 def test_f5_documents_per_time(value: str, documents: int, seconds: int) -> None:
     read = read_request_rate(value, 3)
-    assert (read.value, read.problem) == (RequestRate(documents, seconds, None, 3), None)
+    assert (read.value, read.warning) == (RequestRate(documents, seconds, None, 3), None)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +157,9 @@ def test_f5_documents_per_time(value: str, documents: int, seconds: int) -> None
 def test_f9_a_malformed_rate_is_ignored_and_reported(value: str) -> None:
     read = read_request_rate(value, 7)
     assert read.value is None
-    assert read.problem is not None
-    assert (read.problem.code, read.problem.line) == (ProblemCode.MALFORMED, 7)
-    assert len(read.problem.message) < 300
+    assert read.warning is not None
+    assert (read.warning.code, read.warning.line) == (RateWarningCode.MALFORMED, 7)
+    assert len(read.warning.message) < 300
 
 
 @pytest.mark.parametrize(
@@ -174,8 +168,8 @@ def test_f9_a_malformed_rate_is_ignored_and_reported(value: str) -> None:
 def test_f9_a_bad_window_leaves_the_rate_on_all_day_and_is_reported(text: str) -> None:
     read = read_request_rate(f"1/10s {text}", 7)
     assert read.value == RequestRate(1, 10, None, 7)
-    assert read.problem is not None
-    assert read.problem.code is ProblemCode.WINDOW
+    assert read.warning is not None
+    assert read.warning.code is RateWarningCode.WINDOW
 
 
 @pytest.mark.parametrize(
@@ -225,7 +219,7 @@ def test_f8bc_what_a_window_covers(text: str, minutes: int, shown: tuple[str, st
 @pytest.mark.parametrize(("value", "seconds"), [("10", 10), ("0", 0), ("2.5", 2.5), (" 007 ", 7), ("0.1", 0.1)])
 def test_g2_crawl_delay_is_a_decimal_number(value: str, seconds: float) -> None:
     read = read_crawl_delay(value, 4)
-    assert (read.value, read.problem) == (CrawlDelay(seconds, 4), None)
+    assert (read.value, read.warning) == (CrawlDelay(seconds, 4), None)
 
 
 @pytest.mark.parametrize(
@@ -234,15 +228,15 @@ def test_g2_crawl_delay_is_a_decimal_number(value: str, seconds: float) -> None:
 def test_g2_any_other_crawl_delay_is_ignored_and_reported(value: str) -> None:
     read = read_crawl_delay(value, 4)
     assert read.value is None
-    assert read.problem is not None
-    assert (read.problem.code, read.problem.line) == (ProblemCode.MALFORMED, 4)
+    assert read.warning is not None
+    assert (read.warning.code, read.warning.line) == (RateWarningCode.MALFORMED, 4)
 
 
 def test_g2_the_largest_of_several_delays_counts() -> None:
-    stated = lines(Key.CRAWL_DELAY, "1", "20", "20.0", "never", "19.9")
-    assert largest_delay(stated, ALL) == delay("20", 2)
-    assert largest_delay(stated, ((3, 6), (1, 2))) == delay("20", 3)
-    assert largest_delay(stated, ()) is None
+    stated = [delay("1", 1), delay("20", 2), delay("20.0", 3), delay("19.9", 4)]
+    assert largest_delay(stated) == delay("20", 2)
+    assert largest_delay(stated[2:]) == delay("20", 3)
+    assert largest_delay([]) is None
 
 
 def test_g2_a_delay_above_an_hour_is_marked() -> None:
@@ -291,7 +285,9 @@ def test_q4_a_clamped_rate_says_what_was_declared() -> None:
 def test_f7_each_clamped_line_is_reported_and_exactly_ten_seconds_is_not() -> None:
     lines = rates("1/1m", "8640/1d", "9000/1d", "1/1h 1800-1900")
     warnings = clamp_warnings(lines, delay("99"), SEZNAM_RATES)
-    assert [(warning.code, warning.line) for warning in warnings] == [(ProblemCode.CLAMPED, line) for line in (1, 4)]
+    assert [(warning.code, warning.line) for warning in warnings] == [
+        (RateWarningCode.CLAMPED, line) for line in (1, 4)
+    ]
     assert clamp_warnings(lines, delay("99"), PLAIN_RATES) == []
     both = RatePolicy(clamp_seconds=50.0)
     assert [warning.line for warning in clamp_warnings(lines, delay("99"), both)] == [1, 4, 9]
@@ -353,7 +349,7 @@ def test_schedule_of_a_rate_without_windows_is_one_span() -> None:
 
 
 def test_g5_visit_time_is_a_union_of_windows() -> None:
-    times = ("0600-0800", "07:30 \u00e2\u0080\u0093 0900 UTC", "2200 0100")
+    times = ("0600-0800", "07:30 – 0900 UTC", "2200 0100")
     found = {clock: visit(times, at(clock)) for clock in ("05:59", "06:00", "08:59", "09:00", "23:00")}
     assert {clock: (now.visit_now, now.next_open, now.valid_until) for clock, now in found.items()} == {
         "05:59": (False, at("06:00"), at("06:00")),
@@ -370,10 +366,11 @@ def test_g5_windows_that_fill_the_day_never_close() -> None:
 
 
 def test_g5_a_visit_time_that_is_not_readable_says_nothing() -> None:
-    assert visit_timetable(lines(Key.VISIT_TIME, "always", "2500-2600"), ALL) is None
-    problem = read_visit_time("always", 3).problem
-    assert problem is not None
-    assert (problem.code, problem.line) == (ProblemCode.WINDOW, 3)
+    assert visits(["always", "2500-2600"]) == []
+    assert visit_timetable([]) is None
+    warning = read_visit_time("always", 3).warning
+    assert warning is not None
+    assert (warning.code, warning.line) == (RateWarningCode.WINDOW, 3)
 
 
 RATE = re.compile(
@@ -416,7 +413,7 @@ PIECES = st.sampled_from(
 def test_f5_f8d_g2_g5_what_is_read_is_what_the_spellings_say(text: str) -> None:
     rate, bad = written_rate(text, 3)
     read = read_request_rate(text, 3)
-    assert (read.value, read.problem is not None) == (rate, bad or rate is None)
+    assert (read.value, read.warning is not None) == (rate, bad or rate is None)
     seconds = float(text) if DELAY.fullmatch(text.strip(" \t")) else None
     delayed = read_crawl_delay(text, 3).value
     assert (delayed and delayed.seconds) == seconds
@@ -428,25 +425,11 @@ CLOCKS = st.integers(0, 23).map("{:02}".format)
 WINDOWS = st.builds(
     "{}{}-{}{}".format, CLOCKS, st.sampled_from(["00", "01", "59"]), CLOCKS, st.sampled_from(["00", "01", "59"])
 )
-LARGE = st.sampled_from([1, 2, 3, 2**53, 2**53 + 1, 10**18 - 1, 10**18 - 2])
-STATED = st.builds("{}/{}{} {}".format, LARGE, LARGE, st.sampled_from("smhd"), WINDOWS | st.just(""))
-
-
-@given(st.lists(STATED, max_size=12), st.lists(st.tuples(st.integers(1, 14), st.integers(1, 14)), max_size=2))
-def test_f8a_the_rates_that_decide_are_those_that_all_would_leave(
-    values: list[str], stretches: list[tuple[int, int]]
-) -> None:
-    first, second = [*stretches, (1, 14), (14, 14)][:2]
-    parts = (first, (max(first[1], second[0]), max(first[1], *second)))
-    stated = [rate for begin, end in parts for rate in rates(*values)[begin - 1 : max(end, begin) - 1]]
-    decide = deciding_rates(lines(Key.REQUEST_RATE, *values), parts)
-    assert rate_timetable(decide, None, PLAIN_RATES) == rate_timetable(stated, None, PLAIN_RATES)
-    assert len(decide) <= DAY + 1
 
 
 @given(st.lists(WINDOWS, min_size=1, max_size=8), st.integers(0, DAY - 1))
 def test_g5_a_minute_is_open_where_any_window_has_it(values: list[str], minute: int) -> None:
-    table = visit_timetable(lines(Key.VISIT_TIME, *values), ALL)
+    table = visit_timetable(visits(values))
     assert table is not None
     windows = [read.window for value in values if (read := read_visit_time(value, 1).value)]
     instant = MIDNIGHT + timedelta(minutes=minute)
@@ -479,7 +462,7 @@ def by_the_letter(lines: Sequence[RequestRate], pause: CrawlDelay | None, policy
 @given(TEXT, st.integers())
 def test_any_text_is_read_or_reported(text: str, line: int) -> None:
     for read in (read_request_rate(text, line), read_crawl_delay(text, line), read_visit_time(text, line)):
-        assert read.value is not None or read.problem is not None
+        assert read.value is not None or read.warning is not None
 
 
 @given(LINES, DELAYS, PICKS)
@@ -515,7 +498,6 @@ def test_what_is_in_force_stays_so_until_valid_until_and_no_longer(
 def test_a_file_full_of_windows_makes_a_timetable_of_a_day() -> None:
     minutes = [f"{minute // 60:02}{minute % 60:02}" for minute in range(DAY)]
     values = (f"1/{1 + at * 7919 % 5000} {minutes[at % DAY]}-{minutes[at * 31 % DAY]}" for at in range(20_000))
-    stated = deciding_rates(lines(Key.REQUEST_RATE, *values), ALL)
-    starts = rate_timetable(stated, None, PLAIN_RATES).starts
+    starts = rate_timetable(rates(*values), None, PLAIN_RATES).starts
     assert starts == tuple(sorted(set(starts)))
     assert starts[-1] < DAY

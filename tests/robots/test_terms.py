@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.robots.agents import read_agent
-from app.robots.dialect import RobotsTxt
 from app.robots.dialects import DIALECTS
+from app.robots.robots_txt import RobotsTxt
 from app.robots.terms import Terms
 from tests.robots.cases import rows
 
@@ -22,7 +22,7 @@ def terms(robots: str, agent: str = "FooBot", dialect: str = "rfc9309") -> Terms
 
 
 @pytest.mark.parametrize("case", RATES, ids=[f"{case['id']}-{case['clause']}" for case in RATES])
-def test_spec_case(case: dict[str, Any]) -> None:
+def test_the_rate_of_each_case_of_the_specification(case: dict[str, Any]) -> None:
     hour, minute = map(int, case["at_utc"].split(":"))
     found = terms(case["robots"], case["agent"], case["dialect"])
     assert found is not None

@@ -8,14 +8,16 @@ from threading import Barrier
 
 import pytest
 
+from app.robots._native.matching import Matcher
 from app.robots.agents import read_agent
-from app.robots.compiled.patterns import PatternIndex
-from app.robots.dialect import RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
-from tests.robots.test_paths import reference
+from app.robots.lint import lint
+from app.robots.robots_txt import RobotsTxt
+from tests.robots.asking import AGENT
+from tests.robots.matching import AS_WRITTEN, globs, path_patterns
+from tests.robots.naive_matching import matches
 
 THREADS = 6
-AGENT = read_agent("FooBot")
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +30,7 @@ def _turns_at_every_step() -> Iterator[None]:
 
 
 def at_once(asking: Callable[[int], object]) -> list[object]:
-    """What each thread is told, when all of them begin together."""
+    """What each thread gets, when all of them begin together."""
     barrier = Barrier(THREADS)
 
     def work(number: int) -> object:
@@ -48,24 +50,23 @@ def patterns(random: Random) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("length", [60, 3000])
-def test_an_index_says_the_same_to_threads_that_ask_together(seed: int, length: int) -> None:
+def test_patterns_match_alike_for_threads_that_ask_together(seed: int, length: int) -> None:
     random = Random(seed)
     written = patterns(random)
     subjects = ["/" + "".join(random.choices("abc", k=length)) for _ in range(4)]
-    expected = [[at for at, pattern in enumerate(written) if reference(pattern, subject)] for subject in subjects]
-    # Of the first few, what is needed when trying them is too much is made when it is needed.
-    few = PatternIndex([f"/*{'ab' * 4000}c{text}" for text in "abc"])
-    index = PatternIndex(written)
+    expected = [[at for at, pattern in enumerate(written) if matches(pattern, subject)] for subject in subjects]
+    matcher = Matcher(AS_WRITTEN, path_patterns(written))
+    others = Matcher(AS_WRITTEN, globs(written))
+    expected_globs = [others.every(subject) for subject in subjects]
 
-    def ask(number: int) -> list[list[int]]:
+    def ask(number: int) -> object:
         turned = [*range(number % 4, 4), *range(number % 4)]
-        found = {at: index.every(subjects[at]) for at in turned}
-        assert few.first("/" + "ab" * 8000 + "cb") == 1
+        found = {at: (matcher.every(subjects[at]), others.every(subjects[at])) for at in turned}
         return [found[at] for at in range(4)]
 
-    assert at_once(ask) == [expected] * THREADS
+    assert at_once(ask) == [list(zip(expected, expected_globs, strict=True))] * THREADS
 
 
 @pytest.mark.parametrize("dialect", ["rfc9309", "google", "draft1996", "v2"])
@@ -74,25 +75,48 @@ def test_a_file_says_the_same_to_threads_that_are_first_together(dialect: str) -
     lines = [f"{random.choice(['Allow', 'Disallow'])}: {pattern}" for pattern in patterns(random)]
     body = "\n".join(["User-agent: *", "Robot-version: 2.0", *lines, "Disallow: /*?x:", ""]).encode()
     paths = ["/" + "".join(random.choices("abc", k=40)) + random.choice(["", "?x:a", "?b=:b"]) for _ in range(12)]
-    expected = [judge_file(RobotsTxt(body), DIALECTS[dialect], AGENT, path)[:3] for path in paths]
+    expected = [RobotsTxt(body).judge(DIALECTS[dialect], AGENT, path)[:3] for path in paths]
     for _ in range(3):
         robots = RobotsTxt(body)
 
-        def ask(number: int, robots: RobotsTxt = robots) -> list[object]:
-            told = {at: judge_file(robots, DIALECTS[dialect], AGENT, paths[at])[:3] for at in (number, *range(12))}
-            return [told[at] for at in range(12)]
+        def ask(number: int, robots: RobotsTxt = robots) -> object:
+            found = {at: robots.judge(DIALECTS[dialect], AGENT, paths[at])[:3] for at in (number, *range(12))}
+            return [found[at] for at in range(12)]
 
         assert at_once(ask) == [expected] * THREADS
 
 
-def test_threads_that_ask_a_file_together_have_its_rules_compiled_once() -> None:
-    dialect = DIALECTS["rfc9309"]
-    robots = RobotsTxt(b"User-agent: *\n" + b"".join(b"Disallow: /%d*x\n" % line for line in range(500)))
+def test_threads_share_the_groups_of_a_file() -> None:
+    robots = RobotsTxt(b"".join(b"User-agent: a%d\nDisallow: /%d\n" % (line, line) for line in range(300)))
 
-    def ask(_: int) -> object:
-        reading = robots.reading(dialect)
-        selection = reading.select(AGENT)
-        assert selection is not None
-        return reading.rules(selection)
+    def ask(number: int) -> object:
+        return [id(group) for group in robots.reading(DIALECTS["rfc9309"]).groups]
 
-    assert len(set(map(id, at_once(ask)))) == 1
+    assert len(set(map(str, at_once(ask)))) == 1
+
+
+def test_threads_that_make_each_other_forget_get_right_answers() -> None:
+    # More tokens than are kept, so that what one thread compiled is dropped while others look at it.
+    count = 250
+    body = "".join(f"User-agent: a{at}\nDisallow: /{at}\nCrawl-delay: {at}\n\n" for at in range(count))
+    robots, dialect = RobotsTxt(body.encode()), DIALECTS["rfc9309"]
+
+    def ask(number: int) -> object:
+        random = Random(number)
+        for at in random.choices(range(count), k=600):
+            agent = read_agent(f"a{at}")
+            verdict = robots.judge(dialect, agent, f"/{at}")
+            assert verdict.rule is not None
+            assert verdict.rule.directive.value == f"/{at}".encode()
+            assert verdict.selection is not None
+            delay = robots.reading(dialect).terms(verdict.selection, agent).crawl_delay
+            assert delay is not None
+            assert delay.seconds == at
+        return "right"
+
+    assert at_once(ask) == ["right"] * THREADS
+
+
+def test_threads_that_check_a_file_together_warn_alike() -> None:
+    robots = RobotsTxt(b"Foo: bar\nCrawl-delay: x\n\nUser-agent: *\nDissalow: /\nSitemap: /s\n" * 50)
+    assert len({str(found) for found in at_once(lambda _: lint(robots))}) == 1

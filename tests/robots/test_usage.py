@@ -9,12 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.robots.agents import read_agent
-from app.robots.compiled.uses import by_path, by_purpose, preferences
-from app.robots.dialect import RobotsTxt
 from app.robots.dialects import DIALECTS
-from app.robots.paths import rfc_pattern
-from app.robots.syntax import readable
-from app.robots.usage import Usage, UsageTerms
+from app.robots.lines import Directive, Key
+from app.robots.patterns import rfc_pattern
+from app.robots.robots_txt import RobotsTxt
+from app.robots.usage import (
+    STRUCTURED_LIMIT,
+    Usage,
+    UsageTerms,
+    read_dictionary,
+    read_simple_dictionary,
+    signal_parts,
+    split_path,
+)
+from app.robots.verdict import Decision
+from tests.robots.asking import ask, terms
+from tests.robots.naive_matching import matches_in_either_form
 
 DRAFT = """User-Agent: *
 Allow: /
@@ -28,57 +38,68 @@ Content-Usage: train-ai=y
 """
 
 
-def usage(robots: str, agent: str, path: str, dialect: str = "rfc9309") -> Usage | None:
-    reading = RobotsTxt(robots.encode()).reading(DIALECTS[dialect])
-    asking = read_agent(agent)
-    selection = reading.select(asking)
-    assert selection is not None
-    terms = reading.terms(selection, asking).usage
-    rule = reading.rules(selection).best(path)
-    return None if terms is None else terms.at(path, allowed=rule is None or rule.allows)
+def usage(body: str, agent: str, path: str, dialect: str = "rfc9309") -> Usage | None:
+    robots, asking = RobotsTxt(body.encode()), read_agent(agent)
+    found = terms(robots, dialect, asking).usage
+    verdict = robots.judge(DIALECTS[dialect], asking, path)
+    return None if found is None else found.at(path, allowed=verdict.decision is Decision.ALLOW)
+
+
+def stated(key: Key, *values: str | bytes) -> UsageTerms:
+    """The terms of lines with one key."""
+    lines = [value.encode("latin-1") if isinstance(value, str) else value for value in values]
+    return UsageTerms([Directive(line, key, value) for line, value in enumerate(lines, 1)])
+
+
+def content_usage(found: Usage | None) -> Mapping[str, str]:
+    return {} if found is None else found.content_usage
 
 
 @pytest.mark.parametrize(
-    ("agent", "path", "stated"),
+    ("agent", "path", "expected"),
     [
         ("FooBot", "/test", {"train-ai": "n"}),
         ("FooBot", "/ai-ok/test", {"train-ai": "y"}),
-        ("FooBot", "/never/test", None),
+        ("FooBot", "/never/test", {}),
         ("ExampleBot", "/never/test", {"train-ai": "y"}),
     ],
 )
-def test_i1g_the_example_of_the_draft(agent: str, path: str, stated: Mapping[str, str] | None) -> None:
-    found = usage(DRAFT, agent, path)
-    assert (None if found is None else found.content_usage) == stated
+def test_i1g_the_example_of_the_draft(agent: str, path: str, expected: Mapping[str, str]) -> None:
+    assert content_usage(usage(DRAFT, agent, path)) == expected
 
 
 @pytest.mark.parametrize(
-    ("lines", "stated"),
+    ("lines", "expected"),
     [
         (["train-ai=n, train-ai=y"], {"train-ai": "y"}),
         (["train-ai=y", "train-ai=n"], {"train-ai": "n"}),
         (["train-ai=n", "train-ai=y"], {"train-ai": "n"}),
         (["train-ai=y", "search=n"], {"train-ai": "y", "search": "n"}),
-        (["train-ai=N"], None),
-        (['train-ai="n"'], None),
-        (["train-ai"], None),
-        (["Train-AI=n"], None),
+        (["train-ai=N"], {}),
+        (['train-ai="n"'], {}),
+        (["train-ai"], {}),
+        (["Train-AI=n"], {}),
         (["train-ai=n; x=1"], {"train-ai": "n"}),
-        (["train-ai=n,,"], None),
+        (["train-ai=n,,"], {}),
         (["/x* train-ai=n", "/x train-ai=y"], {"train-ai": "n"}),
-        (["/y train-ai=n"], None),
+        (["/y train-ai=n"], {}),
         (["/x/z/ train-ai=n", "train-ai=y"], {"train-ai": "y"}),
-        (["/x"], None),
-        ([""], None),
+        (["/%78 train-ai=n", "/x train-ai=y"], {"train-ai": "n"}),
+        (["/x"], {}),
+        ([""], {}),
     ],
 )
-def test_i1_the_longest_path_counts_and_what_forbids_wins(lines: list[str], stated: Mapping[str, str] | None) -> None:
-    found = UsageTerms(lines, ()).at("/x/y", allowed=True)
-    assert (None if found is None else found.content_usage) == stated
+def test_i1_the_longest_path_counts_and_what_forbids_wins(lines: list[str], expected: Mapping[str, str]) -> None:
+    assert content_usage(stated(Key.CONTENT_USAGE, *lines).at("/x/y", allowed=True)) == expected
+
+
+def test_i1d_what_may_not_be_fetched_may_be_used_for_nothing() -> None:
+    for key, value in ((Key.CONTENT_USAGE, "train-ai=y"), (Key.ALLOW_AI_TRAINING, "/")):
+        assert stated(key, value).at("/x", allowed=False) is None
 
 
 @pytest.mark.parametrize(
-    ("lines", "stated"),
+    ("lines", "expected"),
     [
         (["search=yes,ai-train=no"], {"search": "yes", "ai-train": "no"}),
         (["Search = YES , use=reference"], {"search": "yes", "use": "reference"}),
@@ -86,93 +107,170 @@ def test_i1_the_longest_path_counts_and_what_forbids_wins(lines: list[str], stat
         (["search", "=", "a=", "=b", ","], {}),
     ],
 )
-def test_i2_signals_are_kept_and_no_wins(lines: list[str], stated: Mapping[str, str]) -> None:
-    found = UsageTerms((), lines).at("/", allowed=False)
-    assert (found.content_signal if found else {}) == stated
+def test_i2_signals_are_kept_and_no_wins(lines: list[str], expected: Mapping[str, str]) -> None:
+    found = stated(Key.CONTENT_SIGNAL, *lines).at("/", allowed=False)
+    assert (found.content_signal if found else {}) == expected
 
 
 def test_i2_a_group_of_ones_own_inherits_no_signal() -> None:
-    robots = "User-agent: *\nContent-Signal: search=yes,ai-train=no\nAllow: /\n\nUser-agent: GPTBot\nDisallow: /\n"
-    assert usage(robots, "GPTBot", "/") is None
-    assert usage(robots, "FooBot", "/") == Usage({}, {"search": "yes", "ai-train": "no"})
+    body = "User-agent: *\nContent-Signals: search=yes,ai-train=no\nAllow: /\n\nUser-agent: GPTBot\nDisallow: /\n"
+    assert terms(RobotsTxt(body.encode()), agent=read_agent("GPTBot")).usage is None
+    assert usage(body, "FooBot", "/") == Usage({}, {"search": "yes", "ai-train": "no"})
 
 
-def read_by_the_rfc(text: str) -> Mapping[str, str]:
-    """The same by a library that follows RFC 9651 step by step."""
+TRAINING = """User-agent: *
+DisallowAITraining: /
+AllowAITraining: /open
+DisallowAITraining: /open/not/
+AllowAITraining: /%7Ejoe
+DisallowAITraining: /~joe
+DisallowAITraining: /*.gif$
+AllowAITraining:
+Disallow: /closed
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [("/", 2), ("/open/x", 3), ("/open/not/x", 4), ("/~joe", 5), ("/%7ejoe", 5), ("/open/x.gif", 7), ("/closed", None)],
+)
+@pytest.mark.parametrize("dialect", ["rfc9309", "seznam", "v2", "draft1996"])
+def test_i5_the_longest_training_path_wins_allow_on_a_tie(path: str, line: int | None, dialect: str) -> None:
+    found = usage(TRAINING, "FooBot", path, dialect)
+    assert (found.ai_training.line if found and found.ai_training else None) == line
+
+
+def test_i5_training_lines_close_and_open_nothing() -> None:
+    body = b"User-agent: *\nDisallow: /a\nDisallowAITraining: /\nAllowAITraining: /a/b\n"
+    for path, closed in (("/", False), ("/a/b", True)):
+        verdict = ask(body, path)
+        assert (verdict.decision is Decision.DISALLOW) is closed
+
+
+PATHS = st.text("/ab*$", max_size=5).map(lambda it: "/" + it)
+
+
+@given(st.lists(st.tuples(st.booleans(), PATHS), max_size=8), st.text("/ab", max_size=6))
+def test_i5_training_is_decided_as_by_trying_every_line(lines: list[tuple[bool, str]], rest: str) -> None:
+    path = "/" + rest
+    keys = [Key.ALLOW_AI_TRAINING if allows else Key.DISALLOW_AI_TRAINING for allows, _ in lines]
+    directives = [
+        Directive(line, key, pattern.encode())
+        for line, (key, (_, pattern)) in enumerate(zip(keys, lines, strict=True), 1)
+    ]
+    found = UsageTerms(directives).at(path, allowed=True)
+    spelt = [rfc_pattern(directive.value).decode() for directive in directives]
+    matching = [
+        (-len(pattern), directive.key is Key.DISALLOW_AI_TRAINING, directive.line)
+        for directive, pattern in zip(directives, spelt, strict=True)
+        if matches_in_either_form(pattern, path)
+    ]
+    line = min(matching)[2] if matching else None
+    assert (found.ai_training.line if found and found.ai_training else None) == line
+
+
+def by_the_rfc(text: bytes) -> Mapping[str, str] | None:
+    """Its members that are tokens, by a library that follows RFC 9651 step by step."""
     try:
-        parsed = http_sf.parse(text.encode("latin-1"), tltype="dictionary")
+        parsed = http_sf.parse(text, tltype="dictionary")
     except ValueError:
-        return {}
+        return None
     assert isinstance(parsed, dict)
     members = ((key, member[0]) for key, member in parsed.items() if isinstance(member, tuple))
-    return {key: str(use) for key, use in members if isinstance(use, http_sf.Token) and str(use) in ("y", "n")}
+    return {key: str(use) for key, use in members if isinstance(use, http_sf.Token)}
 
 
 ITEMS = [
-    *["y", "n", "a:/b", "Y", "*", "1", "-7", "1.5", "1.", "1.1234", "-", "9" * 12, "9" * 12 + ".1", "9" * 13 + ".1"],
-    *["9" * 15, "9" * 16, "?0", "?1", "?2", "?", '"x"', '"\\""', '"\\x"', '"', '"\xe9"', "::", ":YQ==:", ":YQ:", ":Y:"],
-    *[":Y=Q:", ":=:", ":YQ===:", ":YQ", "@1", "@-1", "@1.5", "@-62135596800", "@-62135596801", "@253402300799"],
-    *["@253402300800", "@", '%"a"', '%"%c3%a9"', '%"%C3%A9"', '%"%c3"', '%"%c3a"', '%"%ed%a0%80"', '%"%f4%90%80%80"'],
-    *['%"%e0%80%80"', '%"%f0%90%80%80"', '%"%', '%"%4', '%"%4g"', "%x", "()", "(y)", "(y n)", "(y;a=1 2)", "(y,n)"],
-    *["( y  n );b", "(y", "((y))", '("x"y)'],
+    *["y", "n", "a:/b", "Y", "*", "1", "-7", "1.5", "1.", "1.1234", "-", "9" * 15, "9" * 16, "?0", "?2", "?", '"x"'],
+    *['"\\""', '"', '"\xe9"', "::", ":YQ==:", ":Y:", "@1", "@1.5", "@", '%"a"', '%"%c3%a9"', '%"%c3"', "%x"],
+    *["()", "(y)", "(y n)", "(y;a=1 2)", "(y,n)", "( y  n );b", "(y", "((y))"],
 ]
 PARTS = st.sampled_from(
-    ["a", "b-c", "*", "A", "_", "=", "=y", "=n", ",", ", ", "\t,", ";", "; ", ";\t", " ", "\x00", "é"]
+    ["a", "b-c", "*", "A", "_", "=", "=y", "=n", "a=y", "b=n,", ",", ", ", "\t,", ";", "; ", " ", "\t", "\x00", "é"]
 )
 FIELDS = st.lists(PARTS | st.sampled_from(ITEMS) | st.sampled_from(ITEMS).map("k={}".format), max_size=12).map("".join)
 
 
-@given(FIELDS | st.text(st.characters(max_codepoint=255)))
-def test_i1e_a_dictionary_is_read_as_rfc_9651_has_it(text: str) -> None:
-    assert preferences(text) == read_by_the_rfc(text)
+@given((FIELDS | st.text(st.characters(max_codepoint=255))).map(lambda it: it.encode("latin-1")))
+def test_i1e_a_dictionary_is_read_as_rfc_9651_has_it(text: bytes) -> None:
+    expected = by_the_rfc(text)
+    assert read_dictionary(text) == expected
+    assert read_simple_dictionary(text) in (None, expected)
 
 
-@pytest.mark.parametrize("item", ITEMS)
-def test_i1e_every_kind_of_item_is_passed_over_as_rfc_9651_has_it(item: str) -> None:
-    for text in (
-        f"a={item}",
-        f"k=y, a={item}, b=n",
-        f"b=n;p={item}",
-        f"b=n;p={item};q , k=y",
-        f"l=({item} {item};x), b=y",
-    ):
-        assert preferences(text) == read_by_the_rfc(text)
-        assert preferences(text[:-1]) == read_by_the_rfc(text[:-1])
+@pytest.mark.parametrize(
+    "text", ["train-ai=n", "a=y,b=n", "a=y , b=n", "a=y,\tb=n", " a=y ", "a=y,a=n", "*=y", "a=*/:"]
+)
+def test_i1e_simple_dictionaries_need_no_library(text: str) -> None:
+    simple = read_simple_dictionary(text.encode())
+    assert simple is not None
+    assert simple == by_the_rfc(text.encode())
 
 
-def told_one_by_one(values: list[str]) -> Mapping[str, Mapping[str, str]]:
-    """Spec I1a to I1c, a line after the other."""
-    found: dict[str, dict[str, str]] = {}
-    for value in values:
-        path = re.split("[ \t\v\f]", value, maxsplit=1)[0] if value.startswith("/") else ""
-        stated = found.setdefault(rfc_pattern(path) if path else "*", {})
-        for category, use in preferences(value.removeprefix(path).lstrip(" \t\v\f") if path else value).items():
-            stated[category] = min(use, stated.get(category, use))
-    return found
+@pytest.mark.parametrize("text", ["", "a", "a=y,", "a=y;b", "a=1", "A=y", "a=y,,b=n", "a= y", "a =y", "\ta=y", "a=y\t"])
+def test_i1e_all_else_is_left_to_the_library(text: str) -> None:
+    assert read_simple_dictionary(text.encode()) in (None, by_the_rfc(text.encode()))
 
 
-def test_i1a_a_path_ends_at_a_blank_of_either_kind() -> None:
-    assert by_path(["/a\ttrain-ai=n", "/b \t search=y"], str) == {"/a": {"train-ai": "n"}, "/b": {"search": "y"}}
+def test_i1e_so_many_bytes_of_full_fields_are_read_and_no_more() -> None:
+    long = "a=y;p=" + "1" * 10
+    values = [long] * (STRUCTURED_LIMIT // len(long) - 1)
+    found = stated(Key.CONTENT_USAGE, *values, "/x b=n;q")
+    assert content_usage(found.at("/", allowed=True)) == {"a": "y"}
+    found = stated(Key.CONTENT_USAGE, *values, *values, "/x b=n;q", "/x c=n")
+    assert content_usage(found.at("/x", allowed=True)) == {"c": "n"}
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "rest"),
+    [
+        (b"/a\ttrain-ai=n", b"/a", b"train-ai=n"),
+        (b"/b \t search=y", b"/b", b"search=y"),
+        (b"/b", b"/b", b""),
+        (b"train-ai=n", b"", b"train-ai=n"),
+        (b"*/x train-ai=n", b"", b"*/x train-ai=n"),
+        (b"", b"", b""),
+    ],
+)
+def test_i1a_a_path_begins_with_a_slash_and_ends_at_a_blank(value: bytes, path: bytes, rest: bytes) -> None:
+    assert split_path(value) == (path, rest)
 
 
 LINES = st.builds("{}{}".format, st.sampled_from(["", "/", "/a ", "/%61 ", "/b\t", "/a\vc "]), FIELDS)
+SIMPLE = st.sampled_from(["a=y", "/a a=n,b=y", "/a a=y, b=n", "/%61 b=y"])
 
 
-@given(st.lists(LINES | st.sampled_from(["a=y", "/a a=n,b=y", "/a a=y, b=n", "/a a=n,b=y"]), max_size=6))
-def test_i1c_all_lines_of_a_path_count(values: list[str]) -> None:
-    assert by_path(values, rfc_pattern) == told_one_by_one(values)
+@given(st.lists((LINES | SIMPLE).map(lambda it: it.encode("latin-1")), max_size=6))
+def test_i1c_all_lines_of_a_path_count(values: list[bytes]) -> None:
+    expected: dict[str, dict[str, str]] = {}
+    for value in values:
+        path = re.split(b"[ \t\v\f]", value, maxsplit=1)[0] if value.startswith(b"/") else b""
+        of_path = expected.setdefault(rfc_pattern(path).decode() if path else "*", {})
+        preferences = value.removeprefix(path).lstrip(b" \t\v\f") if path else value
+        for category, use in (by_the_rfc(preferences) or {}).items():
+            if use in ("y", "n"):
+                of_path[category] = min(use, of_path.get(category, use))
+    found = stated(Key.CONTENT_USAGE, *values).by_path
+    assert {it.pattern: it.stated for it in found} == expected
+    assert [it.pattern for it in found] == sorted(expected, key=lambda path: (path == "*", -len(path)))
 
 
 @given(st.lists(st.text("ab=, \tAB\xc3\xa9\x85\xa0no"), max_size=5))
-def test_i2_signals_are_those_between_commas(values: list[str]) -> None:
+def test_i2_signals_are_what_is_between_commas(values: list[str]) -> None:
     signals: dict[str, str] = {}
-    for part in (part for value in values for part in readable(value).split(",")):
+    for part in (part for value in values for part in value.split(",")):
         purpose, _, said = (it.strip().lower() for it in part.partition("="))
         if purpose and said:
             signals[purpose] = "no" if said == "no" else signals.get(purpose, said)
-    assert by_purpose(values) == signals
+    assert stated(Key.CONTENT_SIGNAL, *(value.encode() for value in values)).signals == signals
 
 
-@given(st.lists(st.text(st.characters(max_codepoint=255), max_size=30)), st.text(max_size=20))
-def test_any_lines_are_read(lines: list[str], path: str) -> None:
-    UsageTerms(lines, lines).at("/" + path, allowed=True)
+def test_i9_parts_of_a_signal_that_say_nothing_are_seen() -> None:
+    assert signal_parts(b"search=yes, oops,=x, A = B") == [("search", "yes"), ("oops", ""), ("", "x"), ("a", "b")]
+
+
+@given(st.lists(st.binary(max_size=30)), st.text(max_size=20), st.booleans())
+def test_any_lines_are_read(lines: list[bytes], path: str, allowed: bool) -> None:
+    keys = [Key.CONTENT_USAGE, Key.CONTENT_SIGNAL, Key.ALLOW_AI_TRAINING, Key.DISALLOW_AI_TRAINING]
+    directives = [Directive(line, key, value) for key in keys for line, value in enumerate(lines)]
+    UsageTerms(directives).at("/" + path, allowed=allowed)

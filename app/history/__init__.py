@@ -1,0 +1,1 @@
+"""What an origin's robots.txt was before, and what changed."""

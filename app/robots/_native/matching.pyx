@@ -1,0 +1,220 @@
+"""Paths and patterns brought to one spelling, and patterns matched (RFC 9309 2.2.2, 2.2.3).
+
+Nothing here changes after it was made, and what a call needs is its own: any number of threads may ask at once.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memchr, memcmp, memcpy, memset
+
+
+cdef extern from "percent.h":
+    ctypedef struct Normalisation:
+        uint8_t escaped[256]
+        uint8_t decoded[256]
+    size_t normalise(const Normalisation *by, const uint8_t *bytes, size_t length, uint8_t *out) nogil
+
+
+cdef extern from "globs.h":
+    const uint32_t NONE
+    const int64_t NO_MEMORY
+    ctypedef struct Text:
+        const uint8_t *bytes
+        uint32_t length
+        uint32_t number
+    ctypedef struct Index:
+        pass
+    ctypedef struct Globs:
+        pass
+    int build_index(Index *it, const Text *patterns, uint32_t count, uint32_t stars, int literal) nogil
+    int build_globs(Globs *it, const Text *patterns, uint32_t count, uint32_t bytes, uint32_t brackets) nogil
+    int64_t match(const Index *it, const uint8_t *path, uint32_t length, int64_t steps, uint8_t *matched) nogil
+    int64_t match_globs(const Globs *it, const uint8_t *path, uint32_t length, int64_t steps, uint8_t *matched) nogil
+    void free_index(Index *it) nogil
+    void free_globs(Globs *it) nogil
+
+
+cdef enum:
+    LONGEST = 1 << 28  # bytes of one text, or of all patterns together
+
+
+@cython.final
+cdef class Spelling:
+    cdef Normalisation _by
+    cdef int _kept_last
+
+    def __init__(self, bytes escaped not None, bytes decoded not None, *, bytes kept_last=b""):
+        cdef uint8_t byte
+        memset(&self._by, 0, sizeof(self._by))
+        for byte in escaped:
+            self._by.escaped[byte] = 1
+        for byte in decoded:
+            self._by.decoded[byte] = 1
+        self._kept_last = kept_last[0] if kept_last else -1
+
+    cdef size_t write(self, const uint8_t *text, size_t length, uint8_t *out) noexcept nogil:
+        """Write `length` bytes normalised to `out`, which has room for three times as many."""
+        cdef bint kept = length > 0 and text[length - 1] == self._kept_last
+        cdef size_t written = normalise(&self._by, text, length - kept, out)
+        if kept:
+            out[written] = text[length - 1]
+            written += 1
+        return written
+
+    def __call__(self, bytes text not None):
+        return self.each([text])[0]
+
+    def each(self, list texts not None):
+        cdef size_t length, longest = 0
+        cdef uint8_t *out
+        cdef list found = []
+        cdef bytes text
+        for text in texts:
+            longest = max(longest, <size_t>_length(text))
+        out = <uint8_t *>malloc(3 * longest + 1)
+        if out == NULL:
+            raise MemoryError
+        try:
+            for text in texts:
+                length = self.write(<const uint8_t *>PyBytes_AS_STRING(text), len(text), out)
+                if length != <size_t>len(text) or memcmp(PyBytes_AS_STRING(text), out, length):
+                    text = PyBytes_FromStringAndSize(<char *>out, length)
+                found.append(text)
+        finally:
+            free(out)
+        return found
+
+
+@cython.final
+cdef class Patterns:
+    cdef Index *_index
+    cdef Globs *_globs  # in place of the index
+    cdef bytes _bytes  # what either points into
+    cdef int64_t _steps
+    cdef uint32_t _count
+
+    def __cinit__(self, list patterns not None, *, int64_t steps, bint literal=False, bint globs=False):
+        cdef Text *texts = <Text *>malloc((len(patterns) + 1) * sizeof(Text))
+        cdef uint32_t length = 0, special
+        cdef bint made
+        try:
+            self._steps = steps
+            self._bytes = b"".join(patterns)
+            special = <uint32_t>self._bytes.count(b"[" if globs else b"*")
+            if globs:
+                self._globs = <Globs *>calloc(1, sizeof(Globs))
+            else:
+                self._index = <Index *>calloc(1, sizeof(Index))
+            if texts == NULL or (self._globs == NULL and self._index == NULL):
+                raise MemoryError
+            for pattern in patterns:
+                texts[self._count].bytes = <const uint8_t *>PyBytes_AS_STRING(self._bytes) + length
+                texts[self._count].length = <uint32_t>len(pattern)
+                texts[self._count].number = self._count
+                length += <uint32_t>len(pattern)
+                self._count += 1
+            _length(self._bytes)
+            with nogil:
+                if globs:
+                    made = build_globs(self._globs, texts, self._count, length, special)
+                else:
+                    made = build_index(self._index, texts, self._count, special, literal)
+            if not made:
+                raise MemoryError
+        finally:
+            free(texts)
+
+    def __dealloc__(self):
+        if self._index != NULL:
+            free_index(self._index)
+        if self._globs != NULL:
+            free_globs(self._globs)
+        free(self._index)
+        free(self._globs)
+
+    def __len__(self):
+        return self._count
+
+    cdef int64_t find(self, const uint8_t *path, uint32_t length, uint8_t *matched) noexcept nogil:
+        """As `match` of automaton.h, but the number of all patterns for none."""
+        cdef int64_t found = (
+            match(self._index, path, length, self._steps, matched)
+            if self._index != NULL
+            else match_globs(self._globs, path, length, self._steps, matched)
+        )
+        return self._count if found == NONE else found
+
+
+@cython.final
+cdef class Matcher:
+    cdef Spelling _subject
+    cdef Spelling _query
+    cdef readonly Patterns patterns
+    cdef Patterns _query_patterns
+
+    def __init__(
+        self, Spelling subject not None, Patterns patterns not None, Spelling query=None, Patterns query_patterns=None
+    ):
+        self._subject = subject
+        self.patterns = patterns
+        self._query = query
+        self._query_patterns = query_patterns
+        if (query is None) != (query_patterns is None) or query_patterns and len(query_patterns) != len(patterns):
+            raise ValueError("A second spelling of queries needs as many patterns as the first.")
+
+    def __len__(self):
+        return self.patterns._count
+
+    def first(self, str path not None):
+        return self._find(path, NULL)
+
+    def every(self, str path not None):
+        cdef uint32_t each, count = self.patterns._count
+        cdef uint8_t *matched = <uint8_t *>calloc(count + 1, 1)
+        if matched == NULL:
+            raise MemoryError
+        try:
+            self._find(path, matched)
+            return [each for each in range(count) if matched[each]]
+        finally:
+            free(matched)
+
+    cdef int64_t _find(self, str path, uint8_t *matched) except NO_MEMORY:
+        cdef bytes text = path.encode("utf-8", "surrogatepass")
+        cdef uint32_t length = _length(text)
+        # The subject takes at most three times as many bytes, and its second form three times as many again.
+        cdef uint8_t *room = <uint8_t *>malloc(12 * <size_t>length + 1)
+        cdef int64_t found = NO_MEMORY
+        if room != NULL:
+            found = self._find_in(<const uint8_t *>PyBytes_AS_STRING(text), length, room, matched)
+        free(room)
+        if found == NO_MEMORY:
+            raise MemoryError
+        return found
+
+    cdef int64_t _find_in(self, const uint8_t *path, uint32_t length, uint8_t *room, uint8_t *matched) noexcept:
+        cdef uint32_t written = <uint32_t>self._subject.write(path, length, room)
+        cdef const uint8_t *mark
+        cdef size_t before
+        cdef int64_t found = self.patterns.find(room, written, matched)
+        if self._query is None or found < 0:
+            return found
+        mark = <const uint8_t *>memchr(room, c"?", written)
+        if mark == NULL:
+            return found
+        before = <size_t>(mark - room) + 1
+        path = room
+        room += written
+        memcpy(room, path, before)
+        length = <uint32_t>(before + self._query.write(path + before, written - before, room + before))
+        if self._query_patterns is self.patterns and length == written:
+            return found
+        return min(found, self._query_patterns.find(room, length, matched))
+
+
+cdef uint32_t _length(bytes text) except? 0xFFFFFFFF:
+    if len(text) > LONGEST:
+        raise OverflowError(f"{len(text)} bytes are too long to match.")
+    return <uint32_t>len(text)

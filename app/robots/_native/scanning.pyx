@@ -1,0 +1,208 @@
+"""A file to its lines (RFC 9309 2.2, spec B1 to B7, K1, K2): where each one that says something has its key and value.
+
+No Python object is made for a line before somebody asks for it. Nothing here changes after it was made.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memchr, memcmp, memcpy
+
+
+cdef enum:
+    MOST_NAMES = 128
+    LONGEST_NAME = 24
+    LONGEST_BODY = 1 << 28
+    LONGEST_LINE = 0xFFFF
+    # Codes: what is none of the names, and an empty line; then four for each key, by how it is written.
+    UNKNOWN = 0
+    BLANK = 1
+    # A code plus this: written in a way that not every robot takes.
+    TOLERATED = 1
+
+
+cdef struct Name:
+    uint8_t length
+    uint8_t code
+    bint prefix
+    uint8_t text[LONGEST_NAME]
+
+
+cdef struct Line:
+    uint32_t number
+    uint32_t start  # of the value, in the body
+    uint16_t length
+    uint16_t code
+
+
+cdef inline bint _is_blank(uint8_t byte) noexcept nogil:
+    return byte == c" " or c"\t" <= byte <= c"\f" and byte != c"\n"
+
+
+cdef inline const uint8_t *_first_in(const uint8_t *at, const uint8_t *end, uint8_t byte) noexcept nogil:
+    """Where `byte` first is, or `end`."""
+    cdef const uint8_t *found = <const uint8_t *>memchr(at, byte, end - at) if at < end else NULL
+    return end if found == NULL else found
+
+
+@cython.final
+cdef class Scanner:
+    cdef Name _names[MOST_NAMES]
+    cdef int _count
+    cdef size_t _line_limit
+
+    def __init__(self, list names not None, size_t line_limit):
+        if len(names) > MOST_NAMES or line_limit > LONGEST_LINE:
+            raise ValueError(f"There can be {MOST_NAMES} names at most, and {LONGEST_LINE} bytes in a line.")
+        for text, code, prefix in names:
+            if len(text) > LONGEST_NAME:
+                raise ValueError(f"The name {text!r} is longer than {LONGEST_NAME} bytes.")
+            memcpy(self._names[self._count].text, PyBytes_AS_STRING(text), len(text))
+            self._names[self._count].length = len(text)
+            self._names[self._count].code = code
+            self._names[self._count].prefix = prefix
+            self._count += 1
+        self._line_limit = line_limit
+
+    cdef uint8_t read_name(self, const uint8_t *key, size_t length) noexcept nogil:
+        """The code of a key, UNKNOWN for none: at most LONGEST_NAME bytes are compared with each name."""
+        cdef uint8_t lower[LONGEST_NAME]
+        cdef size_t compared = min(length, <size_t>LONGEST_NAME), at
+        cdef int each
+        cdef const Name *name
+        for at in range(compared):
+            lower[at] = key[at] | 0x20 if c"A" <= key[at] <= c"Z" else key[at]
+        for each in range(self._count):
+            name = &self._names[each]
+            if (name.length == length or name.prefix and name.length < length) and not memcmp(
+                name.text, lower, name.length
+            ):
+                return name.code
+        return UNKNOWN
+
+    cdef bint read_line(self, const uint8_t *text, size_t start, size_t end, Line *line) noexcept nogil:
+        """Read one line without its end; False where it says nothing."""
+        cdef const uint8_t *at = text + start
+        cdef const uint8_t *stop = at + min(end - start, self._line_limit)
+        cdef const uint8_t *key_end
+        cdef const uint8_t *comment
+        cdef bint colon
+        stop = _first_in(at, stop, 0)
+        comment = _first_in(at, stop, c"#")
+        line.code = BLANK if comment == stop else UNKNOWN
+        stop = comment
+        while at < stop and _is_blank(at[0]):
+            at += 1
+        while at < stop and _is_blank(stop[-1]):
+            stop -= 1
+        line.start = <uint32_t>(at - text)
+        line.length = 0
+        if at == stop:
+            return line.code == BLANK
+        key_end = _first_in(at, stop, c":")
+        colon = key_end < stop
+        if not colon:
+            # Two words are a key and its value (spec B5).
+            key_end = min(_first_in(at, stop, c" "), _first_in(at, stop, c"\t"))
+        line.start = <uint32_t>(min(key_end + 1, stop) - text)
+        while key_end > at and _is_blank(key_end[-1]):
+            key_end -= 1
+        line.code = self.read_name(at, key_end - at)
+        at = text + line.start
+        while at < stop and (_is_blank(at[0]) if colon else at[0] == c" " or at[0] == c"\t"):
+            at += 1
+        line.start = <uint32_t>(at - text)
+        line.length = <uint16_t>(stop - at)
+        if not colon:
+            if at == stop or _first_in(at, stop, c" ") != stop or _first_in(at, stop, c"\t") != stop:
+                return False
+            if line.code > BLANK and line.code & 3 == 0:
+                line.code |= TOLERATED
+        return True
+
+    def scan(self, bytes body not None):
+        cdef Lines lines = Lines.__new__(Lines)
+        cdef size_t size = len(body), each
+        if size > LONGEST_BODY:
+            raise OverflowError(f"A body of {size} bytes is too long.")
+        lines.body = body
+        lines._text = <const uint8_t *>PyBytes_AS_STRING(body)
+        with nogil:
+            lines._read(self, 0, size)
+        if lines._line == NULL:
+            raise MemoryError
+        lines.codes = bytes([lines._line[each].code for each in range(lines._kept)])
+        return lines
+
+
+@cython.final
+cdef class Lines:
+    cdef readonly bytes body
+    cdef readonly bytes codes
+    cdef readonly uint32_t count
+    cdef const uint8_t *_text
+    cdef Line *_line
+    cdef uint32_t _kept
+
+    def __len__(self):
+        return self._kept
+
+    def __dealloc__(self):
+        free(self._line)
+
+    cdef void _read(self, Scanner scanner, size_t at, size_t size) noexcept nogil:
+        """Fill the array, which stays NULL where memory is short: linear in the bytes of the body."""
+        cdef size_t room = 8 + (size - at) // 24, end, line_feed = 0, carriage_return = 0
+        cdef Line *grown = <Line *>malloc(room * sizeof(Line))
+        cdef Line *line
+        self._line = grown
+        while at < size and grown != NULL:
+            # Each byte is looked at once for either end, however few there are of it.
+            if line_feed <= at:
+                line_feed = _first_in(self._text + at, self._text + size, c"\n") - self._text
+            if carriage_return <= at:
+                carriage_return = _first_in(self._text + at, self._text + size, c"\r") - self._text
+            end = min(line_feed, carriage_return)
+            self.count += 1
+            if self._kept == room:
+                room *= 2
+                grown = <Line *>realloc(self._line, room * sizeof(Line))
+                if grown == NULL:
+                    break
+                self._line = grown
+            line = &self._line[self._kept]
+            line.number = self.count
+            # Of empty lines with nothing between them one says it all.
+            if scanner.read_line(self._text, at, end, line) and not (
+                line.code == BLANK and self._kept and line[-1].code == BLANK
+            ):
+                self._kept += 1
+            at = end + 1
+            if end + 1 < size and self._text[end] == c"\r" and self._text[end + 1] == c"\n":
+                at += 1
+        if grown == NULL:
+            free(self._line)
+            self._line = NULL
+            return
+        grown = <Line *>realloc(self._line, (self._kept + 1) * sizeof(Line))
+        if grown != NULL:
+            self._line = grown
+
+    cdef const Line *at(self, size_t place) except NULL:
+        if place >= self._kept:
+            raise IndexError(f"There are {self._kept} lines, and none at {place}.")
+        return &self._line[place]
+
+    def number(self, size_t place):
+        return self.at(place).number
+
+    def value(self, size_t place):
+        cdef const Line *line = self.at(place)
+        return self._text[line.start : line.start + line.length]
+
+    def start(self, size_t place):
+        return self.at(place).start
+
+    def values(self, list places not None):
+        return [self.value(place) for place in places]

@@ -1,0 +1,15 @@
+"""The dialects: how each kind of robot reads a file. Each is a record of what it does differently."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from app.robots.dialects.dialect import Dialect as Dialect
+from app.robots.dialects.draft1996 import DRAFT1996
+from app.robots.dialects.google import GOOGLE
+from app.robots.dialects.rfc9309 import RFC9309
+from app.robots.dialects.seznam import SEZNAM, V2
+
+DIALECTS: Mapping[str, Dialect] = MappingProxyType(
+    {dialect.name: dialect for dialect in (RFC9309, GOOGLE, SEZNAM, DRAFT1996, V2)}
+)
+"""The dialects by name."""

@@ -1,0 +1,25 @@
+"""The draft of 1996: records parted by blank lines, the first record that fits, the first rule that fits (spec E)."""
+
+from app.robots.agents import Agent
+from app.robots.dialects.dialect import Dialect
+from app.robots.dialects.rfc9309 import TOKEN
+from app.robots.groups import FirstRecord, grammar
+from app.robots.lines import Form
+from app.robots.patterns import compile_draft
+
+
+def names_of(agent: Agent) -> tuple[str, ...]:
+    """The draft has no fall-backs (spec E2)."""
+    return agent.names
+
+
+DRAFT1996 = Dialect(
+    name="draft1996",
+    # An empty line ends the record (spec E5); keys are spelt as the draft spells them.
+    grammar=grammar(rb"U[^ADB]*(?:[AD][^UB]*)?", forms=(Form.PROPER,)),
+    token=TOKEN,
+    select=FirstRecord,
+    compile=compile_draft,
+    tokens=names_of,
+    forbidden_closes=True,
+)

@@ -1,0 +1,23 @@
+"""Google: as its published parser reads. Keys by prefix, escapes as written, index pages as directories."""
+
+from app.robots.dialects.dialect import Dialect
+from app.robots.groups import MergedGroups, grammar, token_pattern
+from app.robots.lines import Form, Key
+from app.robots.patterns import compile_google
+from app.robots.rates import NO_RATES
+
+TOKEN = token_pattern("a-z_-")
+
+GOOGLE = Dialect(
+    name="google",
+    grammar=grammar(
+        rb"U[^AD]*(?:[AD][^U]*)?",
+        forms=tuple(Form),
+        # Known statements of others that begin as a rule does (spec B6, I5).
+        by_prefix={Key.ALLOW_AI_TRAINING: Key.ALLOW, Key.DISALLOW_AI_TRAINING: Key.DISALLOW},
+    ),
+    token=TOKEN,
+    select=lambda groups: MergedGroups(groups, TOKEN),
+    compile=compile_google,
+    rates=NO_RATES,
+)

@@ -1,0 +1,28 @@
+"""SeznamBot, and `v2`: RFC 9309's rules, groups that a member line closes, and the globs of Robot-version 2.0."""
+
+from app.robots.dialects.dialect import Dialect
+from app.robots.dialects.rfc9309 import TOKEN
+from app.robots.groups import MergedGroups, grammar
+from app.robots.lines import Form
+from app.robots.patterns import compile_seznam
+from app.robots.rates import SEZNAM_RATES
+
+# A rate or its like ends a run of agents as a rule does (spec B9, X3).
+_GRAMMAR = grammar(rb"U[^ADVM]*(?:[ADVM][^U]*)?", forms=(Form.PROPER, Form.TOLERATED))
+
+SEZNAM = Dialect(
+    name="seznam",
+    grammar=_GRAMMAR,
+    token=TOKEN,
+    select=lambda groups: MergedGroups(groups, TOKEN, version_2=True),
+    compile=compile_seznam,
+    rates=SEZNAM_RATES,
+)
+
+V2 = Dialect(
+    name="v2",
+    grammar=_GRAMMAR,
+    token=TOKEN,
+    select=lambda groups: MergedGroups(groups, TOKEN, version_2=True),
+    compile=compile_seznam,
+)

@@ -1,0 +1,49 @@
+"""What a fetched robots.txt means: facts in, verdict out (RFC 9309 2.3.1, spec L4)."""
+
+from typing import assert_never
+
+from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable, is_plain_text
+from app.robots.agents import Agent
+from app.robots.dialects.dialect import Dialect
+from app.robots.robots_txt import ROBOTS_PATH, RobotsTxt
+from app.robots.verdict import Decision, Reason, Verdict
+
+
+def judge(
+    access: Access, robots: RobotsTxt | None, dialect: Dialect, agent: Agent, path: str, *, forbidden: bool = False
+) -> Verdict:
+    """The verdict for `agent` about `path`, a URL's path and query.
+
+    `robots` is the file of a Successful access where the caller has it parsed. `forbidden` closes a site that
+    answers 401 or 403 under every dialect, not only under those that say so themselves (spec Q3).
+    """
+    match access:
+        case Blocked():
+            return Verdict(Decision.DISALLOW, Reason.BLOCKED_ADDRESS)
+        case _ if path == ROBOTS_PATH:
+            return Verdict(Decision.ALLOW, Reason.IMPLICIT)
+        case Unreachable(cause=Cause.CHALLENGE):
+            return Verdict(Decision.DEFER, Reason.CHALLENGE)
+        case Unreachable():
+            return Verdict(Decision.DEFER, Reason.UNREACHABLE)
+        case Unavailable(status=401 | 403) if forbidden or dialect.forbidden_closes:
+            return Verdict(Decision.DISALLOW, Reason.FORBIDDEN)
+        case Unavailable():
+            return Verdict(Decision.ALLOW, Reason.MISSING)
+        case Successful():
+            robots = robots or RobotsTxt(access.body, truncated=access.truncated)
+            return robots.judge(dialect, agent, path)
+        case _:
+            assert_never(access)
+
+
+def recognise_challenge(fetched: Fetched) -> Fetched:
+    """A page that came with another 2xx than 200 where the file should be is a challenge, not an answer (spec Q9)."""
+    access = fetched.access
+    if not isinstance(access, Successful) or access.status == 200:
+        return fetched
+    if access.content_type is not None and is_plain_text(access.content_type):
+        return fetched
+    if not RobotsTxt(access.body, truncated=access.truncated).is_html:
+        return fetched
+    return Fetched(Unreachable(Cause.CHALLENGE, access.status), fetched.final_url)

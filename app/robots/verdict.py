@@ -1,0 +1,54 @@
+"""The answer about one URL: whether it may be fetched, and what decided."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from app.robots.groups import Group, Selection
+from app.robots.patterns import Entry
+
+
+class Decision(StrEnum):
+    """Whether the page may be fetched; DEFER says that this is not known now (RFC 9309 2.3.1.4)."""
+
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+    DEFER = "defer"
+
+
+class Reason(StrEnum):
+    """What decided: a rule, its absence, or the outcome of the fetch."""
+
+    RULE = "rule"
+    NO_MATCH = "no_match"
+    NO_GROUP = "no_group"
+    NO_RULES = "no_rules"
+    TOO_COMPLEX = "too_complex"
+    """Matching would take more than `patterns.STEPS`: file and path were made to be slow, and the path stays closed."""
+    MISSING = "missing"
+    FORBIDDEN = "forbidden"
+    UNREACHABLE = "unreachable"
+    CHALLENGE = "challenge"
+    PENDING = "pending"
+    IMPLICIT = "implicit"
+    BLOCKED_ADDRESS = "blocked_address"
+    OVERRIDDEN = "overridden"
+
+
+class Verdict(NamedTuple):
+    """`rule` decided where `reason` is RULE; `selection` are the groups that were asked."""
+
+    decision: Decision
+    reason: Reason
+    rule: Entry | None = None
+    selection: Selection | None = None
+
+    @property
+    def group(self) -> Group | None:
+        """The group that holds the rule that decided, else the first that binds the agent."""
+        if self.selection is None:
+            return None
+        groups = self.selection.groups
+        if self.rule is None:
+            return groups[0]
+        line = self.rule.directive.line
+        return next((group for group in reversed(groups) if group.line < line), groups[0])

@@ -1,0 +1,247 @@
+"""What changed from one file to another: nothing that no verdict bears out, and the same from either side."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.history.diff import LONGEST_PATTERN, ROOM, AgentsChange, Changes, PathChange, Side, changes, witness
+from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from app.robots.agents import read_agent
+from app.robots.dialects import DIALECTS
+from app.robots.judge import judge
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Decision
+
+KEYS = [
+    *["User-agent: *", "User-agent: a", "User-agent: B/2", "User-agent: Googlebot", "User-agent: c3"],
+    *["Allow: /x", "Disallow: /x/y", "Disallow: /*.php$", "Disallow: /*/edit*", "Allow: /", "Disallow: /", "Disallow:"],
+    *["Disallow: /\u00e9", "Disallow: /%C3%A9", "Allow: /q?a=*", "Disallow: noslash", "Disallow: *end$"],
+    *["Robot-version: 2.0", "Disallow: /[ab]?c", "Disallow: /\\*lit", "Crawl-delay: 5", "Crawl-delay: 7"],
+    *["Request-rate: 1/10 0800-1200", "", "Sitemap: http://h/1.xml", "Sitemap: http://h/2.xml"],
+]
+FILES = st.lists(st.sampled_from(KEYS), max_size=14).map(lambda lines: "\n".join(lines).encode())
+READERS = st.sampled_from(list(DIALECTS.values()))
+ACCESSES: list[Access] = [Unavailable(404), Unavailable(403), Blocked("10.0.0.1"), Unreachable(Cause.TIMEOUT)]
+
+
+def side(body: bytes) -> Side:
+    return Side(Successful(200, body), RobotsTxt(body))
+
+
+def diff(before: bytes | str, after: bytes | str, dialect: str = "rfc9309") -> Changes:
+    old, new = (body.encode() if isinstance(body, str) else body for body in (before, after))
+    return changes(side(old), side(new), DIALECTS[dialect])
+
+
+def backwards(found: Changes) -> Changes:
+    return Changes(
+        tuple(
+            AgentsChange(
+                it.agents,
+                it.removed,
+                it.added,
+                tuple(PathChange(path, after, before) for path, before, after in it.paths),
+                None if it.rates is None else type(it.rates)(it.rates.after, it.rates.before),
+            )
+            for it in found.agents
+        ),
+        found.sitemaps_removed,
+        found.sitemaps_added,
+        found.truncated,
+    )
+
+
+def plain(found: Changes) -> Any:
+    """Verdicts by what they say: their groups are objects of one parsing."""
+    return [
+        (it.agents, it.added, it.removed, [(path, told(b), told(a)) for path, b, a in it.paths], it.rates)
+        for it in found.agents
+    ], (found.sitemaps_added, found.sitemaps_removed, found.truncated)
+
+
+def told(verdict: Any) -> Any:
+    return verdict.decision, verdict.reason, verdict.rule
+
+
+@given(FILES, READERS)
+def test_from_a_file_to_itself_nothing_changes(body: bytes, dialect: Any) -> None:
+    assert changes(side(body), side(body), dialect) == Changes((), (), (), truncated=False)
+
+
+@given(FILES, FILES, READERS)
+def test_the_changes_back_are_the_changes_read_backwards(one: bytes, other: bytes, dialect: Any) -> None:
+    there, back = changes(side(one), side(other), dialect), changes(side(other), side(one), dialect)
+    assert plain(backwards(back)) == plain(there)
+
+
+@given(FILES, FILES, READERS)
+def test_every_verdict_that_is_told_is_what_the_file_says(one: bytes, other: bytes, dialect: Any) -> None:
+    before, after = RobotsTxt(one), RobotsTxt(other)
+    for change in changes(side(one), side(other), dialect).agents:
+        for name in change.agents:
+            for path, was, now in change.paths:
+                assert told(was) == told(before.judge(dialect, read_agent(name), path))
+                assert told(now) == told(after.judge(dialect, read_agent(name), path))
+                assert was.decision is not now.decision
+
+
+@given(FILES, FILES, READERS)
+def test_no_change_of_a_drawn_path_is_missed(one: bytes, other: bytes, dialect: Any) -> None:
+    before, after = RobotsTxt(one), RobotsTxt(other)
+    found = changes(side(one), side(other), dialect)
+    assert not found.truncated
+    known = {(name.lower(), it.path) for change in found.agents for name in change.agents for it in change.paths}
+    lines = (one + b"\n" + other).lower().splitlines()
+    for name in ("*", *(name for name in ("a", "b/2", "googlebot") if f"user-agent: {name}".encode() in lines)):
+        agent = read_agent(name)
+        drawn = {"/"}
+        for robots in (before, after):
+            selection = robots.reading(dialect).select(agent)
+            rules = [rule for group in selection.groups for rule in group.rules] if selection else []
+            drawn |= {path for _, _, value in rules if value and (path := witness(value.decode("latin-1")))}
+        for path in drawn if dialect.name != "draft1996" else ():
+            verdicts = [robots.judge(dialect, agent, path).decision for robots in (before, after)]
+            assert ((agent.token.lower(), path) in known) == (verdicts[0] is not verdicts[1])
+
+
+LINES = st.sampled_from(
+    [b"user-agent: ", b"allow: /", b"disallow: *", b"robot-version: 2.0\n", b"crawl-delay: 1", b"\n"]
+)
+ANY_BYTES = st.lists(LINES | st.binary(max_size=6), max_size=20).map(b"".join)
+
+
+@given(ANY_BYTES, ANY_BYTES, READERS)
+def test_no_bytes_break_the_comparison(one: bytes, other: bytes, dialect: Any) -> None:
+    changes(side(one), side(other), dialect)
+
+
+def test_a_name_that_no_agent_can_have_is_nobodys() -> None:
+    assert diff("", f"User-agent: {'a' * 3000}\nDisallow: /\n").agents == ()
+
+
+@given(FILES, READERS, st.sampled_from(ACCESSES), st.booleans())
+def test_what_is_no_file_is_judged_as_it_was(body: bytes, dialect: Any, access: Access, forbidden: bool) -> None:
+    for before, after in ((side(body), Side(access, None)), (Side(access, None), side(body))):
+        for change in changes(before, after, dialect, forbidden=forbidden).agents:
+            for path, was, now in change.paths:
+                agent = read_agent(change.agents[-1])
+                assert told(was) == told(judge(*before, dialect, agent, path, forbidden=forbidden))
+                assert told(now) == told(judge(*after, dialect, agent, path, forbidden=forbidden))
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_from_what_is_no_file_to_the_same_nothing_changes(access: Access) -> None:
+    none = Side(access, None)
+    assert changes(none, none, DIALECTS["rfc9309"]).agents == ()
+
+
+@given(st.text(alphabet="/*$?ab%C39 \u00e9;=&[]", max_size=20))
+def test_a_path_drawn_from_a_pattern_is_matched_by_it(pattern: str) -> None:
+    value = pattern.strip().encode().decode("latin-1")
+    path = witness(value)
+    robots = RobotsTxt(f"User-agent: *\nDisallow: {value}\n".encode("latin-1"))
+    if path is not None and " " not in value and "*" not in value[:-1].strip("*") and value:
+        assert robots.judge(DIALECTS["rfc9309"], read_agent("a"), path).decision is Decision.DISALLOW
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("/private/", "/private/"),
+        ("/*.php$", "/x.php"),
+        ("/a/**/b*", "/a/x/b"),
+        ("*", "/"),
+        ("*.pdf$", "/.pdf"),
+        ("*/tmp", "/tmp"),
+        ("/caf\xc3\xa9 x", "/caf%C3%A9%20x"),
+        ("/$", "/"),
+        ("private", None),
+        ("", None),
+    ],
+)
+def test_the_path_of_a_pattern_is_a_plain_one(pattern: str, path: str | None) -> None:
+    assert witness(pattern) == path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [("/a?c", "/axc"), ("/[bc]d*", "/bd"), ("/[!a]d", "/xd"), ("/\\*a\\[", "/*a["), ("*x", "/x"), ("/[", "/[")],
+)
+def test_the_path_of_a_pattern_of_version_2_is_one_of_those_it_means(pattern: str, path: str) -> None:
+    assert witness(pattern, glob=True) == path
+
+
+def test_who_gained_and_who_lost_which_path_is_told_with_the_rules() -> None:
+    found = diff(
+        "User-agent: *\nDisallow: /a\n\nUser-agent: Foo\nUser-agent: Bar\nDisallow: /f\n",
+        "User-agent: *\nDisallow: /b\n\nUser-agent: Foo\nUser-agent: Bar\nDisallow: /f\nAllow: /f/ok\n",
+    )
+    everyone, named = found.agents
+    assert everyone.agents == ("*",)
+    assert [(it.path, it.gained) for it in everyone.paths] == [("/a", True), ("/b", False)]
+    lost = everyone.paths[1]
+    assert lost.before.rule is None
+    assert lost.after.rule is not None
+    assert lost.after.rule.directive == (2, "disallow", b"/b")
+    assert (everyone.added, everyone.removed) == (((2, "disallow", b"/b"),), ((2, "disallow", b"/a"),))
+    assert named.agents == ("Bar", "Foo")
+    assert [(it.path, it.gained) for it in named.paths] == [("/f/ok", True)]
+    assert not found.truncated
+
+
+def test_a_new_group_is_compared_with_what_bound_its_agent_before() -> None:
+    [found] = diff("User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /\n\nUser-agent: Foo\nAllow: /\n").agents
+    assert found.agents == ("Foo",)
+    assert [(it.path, it.gained) for it in found.paths] == [("/", True)]
+
+
+def test_rules_that_only_moved_are_no_change() -> None:
+    assert (
+        diff("User-agent: *\nAllow: /a\nDisallow: /b\n", "# new\nUser-agent: *\nDisallow: /b\nAllow: /a\n").agents == ()
+    )
+    in_order = diff("User-agent: *\nAllow: /a\nDisallow: /\n", "User-agent: *\nDisallow: /\nAllow: /a\n", "draft1996")
+    assert [it.path for it in in_order.agents[0].paths] == ["/a"]
+
+
+def test_a_path_that_both_name_can_change_by_a_rule_that_one_has() -> None:
+    found = diff("User-agent: *\nAllow: /shop\n", "User-agent: *\nAllow: /shop\nDisallow: /*shop$\n")
+    assert [it.path for it in found.agents[0].paths] == ["/shop", "/xshop"]
+
+
+def test_rates_change_when_the_pace_does_and_not_when_their_lines_do() -> None:
+    before = "User-agent: *\nCrawl-delay: 5\n"
+    assert diff(before, "\n\n" + before).agents == ()
+    [found] = diff(before, "User-agent: *\nCrawl-delay: 9\n").agents
+    assert found.rates is not None
+    assert [span.rate and span.rate.interval for span in (*found.rates.before, *found.rates.after)] == [5.0, 9.0]
+    assert diff(before, "User-agent: *\nCrawl-delay: 9\n", "google").agents == ()
+
+
+def test_sitemaps_come_and_go() -> None:
+    found = diff("Sitemap: http://h/1\nSitemap: http://h/2", "Sitemap: http://h/2\nSitemap: http://h/3")
+    assert (found.sitemaps_added, found.sitemaps_removed) == (("http://h/3",), ("http://h/1",))
+
+
+def hostile(mark: str) -> list[tuple[str, str]]:
+    """Files that would be slow to compare with those of another mark, by the dialect that is slow with them."""
+    everyone, version_2 = "User-agent: *\n", "User-agent: *\nRobot-version: 2.0\n"
+    return [
+        ("rfc9309", everyone + "".join(f"Disallow: /{mark}{at}/*x*y{at}\n" for at in range(9000))),
+        ("v2", version_2 + "".join(f"Disallow: /{mark}{at}{'[' * 900}\n" for at in range(400))),
+        ("rfc9309", "".join(f"User-agent: t{at}\nDisallow: /{mark}{at}*z\n" for at in range(9000))),
+        ("rfc9309", "".join(f"Sitemap: http://h/{mark}{at}\n" for at in range(15000))),
+        ("rfc9309", everyone + f"Disallow: /{mark}{'*a' * LONGEST_PATTERN}\n" * 100),
+    ]
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_a_comparison_that_would_cost_too_much_says_that_it_was_cut(at: int) -> None:
+    (dialect, one), (_, other) = hostile("p")[at], hostile("q")[at]
+    found = diff(one, other, dialect)
+    assert found.truncated
+    paths = [it.path for change in found.agents for it in change.paths]
+    rules = [rule[2] for change in found.agents for rule in (*change.added, *change.removed)]
+    assert sum(map(len, paths)) <= ROOM
+    assert sum(map(len, [*rules, *found.sitemaps_added, *found.sitemaps_removed])) <= ROOM

@@ -1,0 +1,196 @@
+"""Patterns and percent-escapes by their definitions, a byte after the other: what the core has to say of paths."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+HEX: Final = b"0123456789abcdefABCDEF"
+UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+BLANK: Final = bytes(range(0x21))
+FOREIGN: Final = bytes(range(0x80, 0x100))
+
+Rule: TypeAlias = tuple[bool, str]
+"""Whether it allows, and its pattern."""
+
+Decide: TypeAlias = Callable[[Sequence[Rule], str], int | None]
+"""The place of the rule that decides about a path, in the spelling that patterns have; None for none."""
+
+
+def tokens(text: bytes) -> Iterator[tuple[bool, int]]:
+    """Whether it is an escape, and the byte it stands for; a `%` without two digits behind it is a byte."""
+    at = 0
+    while at < len(text):
+        digits = text[at + 1 : at + 3]
+        escaped = text[at : at + 1] == b"%" and len(digits) == 2 and digits[0] in HEX and digits[1] in HEX
+        yield escaped, int(digits, 16) if escaped else text[at]
+        at += 3 if escaped else 1
+
+
+def spelt(text: bytes, *, encoded: Collection[int], decoded: Collection[int] = b"") -> bytes:
+    """A text with `encoded` bytes as escapes, and escapes of `decoded` bytes as bytes (RFC 3986 6.2.2)."""
+    return b"".join(
+        b"%%%02X" % byte if (escaped and byte not in decoded) or (not escaped and byte in encoded) else bytes([byte])
+        for escaped, byte in tokens(text)
+    )
+
+
+def rfc_subject(text: bytes) -> bytes:
+    """Spec K8."""
+    return spelt(text, encoded=BLANK + FOREIGN + b"*$", decoded=UNRESERVED)
+
+
+def rfc_pattern(text: bytes) -> bytes:
+    """Spec K9."""
+    stem = text.removesuffix(b"$")
+    return spelt(stem, encoded=FOREIGN + b"$", decoded=UNRESERVED) + text[len(stem) :]
+
+
+def google_subject(text: bytes) -> bytes:
+    """Spec K8."""
+    return spelt(text, encoded=BLANK + FOREIGN)
+
+
+def google_pattern(text: bytes) -> bytes:
+    """Spec K9."""
+    return spelt(text, encoded=FOREIGN)
+
+
+def glob_subject(text: bytes) -> bytes:
+    """Spec F11."""
+    return spelt(text, encoded=BLANK + FOREIGN, decoded=UNRESERVED)
+
+
+def glob_pattern(text: bytes) -> bytes:
+    """Spec F11."""
+    return spelt(text, encoded=FOREIGN, decoded=UNRESERVED)
+
+
+def draft_text(text: bytes) -> list[int]:
+    """Spec E3: bytes, and 256 for the escape of a slash."""
+    return [256 if escaped and byte == 0x2F else byte for escaped, byte in tokens(text)]
+
+
+def query_form(text: str) -> str:
+    """A pattern or a path with the general delimiters of its query as escapes (spec X5)."""
+    path, mark, query = text.partition("?")
+    return path + mark + "".join(f"%{ord(it):02X}" if it in ":/?#[]@" else it for it in query)
+
+
+def reachable(pattern: str, subject: str) -> bool:
+    """Whether a pattern of version 1 matches: the places reachable after each of its bytes, as spec K11 says it."""
+    places = {0}
+    for at, byte in enumerate(pattern):
+        if byte == "$" and at == len(pattern) - 1:
+            return len(subject) in places
+        if byte == "*":
+            places = set(range(min(places), len(subject) + 1))
+        else:
+            places = {place + 1 for place in places if subject[place : place + 1] == byte}
+        if not places:
+            return False
+    return True
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """The same for long ones: each text at its first place behind the one before, which leaves most for the rest."""
+    anchored = pattern.endswith("$")
+    head, *texts = pattern.removesuffix("$").split("*")
+    if not texts:
+        return subject == head if anchored else subject.startswith(head)
+    if not subject.startswith(head):
+        return False
+    at, last = len(head), texts.pop()
+    for text in texts:
+        at = subject.find(text, at) + len(text)
+        if at < len(text):
+            return False
+    return subject.endswith(last) and len(subject) - len(last) >= at if anchored else subject.find(last, at) >= 0
+
+
+def matches_in_either_form(pattern: str, subject: str) -> bool:
+    """Spec X5."""
+    return matches(pattern, subject) or matches(query_form(pattern), query_form(subject))
+
+
+def glob_matches(pattern: str, subject: str) -> bool:
+    """A glob of version 2.0 (spec F11): the places reachable after each of its elements, a bit each."""
+    places, at = 1, 0
+    while at < len(pattern) and places:
+        character, at = pattern[at], at + 1
+        if character == "*":
+            places = (1 << len(subject) + 1) - (places & -places)
+            continue
+        takes, wanted = {character}, True
+        if character == "?":
+            takes, wanted = set(), False
+        elif character == "[":
+            negated = pattern[at : at + 1] in ("!", "^")
+            end = pattern.find("]", at + negated + 1)
+            if end >= 0:
+                takes, wanted = _members(pattern[at + negated : end]), not negated
+                at = end + 1
+        elif character == "\\" and at < len(pattern):
+            takes, at = {pattern[at]}, at + 1
+        places = (places & _places_of(frozenset(takes), wanted, subject)) << 1
+    return bool(places >> len(subject) & 1)
+
+
+@lru_cache(maxsize=4096)
+def _places_of(takes: frozenset[str], wanted: bool, subject: str) -> int:
+    digits = bytes(b"01"[(chr(byte) in takes) is wanted] for byte in range(0x80))
+    return int(subject[::-1].encode("ascii").translate(digits + digits) or b"0", 2)
+
+
+def _members(written: str) -> set[str]:
+    found: set[str] = set()
+    while written:
+        if written[1:2] == "-" and len(written) > 2:
+            found.update(map(chr, range(ord(written[0]), ord(written[2]) + 1)))
+            written = written[3:]
+        else:
+            found.add(written[0])
+            written = written[1:]
+    return found
+
+
+def with_directory(allows: bool, pattern: str) -> list[str]:
+    """A pattern, and for an Allow of an index page the directory it stands for (spec D10)."""
+    directory, slash, page = pattern.rpartition("/")
+    return [pattern, f"{directory}/$"] if allows and slash and page.startswith("index.htm") else [pattern]
+
+
+def longest(match: Callable[[str, str], bool], forms: Callable[[bool, str], list[str]] | None = None) -> Decide:
+    """The longest rule decides, Allow before Disallow, and then the first (RFC 9309 2.2.2, spec D7)."""
+
+    def decide(rules: Sequence[Rule], subject: str) -> int | None:
+        found = [
+            (-len(form), not allows, place)
+            for place, (allows, pattern) in enumerate(rules)
+            for form in (forms(allows, pattern) if forms else [pattern])
+            if pattern and match(form, subject)
+        ]
+        return min(found)[2] if found else None
+
+    return decide
+
+
+def first_prefix(rules: Sequence[Rule], subject: str) -> int | None:
+    """The first rule that is a prefix decides (spec E1)."""
+    return next((at for at, (_, pattern) in enumerate(rules) if pattern and subject.startswith(pattern)), None)
+
+
+def _latin(spell: Callable[[bytes], bytes]) -> Callable[[bytes], str]:
+    return lambda text: spell(text).decode("latin-1")
+
+
+def _draft_text(text: bytes) -> str:
+    return "".join(map(chr, draft_text(text)))
+
+
+DECIDE: Final[dict[str, tuple[Decide, Callable[[bytes], str], Callable[[bytes], str]]]] = {
+    "rfc9309": (longest(matches_in_either_form), _latin(rfc_pattern), _latin(rfc_subject)),
+    "google": (longest(matches, with_directory), _latin(google_pattern), _latin(google_subject)),
+    "draft1996": (first_prefix, _draft_text, _draft_text),
+    "v2": (longest(glob_matches), _latin(glob_pattern), _latin(glob_subject)),
+}
+"""How a dialect decides, and how it spells patterns and paths."""

@@ -1,0 +1,104 @@
+"""Spec D, E3, F11, X5 and the worked tables L1 and L2: what a rule closes, in each dialect."""
+
+import pytest
+
+from tests.robots.asking import ask, closes
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "rfc", "google", "draft"),
+    [
+        ("/%7Ejoe", "/~joe", True, False, True),
+        ("/~joe", "/%7ejoe", True, False, True),
+        ("/a%2fb", "/a%2Fb", True, True, True),
+        ("/a%2fb", "/a/b", False, False, False),
+        ("/a%3cd", "/a%3Cd", True, True, True),
+        ("/foo/%62%61%7A", "/foo/baz", True, False, True),
+        ("/é", "/%C3%A9", True, True, True),
+        ("/%C3%A9", "/é", True, True, True),
+        ("/f-%2A", "/f-*", True, False, True),
+        ("/f-%24", "/f-$", True, False, True),
+        ("/a$b", "/a$b", True, True, True),
+        ("/x?u=http://h", "/x?u=http%3A%2F%2Fh", True, False, False),
+        ("/x y", "/x%20y", False, False, True),
+    ],
+)
+def test_l1_rule_against_url(rule: str, path: str, rfc: bool, google: bool, draft: bool) -> None:
+    assert closes("rfc9309", rule, path) is rfc
+    assert closes("seznam", rule, path) is rfc
+    assert closes("google", rule, path) is google
+    assert closes("draft1996", rule, path) is draft
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        ("/helpme", ["/helpme"], ["/helpme/", "/helpme2", "/helpme?x=1"]),
+        ("/helpme*", ["/helpme", "/helpme/sub/x"], ["/helpm"]),
+        ("/file?", ["/files", "/file?"], ["/file", "/filesx"]),
+        ("/file\\?", ["/file?"], ["/files"]),
+        ("/a\\*b", ["/a*b"], ["/axb"]),
+        ("/img[0-9].gif", ["/img5.gif"], ["/imgx.gif", "/img55.gif"]),
+        ("/[!abc]/x", ["/d/x"], ["/b/x"]),
+        ("/[^abc]/x", ["/d/x"], ["/b/x"]),
+        ("/a[]x]b", ["/a]b", "/axb"], ["/ayb"]),
+        ("/a[b", ["/a[b"], ["/ab"]),
+        ("/a\\", ["/a\\"], ["/a"]),
+        ("/[z-a]x", [], ["/zx", "/ax", "/-x"]),
+        ("/[a-]x", ["/ax", "/-x"], ["/bx"]),
+        ("/*?[0-9]*z", ["/ab1z", "/-77-z"], ["/1z", "/ab1"]),
+        ("*.pdf", ["/x/y.pdf"], ["/x/y.pdf?a"]),
+        ("/*", ["/", "/x?y"], []),
+        ("*", ["/", "/x?y"], []),
+        ("/a$", ["/a$"], ["/a"]),
+        ("/%61", ["/a", "/%61"], ["/b"]),
+        ("/", ["/"], ["/x"]),
+    ],
+)
+def test_l2_version_2_globs(pattern: str, matching: list[str], others: list[str]) -> None:
+    for dialect in ("v2", "seznam"):
+        body = f"User-agent: *\nRobot-version: 2.0\nDisallow: {pattern}"
+        assert [path for path in matching + others if ask(body, path, dialect).rule] == matching
+
+
+@pytest.mark.parametrize("dialect", ["rfc9309", "google", "draft1996"])
+def test_f12_other_dialects_read_version_2_as_version_1(dialect: str) -> None:
+    assert ask("User-agent: *\nRobot-version: 2.0\nDisallow: /helpme", "/helpme2", dialect).rule is not None
+
+
+def test_e3_a_decoded_percent_makes_no_escape() -> None:
+    assert not closes("draft1996", "/a%252Fb", "/a%2Fb")
+    assert closes("draft1996", "/a%252Fb", "/a%252Fbc")
+    assert closes("draft1996", "/a%", "/a%25")
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "expected"),
+    [
+        ("/p?u=a:b", "/p?u=a:b", True),
+        ("/p?u=a:b", "/p?u=a%3ab", True),
+        ("/p?u=a%3Ab", "/p?u=a:b", True),
+        ("/p?u=a/", "/p?u=a%2Fc", True),
+        ("/p/a%2Fb", "/p/a/b", False),
+        ("/*:b", "/p?u=a%3Ab", False),
+        ("/*%3Ab", "/p?u=a:b", True),
+        ("/p?u=[x]$", "/p?u=%5Bx%5D", True),
+        ("/p?u=?x", "/p?u=%3Fx", True),
+        ("/p*?*u=a:b", "/p?u=a%3Ab", True),
+    ],
+)
+def test_x5_delimiters_of_a_query_match_in_either_form(rule: str, path: str, expected: bool) -> None:
+    assert closes("rfc9309", rule, path) is expected
+
+
+@pytest.mark.parametrize("allowed", ["/a/index.htm", "/a/index.html", "/a/index.htmx?b", "/*/index.htm"])
+def test_d10_an_allow_of_an_index_page_opens_its_directory(allowed: str) -> None:
+    body = f"User-agent: *\nDisallow: /a/\nDisallow: /b/\nAllow: {allowed}"
+    found = ask(body, "/a/", "google").rule
+    assert found is not None
+    assert (found.directive.line, found.pattern) == (4, allowed.rpartition("/")[0] + "/$")
+    assert ask(body, "/a/", "rfc9309").rule != found
+
+
+def test_d10_a_disallow_of_an_index_page_closes_it_alone() -> None:
+    assert ask("User-agent: *\nDisallow: /a/index.html", "/a/", "google").rule is None

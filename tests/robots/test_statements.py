@@ -1,0 +1,82 @@
+"""Spec B14, I6, I7, G6 to G9, Q9: what a file states beside groups, which decides nothing."""
+
+import pytest
+from hypothesis import given
+
+from app.robots.lines import EXTENSION_KEYS, Key
+from app.robots.robots_txt import RobotsTxt
+from tests.robots.asking import ask
+from tests.robots.bodies import ANY
+
+
+def test_b14_sitemaps_are_absolute_in_file_order_and_each_once() -> None:
+    body = (
+        b"Sitemap: https://b.example/2.xml\nUser-agent: *\nSITEMAP: http://a.example/\xc3\xa9.xml\n"
+        b"Sitemap: /relative.xml\nSitemap: https://b.example/2.xml\nSitemap:\nsite-map: http://c.example/\n"
+        b"Sitemap: http://d.example/a b\nsitemap-x: http://e.example/"
+    )
+    assert RobotsTxt(body).sitemaps == ("https://b.example/2.xml", "http://a.example/é.xml", "http://c.example/")
+
+
+def test_i6_licences_are_absolute_in_file_order_and_each_once() -> None:
+    body = (
+        b"License: https://b.example/2.xml\nUser-agent: *\nDisallow: /\nLICENSE: http://a.example/l\nLicense: /l\n"
+        b"License: https://b.example/2.xml\nLicense: //c.example/l\nLicense: l"
+    )
+    assert RobotsTxt(body).licenses == ("https://b.example/2.xml", "http://a.example/l")
+
+
+@pytest.mark.parametrize("key", sorted(EXTENSION_KEYS))
+def test_i7_known_statements_are_reported_as_they_stand(key: Key) -> None:
+    robots = RobotsTxt(f"{key}: a b\nUser-agent: *\nDisallow: /x\n{key.upper()}: é # c".encode())
+    assert [(it.line, it.key, it.text) for it in robots.extensions] == [(1, key, "a b"), (4, key, "é")]
+
+
+def test_i7_rules_rates_and_unknown_keys_are_no_extensions() -> None:
+    body = b"User-agent: *\nDisallow: /\nCrawl-delay: 1\nFoo: bar\nSitemap: http://h/\nLicense: http://h/\nNoindexed: /"
+    assert RobotsTxt(body).extensions == ()
+
+
+@pytest.mark.parametrize("key", sorted(set(Key) - {Key.BLANK, Key.UNKNOWN, Key.USER_AGENT, Key.ALLOW, Key.DISALLOW}))
+def test_g1_no_statement_but_a_rule_changes_a_verdict(key: Key) -> None:
+    for dialect in ("rfc9309", "draft1996"):
+        assert ask(f"User-agent: *\n{key}: /\nAllow: /a", "/b", dialect).rule is None
+        assert ask(f"User-agent: *\nDisallow: /\n{key}: /", "/b", dialect).rule is not None
+
+
+def test_lines_are_shown_as_they_are_written() -> None:
+    robots = RobotsTxt(b"\xef\xbb\xbfuser-AGENT:a#b\r\nwhat\r\n Foo : \xc3\xa9 \r\n\r\n#c\nDisallow /x")
+    shown = robots.line_texts(range(10))
+    assert shown == {1: "user-AGENT:a", 3: "Foo : é", 4: "", 6: "Disallow /x"}
+    assert robots.line_texts([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "html"),
+    [
+        (b"<!doctype html><p>hello", True),
+        (b"\xef\xbb\xbf\r\n \t<html>", True),
+        (b"<pre>\nUser-agent: *\nDisallow: /", False),
+        (b"<p>\nlocation: there\nuser-agents-of-change: us", True),
+        (b"User-agent: *", False),
+        (b"", False),
+        (b"hello", False),
+    ],
+)
+def test_q9_markup_without_a_directive_is_a_page(body: bytes, html: bool) -> None:
+    assert RobotsTxt(body).is_html is html
+
+
+def test_a26_a_body_says_whether_it_is_utf_8() -> None:
+    assert RobotsTxt("Disallow: /é".encode()).is_utf8
+    assert not RobotsTxt(b"Disallow: /\xe9").is_utf8
+
+
+@given(ANY)
+def test_any_bytes_are_a_robots_txt(body: bytes) -> None:
+    robots = RobotsTxt(body)
+    texts = robots.line_texts(range(robots.scan.lines.count + 1))
+    assert len(texts) == len(robots.scan.lines)
+    assert all(url in " ".join(texts.values()) for url in (*robots.sitemaps, *robots.licenses))
+    assert all(it.key in EXTENSION_KEYS for it in robots.extensions)
+    assert robots.size >= len(body)
