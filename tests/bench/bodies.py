@@ -1,4 +1,4 @@
-"""Files and paths to measure with: made up from a seed, so that every run measures the same."""
+"""Files and paths to measure with, made from a seed: every run measures the same."""
 
 from random import Random
 

@@ -1,8 +1,8 @@
-"""How fast the pure core is, beside its peers, in one run: `make bench-core`.
+"""How fast the core is beside its peers, in one run: `make bench-core`.
 
-Everything that is compared is measured in turns (ours, theirs, ours, theirs, ...) with the garbage collector off, and
-told by its median. Time is this thread's own, so that whatever else runs on the machine counts little. Nothing here
-asserts: figures are for people, and for the README.
+All are measured in turns (ours, theirs, ours, theirs, ...) with the garbage collector off, and a figure is the median.
+Time is CPU time of this thread, so that other load on the machine counts little. Nothing here asserts: figures are for
+people, and for the README.
 """
 
 import gc
@@ -10,23 +10,21 @@ import importlib
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
-from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 from urllib.robotparser import RobotFileParser
 
 from app.robots.agents import read_agent
-from app.robots.dialect import Decision, RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
-from tests.bench.adversaries import adversaries
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Decision
 from tests.bench.bodies import body, paths
-from tests.bench.costs import ASKED, Cost, cost
 from tests.corpus import real_files
 
 TOKEN = "ExampleBot"
@@ -59,7 +57,7 @@ def _parse_ours(body: bytes) -> RobotsTxt:
 
 
 def _decide_ours(robots: RobotsTxt, path: str) -> bool:
-    return judge_file(robots, DIALECT, AGENT, path).decision is _ALLOW
+    return robots.judge(DIALECT, AGENT, path).decision is _ALLOW
 
 
 OURS = Contestant("ours", _parse_ours, _decide_ours)
@@ -117,7 +115,7 @@ def _installed() -> Iterator[Contestant]:
 
 
 def in_turns(works: Sequence[Work]) -> list[float]:
-    """Seconds that each takes once, the median of rounds in which every one has its turn of at least TURN seconds."""
+    """Seconds that each takes once: the median of rounds in which each has a turn of at least TURN seconds."""
     taken: list[list[float]] = [[] for _ in works]
     times = [_times(work) for work in works]
     gc.collect()
@@ -136,7 +134,7 @@ def in_turns(works: Sequence[Work]) -> list[float]:
 
 
 def _times(work: Work) -> int:
-    """How often it is done in one turn."""
+    """How often it runs in one turn."""
     work()  # what is made on first use belongs to other figures
     return max(1, int(TURN / _time(work, 1)))
 
@@ -211,21 +209,6 @@ def _real(peers: Sequence[Contestant]) -> None:
     _row("a decision", works, len(files) * len(asked))
 
 
-def _adversarial() -> None:
-    print(f"\nFiles and paths made to be slow; in ms; decisions, and every rule that matches: medians of {ASKED}")
-    print(f"  {'':<86}{'bytes':>8}{'read':>7}{'first':>7}{'decision':>10}{'every':>9}{'terms':>8}")
-    costs: dict[str, Cost] = {}
-    for it in adversaries():
-        costs[it.name] = found = cost(it)
-        print(
-            f"  {it.name:<86}{len(it.body):>8}{found.read:>7.1f}{found.first:>7.1f}"
-            f"{found.decision:>10.3f}{found.every:>9.3f}{found.terms:>8.1f}"
-        )
-    for step in fields(Cost):
-        name, worst = max(((name, getattr(found, step.name)) for name, found in costs.items()), key=itemgetter(1))
-        print(f"  the worst {step.name + ':':<10}{worst:>9.3f} ms, {name}")
-
-
 def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -252,7 +235,6 @@ def main() -> None:
     _deciding(peers)
     _first_decision(peers)
     _real(peers)
-    _adversarial()
 
 
 if __name__ == "__main__":

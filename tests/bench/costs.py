@@ -9,32 +9,43 @@ from typing import TypeVar
 
 from app.api.wire import EXPLAINED_RULES
 from app.robots.agents import first_of, read_agent
-from app.robots.dialect import RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
+from app.robots.lint import lint
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Reason
 from tests.bench.adversaries import Adversary
 
 _Made = TypeVar("_Made")
 
 ASKED = 5
-"""So often is asked what is told by its median."""
+"""So many decisions are measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Milliseconds of this thread: to read the file, for the first decision, which compiles, for one more, to count all
-    rules that match and make the first of them, as an explanation does, and to read what else the groups state, once
-    for an agent.
+    """CPU milliseconds of this thread, by step.
+
+    `read`: the file to its groups; `first`: the first decision, which compiles; `terms`: the first reading of an
+    agent's other lines; `decision`: one more decision; `every`: the rules that an explanation lists; `lint`: warnings.
+    `over`: whether the decision ran out of steps.
     """
 
     read: float
     first: float
+    terms: float
     decision: float
     every: float
-    terms: float
+    lint: float
+    over: bool
+
+    @property
+    def reading(self) -> float:
+        """What a file costs before its second decision."""
+        return self.read + self.first + self.terms
 
 
-def cost(it: Adversary, asked: int = ASKED, told: Callable[[Iterable[float]], float] = median) -> Cost:
-    """What it takes; its agents ask in turn, so often as `asked`, and of their times `told` is told."""
+def cost(it: Adversary, asked: int = ASKED, of_times: Callable[[Iterable[float]], float] = median) -> Cost:
+    """Measure every step; its agents ask in turn, `asked` times, and `of_times` makes one figure of these."""
     dialect = DIALECTS[it.dialect]
     agents = cycle([first_of([read_agent(name) for name in names.split(",")]) for names in it.agents])
 
@@ -43,24 +54,21 @@ def cost(it: Adversary, asked: int = ASKED, told: Callable[[Iterable[float]], fl
         robots.reading(dialect)
         return robots
 
-    reading, robots = _taken(read)
-
-    def decide() -> None:
-        judge_file(robots, dialect, next(agents), it.path)
-
-    first, _ = _taken(decide)
-    decision = told(_taken(decide)[0] for _ in range(asked))
+    reading, robots = _timed(read)
+    first, verdict = _timed(lambda: robots.judge(dialect, next(agents), it.path))
+    decision = of_times([_timed(lambda: robots.judge(dialect, next(agents), it.path))[0] for _ in range(asked)])
+    terms = every = 0.0
     agent = next(agents)
     selection = robots.reading(dialect).select(agent)
-    if selection is None:
-        return Cost(reading, first, decision, 0.0, 0.0)
-    terms, _ = _taken(lambda: robots.reading(dialect).terms(selection, agent))
-    rules = robots.reading(dialect).rules(selection)
-    every = told(_taken(lambda: rules.matches(it.path, EXPLAINED_RULES))[0] for _ in range(asked))
-    return Cost(reading, first, decision, every, terms)
+    if selection is not None:
+        terms, _ = _timed(lambda: robots.reading(dialect).terms(selection, agent))
+        rules = robots.reading(dialect).rules(selection)
+        every = of_times([_timed(lambda: rules.matches(it.path, EXPLAINED_RULES))[0] for _ in range(asked)])
+    linting, _ = _timed(lambda: lint(robots))
+    return Cost(reading, first, terms, decision, every, linting, verdict.reason is Reason.TOO_COMPLEX)
 
 
-def _taken(work: Callable[[], _Made]) -> tuple[float, _Made]:
+def _timed(work: Callable[[], _Made]) -> tuple[float, _Made]:
     begun = time.thread_time()
     made = work()
     return 1e3 * (time.thread_time() - begun), made

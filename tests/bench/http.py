@@ -40,7 +40,7 @@ LOAD_SECONDS, LOAD_CONNECTIONS = 5.0, 64
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time, as octets; the answer is its body."""
+    """One request at a time, as bytes; the answer is its body."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -232,12 +232,18 @@ def _free_port() -> int:
 
 @contextmanager
 def process(
-    arguments: Sequence[str], port: int, content: bytes = b"", environment: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    port: int,
+    content: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    tree: Path | None = None,
 ) -> Iterator[Server]:
-    """A server under way, once it listens."""
-    kept = {name: value for name, value in os.environ.items() if name not in {"REDIS_URL", "API_KEYS_FILE"}}
+    """A server of this checkout or of `tree`, once it listens."""
+    own = {"REDIS_URL", "API_KEYS_FILE"} | ({"PYTHONPATH"} if tree else set())
+    kept = {name: value for name, value in os.environ.items() if name not in own}
     with subprocess.Popen(
         [sys.executable, "-m", *arguments],
+        cwd=tree,
         env={**kept, **(environment or {})},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -266,8 +272,8 @@ def _await_listening(running: subprocess.Popen[bytes], port: int) -> None:
     raise SystemExit(f"{running.args!r} does not listen on port {port}")
 
 
-def service(access_log: str) -> AbstractContextManager[Server]:
-    """The service, as its users start it."""
+def service(access_log: str, tree: Path | None = None) -> AbstractContextManager[Server]:
+    """The service of this checkout or of `tree`, as its users start it."""
     port = _free_port()
     environment = {
         "HOST": "127.0.0.1",
@@ -278,7 +284,7 @@ def service(access_log: str) -> AbstractContextManager[Server]:
         "ACCESS_LOG": access_log,
         "LOG_FORMAT": "json",
     }
-    return process(["app"], port, environment=environment)
+    return process(["app"], port, environment=environment, tree=tree)
 
 
 def peer(name: str, content: bytes) -> AbstractContextManager[Server]:
@@ -303,7 +309,7 @@ async def _single(origins: Origins, ours: Server, stack: ExitStack) -> None:
         Contestant("a bare ASGI application", bare, requests),
     ]
     taken = await compare(contestants)
-    print(f"\nOne hot answer of {len(answer)} octets; CPU of the server per request")
+    print(f"\nOne hot answer of {len(answer)} bytes; CPU of the server per request")
     for contestant, seconds in zip(contestants, taken, strict=True):
         print(f"  {contestant.name:<36}{seconds * 1e6:>9.1f} us{seconds / taken[0]:>8.2f} of FastAPI")
     rate = 0.5 * median([(await contestants[1].turn(TURN_SECONDS))[1] for _ in range(TURNS)])

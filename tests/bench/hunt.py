@@ -1,7 +1,7 @@
 """A hunt for the slowest decision: `python -m tests.bench.hunt [SECONDS] [SEED] [STEP] [DIALECT...]`, STEP of `Cost`.
 
-Shapes are drawn, and those that were slowest are changed a little, again and again. What is tried hangs on the seed,
-and on which were slowest; a shape that is printed can be made again as it was: `made(Shape(...))`.
+Shapes are drawn at random, and the slowest are changed a little, again and again. A shape that is printed can be made
+again: `made(Shape(...))`.
 """
 
 import sys
@@ -14,14 +14,14 @@ from tests.bench.shapes import Shape, drawn, made, mutated
 
 KEPT = 10
 _FRESH = 0.3
-"""The share of shapes that are drawn anew, not bred from those that are kept."""
+"""The share of shapes that are drawn anew and not bred from those that are kept."""
 
 _ALIKE = 3
-"""So few of the kept ones may be of one dialect, letters and kinds of text: or all would soon be brothers."""
+"""So many of those kept may have the same dialect, letters and kinds of segment, or all would soon be alike."""
 
 
 def hunt(seconds: float, seed: int, step: str, dialects: Sequence[str] = ()) -> list[tuple[Cost, Shape]]:
-    """The slowest shapes, of any dialect or these, that were found in so many seconds of this thread."""
+    """The slowest shapes, of any dialect or these, that are found in so many CPU seconds."""
     random = Random(seed)
     kept: list[tuple[Cost, Shape]] = []
     tried: set[Shape] = set()
@@ -34,23 +34,23 @@ def hunt(seconds: float, seed: int, step: str, dialects: Sequence[str] = ()) -> 
         tried.add(shape)
         kept.append((cost(made(shape), 3, min), shape))
         kept.sort(key=lambda found: -float(getattr(found[0], step)))
-        kept = _unlike(kept)[:KEPT]
+        kept = _distinct(kept)[:KEPT]
     return kept
 
 
-def _unlike(found: list[tuple[Cost, Shape]]) -> list[tuple[Cost, Shape]]:
+def _distinct(found: list[tuple[Cost, Shape]]) -> list[tuple[Cost, Shape]]:
     seen: dict[tuple[object, ...], int] = {}
     left = []
     for it in found:
-        brothers = (it[1].dialect, it[1].letters, frozenset(it[1].kinds))
-        seen[brothers] = seen.get(brothers, 0) + 1
-        if seen[brothers] <= _ALIKE:
+        family = (it[1].dialect, it[1].letters, frozenset(it[1].kinds))
+        seen[family] = seen.get(family, 0) + 1
+        if seen[family] <= _ALIKE:
             left.append(it)
     return left
 
 
 def main() -> None:
-    """Print the ten that were slowest, and what made them."""
+    """Print the ten slowest."""
     given = sys.argv[1:]
     seconds, seed, step, *dialects = (*given, *("60", "0", "decision")[len(given) :])
     for found, shape in hunt(float(seconds), int(seed), step, dialects):

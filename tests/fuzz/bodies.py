@@ -1,6 +1,6 @@
-"""Seeded bodies for the invariant, where no coverage can guide: `python -m tests.fuzz.bodies COUNT [SEED]`.
+"""Random files for the invariant, from a seed: `python -m tests.fuzz.bodies COUNT [SEED]`.
 
-Most are lines such as files have, with every kind of mistake in them; some are noise.
+Most consist of lines such as files have, with every kind of mistake in them; some are noise.
 """
 
 import sys
@@ -11,20 +11,30 @@ from tests.fuzz.invariant import check
 RULES = (b"Disallow:", b"Allow:", b"disallow", b"ALLOW :")
 OTHERS = (
     *(b"User-agent:", b"Crawl-delay:", b"Request-rate:", b"Visit-time:", b"Sitemap:", b"Content-Usage:"),
-    *(b"Content-Signal:", b"Robot-version:", b"Clean-param:", b"#", b""),
+    *(b"Content-Signal:", b"Robot-version:", b"Clean-param:", b"DisallowAITraining:", b"Disallowed:", b"#", b""),
 )
 PIECES = (
     *(b"/", b"*", b"**", b"$", b"?", b"a", b"b", b"ab", b"aaaa", b"-", b".", b"=", b"&", b";", b",", b":", b"~"),
     *(b" ", b"\t", b"%", b"%2", b"%2F", b"%2f", b"%41", b"%2A", b"%24", b"%zz", b"%00", b"%C3%A9", b"%ff"),
     *(b"[a-z]", b"[^b]", b"[", b"]", b"\\", b"\\*", b"{", b"}"),
-    *(b"\xc3\xa9", b"\xe2\x82\xac", b"\xf0\x9f\x98\x80", b"\xff", b"\xed\xa0\x80", b"\0", b"\x7f", b"\xc2\x85"),
+    *(
+        b"\xc3\xa9",
+        b"\xe2\x82\xac",
+        b"\xf0\x9f\x98\x80",
+        b"\xff",
+        b"\xed\xa0\x80",
+        b"\0",
+        b"\x7f",
+        b"\x1f",
+        b"\xc2\x85",
+    ),
     *(b"2.0", b"1.5", b"1/5s", b"0600-0845", b"99999999999999999999", b"train-ai=n", b"search=no", b"Googlebot"),
 )
 ENDS = (b"\r\n", b"\r", b"\n\n", b"  # why\n", b"")
 
 
 def body(random: Random) -> bytes:
-    """What `check` takes: dialect, agent, length of the path, path, file."""
+    """An input of `check`."""
     if random.random() < 0.1:
         return random.randbytes(random.randrange(400))
     path = text(random, 40)[:255]
@@ -35,7 +45,7 @@ def body(random: Random) -> bytes:
 
 
 def line(random: Random) -> bytes:
-    """One line, which mostly is a rule."""
+    """One line, most often a rule."""
     key = random.choice(RULES if random.random() < 0.8 else OTHERS)
     slash = b" /" if random.random() < 0.8 else b" "
     end = b"\n" if random.random() < 0.8 else random.choice(ENDS)
@@ -43,13 +53,13 @@ def line(random: Random) -> bytes:
 
 
 def text(random: Random, most: int) -> bytes:
-    """Up to `most` pieces, of few kinds, so that they meet again."""
+    """Up to `most` pieces of few kinds, so that they repeat."""
     kinds = random.sample(PIECES, random.randrange(1, 6))
     return b"".join(random.choices(kinds, k=random.randrange(most + 1)))
 
 
 def main() -> None:
-    """Check as many as are asked for; the one that breaks the core is told with its number, and found again by it."""
+    """Check so many files; number and seed of one that breaks the core are printed, and make it again."""
     count = int(sys.argv[1])
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     for number in range(count):
@@ -59,7 +69,7 @@ def main() -> None:
         except BaseException:
             sys.stderr.write(f"body {number} of seed {seed}: {data!r}\n")
             raise
-    sys.stdout.write(f"{count} bodies of seed {seed} break nothing\n")
+    sys.stdout.write(f"{count} bodies of seed {seed}: nothing breaks\n")
 
 
 if __name__ == "__main__":

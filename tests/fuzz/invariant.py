@@ -2,36 +2,51 @@
 
 from datetime import UTC, datetime
 
-from app.robots.advice import advise
+from app.origin import URL_LIMIT
 from app.robots.agents import read_agent
-from app.robots.dialect import Decision, Reason, RobotsTxt, judge_file
 from app.robots.dialects import DIALECTS
 from app.robots.explain import explain
+from app.robots.lint import lint
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Decision, Reason
 
 AGENTS = [read_agent(name) for name in ("a", "*", "Googlebot-News", "bingbot", "AdsBot-Google")]
 INSTANTS = [datetime(2026, 11, 21, hour, 59, tzinfo=UTC) for hour in (0, 7, 23)]
 
 
 def check(data: bytes) -> None:
-    """Any bytes, asked about any path in any dialect, give a verdict whose rule is the first that is explained."""
-    dialect = list(DIALECTS.values())[(data[0] if data else 0) % len(DIALECTS)]
-    agent = AGENTS[(data[1] if len(data) > 1 else 0) % len(AGENTS)]
-    size = data[2] if len(data) > 2 else 0
-    path = "/" + data[3 : 3 + size].decode("utf-8", "replace")
-    robots = RobotsTxt(data[3 + size :])
-    verdict = judge_file(robots, dialect, agent, path)
-    told = explain(robots, dialect, agent, path, limit=1)
-    if verdict.reason is not Reason.IMPLICIT:
-        assert (verdict.rule is None) == (not told.rules)
-        assert verdict.rule is None or verdict.rule.directive == told.rules[0].directive
+    """Any bytes, asked about any path in any dialect, give a verdict whose rule is the first one that is explained.
+
+    The bytes: dialect, agent and how often the path is repeated, length of the path, path, file.
+    """
+    head, rest = data[:3].ljust(3, b"\0"), data[3:]
+    dialect = list(DIALECTS.values())[head[0] % len(DIALECTS)]
+    agent = AGENTS[head[1] % len(AGENTS)]
+    repeats = 1 << (head[1] >> 5)
+    path = "/" + (rest[: head[2]].decode("utf-8", "replace") * repeats)[: URL_LIMIT - 1]
+    robots = RobotsTxt(rest[head[2] :])
+    verdict = robots.judge(dialect, agent, path)
     assert verdict.decision is not Decision.DEFER
-    if verdict.group is not None and verdict.rule is not None:
-        assert verdict.group.line < verdict.rule.directive[0] <= robots.document.scan.lines
+    explained = explain(robots, dialect, agent, path, limit=1)
+    if verdict.reason is Reason.RULE:
+        assert verdict.rule is not None
+        assert verdict.group is not None
+        assert verdict.rule.directive == explained.rules[0].directive
+        assert verdict.group.line < verdict.rule.directive.line <= robots.scan.lines.count
+    elif verdict.reason not in {Reason.IMPLICIT, Reason.TOO_COMPLEX}:
+        assert verdict.rule is None
+        assert not explained.rules
+    reading = robots.reading(dialect)
     if verdict.selection is not None:
-        terms = robots.reading(dialect).terms(verdict.selection, agent)
+        terms = reading.terms(verdict.selection, agent)
         for instant in INSTANTS:
             until = terms.rates.at(instant).valid_until
             assert until is None or until > instant
         if terms.usage is not None:
             terms.usage.at(path, allowed=verdict.decision is Decision.ALLOW)
-    advise(robots.document)
+    for group in reading.groups:
+        assert group.line in robots.line_texts([group.line])
+        assert all(line.line > group.line for line in (*group.rules, *group.members))
+    assert all(1 <= line.line <= robots.scan.lines.count for line in (*reading.groups.orphans, *robots.extensions))
+    assert all("://" in url for url in (*robots.sitemaps, *robots.licenses))
+    lint(robots)

@@ -1,4 +1,4 @@
-"""`make fuzz`: coverage-guided fuzzing of the pure core, for FUZZ_SECONDS."""
+"""`make fuzz`: coverage-guided fuzzing of the core."""
 
 import sys
 

@@ -1,23 +1,26 @@
 #!/bin/sh
-# `make sanitize`: the core's tests, and then many bodies, on compiled modules in which AddressSanitizer and
-# UndefinedBehaviorSanitizer watch every access to memory and all arithmetic. The first mistake ends it, with a report.
-# $1 is the bin directory of the environment with the tests' packages, $2 a directory to build in, $3 how many bodies.
+# `make sanitize`: tests of the core, random files and a stress of threads, on compiled modules in which AddressSanitizer
+# and UndefinedBehaviorSanitizer watch every access to memory and all arithmetic. The first mistake ends it with a report.
+# $1: the bin directory of the environment that has the packages of the tests; $2: a directory to build in; $3: how many
+# files, and 1 round of threads for 100 of them; the rest: which tests.
 set -eu
 
 python=$(cd "$1" && pwd)/python
+build=$2
 bodies=$3
-sh tests/fuzz/tree.sh "$2"
-cd "$2"
-cp tests/fuzz/canary.pyx app/robots/compiled
+shift 3
+sh tests/fuzz/tree.sh "$build"
+cd "$build"
+cp tests/fuzz/canary.pyx app/robots/_native
 
-# Signed overflow is watched only where it is not defined, and Python's own flags define it (-fwrapv). Undefined behaviour
-# would only be told, and the process go on.
+# Python's own flags define signed overflow (-fwrapv), and what is defined is not reported. Without
+# -fno-sanitize-recover the process would go on after undefined behaviour.
 sanitizers="-fsanitize=address,undefined"
 CFLAGS="$sanitizers -fno-sanitize-recover=all -fno-wrapv -fno-omit-frame-pointer -g" LDFLAGS="$sanitizers" \
     "$python" setup.py --quiet build_ext --inplace --parallel 2
 
-# The runtime has to be there before the interpreter, and libstdc++ before it looks for what that throws with. Python's own
-# allocator would hide from it where one block ends and the next begins. Python leaks by design when it ends.
+# The runtime has to be loaded before the interpreter, and libstdc++ before the runtime looks for its functions. Python's
+# own allocator would hide where one block ends and the next begins. Python leaks at exit by design.
 compiler=${CC:-gcc}
 watched() {
     LD_PRELOAD="$($compiler -print-file-name=libasan.so) $($compiler -print-file-name=libstdc++.so.6)" \
@@ -27,18 +30,19 @@ watched() {
         "$python" "$@"
 }
 
-# A sanitizer that is not at work finds nothing either.
+# Sanitizers that are not at work find nothing either.
 finds() {
-    if watched -c "from app.robots.compiled import canary; canary.$1" >canary.log 2>&1 || ! grep -q "$2" canary.log; then
+    if watched -c "from app.robots._native import canary; canary.$1" >canary.log 2>&1 || ! grep -q "$2" canary.log; then
         cat canary.log >&2
-        echo "The sanitizers are not at work: canary.$1 has to end with '$2', and does not." >&2
+        echo "The sanitizers are not at work: canary.$1 did not end with '$2'." >&2
         exit 1
     fi
 }
 finds "read_past_the_end(64)" "AddressSanitizer: heap-buffer-overflow"
 finds "count_past_the_largest(2**31 - 1)" "runtime error: signed integer overflow"
-echo "the sanitizers find what they are to find"
+echo "The sanitizers are at work."
 
-# A report is written past pytest, which would take it along when the process ends.
-watched -m pytest -q -x --capture=sys -p no:cacheprovider -n 2 tests/robots
 watched -m tests.fuzz.bodies "$bodies"
+watched -m tests.fuzz.threads $((bodies / 100))
+# pytest must not capture file descriptors: a report would be lost with the process.
+watched -m pytest -q -x --capture=sys -p no:cacheprovider -n 2 "$@"

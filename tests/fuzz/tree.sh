@@ -1,6 +1,6 @@
 #!/bin/sh
-# A copy of the service and its tests in the directory $1, without what is compiled, for who wants it compiled in another
-# way: what is built in place is what the service runs on.
+# Copy the service and its tests into the directory $1 without compiled modules, to compile them there with other flags:
+# those built in place are what the service runs on.
 set -eu
 
 here=$(pwd)

@@ -1,0 +1,118 @@
+"""The core of one checkout, measured turn by turn for `versus`: `python -m tests.bench.core_turns TREE`.
+
+Files, paths and clocks are those of this checkout; only `app` is taken from TREE. A name of `WORKS` on standard input
+is one turn, whose seconds per operation go to standard output.
+"""
+
+import gc
+import importlib
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import product
+from typing import Any
+
+from tests.bench.bodies import body, paths
+from tests.corpus import real_files
+
+TURN = 0.1
+"""Seconds of a turn, at least: the best of several passes is its result."""
+
+EVERY = 12
+"""Of the real files, one in so many is measured."""
+
+DECIDED = (60, 2000, 15_000)
+
+
+class Core:
+    """What is measured, whatever the checkout calls it."""
+
+    def __init__(self) -> None:
+        module = importlib.import_module
+        self._dialect = module("app.robots.dialects").DIALECTS["rfc9309"]
+        self._agent = module("app.robots.agents").read_agent("ExampleBot")
+        try:
+            self._file = module("app.robots.robots_txt").RobotsTxt
+            self._judge: Callable[..., Any] = self._file.judge
+        except ModuleNotFoundError:  # checkouts older than app.robots.robots_txt
+            self._file = module("app.robots.dialect").RobotsTxt
+            self._judge = module("app.robots.dialect").judge_file
+
+    def parse(self, data: bytes) -> Any:
+        """The file down to its groups."""
+        robots = self._file(data)
+        robots.reading(self._dialect)
+        return robots
+
+    def decide(self, robots: Any, path: str) -> object:
+        """One decision."""
+        return self._judge(robots, self._dialect, self._agent, path)
+
+
+def _real() -> list[bytes]:
+    return list(real_files().values())[::EVERY]
+
+
+@cache
+def _asked(rules: int) -> tuple[list[bytes], list[str]]:
+    """Files and the paths that they are asked about; 0 rules: the real files."""
+    return ([body(rules)], paths(rules, queries=True)) if rules else (_real(), paths(60, queries=True)[:8])
+
+
+def _decisions(core: Core, rules: int) -> tuple[Callable[[], object], int]:
+    files, asked = _asked(rules)
+    pairs = list(product(map(core.parse, files), asked))
+    return lambda: [core.decide(robots, path) for robots, path in pairs], len(pairs)
+
+
+def _first_decisions(core: Core, rules: int) -> tuple[Callable[[], object], int]:
+    files, asked = _asked(rules)
+    return lambda: [core.decide(core.parse(data), asked[0]) for data in files], len(files)
+
+
+def _parsing(core: Core, rules: int) -> tuple[Callable[[], object], int]:
+    files, _ = _asked(rules)
+    return lambda: [core.parse(data) for data in files], len(files)
+
+
+WORKS: Mapping[str, tuple[Callable[[Core, int], tuple[Callable[[], object], int]], int]] = {
+    "a decision, real files": (_decisions, 0),
+    **{f"a decision, {rules:,} rules": (_decisions, rules) for rules in DECIDED},
+    "parsing, real files": (_parsing, 0),
+    "parsing and the first decision, real files": (_first_decisions, 0),
+    **{f"parsing and the first decision, {rules:,} rules": (_first_decisions, rules) for rules in DECIDED},
+}
+"""What is measured by its name: work that is done in one pass and how many operations that is."""
+
+
+def _turn(work: Callable[[], object], operations: int) -> float:
+    """CPU seconds of this thread for one operation."""
+    best, begun = float("inf"), time.thread_time()
+    while time.thread_time() - begun < TURN:
+        before = time.thread_time()
+        work()
+        best = min(best, time.thread_time() - before)
+        gc.collect(0)
+    return best / operations
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Take turns until standard input ends."""
+    sys.path.insert(0, arguments[0])
+    importlib.import_module("app")
+    del sys.path[0]
+    core = Core()
+    made: dict[str, tuple[Callable[[], object], int]] = {}
+    gc.disable()
+    for line in sys.stdin:
+        name = line.rstrip("\n")
+        if name not in made:
+            make, rules = WORKS[name]
+            made[name] = make(core, rules)
+            made[name][0]()  # what is made on first use belongs to other figures
+        print(_turn(*made[name]), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
