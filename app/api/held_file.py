@@ -60,9 +60,9 @@ async def robots(
             long_work: LongWork = request.app.state.long_work
             warnings: list[WarningOut] = []
             if file.robots is not None:
-                document = file.robots
-                work = partial(warnings_out, document, content_type_of(file))
-                warnings = await long_work.about_file(request, len(document.body), work)
+                robots = file.robots
+                work = partial(warnings_out, robots, content_type_of(file))
+                warnings = await long_work.about_file(request, len(robots.body), work)
             return long_work.answer(lambda _allowance: held_file_texts(origin, file, reads, who, warnings))
 
 
