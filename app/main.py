@@ -94,7 +94,7 @@ def create(
     The other arguments but the settings are what tests put in place of the world's (clocks: Unix seconds).
     """
     settings = settings or Settings.read()
-    client = connected(settings.redis_url)
+    client = connected(settings.redis_url, settings.redis_connections)
     spans = spans or tracing.spans_sent()
     table = reread("RECHECK_FILE", settings.recheck_file, load_table)
     keys = reread("API_KEYS_FILE", settings.api_keys_file, load_keys)
@@ -114,7 +114,13 @@ def create(
         )
 
     metrics = tracing.metrics_of(state, spans)
-    calls = Calls(client, monotonic=time.monotonic, failed=metrics.store_failed, answered=metrics.store_answered)
+    calls = Calls(
+        client,
+        monotonic=time.monotonic,
+        connections=settings.redis_connections,
+        failed=metrics.store_failed,
+        answered=metrics.store_answered,
+    )
     eviction = EvictionPolicy(calls)
     quotas = Quotas(calls, time.monotonic, metrics.quota_exceeded)
 

@@ -25,12 +25,12 @@ from app.store.engines import Client, connect
 T = TypeVar("T")
 
 
-def connected(url: str | None) -> Client:
+def connected(url: str | None, connections: int) -> Client:
     """A client of the store at REDIS_URL, which connects when it is first needed; raises BadSetting."""
     if url is None:
         raise BadSetting("REDIS_URL is not set: set it, or start with `python -m app`, which brings its own server.")
     try:
-        return connect(url)
+        return connect(url, connections)
     except ValueError as error:
         raise BadSetting(str(error)) from None
 

@@ -13,6 +13,7 @@ from app import __version__
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load
 from app.keys import load_keys
+from app.store.engines import CONNECTIONS, FEWEST_CONNECTIONS
 
 Network = IPv4Network | IPv6Network
 
@@ -34,6 +35,7 @@ class Settings(BaseSettings):
     allow_unauthenticated: bool = False
     workers: int = Field(1, ge=1, le=256)
     redis_url: str | None = None
+    redis_connections: int = Field(CONNECTIONS, ge=FEWEST_CONNECTIONS, le=1000)
     data_dir: Path | None = None
     allow_addresses: Annotated[tuple[Network, ...], NoDecode] = ()
     allow_ports: Annotated[frozenset[int] | Literal["*"], NoDecode] = frozenset()

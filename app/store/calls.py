@@ -8,12 +8,15 @@ from typing import Final, TypeVar
 
 from app.store.circuit_breaker import COOLDOWN as REST
 from app.store.circuit_breaker import CircuitBreaker, Failure, Limits, StoreDown, Trouble
-from app.store.engines import Client, shard_name, shard_of, shards
+from app.store.engines import CONNECTIONS, Client, shard_name, shard_of, shards
 
 __all__ = ["REST", "TURNS", "Calls", "Failure", "StoreDown", "Trouble"]
 
-TURNS = Limits().concurrent
-"""How many calls to one shard run at once."""
+TIMEOUT = 0.1
+"""Seconds that a call to the store may take."""
+
+TURNS = Limits.within(CONNECTIONS, TIMEOUT).concurrent
+"""How many calls to one shard run at once, unless set otherwise."""
 
 _PROBE = "robots:probe"
 
@@ -34,8 +37,8 @@ class Calls:
     """Everything that a process asks of its store goes through one of these, so that all callers notice when it fails.
 
     A shard is what fails as a whole: a master of a cluster, or the only server. Calls to it are bounded by a circuit
-    breaker of its own, with `timeout` seconds for each. `failed` is called for every failed call, `answered` with the
-    seconds that every answer took. `client` is for the commands.
+    breaker of its own: `timeout` seconds for each, and as many at once as `connections` to a server allow. `failed` is
+    called for every failed call, `answered` with the seconds that every answer took. `client` is for the commands.
     """
 
     def __init__(
@@ -43,13 +46,15 @@ class Calls:
         client: Client,
         *,
         monotonic: Callable[[], float],
-        timeout: float = 0.1,
+        timeout: float = TIMEOUT,
+        connections: int = CONNECTIONS,
         failed: Callable[[Failure], None] = _ignore,
         answered: Callable[[float], None] = _ignore,
     ) -> None:
         self.client = client
+        limits = Limits.within(connections, timeout)
         self._new_breaker = partial(
-            CircuitBreaker, limits=Limits(timeout), monotonic=monotonic, failed=failed, answered=answered
+            CircuitBreaker, limits=limits, monotonic=monotonic, failed=failed, answered=answered
         )
         self._breakers: dict[int, CircuitBreaker] = {}
         self._probes: dict[int, str] = {}

@@ -52,12 +52,20 @@ class Trouble:
 class Limits:
     """How long a call may take, in seconds, how many run at once, and how many late ones beside them.
 
-    Each call holds a connection, so `concurrent + late` connections are what the calls to a shard need.
+    Each call holds a connection, so the calls to a shard need `concurrent + late` of them.
     """
 
-    timeout: float = 0.1
-    concurrent: int = 32
-    late: int = 32
+    timeout: float
+    concurrent: int
+    late: int
+
+    @classmethod
+    def within(cls, connections: int, timeout: float) -> "Limits":
+        """The limits for a process that may have so many connections to a shard, at least 5."""
+        # One is the subscriber's, one finds the other nodes of a cluster, and one writes visits back.
+        left = connections - 3
+        late = max(1, left // 4)
+        return cls(timeout, left - late, late)
 
 
 class CircuitBreaker:

@@ -30,8 +30,11 @@ from app.store import redis_url
 from app.store.flight import SingleFlight
 from app.store.redis_url import Address, Cluster, LocalSocket, Login, Sentinels, Server
 
-CONNECTIONS = 100
-"""How many connections a client has open at most to one server; one more than these is refused at once."""
+CONNECTIONS = 16
+"""How many connections a process has to one server at most, unless set otherwise: 500 processes take 8,000 of the
+10,000 that a server admits unless told otherwise (`maxclients`)."""
+
+FEWEST_CONNECTIONS = 5
 
 Client: TypeAlias = "Redis | ClusterClient"
 
@@ -39,14 +42,14 @@ _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 2.0
 
 
-def connect(url: str) -> Client:
+def connect(url: str, connections: int = CONNECTIONS) -> Client:
     """A client for the store at `url`; nothing is sent yet. ValueError says what REDIS_URL should have been.
 
     Its calls raise RedisError or OSError, and leave the deadline to their caller. What every engine can do is commands
     of one key, alone or in pipelines, and publish; `subscriber` is for the other end. It is closed by its `aclose`.
     """
     place = redis_url.read(url)
-    options = _options(place.login, place.tls)
+    options = _options(place.login, place.tls, connections)
     match place.engine:
         case Server(address, database):
             return _single(address, db=database, **options)
@@ -54,7 +57,7 @@ def connect(url: str) -> Client:
             pool = ConnectionPool(connection_class=UnixDomainSocketConnection, path=path, db=database, **options)
             return Redis.from_pool(pool)
         case Sentinels(addresses, master, database, login):
-            sentinels = _Sentinels(addresses, _options(login, place.tls))
+            sentinels = _Sentinels(addresses, _options(login, place.tls, connections))
             kind = SentinelManagedConnection if place.tls is None else _MasterTlsConnection
             pool = _MasterPool(master, sentinels, connection_class=kind, db=database, **options)
             return Redis.from_pool(pool)
@@ -123,7 +126,7 @@ def _single(address: Address, **options: Any) -> Redis:
     return Redis.from_pool(ConnectionPool(connection_class=kind, host=address.host, port=address.port, **options))
 
 
-def _options(login: Login, tls: ssl.SSLContext | None) -> dict[str, Any]:
+def _options(login: Login, tls: ssl.SSLContext | None, connections: int) -> dict[str, Any]:
     options = {
         "username": login.username,
         "password": login.password,
@@ -132,7 +135,8 @@ def _options(login: Login, tls: ssl.SSLContext | None) -> dict[str, Any]:
         # In a pool of a single server, a dead connection is noticed and replaced before a command is sent. Nothing
         # else is tried again: SET NX sent twice says no to whoever has just succeeded.
         "retry": Retry(NoBackoff(), 0),
-        "max_connections": CONNECTIONS,
+        # Beside these, a subscriber has one, and the search for the nodes of a cluster.
+        "max_connections": connections - 2,
         # Under protocol 3 redis-py listens for maintenance notifications, and for their sake takes a connection out of
         # the pool that has unread data, or whose server has closed it.
         "protocol": 2,

@@ -4,11 +4,13 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 
 import pytest
 
 from app.cache.snapshot_store import RedisStore, snapshot_key
+from app.cache.visit_store import RedisVisits
+from app.cache.visits import Tally
 from app.origin import Origin
 from app.pace.alone import Alone
 from app.pace.pace_store import RedisPace
@@ -16,7 +18,8 @@ from app.pace.pacer import Pacer
 from app.pace.slots import Lane, Wish
 from app.pace.spans import Span
 from app.store.calls import Calls, StoreDown
-from app.store.engines import ANY, connect
+from app.store.circuit_breaker import Limits
+from app.store.engines import ANY, FEWEST_CONNECTIONS, connect, subscriber
 from tests.engines import Fleet, Node, clustered, eventually, watched
 from tests.faults.until import until_so
 from tests.store.test_engines import cluster_url, copy, owner, sentinel_url
@@ -94,6 +97,36 @@ async def test_a_shard_that_hangs_leaves_permits_of_the_others_alone(calls: Call
                 assert turn.degraded is (pace.shard_of(wish.lane) == 0), wish
                 assert turn.degraded or turn.reply.wait < 2, (wish, turn)
     await pacer.aclose()
+
+
+@pytest.mark.parametrize("connections", [FEWEST_CONNECTIONS, 12])
+async def test_a_process_keeps_within_its_connections_to_each_server(fleet: Fleet, connections: int) -> None:
+    before = [open_to(server) for server in fleet.masters]
+    client = connect(cluster_url(fleet), connections)
+    calls = Calls(client, monotonic=time.monotonic, timeout=SLOWEST, connections=connections)
+    store, visits = RedisStore(calls), RedisVisits(calls, clock=time.time)
+    tallies = {site: Tally(1.0, time.time(), time.time()) for site in SITES}
+    async with aclosing(subscriber(client)) as listener:
+        await listener.subscribe("test:news")
+        most = [0] * len(fleet.masters)
+        for _ in range(ROUNDS):
+            asking = [asyncio.create_task(store.get(site)) for site in SITES * 20]
+            writing = asyncio.create_task(visits.add(tallies))
+            while not all(one.done() for one in asking):
+                most = [max(old, open_to(server)) for old, server in zip(most, fleet.masters, strict=True)]
+                await asyncio.sleep(0)
+            await asyncio.gather(*asking, writing)
+            client.search_again()  # type: ignore[union-attr]
+    added = [now - old for now, old in zip(most, before, strict=True)]
+    assert max(added) <= connections, added
+    assert min(added) >= Limits.within(connections, SLOWEST).concurrent, added
+    await calls.aclose()
+    await client.aclose()
+
+
+def open_to(server: Node) -> int:
+    """Connections of clients that the server has."""
+    return int(server.ask("INFO", "clients")["connected_clients"])
 
 
 async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() -> None:
