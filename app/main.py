@@ -164,7 +164,7 @@ def create(
         overrides=decided,
         asked=lists.note_asked,
     )
-    renderer, long_work = Renderer(), LongWork()
+    renderer, long_work = Renderer(settings.memory_bytes // 16), LongWork()
 
     # Turns.
     places = Places(calls, store.name)

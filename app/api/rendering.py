@@ -20,7 +20,7 @@ from app.robots.terms import Terms
 from app.robots.verdict import Decision
 
 PIECES_BYTES = 16 * 1024 * 1024
-"""What the pieces of one process take at most."""
+"""What the pieces of one process take at most, unless told otherwise."""
 
 _OVERHEAD = 500  # octets that a piece takes beside its text: its key, the objects, the place in the cache
 

@@ -172,6 +172,8 @@ class CircuitBreaker:
         finally:
             if not call.done():
                 self._leave(call)
+            elif not call.cancelled():
+                call.exception()  # retrieved also where the caller is cancelled now, or asyncio would log it
         if not call.done():
             raise TimeoutError
         return call.result()
