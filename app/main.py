@@ -218,7 +218,7 @@ def create(
         forbidden=forbidden,
         overrides=decided,
         pacing=pacing,
-        fleet_origins=origins.FleetOrigins(lists, store.get),
+        fleet_origins=origins.FleetOrigins(lists, cache.facts),
         long_work=long_work,
         now=lambda: datetime.fromtimestamp(clock(), UTC),
     )

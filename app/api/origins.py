@@ -12,7 +12,6 @@ from app.api.auth import admin
 from app.api.problems import documented
 from app.api.wire import facts_of, instant
 from app.cache.freshness import Recheck, Snapshot, freshness
-from app.cache.ordering import Purged
 from app.cache.origin_lists import LISTED, Order, OriginLists
 from app.origin import Origin
 from app.robots.access import Successful
@@ -25,10 +24,10 @@ READ_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class FleetOrigins:
-    """The lists, and what reads the snapshot of an origin in one of them from the store."""
+    """The lists, and what tells the snapshot of an origin in one of them."""
 
     lists: OriginLists
-    snapshot: Callable[[Origin], Awaitable[Snapshot | Purged | None]]
+    snapshot: Callable[[Origin], Awaitable[Snapshot | None]]
 
 
 class OriginOut(BaseModel):
@@ -98,7 +97,7 @@ async def _rows(
         some = listed[start : start + READ_AT_ONCE]
         snapshots = await asyncio.gather(*(fleet.snapshot(origin) for origin, _ in some))
         for (origin, score), snapshot in zip(some, snapshots, strict=True):
-            row = _row(order, origin, score, snapshot if isinstance(snapshot, Snapshot) else None, now)
+            row = _row(order, origin, score, snapshot, now)
             if row is not None:
                 yield row
 

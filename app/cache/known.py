@@ -1,8 +1,8 @@
 """What is known of an origin without asking it: the snapshots of this process, and behind them the fleet's store."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -11,22 +11,16 @@ from app.cache.content import same
 from app.cache.freshness import FIRST_RETRY, KEEP, Snapshot, recall
 from app.cache.news import Word
 from app.cache.ordering import Purged, after_purge, is_local, merge
+from app.cache.outbox import Outbox
 from app.cache.packed_lru import PackedLRU
 from app.cache.store_clock import StoreClock
 from app.origin import Origin
 from app.robots.access import Successful
 from app.store.calls import StoreDown
-from app.store.ending import meanwhile
 from app.store.flight import SingleFlight
 
 SUSPICION = FIRST_RETRY
 """Seconds for which another process may confirm that an origin cannot be reached."""
-
-OWED_LIMIT = 10_000
-"""Origins whose news is kept for a store that is down; beyond, the oldest is told when it is next asked about."""
-
-DELIVERY_PAUSE = 1.0
-"""Seconds between two attempts to tell a store that is down what it missed."""
 
 
 class Put(NamedTuple):
@@ -112,8 +106,7 @@ class Known:
         self._lookups: SingleFlight[Origin, tuple[Snapshot | None, Source]] = SingleFlight()
         self._undisturbed: set[Origin] = set()
         self._listeners: dict[Origin, asyncio.Event] = {}
-        self._owed: dict[Origin, Purged | None] = {}  # what the store is to be told, and of which purge before that
-        self._owing = asyncio.Event()
+        self._outbox = Outbox(self._deliver)
 
     @property
     def usage(self) -> tuple[int, int]:
@@ -150,6 +143,20 @@ class Known:
         found, source, _ = await self._compare(origin)
         return found, source
 
+    async def facts(self, origin: Origin) -> Snapshot | None:
+        """What store and memory have of the origin, failures included that are not shared; nothing is kept of it.
+
+        Raises StoreDown.
+        """
+        found, own, now = await self._store.get(origin), self.remembered(origin), self._store_clock()
+        match found:
+            case Snapshot():
+                return found if own is None else merge(own, found, now)
+            case Purged():
+                return None if own is None else after_purge(own, found, now)
+            case None:
+                return own
+
     async def save(
         self, origin: Origin, snapshot: Snapshot, over: Snapshot | None = None, *, news: bool = True
     ) -> Snapshot | None:
@@ -158,7 +165,7 @@ class Known:
         A store that is down is given it later. `over` is what was known before; `news`: tell the fleet.
         """
         now = self._store_clock()
-        known, purged, found = self._memory.peek(origin), self._owed.get(origin), snapshot
+        known, purged, found = self._memory.peek(origin), self._outbox.purged(origin), snapshot
         if purged is not None and after_purge(found, purged, now) is None:
             return None
         if known is not None:
@@ -173,7 +180,7 @@ class Known:
                 share = self._compare_doubtful if doubtful else self._share
                 result, before = await share(origin, snapshot)
             except StoreDown:
-                self._owe(origin)
+                self._outbox.add(origin)
                 self._note_ended(origin, snapshot, found, over, _snapshot(known))
                 return snapshot
             if result is not None:
@@ -198,20 +205,18 @@ class Known:
         try:
             await self._store.purge(origin, KEEP)
         except StoreDown:
-            self._owe(origin, Purged(self._store_clock()))
+            self._outbox.add(origin, Purged(self._store_clock()))
             raise
         self._memory.drop(origin)
         with suppress(StoreDown):  # the mark is in the store, where all look when their trust is over
             await self._store.tell(Word.PURGED, origin)
 
-    @asynccontextmanager
-    async def delivering(self, pause: float = DELIVERY_PAUSE) -> AsyncIterator[None]:
-        """While the block lasts, tell the store what it missed while it was down, every so many seconds until it does.
+    def delivering(self) -> AbstractAsyncContextManager[None]:
+        """While the block lasts, tell the store what it missed while it was down.
 
         Otherwise a refresh that an operator ordered in an outage would reach the fleet when this process is next asked.
         """
-        async with meanwhile(self._deliver(pause)):
-            yield
+        return self._outbox.delivering()
 
     def hear(self, word: Word, origin: Origin) -> None:
         """Another process has told this: believe memory no more, or forget it."""
@@ -325,36 +330,16 @@ class Known:
                     await self._store.put(origin, copy, KEEP)
                 return snapshot, None
 
-    def _owe(self, origin: Origin, purged: Purged | None = None) -> None:
-        """Tell the store of the origin later, and of this purge, or the one that is owed already, before that."""
-        purged = purged or self._owed.pop(origin, None)
-        self._owed.pop(origin, None)
-        self._owed[origin] = purged
-        if len(self._owed) > OWED_LIMIT:
-            del self._owed[next(iter(self._owed))]
-        self._owing.set()
-
-    async def _deliver(self, pause: float) -> None:
-        while True:
-            await self._owing.wait()
-            await asyncio.sleep(pause)
-            with suppress(StoreDown):
-                for origin in list(self._owed):
-                    await self._settle(origin)
-            if not self._owed:
-                self._owing.clear()
-
-    async def _settle(self, origin: Origin) -> None:
-        """Tell the store what it is owed of the origin; raises StoreDown."""
-        purged = self._owed.get(origin)
+    async def _deliver(self, origin: Origin, purged: Purged | None) -> None:
+        """Tell the store of a purge that it missed, and of what was learnt after it; raises StoreDown."""
         if purged is not None:
             await self._store.purge(origin, KEEP, purged.at)
             await self._store.tell(Word.PURGED, origin)
-        self._owed.pop(origin, None)
         kept = self._memory.peek(origin)
         if kept is not None and not kept.saved:
             await self.save(origin, kept.snapshot)
-            if origin in self._owed:
+            kept = self._memory.peek(origin)
+            if kept is not None and not kept.saved:
                 raise StoreDown("the store is still down")
 
     @contextmanager

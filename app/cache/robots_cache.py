@@ -148,6 +148,10 @@ class RobotsCache:
         if known is not None:
             self._note(origin, known)
 
+    async def facts(self, origin: Origin) -> Snapshot | None:
+        """What is known of the origin in the store and here, and nothing is kept of it; raises StoreDown."""
+        return await self._known.facts(origin)
+
     def delivering(self) -> AbstractAsyncContextManager[None]:
         """While the block lasts, the store is told what it missed while it was down."""
         return self._known.delivering()

@@ -47,6 +47,14 @@ async def test_failing_origins_are_listed_with_what_their_last_fetch_found(store
         assert len(await listed(other, limit=1)) == 1
 
 
+async def test_an_origin_that_only_this_process_failed_to_reach_is_listed(store_url: str) -> None:
+    """Its failure is not shared, and is known here all the same."""
+    async with running(store_url) as service:
+        await service.allowed("http://nowhere.example/")
+        [row] = await listed(service)
+        assert (row["origin"], row["cause"], row["attempts"]) == ("http://nowhere.example", "dns", 1)
+
+
 async def test_an_origin_that_recovered_is_not_listed_any_more(store_url: str) -> None:
     async with serve(text(503), text(200, FILE)) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/")

@@ -22,7 +22,7 @@ from app.main import create
 from app.store.engines import connect
 from tests.api.service import Service, settings_on
 from tests.api.test_ops import counted
-from tests.engines import free_port
+from tests.engines import QUOTED, clustered, free_port
 from tests.faults.process import process
 from tests.faults.proxy import proxy
 from tests.faults.until import until
@@ -233,6 +233,22 @@ async def test_a_purge_in_an_outage_reaches_the_fleet_afterwards(
         between.refusing = False
         await until(lambda: verdict(other, origin.url), lambda said: said == "disallow")
         assert len(origin.requests) == 2
+
+
+async def test_a_cluster_orders_as_one_server_does() -> None:
+    with clustered(replicas=0) as fleet:
+        url = f"redis+cluster://:{QUOTED}@{fleet.hosts}"
+        slow, late = Gate(OPEN), Gate(OPEN)
+        async with serve(slow, CLOSED) as refreshed, serve(late, CLOSED) as purged, pod(url) as one, pod(url) as other:
+            asking = [asyncio.create_task(verdict(one, origin.url)) for origin in (refreshed, purged)]
+            await refreshed.asked(1)
+            await purged.asked(1)
+            await refresh(other, refreshed.url)
+            assert (await other.client.delete("/v1/robots", params={"url": purged.url})).status_code == 204
+            slow.open.set()
+            late.open.set()
+            assert await asyncio.gather(*asking) == ["disallow"] * 2
+            assert await verdict(one, "http://dead.example/") == await verdict(other, "http://dead.example/") == "defer"
 
 
 async def test_what_is_stored_bears_the_time_of_the_server(store_url: str, store_client: Redis) -> None:
