@@ -134,14 +134,24 @@ class Pretence:
         self._played: dict[tuple[Origin, Recheck], Outage] = {}
 
     def prepare(self, questions: Iterable[Asked]) -> Iterator[str]:
-        """Play the outcome through for each origin, a step per question; raises Problem where they are too many."""
+        """Play the outcome through for each origin, fetch by fetch; raises Problem where there are too many origins."""
         for asked in questions:
-            self._outage(asked)
             yield ""
+            key = self._key(asked)
+            if key in self._played:
+                continue
+            if len(self._played) >= OUTAGES:
+                detail = f"An outcome is pretended for {OUTAGES} origins and recheck models at once, and not for more."
+                raise Problem(422, "too-many-origins", detail)
+            origin, recheck = key
+            for outage in play(self._copy, self._fetched, recheck, origin.key, self._began, self._now):
+                if outage is not None:
+                    self._played[key] = outage
+                yield ""
 
     def row(self, asked: Asked, tables: Tables) -> SimulatedRowOut:
         """The row of a question that was prepared."""
-        outage = self._outage(asked)
+        outage = self._played[self._key(asked)]
         now = outage.now
         verdict = self._verdict(asked, now)
         row = tables.row(asked, verdict, by_file=self._reads_file(now.snapshot.access))
@@ -151,16 +161,8 @@ class Pretence:
         timeline = [self._entry(asked, turn) for turn in outage.turns]
         return SimulatedRowOut(**dict(row), robots=robots_out(asked.target.origin, held), timeline=timeline)
 
-    def _outage(self, asked: Asked) -> Outage:
-        origin, recheck = asked.target.origin, self._recheck(asked)
-        outage = self._played.get((origin, recheck))
-        if outage is None:
-            if len(self._played) >= OUTAGES:
-                detail = f"An outcome is pretended for {OUTAGES} origins and recheck models at once, and not for more."
-                raise Problem(422, "too-many-origins", detail)
-            outage = play(self._copy, self._fetched, recheck, origin.key, self._began, self._now)
-            self._played[origin, recheck] = outage
-        return outage
+    def _key(self, asked: Asked) -> tuple[Origin, Recheck]:
+        return asked.target.origin, self._recheck(asked)
 
     def _recheck(self, asked: Asked) -> Recheck:
         match self._models(asked.target.origin.host, asked.agent.recheck):

@@ -37,9 +37,12 @@ class Outage:
     turns: tuple[Turn, ...]
 
 
-def play(copy: Successful | None, fetched: Fetched, recheck: Recheck, key: str, began: float, now: float) -> Outage:
-    """An outage whose first fetch is at `began`, seen from `now`, LONGEST later at most; `copy`: what was held before.
+def play(
+    copy: Successful | None, fetched: Fetched, recheck: Recheck, key: str, began: float, now: float
+) -> Iterator[Outage | None]:
+    """Play an outage whose first fetch is at `began`, seen from `now`, LONGEST later at most; `copy` was held before.
 
+    Yields None after each fetch, of which there may be a thousand, and the outage at the end.
     Somebody asks at every moment, so that each fetch is made when it is due, the first when the copy was. `key` is the
     origin's, by which delays are spread.
     """
@@ -52,8 +55,9 @@ def play(copy: Successful | None, fetched: Fetched, recheck: Recheck, key: str, 
             last = turn
         if not turns or turns[-1].kind != turn.kind:
             turns.append(turn)
+        yield None
     assert last is not None  # noqa: S101 - the first turn is at `began`
-    return Outage(Turn(now, last.snapshot, freshness(last.snapshot, recheck, key, now)), tuple(turns))
+    yield Outage(Turn(now, last.snapshot, freshness(last.snapshot, recheck, key, now)), tuple(turns))
 
 
 def _turns(

@@ -3,7 +3,7 @@
 import pytest
 
 from app.cache.freshness import DAY, HOUR, KEEP, MINUTE, Recheck, freshness, recall, succeed
-from app.cache.outage import LONGEST, play
+from app.cache.outage import LONGEST, Outage, play
 from app.robots.access import Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 
 COPY = Successful(200, b"User-agent: *\nDisallow: /")
@@ -12,8 +12,19 @@ KEY = "https://www.example.com"
 BEGAN = 1_000_000_000.0
 
 
+def played(copy: Successful | None, fetched: Fetched, recheck: Recheck, key: str, began: float, now: float) -> Outage:
+    *_, outage = play(copy, fetched, recheck, key, began, now)
+    assert outage is not None
+    return outage
+
+
+def test_each_fetch_is_a_step() -> None:
+    steps = sum(1 for _ in play(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + LONGEST))
+    assert 60 <= steps < 10_000
+
+
 def test_a_copy_stands_in_for_30_days_after_it_was_fetched_and_then_nothing_does() -> None:
-    outage = play(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN)
+    outage = played(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN)
     first, second = outage.turns
     assert (first.at, first.kind) == (BEGAN, (Successful, True))
     assert second.kind == (Unreachable, False)
@@ -32,7 +43,7 @@ def test_what_is_held_now_is_what_the_same_fetches_leave() -> None:
     while at <= now:
         held = succeed(held, Fetched(DOWN), at)
         at = freshness(held, Recheck(), KEY, at).recheck_at
-    outage = play(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, now)
+    outage = played(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, now)
     assert outage.now.snapshot.failing is not None
     assert held.failing is not None
     assert outage.now.snapshot.failing.attempts == held.failing.attempts
@@ -44,17 +55,17 @@ def test_what_is_held_now_is_what_the_same_fetches_leave() -> None:
 def test_failures_are_retried_ever_more_slowly_and_retry_after_is_obeyed() -> None:
     def next_try(after: float, access: Unreachable = DOWN) -> float:
         now = BEGAN + after
-        return play(None, Fetched(access), Recheck(), KEY, BEGAN, now).now.freshness.recheck_at - now
+        return played(None, Fetched(access), Recheck(), KEY, BEGAN, now).now.freshness.recheck_at - now
 
     assert next_try(0) <= 1.1 * 5 * MINUTE
-    assert play(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + DAY).now.freshness.recheck_at > BEGAN + DAY
+    assert played(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + DAY).now.freshness.recheck_at > BEGAN + DAY
     slow = Unreachable(Cause.TOO_MANY_REQUESTS, 429, retry_after=12 * 3600)
     assert next_try(0, slow) >= 12 * HOUR
 
 
 @pytest.mark.parametrize("access", [Unavailable(404), Unavailable(403), Blocked("10.0.0.1")])
 def test_an_answer_takes_the_place_of_the_copy_at_once(access: Unavailable | Blocked) -> None:
-    outage = play(COPY, Fetched(access), Recheck(), KEY, BEGAN, BEGAN + 2 * DAY)
+    outage = played(COPY, Fetched(access), Recheck(), KEY, BEGAN, BEGAN + 2 * DAY)
     assert [turn.kind for turn in outage.turns] == [(type(access), False)]
     assert outage.now.snapshot.access == access
 
@@ -62,4 +73,4 @@ def test_an_answer_takes_the_place_of_the_copy_at_once(access: Unavailable | Blo
 @pytest.mark.parametrize("lasting", [-1.0, LONGEST + 1])
 def test_an_outage_that_is_too_long_is_refused(lasting: float) -> None:
     with pytest.raises(ValueError, match="cannot be played"):
-        play(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + lasting)
+        played(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + lasting)

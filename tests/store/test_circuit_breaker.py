@@ -15,7 +15,7 @@ async def test_a_failure_at_the_moment_of_a_cancellation_is_not_logged() -> None
     loop = asyncio.get_running_loop()
     logged: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: logged.append(context))
-    breaker = CircuitBreaker("the store", Limits(20.0), monotonic=loop.time, failed=ignore, answered=ignore)
+    breaker = CircuitBreaker("the store", Limits.within(20, 20.0), monotonic=loop.time, failed=ignore, answered=ignore)
     begun: asyncio.Event = asyncio.Event()
     answer: asyncio.Future[None] = loop.create_future()
 
