@@ -71,7 +71,7 @@ async def test_warnings_stand_at_their_lines(service: str, browser: Browser) -> 
         await visitor.open()
         assert await visitor.lines(".odd") == [15]
         warning = await visitor.text("[data-line='15'] .warning")
-        assert warning == "'Dissalow: /basket/' is read as 'Disallow: /basket/' by some only; write that"
+        assert warning == "Only some robots read 'Dissalow: /basket/' as 'Disallow: /basket/'; write the latter."
         await visitor.page.locator("#warnings summary").click()
         assert await visitor.text("#warnings ul") == f"line 15 {warning}"
 

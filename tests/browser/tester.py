@@ -101,7 +101,7 @@ async def serving(
 ) -> AsyncIterator[str]:
     """The URL of the application, which may ask loopback and knows one name, a private one."""
     settings = settings_on(store_url, api_keys_file=keys)
-    app = create(settings, clock=clock, resolver=Names({"private.example": ["10.0.0.1"]}))
+    app = create(settings, clock=clock, store_clock=clock, resolver=Names({"private.example": ["10.0.0.1"]}))
     server = uvicorn.Server(uvicorn.Config(Prefixed(app), ws="none", log_config=None, access_log=False))
     # It listens before the server runs, so that a browser that comes early is kept waiting and not turned away.
     with socket.create_server(("127.0.0.1", 0)) as listener:
