@@ -404,11 +404,12 @@ async def test_what_is_written_late_does_not_undo_what_was_learnt_meanwhile(
     store.down = False
     store.writes.clear()
     web.finds(NEWER)
-    clock.now += 20
-    # The first refreshes what the store has not got yet, while the second, later, gives the store the old one.
+    clock.now += 10
+    # The first refreshes what the store has not got yet, while the second, later, gives the store the old one. The
+    # process trusts its memory for 15 to 30 s: still at the first question, and no longer at the second.
     web.let_go.clear()
     web.asked.clear()
-    first = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=10))
+    first = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=5))
     await web.asked.wait()
     clock.now += 20
     second = asyncio.create_task(cache.held(SITE, DEFAULT))
@@ -486,7 +487,8 @@ async def test_no_wait_is_no_wait_while_another_process_fetches(new_cache: NewCa
         assert (await other.held(SITE, DEFAULT, wait=wait)).snapshot is None
     web.let_go.set()
     assert (await fetching).source is Source.FETCHED
-    assert (await other.held(SITE, DEFAULT)).source is Source.STORE
+    # The other process is still waiting for the result, or has just taken it from the store.
+    assert (await other.held(SITE, DEFAULT)).source in {Source.STORE, Source.MEMORY}
     assert len(web.calls) == 1
 
 
