@@ -210,7 +210,7 @@ class _Comparison:
     def _agents(self) -> Iterator[Agent]:
         names: dict[str, str] = {}
         for groups in (self._before.groups, self._after.groups):
-            values = [] if groups is None else groups.agent_values
+            values = [] if groups is None else groups.scan.lines.values(groups.agent_places)
             for value, token in zip(values, tokens_of(values, self._dialect.token), strict=True):
                 spelt = readable(value[: len(token)])
                 if token and len(token) <= AGENT_LIMIT and spelt < names.get(token, "\x7f"):

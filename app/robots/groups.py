@@ -6,8 +6,10 @@ How a dialect groups lines is then a regular expression, none of which ever goes
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol
 
@@ -37,6 +39,7 @@ ALLOW, _IGNORED = b"A."
 RULE_LETTERS: Final = b"AD"
 _MEMBERS: Final = codes_of(MEMBER_KEYS)
 _AGENT: Final = re.compile(rb"U")
+_MEMBER: Final = re.compile(b"[" + re.escape(_MEMBERS) + b"]")
 
 
 def _find(letters: bytes, wanted: bytes, start: int, end: int) -> list[int]:
@@ -86,9 +89,6 @@ class Group:
         self.start = start
         self.end = end
 
-    def _find(self, wanted: bytes) -> list[int]:
-        return _find(self.letters, wanted, self.start, self.end)
-
     @property
     def line(self) -> int:
         """The first User-agent line."""
@@ -97,7 +97,7 @@ class Group:
     @property
     def agent_places(self) -> list[int]:
         """Where its User-agent lines are."""
-        return self._find(b"U")
+        return _find(self.letters, b"U", self.start, self.end)
 
     @property
     def agents(self) -> tuple[bytes, ...]:
@@ -107,11 +107,7 @@ class Group:
     @property
     def rule_places(self) -> list[int]:
         """Where its Allow and Disallow lines are, the empty ones too."""
-        return self._find(RULE_LETTERS)
-
-    def holds(self, place: int) -> bool:
-        """Whether the line at `place` is one of its own."""
-        return self.start <= place < self.end
+        return _find(self.letters, RULE_LETTERS, self.start, self.end)
 
     def rule(self, place: int) -> Directive:
         """The rule at `place`, with the key that this grammar reads."""
@@ -160,25 +156,25 @@ class Groups:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def __getitem__(self, number: int) -> Group:
-        group = self._made.get(number)
-        if group is None:
-            # Of two threads that make one at once, both go on with the same.
-            group = self._made.setdefault(number, Group(self.scan, self.letters, *self.spans[number]))
-        return group
+    def pick(self, numbers: Iterable[int]) -> tuple[Group, ...]:
+        """The groups with these numbers."""
+        made, scan, letters, spans = self._made, self.scan, self.letters, self.spans
+        # Of two threads that make one at once, both go on with the same.
+        return tuple([made.get(it) or made.setdefault(it, Group(scan, letters, *spans[it])) for it in numbers])
 
     def __iter__(self) -> Iterator[Group]:
-        return map(self.__getitem__, range(len(self.spans)))
+        return iter(self.pick(range(len(self.spans))))
+
+    @cached_property
+    def member_places(self) -> Sequence[int]:
+        """Where the lines are that groups hold beside their rules, in file order."""
+        found = (match.start() for match in _MEMBER.finditer(self.scan.lines.codes))
+        return array("I", (place for place in found if self.letters[place] != _IGNORED))
 
     @property
     def agent_places(self) -> list[int]:
         """Where all User-agent lines are."""
         return [found.start() for found in _AGENT.finditer(self.letters)]
-
-    @property
-    def agent_values(self) -> list[bytes]:
-        """The values of all User-agent lines."""
-        return self.scan.lines.values(self.agent_places)
 
     @property
     def orphans(self) -> tuple[Directive, ...]:
@@ -221,7 +217,7 @@ class MergedGroups:
     same agent means the groups of 2.0 for a robot that honours them (spec F12, K6): `version_2`.
     """
 
-    __slots__ = ("_by_token", "_groups", "_version_2")
+    __slots__ = ("_by_token", "_groups", "_preferred", "_version_2")
 
     def __init__(self, groups: Groups, token: re.Pattern[str], *, version_2: bool = False) -> None:
         self._groups = groups
@@ -237,6 +233,7 @@ class MergedGroups:
                 entries.append((number, place))
         found.pop("", None)
         self._by_token: Mapping[str, list[tuple[int, int]]] = found
+        self._preferred: dict[str, list[tuple[int, int]]] = {}
 
     def token(self, agent: Agent) -> str | None:
         """See Selector."""
@@ -250,16 +247,21 @@ class MergedGroups:
         entries = self._by_token[token]
         if not self._version_2:
             return entries
-        return [entry for entry in entries if self._groups[entry[0]].version_2] or entries
+        if token not in self._preferred:
+            groups = self._groups.pick(number for number, _ in entries)
+            newer = [entry for entry, group in zip(entries, groups, strict=True) if group.version_2]
+            self._preferred[token] = newer or entries
+        return self._preferred[token]
 
     def groups(self, token: str) -> tuple[Group, ...]:
         """See Selector."""
-        return tuple(self._groups[number] for number, _ in self._chosen(token))
+        return self._groups.pick(number for number, _ in self._chosen(token))
 
     def members(self, token: str) -> Iterator[int]:
         """See Selector."""
-        chosen = self._chosen(token)
-        return (at for number, named in chosen for at in self._groups[number].member_places if at > named)
+        places, spans = self._groups.member_places, self._groups.spans
+        for number, named in self._chosen(token) if places else ():
+            yield from places[bisect_right(places, named) : bisect_left(places, spans[number][1])]
 
 
 class FirstRecord:
@@ -293,12 +295,12 @@ class FirstRecord:
 
     def groups(self, token: str) -> tuple[Group, ...]:
         """See Selector."""
-        return (self._groups[self._number(token)[0]],)
+        return self._groups.pick(self._number(token)[:1])
 
     def members(self, token: str) -> Iterator[int]:
         """See Selector."""
         number, named = self._number(token)
-        return (place for place in self._groups[number].member_places if place > named)
+        return (place for place in self._groups.pick([number])[0].member_places if place > named)
 
     def _number(self, token: str) -> tuple[int, int]:
         place = self._named(token)

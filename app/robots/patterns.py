@@ -3,7 +3,9 @@
 """
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from app.robots._native.matching import Matcher, Patterns, Spelling
@@ -159,8 +161,7 @@ class Ruleset:
     def entry(self, number: int) -> Entry:
         """The rule with this number, and the pattern that it is matched by."""
         place = self._places[number]
-        group = next(group for group in self._groups if group.holds(place))
-        rule = group.rule(place)
+        rule = self._groups[bisect_right(self._groups, place, key=attrgetter("start")) - 1].rule(place)
         pattern = self._spell(rule.value)
         if number in self._directories:
             pattern = _directory(pattern)

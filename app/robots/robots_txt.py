@@ -208,11 +208,7 @@ class RobotsTxt:
     @cached_property
     def is_utf8(self) -> bool:
         """Whether the body is UTF-8."""
-        try:
-            self.body.decode("utf-8")
-        except UnicodeDecodeError:
-            return False
-        return True
+        return self.body.decode("utf-8", "ignore").encode() == self.body
 
     @property
     def is_html(self) -> bool:

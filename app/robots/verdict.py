@@ -1,6 +1,8 @@
 """The answer about one URL: whether it may be fetched, and what decided."""
 
+from bisect import bisect_left
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from app.robots.groups import Group, Selection
@@ -50,5 +52,4 @@ class Verdict(NamedTuple):
         groups = self.selection.groups
         if self.rule is None:
             return groups[0]
-        line = self.rule.directive.line
-        return next((group for group in reversed(groups) if group.line < line), groups[0])
+        return groups[max(0, bisect_left(groups, self.rule.directive.line, key=attrgetter("line")) - 1)]

@@ -14,6 +14,7 @@ from statistics import median
 
 import uvloop
 
+from app.garbage import collected_when_quiet
 from tests.bench.adversaries import Adversary, adversaries
 from tests.bench.costs import Cost, cost
 from tests.bench.http import Contestant, Origins, get, service
@@ -47,7 +48,8 @@ async def main(dialects: Sequence[str] = ()) -> None:
     """Print every row and the worst of each dialect."""
     origins = Origins()
     with ExitStack() as stack:
-        async with origins.serving():
+        # As in the service: Python begins no full collection by itself.
+        async with origins.serving(), collected_when_quiet():
             ours = Contestant("ours", stack.enter_context(service("false")), list(map(get, origins.urls(60, 10))))
             await ours.turn(TURN_SECONDS)  # everything is fetched by then
             before = await _hot_get(ours)

@@ -20,6 +20,7 @@ op: Any = importlib.import_module("re._constants")
 
 EXPRESSIONS = {
     "app.robots.groups:_AGENT": "findall",
+    "app.robots.groups:_MEMBER": "findall",
     "app.robots.groups:_VERSION_2": "fullmatch",
     "app.robots.indexing:_NUMBER": "fullmatch",
     "app.robots.indexing:_TOKEN": "fullmatch",
