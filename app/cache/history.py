@@ -51,7 +51,7 @@ class Version:
         return self.digest.hex()[:16]
 
     def read(self) -> Snapshot | None:
-        """What the last fetch found, dated to the first; None where it is not what the digest says (spec A28)."""
+        """What the last fetch found, dated to the first; None where the digest does not match."""
         snapshot = codec.decode(self.packed)
         if snapshot is None or digest(snapshot.access) != self.digest:
             return None
@@ -118,7 +118,7 @@ def write(history: History, tag: bytes) -> bytes:
 
 
 def read(data: bytes) -> History:
-    """The history that `write` wrote, and none for anything else: damaged, foreign, too large (spec A28)."""
+    """Parse what `write` wrote; a value that is damaged, foreign or too large is an empty history."""
     if not data.startswith(_MARK) or len(data) > BYTES:
         return ()
     versions: list[Version] = []

@@ -61,7 +61,7 @@ class Form(IntEnum):
 
     PROPER = 0
     TOLERATED = 1
-    """Misspelt as in the closed list of B6, or without a colon (spec B5)."""
+    """Misspelt as in the closed list of spec B6, or without a colon (spec B5)."""
     BY_PREFIX = 2
     """The key begins with the name of another one (spec B6)."""
 
@@ -101,7 +101,7 @@ _TYPOS: Final[Mapping[Key, tuple[str, ...]]] = {
     Key.CONTENT_SIGNAL: ("content-signals",),
     Key.CRAWL_RATE: ("crawl delay", "request rate"),
 }
-"""The closed list of B6, and what other robots write for statements of no effect (spec I7)."""
+"""The closed list of spec B6, and what other robots write for statements of no effect (spec I7)."""
 
 _PREFIXES: Final[Mapping[Key, tuple[str, ...]]] = {
     Key.USER_AGENT: ("user-agent", "useragent", "user agent"),
@@ -161,7 +161,7 @@ class Directive(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A file as `lines`; `bom`: it began with a byte order mark, or a part of one; `truncated`: it was cut (A24)."""
+    """A file as `lines`; `bom`: it began with a byte order mark or part of one; `truncated`: it was cut (spec A24)."""
 
     lines: Lines
     bom: bool

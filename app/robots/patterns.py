@@ -27,31 +27,31 @@ _BLANK: Final = bytes(range(0x21))
 _NOT_ASCII: Final = bytes(range(0x80, 0x100))
 
 rfc_subject: Final = Spelling(_BLANK + _NOT_ASCII + b"*$", _UNRESERVED)
-"""A path with unreserved escapes decoded and all else encoded, also `*` and `$`, which are characters in it (K8)."""
+"""A path with unreserved escapes decoded and all else encoded, `*` and `$` too, which are literal there (spec K8)."""
 
 rfc_pattern: Final = Spelling(_NOT_ASCII + b"$", _UNRESERVED, kept_last=b"$")
-"""As the subject, but `*` stays a wildcard, a final `$` an anchor, and blanks stay as they are (K9)."""
+"""As the subject, but `*` stays a wildcard, a final `$` an anchor, and blanks stay as they are (spec K9)."""
 
 google_subject: Final = Spelling(_BLANK + _NOT_ASCII, b"")
-"""A path with escapes in upper case, blanks and non-ASCII encoded, nothing decoded (D4c, K8)."""
+"""A path with escapes in upper case, blanks and non-ASCII encoded, nothing decoded (spec D4c, K8)."""
 
 google_pattern: Final = Spelling(_NOT_ASCII, b"")
-"""As the subject, but blanks stay as they are (D4c, K9)."""
+"""As the subject, but blanks stay as they are (spec D4c, K9)."""
 
 glob_subject: Final = Spelling(_BLANK + _NOT_ASCII, _UNRESERVED)
-"""As `rfc_subject`, but `*` and `$` stay: a glob can name them (F11)."""
+"""As `rfc_subject`, but `*` and `$` stay: a glob can name them (spec F11)."""
 
 glob_pattern: Final = Spelling(_NOT_ASCII, _UNRESERVED)
-"""Unreserved escapes decoded and non-ASCII encoded, before the glob is read (F11)."""
+"""Unreserved escapes decoded and non-ASCII encoded, before the glob is read (spec F11)."""
 
 draft_text: Final = Spelling(b"%", bytes(byte for byte in range(256) if byte not in b"/%"))
-"""Both sides of the draft: every escape decoded but that of `/`, which equals only itself (E3).
+"""Both sides of the draft: every escape decoded but that of `/`, which equals only itself (spec E3).
 
 So that no text can be taken for that escape, a percent sign is always written as its own.
 """
 
 query_form: Final = Spelling(b":/?#[]@", b"")
-"""What follows the first `?`, with its general delimiters encoded: the other form of X5 (RFC 9309 figure 4)."""
+"""What follows the first `?`, with its general delimiters encoded: the other form of spec X5 (RFC 9309 figure 4)."""
 
 
 class Entry(NamedTuple):

@@ -135,7 +135,7 @@ class Reading:
         return self.groups.scan.directives(islice(self._selector.members(token), MEMBERS_READ))
 
     def terms(self, selection: Selection, agent: Agent) -> Terms:
-        """What the groups state beside their rules; for an agent that says so, with the Crawl-delay of `*` (C12)."""
+        """What the groups state beside their rules, with the Crawl-delay of `*` where it is inherited (spec C12)."""
         token = selection.token
         inherits = agent.star_delay and token != STAR
         terms = self._terms.get((token, inherits))

@@ -26,7 +26,7 @@ MISSPELT: Final = {
     Key.CONTENT_SIGNAL: ["content-signals"],
     Key.CRAWL_RATE: ["crawl delay", "request rate"],
 }
-"""The closed list of spec B6, and what other robots write for statements of no effect (I7)."""
+"""The closed list of spec B6, and what other robots write for statements of no effect (spec I7)."""
 
 PREFIXES: Final = {
     Key.USER_AGENT: ("user-agent", "useragent", "user agent"),

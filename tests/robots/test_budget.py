@@ -1,4 +1,4 @@
-"""Hostile files and paths: a bounded number of steps, a closed answer where they run out, and bounded memory (B17)."""
+"""Hostile files and paths: bounded steps, a closed answer where they run out, and bounded memory (spec B17)."""
 
 from collections.abc import Callable
 

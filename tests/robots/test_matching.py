@@ -1,4 +1,4 @@
-"""Spec D, E3, F11, X5 and the worked tables L1 and L2: what a rule closes, in each dialect."""
+"""Spec D, E3, F11, X5, L1, L2: what a rule closes, in each dialect."""
 
 import pytest
 

@@ -446,7 +446,7 @@ INSTANTS = st.integers(0, DAY * 60 - 1).map(lambda second: MIDNIGHT + timedelta(
 
 
 def by_the_letter(lines: Sequence[RequestRate], pause: CrawlDelay | None, policy: RatePolicy, minute: int) -> Any:
-    """F8a, G4 and F7 once more, asked of each line in turn: (interval, line) or None."""
+    """Spec F8a, G4 and F7 once more, asked of each line in turn: (interval, line) or None."""
     active = [rate for rate in lines if rate.window is not None and contains(rate.window, minute)]
     active = active or [rate for rate in lines if rate.window is None]
     limits = [(rate.interval, -rate.line) for rate in active] if policy.uses_request_rate else []

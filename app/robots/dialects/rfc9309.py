@@ -5,7 +5,7 @@ from app.robots.groups import MergedGroups, grammar, token_pattern
 from app.robots.lines import Form
 from app.robots.patterns import compile_rfc
 
-# The grammar of the RFC has no digits, but one real file in seven has, and two crawlers must not be read as one (C2).
+# The RFC's grammar has no digits, but one real file in seven does, and two crawlers must not be read as one (spec C2).
 TOKEN = token_pattern("a-z0-9_-")
 
 RFC9309 = Dialect(
