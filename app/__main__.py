@@ -1,35 +1,38 @@
 """`python -m app`: picks the command; what each of them does is in app.commands."""
 
 import argparse
+import importlib
 import os
 import sys
 import traceback
 
-from app.commands import check, key, openapi, serve, test, warm, why
 from app.commands.ending import ERROR, INTERRUPTED, Failed, Parser
 from app.settings import BadSetting
 from app.store.embedded import EmbeddedServerFailed, NoEmbeddedServer
 
 COMMANDS = {
-    "serve": (serve, "serve, which is what no command means"),
-    "check": (check, "may an agent fetch a URL: fetches the site's robots.txt and says why"),
-    "why": (why, "the story of one answer: the file, the group, the rules, and what was said before"),
-    "test": (test, "the same of a robots.txt that is at hand, for several URLs and agents"),
-    "warm": (warm, "let a running service fetch the files of many origins"),
-    "key": (key, "make an API key, and the lines of API_KEYS_FILE that admit it"),
-    "openapi": (openapi, "print the OpenAPI document"),
+    "serve": "start the service; the default when no command is given",
+    "check": "ask whether an agent may fetch a URL: fetch the site's robots.txt and say why",
+    "why": "explain one answer: the file, the group, the rules, and what the file said before",
+    "test": "ask the same of a robots.txt that you have at hand, for several URLs and agents",
+    "warm": "let a running service fetch the files of many origins",
+    "key": "make an API key, and the lines of API_KEYS_FILE that admit it",
+    "openapi": "print the OpenAPI document",
 }
 
 
 def main() -> int:
-    """Run the command that is named, and give its exit code; 3 where it could not do its work, and says why."""
+    """Run the command that is named and return its exit code; 3 if it failed, after an error message."""
     parser = Parser(prog="python -m app", description="A robots.txt decision service.")
-    parser.set_defaults(run=serve.run)
     parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    for name, (command, summary) in COMMANDS.items():
+    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "serve")
+    for name, summary in COMMANDS.items():
         named = parsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
-        command.add(named)
-        named.set_defaults(run=command.run)
+        if name == wanted:
+            # Only its own module: the service takes a second to import, which `key` and `warm` do not need.
+            command = importlib.import_module(f"app.commands.{name}")
+            command.add(named)
+            parser.set_defaults(run=command.run)
     arguments = parser.parse_args()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # text is anybody's, a terminal's is not
