@@ -1,4 +1,4 @@
-"""Spec D, E3, F11, X5, L1, L2: what a rule closes, in each dialect."""
+"""Spec D, E3, F11, X5: what a rule closes, in each dialect; see test_spec_tables.py for the worked tables."""
 
 import pytest
 
@@ -6,48 +6,12 @@ from tests.robots.asking import ask, closes
 
 
 @pytest.mark.parametrize(
-    ("rule", "path", "rfc", "google", "draft"),
-    [
-        ("/%7Ejoe", "/~joe", True, False, True),
-        ("/~joe", "/%7ejoe", True, False, True),
-        ("/a%2fb", "/a%2Fb", True, True, True),
-        ("/a%2fb", "/a/b", False, False, False),
-        ("/a%3cd", "/a%3Cd", True, True, True),
-        ("/foo/%62%61%7A", "/foo/baz", True, False, True),
-        ("/é", "/%C3%A9", True, True, True),
-        ("/%C3%A9", "/é", True, True, True),
-        ("/f-%2A", "/f-*", True, False, True),
-        ("/f-%24", "/f-$", True, False, True),
-        ("/a$b", "/a$b", True, True, True),
-        ("/x?u=http://h", "/x?u=http%3A%2F%2Fh", True, False, False),
-        ("/x y", "/x%20y", False, False, True),
-    ],
-)
-def test_l1_rule_against_url(rule: str, path: str, rfc: bool, google: bool, draft: bool) -> None:
-    assert closes("rfc9309", rule, path) is rfc
-    assert closes("seznam", rule, path) is rfc
-    assert closes("google", rule, path) is google
-    assert closes("draft1996", rule, path) is draft
-
-
-@pytest.mark.parametrize(
     ("pattern", "matching", "others"),
     [
-        ("/helpme", ["/helpme"], ["/helpme/", "/helpme2", "/helpme?x=1"]),
-        ("/helpme*", ["/helpme", "/helpme/sub/x"], ["/helpm"]),
-        ("/file?", ["/files", "/file?"], ["/file", "/filesx"]),
-        ("/file\\?", ["/file?"], ["/files"]),
-        ("/a\\*b", ["/a*b"], ["/axb"]),
-        ("/img[0-9].gif", ["/img5.gif"], ["/imgx.gif", "/img55.gif"]),
-        ("/[!abc]/x", ["/d/x"], ["/b/x"]),
-        ("/[^abc]/x", ["/d/x"], ["/b/x"]),
-        ("/a[]x]b", ["/a]b", "/axb"], ["/ayb"]),
-        ("/a[b", ["/a[b"], ["/ab"]),
         ("/a\\", ["/a\\"], ["/a"]),
         ("/[z-a]x", [], ["/zx", "/ax", "/-x"]),
         ("/[a-]x", ["/ax", "/-x"], ["/bx"]),
         ("/*?[0-9]*z", ["/ab1z", "/-77-z"], ["/1z", "/ab1"]),
-        ("*.pdf", ["/x/y.pdf"], ["/x/y.pdf?a"]),
         ("/*", ["/", "/x?y"], []),
         ("*", ["/", "/x?y"], []),
         ("/a$", ["/a$"], ["/a"]),
@@ -55,7 +19,7 @@ def test_l1_rule_against_url(rule: str, path: str, rfc: bool, google: bool, draf
         ("/", ["/"], ["/x"]),
     ],
 )
-def test_l2_version_2_globs(pattern: str, matching: list[str], others: list[str]) -> None:
+def test_f11_globs_beside_those_of_the_table(pattern: str, matching: list[str], others: list[str]) -> None:
     for dialect in ("v2", "seznam"):
         body = f"User-agent: *\nRobot-version: 2.0\nDisallow: {pattern}"
         assert [path for path in matching + others if ask(body, path, dialect).rule] == matching
