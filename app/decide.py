@@ -56,9 +56,9 @@ class Question(NamedTuple):
 class Answer(NamedTuple):
     """The verdict, what it rests on, and `now` (Unix seconds), the instant it was given at.
 
-    `robots` is the file where there is one; `retry_at` (Unix seconds) is set where the verdict is to defer. `edition`
-    is that of the HeldFile it rests on, and nothing else: None where something beside that file had a say. `overrides`
-    are those that did, or that would if they were no shadows: None for none.
+    `robots` is the file, if there is one; `retry_at` (Unix seconds) is set if the verdict is defer. `edition` is that
+    of the HeldFile that the answer rests on, None if anything else had a say. `overrides` are those that apply, or
+    would apply if they were not shadows; None if there are none.
     """
 
     question: Question

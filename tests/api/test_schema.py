@@ -14,7 +14,7 @@ from tests.api.schema_fuzz import broken_promises
 from tests.api.service import settings_on
 from tests.origins import Names, serve, text
 
-EXAMPLES = 25
+EXAMPLES = 12
 """How many requests the fuzzing makes per route and kind."""
 
 
