@@ -65,7 +65,7 @@ from app.pace.spans import Bounds
 from app.parts import bounds_of, connected, fetcher_of, fetching, instance_name, models_of, reread
 from app.reread import on_sighup
 from app.settings import Settings
-from app.store.calls import Calls, StoreDown
+from app.store.calls import TIMEOUT, Calls, StoreDown
 from app.store.engines import open_connections, subscriber
 from app.store.eviction import EvictionPolicy
 
@@ -84,6 +84,7 @@ def create(
     *,
     clock: Callable[[], float] = time.time,
     store_clock: Callable[[], float] | None = None,
+    store_timeout: float = TIMEOUT,
     resolver: Resolver | None = None,
     ssl_context: ssl.SSLContext | None = None,
     spans: tracing.Spans | None = None,
@@ -91,7 +92,8 @@ def create(
 ) -> FastAPI:
     """The service, which runs within the context that `during` makes.
 
-    The other arguments but the settings are what tests put in place of the world's (clocks: Unix seconds).
+    The other arguments but the settings are what tests put in place of the world's (clocks: Unix seconds; `store_timeout`: seconds for
+    a call to the store).
     """
     settings = settings or Settings.read()
     client = connected(settings.redis_url, settings.redis_connections)
@@ -117,6 +119,7 @@ def create(
     calls = Calls(
         client,
         monotonic=time.monotonic,
+        timeout=store_timeout,
         connections=settings.redis_connections,
         failed=metrics.store_failed,
         answered=metrics.store_answered,

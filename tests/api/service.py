@@ -18,6 +18,9 @@ from tests.origins import Names
 
 START = datetime(2026, 11, 21, 18, 30, tzinfo=UTC).timestamp()
 
+PATIENCE = 20.0
+"""Seconds in which a store answers that is well, on a machine however busy."""
+
 
 class Service:
     """A client of a running application, and the clock it goes by, in Unix seconds."""
@@ -56,9 +59,13 @@ async def running(
     tls: ssl.SSLContext | None = None,
     spans: Spans | None = None,
     resolver: Resolver | None = None,
+    store_timeout: float = PATIENCE,
     **settings: Any,
 ) -> AsyncIterator[Service]:
-    """The application on that store; it may ask loopback, and knows no names but those given, or the resolver's."""
+    """The application on that store; it may ask loopback, and knows no names but those given, or the resolver's.
+
+    A busy machine does not make it take the store for down: a test of a store that hangs sets `store_timeout`.
+    """
     known = Names(names or {})
     asked = resolver or known
     chosen = settings_on(store_url, **settings)
@@ -66,7 +73,7 @@ async def running(
     def clock() -> float:
         return service.now
 
-    app = create(chosen, clock=clock, store_clock=clock, resolver=asked, ssl_context=tls, spans=spans)
+    app = create(chosen, clock=clock, store_clock=clock, store_timeout=store_timeout, resolver=asked, ssl_context=tls, spans=spans)
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),

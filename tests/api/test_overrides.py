@@ -166,7 +166,7 @@ async def test_another_process_follows_and_one_that_begins_knows(store_url: str)
 
 
 async def test_what_was_decided_does_not_lapse_because_the_store_is_down(store_url: str, store_client: Redis) -> None:
-    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+    async with serve(text(200, RULES)) as origin, running(store_url, store_timeout=1.0) as service:
         await put(service)
         with stopped(await process_of(store_client)):
             assert (await service.allowed(f"{origin.url}/"))["reason"] == "overridden"

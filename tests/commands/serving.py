@@ -13,9 +13,9 @@ _LISTENING = re.compile(rb"Uvicorn running on (http://[0-9.:]+)")
 
 
 @asynccontextmanager
-async def service(store_url: str) -> AsyncIterator[str]:
-    """The URL of a service on that store, which may fetch from loopback."""
-    settings = {**LOOPBACK, "REDIS_URL": store_url, "PORT": "0", "ACCESS_LOG": "false"}
+async def service(store_url: str, **others: str) -> AsyncIterator[str]:
+    """The URL of a service on that store, which may fetch from loopback; `others` are more settings."""
+    settings = {**LOOPBACK, "REDIS_URL": store_url, "PORT": "0", "ACCESS_LOG": "false", **others}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "app", cwd=ROOT, env={**os.environ, **settings}, stderr=asyncio.subprocess.PIPE
     )

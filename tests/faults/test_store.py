@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from app.cache.codec import encode
 from app.cache.freshness import Snapshot
 from app.robots.access import Successful
+from app.store.calls import TIMEOUT
 from app.store.embedded import serve as serve_valkey
 from app.store.engines import connect
 from tests.api.service import START, Service, running
@@ -79,6 +80,9 @@ async def full(between: Proxy, client: Redis) -> AsyncIterator[None]:
         await client.config_set("maxmemory", "0")
 
 
+impatient = partial(running, store_timeout=TIMEOUT)
+"""A service that takes a store that hangs for down as soon as it does in production."""
+
 Fault = Callable[[Proxy, Redis], AbstractAsyncContextManager[None]]
 FAULTS = (down, silent, talking_nonsense, paused, hanging, full)
 
@@ -112,10 +116,10 @@ async def test_a_store_that_fails_changes_no_answer_and_is_used_again_when_it_is
         serve(CLOSED) as known,
         serve(CLOSED) as new,
         serve(text(503)) as failing,
-        running(between.url) as service,
+        impatient(between.url) as service,
     ):
         assert await verdict(service, private(known)) == "disallow"
-        assert await readiness(service)() == "ok"
+        await until(readiness(service), lambda store: store == "ok")
         async with fault(between, store_client):
             await until(readiness(service), lambda store: store == "degraded")
             for seconds in (0, 31, 31):
@@ -137,13 +141,13 @@ async def test_a_store_that_fails_changes_no_answer_and_is_used_again_when_it_is
 async def test_a_store_that_fails_at_the_start_is_waited_for_by_nobody(
     fault: Fault, between: Proxy, store_client: Redis
 ) -> None:
-    async with serve(CLOSED) as origin, fault(between, store_client), running(between.url) as service:
+    async with serve(CLOSED) as origin, fault(between, store_client), impatient(between.url) as service:
         assert await verdict(service, private(origin)) == "disallow"
         assert await readiness(service)() == "degraded"
     between.refusing, between.nonsense = True, None
     between.held.set()
     between.cut()
-    async with serve(CLOSED) as origin, running(between.url) as service:
+    async with serve(CLOSED) as origin, impatient(between.url) as service:
         assert await verdict(service, private(origin)) == "disallow"
         between.refusing = False
         await until(readiness(service), lambda store: store == "ok")
@@ -151,13 +155,13 @@ async def test_a_store_that_fails_at_the_start_is_waited_for_by_nobody(
 
 async def test_a_store_that_is_slow_to_connect_to_comes_up(between: Proxy) -> None:
     between.latency = 0.3
-    async with serve(CLOSED) as origin, running(between.url) as service:
+    async with serve(CLOSED) as origin, impatient(between.url) as service:
         assert await verdict(service, private(origin)) == "disallow"
         await until(readiness(service), lambda store: store == "ok")
 
 
 async def test_a_store_that_is_paused_for_a_while_changes_no_answer(between: Proxy, store_client: Redis) -> None:
-    async with serve(CLOSED) as origin, running(between.url) as service:
+    async with serve(CLOSED) as origin, impatient(between.url) as service:
         await store_client.client_pause(1000)
         assert await verdict(service, private(origin)) == "disallow"
         await until(readiness(service), lambda store: store == "ok")
@@ -167,7 +171,7 @@ async def test_a_store_that_is_paused_for_a_while_changes_no_answer(between: Pro
 
 
 async def test_many_callers_of_a_store_that_is_silent_are_all_answered(between: Proxy, store_client: Redis) -> None:
-    async with serve(CLOSED) as origin, running(between.url) as service, silent(between, store_client):
+    async with serve(CLOSED) as origin, impatient(between.url) as service, silent(between, store_client):
         verdicts = await asyncio.gather(*(verdict(service, private(origin)) for _ in range(200)))
         assert set(verdicts) == {"disallow"}
         assert len(origin.requests) == 1
