@@ -774,9 +774,9 @@ async def test_only_a_copy_makes_a_fetch_conditional(cache: RobotsCache, web: Or
 
 async def test_an_older_copy_than_wanted_is_refreshed(cache: RobotsCache, web: Origins, clock: Clock) -> None:
     await cache.held(SITE, DEFAULT)
-    clock.now += 20
-    assert (await cache.held(SITE, DEFAULT, max_age=20)).source is Source.MEMORY
-    assert (await cache.held(SITE, DEFAULT, max_age=19)).source is Source.FETCHED
+    clock.now += 10
+    assert (await cache.held(SITE, DEFAULT, max_age=10)).source is Source.MEMORY
+    assert (await cache.held(SITE, DEFAULT, max_age=9)).source is Source.FETCHED
     assert len(web.calls) == 2
 
 
