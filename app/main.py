@@ -92,8 +92,8 @@ def create(
 ) -> FastAPI:
     """The service, which runs within the context that `during` makes.
 
-    The other arguments but the settings are what tests put in place of the world's (clocks: Unix seconds; `store_timeout`: seconds for
-    a call to the store).
+    The other arguments but the settings are what tests put in place of the world's (clocks: Unix seconds;
+    `store_timeout`: seconds for a call to the store).
     """
     settings = settings or Settings.read()
     client = connected(settings.redis_url, settings.redis_connections)

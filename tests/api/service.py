@@ -15,11 +15,9 @@ from app.main import create
 from app.observability.tracing import Spans
 from app.settings import Settings
 from tests.origins import Names
+from tests.patient_service import STORE_TIMEOUT
 
 START = datetime(2026, 11, 21, 18, 30, tzinfo=UTC).timestamp()
-
-PATIENCE = 20.0
-"""Seconds in which a store answers that is well, on a machine however busy."""
 
 
 class Service:
@@ -59,7 +57,7 @@ async def running(
     tls: ssl.SSLContext | None = None,
     spans: Spans | None = None,
     resolver: Resolver | None = None,
-    store_timeout: float = PATIENCE,
+    store_timeout: float = STORE_TIMEOUT,
     **settings: Any,
 ) -> AsyncIterator[Service]:
     """The application on that store; it may ask loopback, and knows no names but those given, or the resolver's.
@@ -73,7 +71,15 @@ async def running(
     def clock() -> float:
         return service.now
 
-    app = create(chosen, clock=clock, store_clock=clock, store_timeout=store_timeout, resolver=asked, ssl_context=tls, spans=spans)
+    app = create(
+        chosen,
+        clock=clock,
+        store_clock=clock,
+        store_timeout=store_timeout,
+        resolver=asked,
+        ssl_context=tls,
+        spans=spans,
+    )
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),

@@ -1,9 +1,11 @@
 """A crawl by Scrapy, in a process of its own, which tells what came of it: `python -m tests.clients.crawl PLAN`.
 
 PLAN is JSON: `settings`, `urls` to start from (all links on them are followed), and, if wanted, `close_after`: so many
-pages whose URL holds `close_at`; and `by_hand`: a URL that a callback downloads itself, past the scheduler.
+pages whose URL holds `close_at`, once `close_waiting` others have been fetched or wait; and `by_hand`: a URL that a
+callback downloads itself, past the scheduler.
 """
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -50,11 +52,19 @@ class Crawl(Spider):
             url = self.plan.pop("by_hand")
             by_hand = await self.crawler.engine.download_async(Request(url))
             self.fetched.append(by_hand.url)
-        if sum(self.plan.get("close_at", " ") in url for url in self.fetched) == self.plan.get("close_after"):
+        here = sum(self.plan.get("close_at", " ") in url for url in self.fetched)
+        if here == self.plan.get("close_after"):
+            while self.waiting() + len(self.fetched) - here < self.plan["close_waiting"]:  # noqa: ASYNC110 - there is no event
+                await asyncio.sleep(0.02)
             raise CloseSpider("enough")
         if b"<a" in response.body:
             for link in response.css("a::attr(href)").getall():
                 yield response.follow(link, callback=self.parse, errback=self.fails)
+
+    def waiting(self) -> int:
+        """How many requests wait outside the engine."""
+        parts = self.crawler.engine.downloader.middleware.middlewares
+        return next(part._waiting for part in parts if isinstance(part, PermitMiddleware))
 
     def fails(self, failure: Failure) -> None:
         url: str = failure.request.url  # type: ignore[attr-defined]

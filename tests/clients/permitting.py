@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from itertools import pairwise
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -36,6 +38,11 @@ def disallow(pattern: str = "/private/", line: int = 2) -> dict[str, object]:
     rule = {"directive": "disallow", "pattern": pattern, "line": line}
     none = dict.fromkeys(("permit", "go_at", "wait", "interval", "again_in"))
     return {**allow(), **none, "verdict": "disallow", "allowed": False, "reason": "rule", "rule": rule}
+
+
+def _fields(exchange: Exchange) -> httpx.Headers:
+    lines = exchange.head.decode("latin-1").split("\r\n")[1:]
+    return httpx.Headers([(name, value) for name, _, value in (line.partition(": ") for line in lines if line)])
 
 
 class Permitting:
@@ -85,8 +92,7 @@ class Permitting:
 
     async def __call__(self, exchange: Exchange) -> None:
         """The same on a socket."""
-        lines = exchange.head.decode("latin-1").split("\r\n")[1:]
-        fields = httpx.Headers([(name, value) for name, _, value in (line.partition(": ") for line in lines if line)])
+        fields = _fields(exchange)
         body = await exchange.receive(int(fields["Content-Length"]))
         asked = httpx.Request("POST", f"http://service{exchange.path}", headers=fields, content=body)
         response = self.answer(asked)
@@ -94,6 +100,30 @@ class Permitting:
         if "Date" in response.headers:
             sent["Date"] = response.headers["Date"]
         await exchange.send(head(response.status_code, sent) + response.content)
+
+
+class Relay:
+    """A way to a real service, on a socket of tests.origins: `turns` are the instants that it gave, by URL."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.turns: dict[str, list[float]] = {}
+
+    async def __call__(self, exchange: Exchange) -> None:
+        """Pass a question on, and its answer back."""
+        body = await exchange.receive(int(_fields(exchange)["Content-Length"]))
+        async with httpx.AsyncClient(base_url=self._url, timeout=60.0) as client:
+            response = await client.post(exchange.path, content=body, headers={"Content-Type": "application/json"})
+        if go_at := response.json().get("go_at"):
+            self.turns.setdefault(json.loads(body)["url"], []).append(datetime.fromisoformat(go_at).timestamp())
+        sent = {name: value for name, value in response.headers.items() if name != "connection"}
+        await exchange.send(head(response.status_code, sent) + response.content)
+
+    @property
+    def shortest(self) -> float:
+        """Seconds between the two turns that are closest."""
+        turns = sorted(turn for some in self.turns.values() for turn in some)
+        return min(later - first for first, later in pairwise(turns))
 
 
 class Clock:

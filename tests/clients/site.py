@@ -1,15 +1,20 @@
 """An origin that is crawled, and the log of it."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from tests.origins import Exchange, text
+
+TICK = 0.002
+"""Seconds by which turns may seem closer than they are: their instants are told in milliseconds."""
 
 HTML = {"Content-Type": "text/html", "Connection": "close"}
 
 
 class Site:
-    """An origin's pages by path, and the log of what was asked of it, with the instants."""
+    """An origin's pages by path, and the log of what was asked of it, with the instants (Unix seconds)."""
 
     def __init__(self, robots: str, pages: Mapping[str, str | Sequence[bytes]] | None = None) -> None:
         self._robots = robots
@@ -18,7 +23,7 @@ class Site:
 
     async def __call__(self, exchange: Exchange) -> None:
         path = exchange.path
-        self.log.append((time.monotonic(), path))
+        self.log.append((time.time(), path))
         if path == "/robots.txt":
             await exchange.send(text(200, self._robots, {"Connection": "close"}))
             return
@@ -32,12 +37,14 @@ class Site:
     def at(self, path: str) -> list[float]:
         return [at for at, asked in self.log if asked == path]
 
-    def most_beyond(self, interval: float) -> int:
-        """By how many requests, in the worst of all windows of time, it was asked more often than every `interval`."""
-        instants = [at for at, _ in self.log]
-        windows = ((last, first) for last in range(len(instants)) for first in range(last + 1))
-        # A hundredth of an interval is nobody's fault: it is asked on a machine with other work to do.
-        return max(last - first - int((instants[last] - instants[first]) / interval + 0.01) for last, first in windows)
+    def ahead_of_turns(self, origin: str, turns: Mapping[str, Sequence[float]]) -> list[str]:
+        """The paths that were asked for with no turn of their own that had begun; `turns` are Unix seconds, by URL."""
+        early = []
+        for path in set(self.paths) - {"/robots.txt"}:
+            begun = sorted(turns.get(f"{origin}{path}", ()))
+            pairs = zip_longest(sorted(self.at(path)), begun[: len(self.at(path))], fillvalue=math.inf)
+            early += [path for asked, turn in pairs if asked < turn - TICK]
+        return early
 
     @property
     def paths(self) -> list[str]:

@@ -26,14 +26,16 @@ from tests.origins import Exchange, Gate, LoopbackOrigin, head, serve, text
 ROOT = Path(__file__).parent.parent.parent
 LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
 STARTED = "Application startup complete"
-FETCH_TIMEOUT = 2
+FETCH_TIMEOUT = 60
+"""Seconds within which no fetch is given up while a test holds it."""
+
 CALLERS = 200
 FILE = text(200, "User-agent: *\nDisallow: /private/\n")
-PATIENCE = httpx.Timeout(60.0)
+PATIENCE = httpx.Timeout(90.0)
 
 
 class Process:
-    """`python -m app` on the store; `listen` waits until it does, and says where."""
+    """The service on the store; `listen` waits until it does, and says where."""
 
     def __init__(self, store_url: str) -> None:
         settings = {
@@ -44,7 +46,7 @@ class Process:
             "FETCH_TIMEOUT": str(FETCH_TIMEOUT),
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "app"],
+            [sys.executable, "-m", "tests.patient_service"],
             cwd=ROOT,
             env={**os.environ, **settings},
             stdout=subprocess.PIPE,
@@ -86,7 +88,7 @@ class Fleet:
         """The answers to so many callers at once, who turn to these processes in turn."""
         limits = httpx.Limits(max_connections=callers)
         async with httpx.AsyncClient(timeout=PATIENCE, limits=limits) as client:
-            query = {"url": f"{origin.url}/private/page", "agent": "ExampleBot", "wait": "30"}
+            query = {"url": f"{origin.url}/private/page", "agent": "ExampleBot", "wait": "60"}
             urls = [f"{self.urls[among[caller % len(among)]]}/v1/allowed" for caller in range(callers)]
             responses = await asyncio.gather(*(client.get(url, params=query) for url in urls))
         return [response.json() for response in responses]
@@ -158,10 +160,10 @@ async def test_when_the_process_that_asks_is_killed_one_more_request_is_made(
         with running(store_url, 1) as doomed:
             lost = asyncio.create_task(doomed.ask(origin, [0], 1))
             await origin.asked(1)
+            assert await store_client.exists(f"robots:{{{origin.url}}}:lease") == 1
             doomed.processes[0].kill()
             with pytest.raises(httpx.TransportError):
                 await lost
-        assert await store_client.exists(f"robots:{{{origin.url}}}:lease") == 1
         answers = await fleet.ask(origin, range(4), CALLERS)
         assert [answer["verdict"] for answer in answers] == ["disallow"] * CALLERS
         assert len(origin.requests) == 2

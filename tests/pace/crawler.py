@@ -28,7 +28,19 @@ class Connection:
         self._used_at = 0.0
 
     async def ask(self, method: str, path: str, body: object = None, turn: float = 0.0) -> tuple[int, bytes]:
-        """Status and body of an answer that says how long it is; `turn` is the instant that the request is for."""
+        """Status and body of an answer that says how long it is; `turn` is the instant that the request is for.
+
+        A server may close a connection that was idle just when it is used again: then a new one is.
+        """
+        used = self._streams is not None
+        try:
+            return await self._ask(method, path, body, turn)
+        except (ConnectionError, asyncio.IncompleteReadError) as error:
+            if not used or (isinstance(error, asyncio.IncompleteReadError) and error.partial):
+                raise
+            return await self._ask(method, path, body, turn)
+
+    async def _ask(self, method: str, path: str, body: object, turn: float) -> tuple[int, bytes]:
         content = b"" if body is None else json.dumps(body).encode()
         head = REQUEST.format(method=method, path=path, host=self._host, length=len(content), turn=f"{turn:.3f}")
         if time.monotonic() - self._used_at > IDLE:
@@ -68,7 +80,8 @@ async def work(service: Connection, origin: Connection, wish: dict[str, Any], la
             await asyncio.sleep(permit["again_in"] or 1.0)
             continue
         go_at = datetime.fromisoformat(permit["go_at"]).timestamp()
-        await asyncio.sleep(max(0.0, go_at - time.time()))
+        while (left := go_at - time.time()) > 0:  # noqa: ASYNC110 - asyncio's clock is another
+            await asyncio.sleep(left)
         outcome: dict[str, Any] = {"released": True}
         if time.time() <= go_at + late:
             status, _ = await origin.ask("GET", "/page", turn=go_at)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, time
+from time import time
 
 ROOT = Path(__file__).parent.parent.parent
 LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
@@ -18,12 +18,15 @@ TURN = re.compile(rb"\r\nTurn: ([0-9.]+)\r\n")
 RATE = 20
 """Documents a second."""
 
+TICK = 0.002
+"""Seconds by which turns may seem closer than they are: their instants are told in milliseconds."""
+
 ROBOTS = f"User-agent: *\nRequest-rate: {RATE}/1s\n".encode()
 
 
 @dataclass(repr=False)
 class Log:
-    """When pages were asked for, in seconds, and how often robots.txt was.
+    """When pages were asked for, in Unix seconds, and how often robots.txt was.
 
     `turns` are the instants that the permits of these pages were for: what a page came late, the machine was late.
     """
@@ -49,20 +52,23 @@ class Log:
         """The most pages of any stretch of so many seconds."""
         most = first = 0
         for at, instant in enumerate(self.pages):
-            while self.pages[first] <= instant - seconds:
+            while self.pages[first] <= instant - seconds + TICK:
                 first += 1
             most = max(most, at - first + 1)
         return most
 
     @property
     def excess(self) -> float:
-        """By how many pages the log is beyond the rate in the worst stretch of any length that begins with a page."""
+        """By how many pages the log is beyond the rate in the worst stretch of any length that begins with a page.
+
+        What may be due to TICK is not counted.
+        """
         least, worst = float("inf"), 0.0
         for at, instant in enumerate(self.pages):
             due = at - instant * RATE
             least = min(least, due)
             worst = max(worst, due - least)
-        return worst
+        return max(0.0, worst - TICK * RATE)
 
     def used(self, begin: float, end: float) -> float:
         """The share of the rate that was used between two instants."""
@@ -73,7 +79,6 @@ class Log:
 async def logging_origin() -> AsyncIterator[tuple[str, Log]]:
     """An origin that keeps its connections, and its log."""
     log = Log()
-    since = time() - monotonic()
     writers: set[asyncio.StreamWriter] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -86,8 +91,8 @@ async def logging_origin() -> AsyncIterator[tuple[str, Log]]:
                     log.files += 1
                     body = ROBOTS
                 else:
-                    log.pages.append(monotonic())
-                    log.turns.append(float(TURN.search(request)[1]) - since)  # type: ignore[index]
+                    log.pages.append(time())
+                    log.turns.append(float(TURN.search(request)[1]))  # type: ignore[index]
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(body))
                 writer.write(body)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -107,7 +112,7 @@ async def logging_origin() -> AsyncIterator[tuple[str, Log]]:
 
 
 @contextmanager
-def services(store_url: str, count: int, **others: str) -> Iterator[list[str]]:
+def services(store_url: str, count: int, *, module: str = "app", **others: str) -> Iterator[list[str]]:
     """So many processes of the service on one store; `others` are settings in place of those that they have here."""
     settings = {
         "REDIS_URL": store_url,
@@ -121,7 +126,7 @@ def services(store_url: str, count: int, **others: str) -> Iterator[list[str]]:
     }
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "app"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             env={**os.environ, **settings},
             stdout=subprocess.DEVNULL,
@@ -214,6 +219,6 @@ async def crawl(
     with services(store_url, 2) as urls:
         async with logging_origin() as (origin, log), crawlers(urls, origin, processes, workers, late=late) as crew:
             await asyncio.sleep(seconds)
-            end = monotonic()
+            end = time()
             await crew.end()
         return log, log.pages[0] + 1.0, end
