@@ -15,7 +15,7 @@ import psutil
 ROOT = Path(__file__).parent.parent.parent
 LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
 STARTED = "Application startup complete"
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which what a test waits for has not come, on a machine however busy."""
 
 

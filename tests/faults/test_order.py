@@ -27,9 +27,11 @@ from tests.faults.process import process
 from tests.faults.proxy import proxy
 from tests.faults.until import until
 from tests.origins import Exchange, Gate, LoopbackOrigin, Names, serve, text
+from tests.patient_service import STORE_TIMEOUT
 
 OPEN = text(200, "User-agent: *\nAllow: /\n")
 CLOSED = text(200, "User-agent: *\nDisallow: /\n")
+PATIENT = "tests.patient_service"
 
 
 @asynccontextmanager
@@ -41,7 +43,12 @@ async def pod(
 ) -> AsyncIterator[Service]:
     """A service whose clock is so many seconds ahead of the true time."""
     known = Names(names or {})
-    app = create(settings_on(store_url), clock=lambda: time.time() + ahead, resolver=resolver or known)
+    settings = settings_on(store_url, fetch_timeout=60.0)  # no fetch that a test holds is given up
+
+    def clock() -> float:
+        return time.time() + ahead
+
+    app = create(settings, clock=clock, store_timeout=STORE_TIMEOUT, resolver=resolver or known)
     transport = httpx.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
@@ -114,8 +121,8 @@ async def test_a_holder_that_was_stopped_does_not_write_its_time_out_over_a_file
 ) -> None:
     async with serve(Exchange.stall, CLOSED) as origin, httpx.AsyncClient(timeout=60) as client:
         with (
-            process(REDIS_URL=store_url, FETCH_TIMEOUT="3") as holder,
-            process(REDIS_URL=store_url, FETCH_TIMEOUT="30") as other,
+            process(module=PATIENT, REDIS_URL=store_url, FETCH_TIMEOUT="3") as holder,
+            process(module=PATIENT, REDIS_URL=store_url, FETCH_TIMEOUT="30") as other,
         ):
             holder.listens()
             other.listens()
@@ -140,7 +147,7 @@ async def test_the_lease_of_a_holder_that_was_killed_ends_while_callers_wait(
     """The fetch alone may take longer than callers wait: they need the lease to end, and not to run out."""
     async with serve(Exchange.stall, CLOSED) as origin, httpx.AsyncClient(timeout=60) as client:
         settings = {"REDIS_URL": store_url, "FETCH_TIMEOUT": "60"}
-        with process(**settings) as holder, process(**settings) as other:
+        with process(module=PATIENT, **settings) as holder, process(module=PATIENT, **settings) as other:
             holder.listens()
             other.listens()
             lost = asyncio.create_task(ask(client, holder.url, origin))
@@ -187,7 +194,7 @@ async def test_a_pod_without_a_way_out_poisons_no_other_and_says_so(store_url: s
 async def test_a_failure_that_two_instances_met_is_asked_for_by_no_third(store_url: str, store_client: Redis) -> None:
     dead = f"http://127.0.0.1:{free_port()}/"
     with ExitStack() as stack:
-        three = [stack.enter_context(process(REDIS_URL=store_url)) for _ in range(3)]
+        three = [stack.enter_context(process(module=PATIENT, REDIS_URL=store_url)) for _ in range(3)]
         async with httpx.AsyncClient(timeout=60) as client:
             sources = []
             for one in three:

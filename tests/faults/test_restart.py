@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from urllib.parse import urlencode
 
+import httpx
 import psutil
 import pytest
 
@@ -134,7 +135,9 @@ async def test_a_first_request_on_its_way_when_the_process_ends_is_answered(stor
         # One connection that has not been used, and one with a request that has begun to arrive.
         first, second = [await asyncio.open_connection(host, int(port)) for _ in range(2)]
         second[1].write(b"GET /healthz HTTP/1.1\r\n")
-        await asyncio.sleep(0.1)
+        # Connections are taken in turn: when a later one has its answer, both are with the process.
+        async with httpx.AsyncClient(base_url=service.url) as client:
+            assert (await client.get("/healthz")).status_code == 200
         service.tell()
         await asyncio.to_thread(service.says, "Shutting down")
         first[1].write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

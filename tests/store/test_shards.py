@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 
 import pytest
+from redis.asyncio import Redis
 
 from app.cache.snapshot_store import RedisStore, snapshot_key
 from app.cache.visit_store import RedisVisits
@@ -19,7 +20,7 @@ from app.pace.slots import Lane, Wish
 from app.pace.spans import Span
 from app.store.calls import Calls, StoreDown
 from app.store.circuit_breaker import Limits
-from app.store.engines import ANY, FEWEST_CONNECTIONS, connect, subscriber
+from app.store.engines import ANY, FEWEST_CONNECTIONS, _MasterPool, connect, subscriber
 from tests.engines import Fleet, Node, clustered, eventually, watched
 from tests.faults.until import until_so
 from tests.store.test_engines import cluster_url, copy, owner, sentinel_url
@@ -132,6 +133,9 @@ def open_to(server: Node) -> int:
 async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() -> None:
     with watched(1, 1) as fleet:
         client = connect(sentinel_url(fleet))
+        assert isinstance(client, Redis)
+        pool = client.connection_pool
+        assert isinstance(pool, _MasterPool)
         now = 0.0
         calls = Calls(client, monotonic=lambda: now, timeout=0.5)
         # As many connections as calls at once, all of which are idle when the master hangs.
@@ -148,7 +152,9 @@ async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() 
                 break
             except StoreDown:
                 failed += 1
-                await asyncio.sleep(0.2)  # the sentinels are asked meanwhile
+                await asyncio.sleep(0.2)
+                # The sentinels are asked behind the callers, once the connection that hangs is given up.
+                await until_so(lambda: pool._searches.under_way(None) is None)
         assert failed <= 5
         await calls.aclose()
         await client.aclose()
