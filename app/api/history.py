@@ -11,14 +11,14 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api import raw_file
 from app.api.history_out import DiffOut, HistoryOut, ReadVersion, diff_out, version_out
-from app.api.long_work import LongWork, separated
+from app.api.long_work import Allowance, LongWork, separated
 from app.api.parameters import OriginUrl
 from app.api.problems import Problem, bad_value, documented
 from app.api.reading import dialect_named, instant_from, target_from
 from app.api.wire import instant
 from app.cache.history import History, Version, held_at
 from app.decide import Decider, NoVersion
-from app.history.diff import Side, changes
+from app.history.diff import Comparison, Side
 from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.dialects import Dialect
@@ -84,7 +84,8 @@ async def diff(
     before = pick_before(origin, versions) if pick_before else _before(origin, versions, after)
     state = request.app.state
     work = partial(_difference, origin, versions, (before, after), reads, forbidden=state.forbidden)
-    return Response(await state.long_work.in_thread(request, work), media_type="application/json")
+    long_work: LongWork = state.long_work
+    return long_work.answer(work)
 
 
 _Pick = Callable[[Origin, History], Version]
@@ -172,12 +173,24 @@ def _raw(origin: Origin, versions: History, id_: str) -> Response:
 
 
 def _difference(
-    origin: Origin, versions: History, pair: tuple[Version, Version], dialect: Dialect, *, forbidden: bool
-) -> str:
+    origin: Origin,
+    versions: History,
+    pair: tuple[Version, Version],
+    dialect: Dialect,
+    allowance: Allowance,
+    *,
+    forbidden: bool,
+) -> Iterator[str]:
     before, after = (_read_or_404(origin, versions, version) for version in pair)
-    found = changes(_side(before), _side(after), dialect, forbidden=forbidden)
-    told = diff_out(origin, before, after, dialect, found)
-    return told.model_dump_json(by_alias=True, exclude={"from_": {"text"}, "to": {"text"}})
+    yield ""
+    comparison = Comparison(_side(before), _side(after), dialect, forbidden=forbidden)
+    for _ in comparison.steps():
+        if allowance.is_spent():
+            comparison.stop()
+        yield ""
+    out = diff_out(origin, before, after, dialect, comparison.changes())
+    yield ""
+    yield out.model_dump_json(by_alias=True, exclude={"from_": {"text"}, "to": {"text"}})
 
 
 def _side(found: ReadVersion) -> Side:

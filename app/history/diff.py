@@ -5,10 +5,11 @@ are judged by both. All that is counted here is counted alike from either side: 
 first are these, read backwards.
 """
 
+import heapq
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from app.robots.access import Access
 from app.robots.agents import AGENT_LIMIT, STAR, Agent, read_agent
@@ -33,7 +34,7 @@ LONGEST_PATTERN = 2000
 """Characters of the longest pattern that a path is drawn from."""
 
 _AGENT_COST, _RULE_COST, _MEMBER_COST, _PATH_COST, _ROW_ROOM = 50, 10, 1, 20, 100
-_OCTETS_PER_COST = 100  # of both files, where names are looked for in all that names an agent
+_BYTES_PER_COST = 100  # of both files, where names are looked for in all that names an agent
 # So many stars, or globs, cost one for a short path, and one more for so many characters of it.
 _STARS_PER_COST, _STAR_PATH = 256, 64
 _GLOBS_PER_COST, _GLOB_PATH = 24, 32
@@ -41,7 +42,9 @@ _WILD = frozenset("*?[")
 _ESCAPED = {octet: f"%{octet:02X}" for octet in (*range(0x21), *range(0x7F, 0x100))}
 _GLOB = re.compile(r"\\(.)|\[[!^].[^]]{0,100}\]|\[(.)[^]]{0,100}\]|([*?])", re.DOTALL)
 
-_Rules: TypeAlias = tuple[tuple[str, bytes], ...]
+T = TypeVar("T")
+_Steps: TypeAlias = Generator[None, None, T]
+"""Work that yields after each step, and returns its result."""
 
 
 class _Pattern(NamedTuple):
@@ -114,7 +117,10 @@ def changes(before: Side, after: Side, dialect: Dialect, *, forbidden: bool = Fa
 
     Every agent that either file names is looked at, and `*`.
     """
-    return _Comparison(before, after, dialect, forbidden=forbidden).changes()
+    comparison = Comparison(before, after, dialect, forbidden=forbidden)
+    for _ in comparison.steps():
+        pass
+    return comparison.changes()
 
 
 def witness(pattern: str, *, glob: bool = False, literal: bool = False) -> str | None:
@@ -141,8 +147,11 @@ class _View:
     def __init__(self, side: Side, dialect: Dialect) -> None:
         self._reading: Reading | None = None if side.robots is None else side.robots.reading(dialect)
         self.side = side
-        self.groups: Groups | None = None if self._reading is None else self._reading.groups
         self.sitemaps = () if side.robots is None else side.robots.sitemaps
+
+    @property
+    def groups(self) -> Groups | None:
+        return None if self._reading is None else self._reading.groups
 
     def select(self, agent: Agent) -> Selection | None:
         return None if self._reading is None else self._reading.select(agent)
@@ -166,111 +175,138 @@ class _Difference(NamedTuple):
     paths: tuple[PathChange, ...]
 
 
-class _Comparison:
-    def __init__(self, before: Side, after: Side, dialect: Dialect, *, forbidden: bool) -> None:
+class Comparison:
+    """Compares two files step by step: run `steps` to its end, then read `changes`."""
+
+    def __init__(self, before: Side, after: Side, dialect: Dialect, *, forbidden: bool = False) -> None:
         self._before = _View(before, dialect)
         self._after = _View(after, dialect)
         self._dialect = dialect
         self._forbidden = forbidden
         self._ordered = dialect.name == "draft1996"  # the first rule that fits decides, and no rule has wildcards
-        octets = sum(len(side.robots.body) for side in (before, after) if side.robots is not None)
-        self._agent_cost = _AGENT_COST + (octets // _OCTETS_PER_COST if self._ordered else 0)
+        size = sum(len(side.robots.body) for side in (before, after) if side.robots is not None)
+        self._agent_cost = _AGENT_COST + (size // _BYTES_PER_COST if self._ordered else 0)
         self._work = WORK
         self._paths_room = ROOM
         self._room = ROOM
         self._truncated = False
         self._counts: dict[Group, int] = {}
+        self._differences: dict[_Pair, _Difference | None] = {}
+        self._agents_by_change: dict[tuple[_Pair, RatesChange | None], list[str]] = {}
 
-    def changes(self) -> Changes:
-        pairs: dict[_Pair, _Difference | None] = {}
-        found: dict[tuple[_Pair, RatesChange | None], list[str]] = {}
-        for agent in self._agents():
+    def steps(self) -> Iterator[None]:
+        """Compare, yielding after each step: one file is grouped, one path is judged, or the like."""
+        for agent in (yield from self._agents()):
             if not self._may_cost(self._agent_cost):
                 break
-            before, after = self._before.select(agent), self._after.select(agent)
+            before = self._before.select(agent)
+            yield
+            after = self._after.select(agent)
+            yield
             pair = _Pair(before.groups if before else (), after.groups if after else ())
-            if pair not in pairs:
-                pairs[pair] = self._difference(pair, agent)
+            if pair not in self._differences:
+                self._differences[pair] = yield from self._difference(pair, agent)
             rates = self._rates(pair, before, after, agent)
-            found.setdefault((pair, rates), []).append(agent.token)
-        told = []
-        for (pair, rates), agents in found.items():
-            difference = pairs[pair]
+            self._agents_by_change.setdefault((pair, rates), []).append(agent.token)
+
+    def stop(self) -> None:
+        """Compare nothing more: what is left of `steps` is short, and the changes are truncated."""
+        self._work = 0
+        self._truncated = True
+
+    def changes(self) -> Changes:
+        """The changes that were found."""
+        found = []
+        for (pair, rates), agents in self._agents_by_change.items():
+            difference = self._differences[pair]
             if difference is not None or rates is not None:
-                told.append(AgentsChange(tuple(agents), *(difference or _Difference((), (), ())), rates))
+                found.append(AgentsChange(tuple(agents), *(difference or _Difference((), (), ())), rates))
         old, new = set(self._before.sitemaps), set(self._after.sitemaps)
         moved = {url for url in sorted(old ^ new) if self._has_room(len(url))}
         return Changes(
-            agents=tuple(told),
+            agents=tuple(found),
             sitemaps_added=tuple(url for url in self._after.sitemaps if url in moved),
             sitemaps_removed=tuple(url for url in self._before.sitemaps if url in moved),
             truncated=self._truncated,
         )
 
-    def _agents(self) -> Iterator[Agent]:
+    def _agents(self) -> _Steps[list[Agent]]:
         names: dict[str, str] = {}
-        for groups in (self._before.groups, self._after.groups):
-            values = [] if groups is None else groups.scan.lines.values(groups.agent_places)
+        for view in (self._before, self._after):
+            values = [] if (groups := view.groups) is None else groups.scan.lines.values(groups.agent_places)
+            yield
             for value, token in zip(values, tokens_of(values, self._dialect.token), strict=True):
                 spelt = readable(value[: len(token)])
                 if token and len(token) <= AGENT_LIMIT and spelt < names.get(token, "\x7f"):
                     names[token] = spelt
+                yield
         names.pop(STAR, None)
         self._truncated = self._truncated or len(names) > AGENTS
-        yield read_agent(STAR)
-        yield from (read_agent(names[token]) for token in sorted(names)[:AGENTS])
+        return [read_agent(STAR), *(read_agent(names[token]) for token in sorted(names)[:AGENTS])]
 
-    def _difference(self, pair: _Pair, agent: Agent) -> _Difference | None:
+    def _difference(self, pair: _Pair, agent: Agent) -> _Steps[_Difference | None]:
         """None where nothing is known to have changed for those for whom these groups speak."""
-        rules = sum(len(group.rule_places) for group in (*pair.before, *pair.after))
-        if not self._may_cost(_RULE_COST * rules):
+        old, new = _Rules(), _Rules()
+        for groups, rules in zip(pair, (old, new), strict=True):
+            for group in groups:
+                places = group.rule_places
+                if not self._may_cost(_RULE_COST * len(places)):
+                    return None
+                rules.begin(group)
+                for place in places:
+                    rules.add(group.rule(place))
+                    yield
+        if self._reads_alike(old, new):
             return None
-        if self._reads_alike(pair):
-            return None
-        old, new = _rules(pair.before), _rules(pair.after)
-        moved = {rule for rule in sorted(old.keys() ^ new.keys()) if self._has_room(len(rule[1]))}
-        added = tuple(directive for rule, directive in new.items() if rule in moved)
-        removed = tuple(directive for rule, directive in old.items() if rule in moved)
-        paths = tuple(sorted(self._paths(pair, agent), key=lambda change: change.path))
-        return _Difference(added, removed, paths) if added or removed or paths else None
+        yield
+        moved = set()
+        for rule in (yield from _sorted(old.first.keys() ^ new.first.keys())):
+            if self._has_room(len(rule[1])):
+                moved.add(rule)
+        added = tuple(directive for rule, directive in new.first.items() if rule in moved)
+        removed = tuple(directive for rule, directive in old.first.items() if rule in moved)
+        paths = yield from self._paths(old.patterns, new.patterns, agent)
+        found = tuple(sorted(paths, key=lambda change: change.path))
+        return _Difference(added, removed, found) if added or removed or found else None
 
-    def _reads_alike(self, pair: _Pair) -> bool:
+    def _reads_alike(self, old: "_Rules", new: "_Rules") -> bool:
         """Whether every verdict has to be the same, so that no path needs to be tried."""
         if self._before.side.robots is None or self._after.side.robots is None:
             return self._before.side.access == self._after.side.access
-        before, after = ([(group.version_2, _spelt(group)) for group in groups] for groups in pair)
-        return before == after
+        return old.written == new.written
 
-    def _paths(self, pair: _Pair, agent: Agent) -> Iterator[PathChange]:
-        before, after = map(self._patterns, pair)
-        drawn_before, drawn_after = self._drawn(before), self._drawn(after)
+    def _paths(
+        self, before: Collection[_Pattern], after: Collection[_Pattern], agent: Agent
+    ) -> _Steps[list[PathChange]]:
+        drawn_before = yield from self._drawn(before)
+        drawn_after = yield from self._drawn(after)
         wild = _Wild(0, 0) if self._ordered else _wild([*before, *after])
-        unmoved = sorted(drawn_before & drawn_after)
-        for path in ("/", *sorted(drawn_before ^ drawn_after), *unmoved):
+        yield
+        moved = yield from _sorted(drawn_before ^ drawn_after)
+        unmoved = yield from _sorted(drawn_before & drawn_after)
+        found: list[PathChange] = []
+        for path in ("/", *moved, *unmoved):
             if not self._may_cost(_path_cost(path, wild)):
-                return
-            change = PathChange(path, self._judge(self._before, agent, path), self._judge(self._after, agent, path))
+                break
+            old = self._judge(self._before, agent, path)
+            yield
+            change = PathChange(path, old, self._judge(self._after, agent, path))
+            yield
             if change.before.decision is change.after.decision:
                 continue
             room = _ROW_ROOM + len(path) + sum(len(it.rule.directive.value) for it in change[1:] if it.rule)
             if room > self._paths_room:
                 self._truncated = True
-                return
+                break
             self._paths_room -= room
-            yield change
+            found.append(change)
+        return found
 
-    def _patterns(self, groups: Sequence[Group]) -> set[_Pattern]:
-        return {
-            _Pattern(rule.key, rule.value.decode("latin-1"), group.version_2)
-            for group in groups
-            for rule in group.rules
-            if rule.value
-        }
-
-    def _drawn(self, patterns: Iterable[_Pattern]) -> set[str]:
+    def _drawn(self, patterns: Iterable[_Pattern]) -> _Steps[set[str]]:
         """One path per pattern; of one of version 2.0 another for a dialect that reads it as one of 1.0."""
         paths: set[str | None] = set()
         for _, pattern, version_2 in patterns:
+            yield
             if len(pattern) > LONGEST_PATTERN:
                 self._truncated = True
                 continue
@@ -315,17 +351,43 @@ class _Comparison:
         return True
 
 
-def _rules(groups: Sequence[Group]) -> dict[tuple[str, bytes], Directive]:
-    """The rules by what they say, each with its first line."""
-    rules: dict[tuple[str, bytes], Directive] = {}
-    for group in groups:
-        for rule in group.rules:
-            rules.setdefault((str(rule.key), rule.value), rule)
-    return rules
+class _Rules:
+    """The rules of some groups: as they are written, the first of each kind, and their patterns."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, bytes] | bool] = []
+        self.first: dict[tuple[str, bytes], Directive] = {}
+        self.patterns: set[_Pattern] = set()
+        self._version_2 = False
+
+    def begin(self, group: Group) -> None:
+        """Go on to the rules of `group`."""
+        self._version_2 = group.version_2
+        self.written.append(self._version_2)
+
+    def add(self, rule: Directive) -> None:
+        """Add a rule of that group."""
+        written = str(rule.key), rule.value
+        self.written.append(written)
+        self.first.setdefault(written, rule)
+        if rule.value:
+            self.patterns.add(_Pattern(rule.key, rule.value.decode("latin-1"), self._version_2))
 
 
-def _spelt(group: Group) -> _Rules:
-    return tuple((str(key), value) for _, key, value in group.rules)
+_RUN = 1000
+"""Items that are sorted in one step."""
+
+
+def _sorted(items: Collection[T]) -> _Steps[list[T]]:
+    unsorted, found = list(items), list[T]()
+    runs = []
+    for start in range(0, len(unsorted), _RUN):
+        runs.append(sorted(unsorted[start : start + _RUN]))  # type: ignore[type-var]
+        yield
+    for item in heapq.merge(*runs):  # type: ignore[type-var]
+        found.append(item)
+        yield
+    return found
 
 
 def _wild(patterns: Collection[_Pattern]) -> _Wild:

@@ -8,7 +8,6 @@ how many turns it missed, on a machine of any speed, and beside whatever else th
 import hashlib
 import http.client
 import json
-import random
 import select
 import socket
 import threading
@@ -19,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from app.origin import URL_LIMIT
+from tests.bench.adversaries import Adversary, adversaries
 from tests.faults.process import process
 
 LIMIT = 512_000
@@ -164,21 +165,23 @@ def _after(count: int) -> Callable[[], bool]:
     return lambda: next(left, None) is None
 
 
-def globs() -> bytes:
-    """Patterns of version 2.0 that are slow to match."""
-    drawn = random.Random(1)
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    text = "User-agent: *\nRobot-version: 2.0\n"
-    while len(text) < LIMIT - 20_000:
-        sets = "".join(f"[{''.join(drawn.sample(letters, 25))}]" for _ in range(600))
-        text += f"Disallow: /*{sets}*\n"
-    return text.encode()
+GLOBS = ("v2: 15,000 sets", "v2: 30 globs of sets", "v2: 15,000 globs that backtrack")
+"""The patterns of version 2.0 that `make bench-hostile` finds slowest to match."""
+
+FILES = {
+    **dict(zip(("sets", "stars", "backtracking"), GLOBS, strict=True)),
+    "names": "rfc9309: 34,000 agents",
+    "groups": "24,000 groups of one agent",
+    "keys": "rfc9309: 64,000 lines without a colon",
+    "rates": "as many as fit of Request-rate:1/{}",
+    "pages": "google: index pages",
+}
+"""Files of `tests.bench.adversaries` that are slow to read, to check or to compare."""
 
 
-def path() -> str:
-    """A path that they nearly match."""
-    drawn = random.Random(2)
-    return "/" + "".join(drawn.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(15_000))
+def _hostile() -> dict[str, Adversary]:
+    by_name = {one.name: one for one in adversaries() if one.name in FILES.values()}
+    return {short: by_name[name] for short, name in FILES.items()}
 
 
 def lines(line: str) -> bytes:
@@ -209,7 +212,9 @@ def _post(route: str, members: Mapping[str, object], **others: Any) -> Asked:
 
 def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Asked]]:
     """By route, the requests that were found to keep the loop longest; `urls` are of origins with hostile files."""
-    slow = urls["globs"] + path()
+    hostile = _hostile()
+    globs = ("sets", "stars", "backtracking")
+    slow = [(urls[name] + hostile[name].path)[:URL_LIMIT] for name in globs]
     posts = ("/v1/allowed", "/v1/permits", "/v1/test", "/v1/indexing")
     large = {route: [Asked("POST", route, body) for body in (MEMBERS, TOKENS)] for route in posts}
     items = [{"url": urls["agents"] + f"/{number}", "agent": "a"} for number in range(400)]
@@ -217,15 +222,15 @@ def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Asked]]:
     return {
         "GET /v1/allowed": [
             _get("/v1/allowed", url=urls["agents"], agent=LONG_AGENTS),
-            _get("/v1/allowed", url=slow, agent="x", dialect="v2"),
-            _get("/v1/allowed", url=slow, agent="x", dialect="v2", explain="true"),
-            _get("/v1/allowed", url=urls["delays"], agent="x"),
+            *(_get("/v1/allowed", url=url, agent="x", dialect="v2") for url in slow),
+            *(_get("/v1/allowed", url=url, agent="x", dialect="v2", explain="true") for url in slow),
+            *(_get("/v1/allowed", url=urls[name], agent="x") for name in ("delays", "names", "groups", "rates")),
         ],
         "POST /v1/allowed": [
             *large["/v1/allowed"],
             _post("/v1/allowed", {"items": [{"url": urls["agents"], "agent": LONG_AGENTS}] * 100}),
             _post("/v1/allowed", {"items": items}),
-            _post("/v1/allowed", {"items": [{"url": slow, "agent": "x", "dialect": "v2"}] * 50}),
+            *(_post("/v1/allowed", {"items": [{"url": url, "agent": "x", "dialect": "v2"}] * 50}) for url in slow),
         ],
         "POST /v1/permits": [
             *large["/v1/permits"],
@@ -235,10 +240,18 @@ def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Asked]]:
             *large["/v1/test"],
             _post("/v1/test", {"robots": AGENTS.decode(), **trial}),
             _post("/v1/test", {"robots": AGENTS.decode(), **trial, "explain": True}),
-            _post(
-                "/v1/test",
-                {"robots": globs().decode(), "urls": ["http://h" + path()] * 100, "agents": ["x"], "dialects": ["v2"]},
-                read=1_000_000,
+            *(
+                _post(
+                    "/v1/test",
+                    {
+                        "robots": hostile[name].body.decode(),
+                        "urls": ["http://h" + hostile[name].path] * 100,
+                        "agents": ["x"],
+                        "dialects": ["v2"],
+                    },
+                    read=1_000_000,
+                )
+                for name in globs
             ),
         ],
         "POST /v1/indexing": [
@@ -246,17 +259,25 @@ def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Asked]]:
             *(_post("/v1/indexing", {"agents": ["a"], "html": tag * (2**20 // len(tag))}) for tag in ("<a>", "<p><b>")),
             _post("/v1/indexing", {"agents": ["a"], "html": "<a" + " b=c" * 250_000}),
         ],
-        "GET /v1/robots": [_get("/v1/robots", url=urls[name], agent="x") for name in ("delays", "usages", "agents")],
-        "GET /v1/robots/history": [_get("/v1/robots/history", url=urls["globs"])],
-        "GET /v1/robots/diff": [_get("/v1/robots/diff", url=urls[name], dialect="v2") for name in ("globs", "delays")],
+        "GET /v1/robots": [_get("/v1/robots", url=urls[name], agent="x") for name in CHECKED],
+        "GET /v1/robots/history": [_get("/v1/robots/history", url=urls["sets"])],
+        "GET /v1/robots/diff": [
+            *(_get("/v1/robots/diff", url=urls[name], dialect="v2") for name in globs),
+            *(_get("/v1/robots/diff", url=urls[name]) for name in ("delays", "names", "groups")),
+            _get("/v1/robots/diff", url=urls["pages"], dialect="google"),
+        ],
     }
+
+
+CHECKED = ("delays", "usages", "agents", "names", "groups", "keys", "rates")
+"""Files whose warnings take long."""
 
 
 @contextmanager
 def sites() -> Iterator[Mapping[str, Site]]:
     """Origins with files that were made to be slow."""
     files = {
-        "globs": globs(),
+        **{name: one.body for name, one in _hostile().items()},
         "agents": CONTROLS * 30 + b"user-agent: a\ndisallow: /x\n",
         "delays": lines("Crawl-delay: {}.5"),
         "usages": lines("Content-Usage: a{}=y"),
@@ -268,7 +289,7 @@ def sites() -> Iterator[Mapping[str, Site]]:
 def warm(service: Service, held: Mapping[str, Site]) -> None:
     """Have each file fetched, after another was, so that there is a history."""
     files = {name: one.file for name, one in held.items()}
-    for served in (dict.fromkeys(files, b"User-agent: *\nDisallow: /a\n"), files):
+    for served in ({name: file[: len(file) * 9 // 10] for name, file in files.items()}, files):
         time.sleep(1.1)  # a version is known by the second it was first seen in
         for name, one in held.items():
             one.file = served[name]
