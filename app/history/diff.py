@@ -206,7 +206,7 @@ class Comparison:
             pair = _Pair(before.groups if before else (), after.groups if after else ())
             if pair not in self._differences:
                 self._differences[pair] = yield from self._difference(pair, agent)
-            rates = self._rates(pair, before, after, agent)
+            rates = yield from self._rates(pair, before, after, agent)
             self._agents_by_change.setdefault((pair, rates), []).append(agent.token)
 
     def stop(self) -> None:
@@ -321,8 +321,12 @@ class Comparison:
 
     def _rates(
         self, pair: _Pair, before: Selection | None, after: Selection | None, agent: Agent
-    ) -> RatesChange | None:
-        if not self._may_cost(_MEMBER_COST * sum(map(self._count, (*pair.before, *pair.after)))):
+    ) -> _Steps[RatesChange | None]:
+        count = 0
+        for group in (*pair.before, *pair.after):
+            count += self._count(group)
+            yield
+        if not self._may_cost(_MEMBER_COST * count):
             return None
         change = RatesChange(self._before.rates(before, agent), self._after.rates(after, agent))
         if [*map(_pace, change.before)] == [*map(_pace, change.after)]:

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.history.diff import LONGEST_PATTERN, ROOM, AgentsChange, Changes, PathChange, Side, changes, witness
+from app.history import diff as diffs
+from app.history.diff import (
+    LONGEST_PATTERN,
+    ROOM,
+    AgentsChange,
+    Changes,
+    Comparison,
+    PathChange,
+    Side,
+    changes,
+    witness,
+)
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
@@ -245,3 +256,37 @@ def test_a_comparison_that_would_cost_too_much_says_that_it_was_cut(at: int) -> 
     rules = [rule[2] for change in found.agents for rule in (*change.added, *change.removed)]
     assert sum(map(len, paths)) <= ROOM
     assert sum(map(len, [*rules, *found.sitemaps_added, *found.sitemaps_removed])) <= ROOM
+
+
+def test_a_step_of_a_comparison_judges_one_path_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+
+    def counted(*args: Any, **others: Any) -> Any:
+        judged.append(args[-1])
+        return judge(*args, **others)
+
+    monkeypatch.setattr(diffs, "judge", counted)
+    files = ["User-agent: *\n" + "".join(f"{key}: /{at}\n" for at in range(500)) for key in ("Allow", "Disallow")]
+    old, new = (side(file.encode()) for file in files)
+    comparison = Comparison(old, new, DIALECTS["rfc9309"])
+    before = 0
+    for _ in comparison.steps():
+        assert len(judged) <= before + 1
+        before = len(judged)
+    assert before == 2 * (500 + 1)
+    assert comparison.changes() == changes(old, new, DIALECTS["rfc9309"])
+
+
+def test_a_comparison_that_is_stopped_says_that_it_was_cut() -> None:
+    files = ["User-agent: *\n" + "".join(f"{key}: /{at}\n" for at in range(500)) for key in ("Allow", "Disallow")]
+    old, new = (side(file.encode()) for file in files)
+    whole = len(list(Comparison(old, new, DIALECTS["rfc9309"]).steps()))
+    comparison = Comparison(old, new, DIALECTS["rfc9309"])
+    steps = comparison.steps()
+    for _ in range(whole - 400):
+        next(steps)
+    comparison.stop()
+    assert len(list(steps)) < 10
+    found = comparison.changes()
+    assert found.truncated
+    assert 0 < len(found.agents[0].paths) < 500
