@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
-from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from app.api.allowed import PATH
 from app.api.auth import charge
 from app.api.batch_items import Found, ItemIn, after_waiting, answer_to, question_of, text_of
+from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.parameters import MOST_AGE, MOST_WAIT, WAIT
@@ -92,12 +92,9 @@ async def batch(request: Request) -> Response:
     renderer: Renderer = request.app.state.renderer
     if streams(request.scope):
         return AnswerLines(decider, renderer)
-    try:
-        asked = _read(await body_of(request))
-    except ClientDisconnect:
-        return Response(status_code=400)  # which nobody hears
+    asked = _read(await body_of(request))
     charge(request, len(asked.items) - 1)
-    found = await _answers(decider, asked)
+    found = await while_connected(request.receive, _answers(decider, asked))
     return await array_response("answers", (text_of(answer, renderer) for answer in found))
 
 
@@ -111,7 +108,7 @@ def _read(said: object) -> BatchIn:
 
 
 async def _answers(decider: Decider, batch: BatchIn) -> list[Found]:
-    """What there is for each item, in their order."""
+    """The answer to each item, in their order."""
     begun = time.monotonic()
     found: list[Found | None] = []
     hot: list[Answer] = []
@@ -139,7 +136,7 @@ async def _answers(decider: Decider, batch: BatchIn) -> list[Found]:
         groups = iter(cold.values())
 
         async def work() -> None:
-            for group in groups:  # whoever is free takes the next origin
+            for group in groups:  # each worker takes the next origin when it is free
                 for place, question in group:
                     found[place] = await answer_to(decider, after_waiting(question, begun))
                     if stretch.is_over():  # what memory has by now is answered without a break

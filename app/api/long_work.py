@@ -1,7 +1,8 @@
 """Work that takes long: done on the event loop in slices, one request at a time, charged for, ended with its client.
 
-Long work is an iterator over the pieces of its answer, which does a little with each step. No thread runs it if that
-can be helped: the core holds the interpreter's lock, and a thread that has it keeps the event loop from its work.
+Long work is an iterator over the pieces of its answer, which does a little with each step. Only the warnings about a
+file, which have no steps, run in a thread: one file at a time, since a thread takes the interpreter's lock from the
+event loop for 5 ms at a time.
 """
 
 import asyncio
@@ -9,18 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.auth import charge_afterwards, key_of
+from app.api.disconnect import while_connected
 from app.api.problems import Problem
-from app.store.ending import end
 
 SLICE = 0.005
 """Seconds of work in one turn of the event loop; one step may take longer, as reading a file made to be slow does."""
@@ -54,7 +55,7 @@ class Allowance:
 
 
 UNLIMITED = Allowance(inf, 2**63)
-"""For who works for nobody else."""
+"""For a process that serves one user: the command line."""
 
 SMALL_FILE = 8 * 1024
 """Bytes of the largest file that is small: nearly all robots.txt files are, and none keeps the loop for long."""
@@ -77,11 +78,11 @@ def separated(texts: Iterable[str]) -> Iterator[str]:
 
 
 class LongWork:
-    """The turns of all requests with long work: one of them works in each turn of the event loop, for one slice."""
+    """Shares the event loop among requests with long work: each turn of the loop runs one slice of one of them."""
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         """`clock` counts the seconds that the event loop's thread was at work."""
-        self.turn = asyncio.Lock()  # whoever waits longest has the next turn
+        self.turn = asyncio.Lock()  # first come, first served
         self.clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
         self._under_way: Counter[str] = Counter()
@@ -91,37 +92,30 @@ class LongWork:
         return _Answer(self, work, media_type)
 
     async def in_thread(self, request: Request, work: Callable[[], T]) -> T:
-        """What work comes to that cannot be cut into steps; raises what it raises, and ClientDisconnect.
+        """Run work that has no steps in the one thread, and charge for it; raises what it raises, and ClientDisconnect.
 
-        One such thread works at a time. Work that has begun goes on to its end, so it needs a bound of its own; work
-        that is still waiting for the thread is dropped when its client leaves.
+        Work that has begun goes on to its end, so it needs a bound of its own. Work that still waits for the thread is
+        dropped when its client leaves.
         """
 
         def timed() -> tuple[T, float]:
             begun = self.clock()
             return work(), self.clock() - begun
 
+        async def run() -> tuple[T, float]:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, timed)
+
         with self.place(request.scope):
-            working = asyncio.get_running_loop().run_in_executor(self._thread, timed)
-            leaving = asyncio.create_task(_disconnected(request.receive))
-            either: set[asyncio.Future[Any]] = {working, leaving}
-            try:
-                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                await end([leaving])
-            if not working.done():
-                working.cancel()
-                raise ClientDisconnect
-        result, seconds = working.result()
+            result, seconds = await while_connected(request.receive, run())
         charge_afterwards(request.scope, int(seconds / SECONDS_PER_REQUEST))
         return result
 
     async def about_file(self, request: Request, size: int, work: Callable[[], T]) -> T:
-        """What work about a file of so many bytes comes to: at once for a small one, else as `in_thread`."""
+        """Run work about a file of `size` bytes: at once if it is small, else as `in_thread` does."""
         return work() if size <= SMALL_FILE else await self.in_thread(request, work)
 
     async def aclose(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     @contextmanager
@@ -137,7 +131,7 @@ class LongWork:
             yield
         finally:
             self._under_way[caller] -= 1
-            self._under_way += Counter()  # without those who have none left
+            self._under_way += Counter()  # drop callers whose count is 0
 
 
 class _Answer(Response):
@@ -150,15 +144,8 @@ class _Answer(Response):
         self._work = work
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._shared.place(scope):
-            working = asyncio.create_task(self._send_all(scope, send))
-            leaving = asyncio.create_task(_disconnected(receive))
-            try:
-                await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                await end([working, leaving])
-            if not working.cancelled():
-                working.result()
+        with self._shared.place(scope), suppress(ClientDisconnect):
+            await while_connected(receive, self._send_all(scope, send))
 
     async def _send_all(self, scope: Scope, send: Send) -> None:
         slices = _Slices(self._work, self._shared.clock)
@@ -168,7 +155,7 @@ class _Answer(Response):
         while more:
             async with self._shared.turn:
                 body, more = slices.next()
-                await asyncio.sleep(0)  # everything else first, then who waits for its slice
+                await asyncio.sleep(0)  # run everything else before the next slice
             while slices.used > paid:
                 charge_afterwards(scope, 1)
                 paid += SECONDS_PER_REQUEST
@@ -214,8 +201,3 @@ class _Slices:
             more = False
         self.used += self.clock() - begun
         return "".join(pieces).encode(), more
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from app.api.auth import charge, is_operator, key_of
 from app.api.batch import ITEMS, ORIGINS_AT_ONCE, FailedOut
 from app.api.batch_items import Agents, Found, after_waiting, answer_to
+from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
 from app.api.origins import FleetOrigins
@@ -174,7 +175,7 @@ async def permit(request: Request) -> Response:
             raise Problem(422, "too-many-items", detail, parameter="items", value=len(batch.items))
         charge(request, len(batch.items) - 1)
         renderer: Renderer = request.app.state.renderer
-        outcomes = await _all_permits(request, batch.items)
+        outcomes = await while_connected(request.receive, _all_permits(request, batch.items))
         return await array_response("permits", (_text_of(outcome, renderer) for outcome in outcomes))
     asked = _read(said, _caller(request))
     decider: Decider = request.app.state.decider

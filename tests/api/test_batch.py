@@ -1,12 +1,13 @@
 """`POST /v1/allowed` as one JSON object: the same answers, in order, and nothing of one item for another."""
 
+import asyncio
 import json
 from typing import Any, cast
 
 import pytest
 from starlette.types import Message, Scope
 
-from app.api.batch import ITEMS
+from app.api.batch import ITEMS, ORIGINS_AT_ONCE
 from app.api.batch_items import answer_to, question_of, text_of
 from app.api.body_limit import BODY_LIMIT
 from app.api.json_array import PIECE
@@ -171,13 +172,18 @@ async def test_answers_without_end_are_put_together_bit_by_bit(store_url: str) -
             assert all(len(answer["sitemaps"]) + answer["more_sitemaps"] == 800 for answer in answers)
 
 
-async def messages(service: Service, body: bytes, path: str = "/v1/allowed") -> list[Message]:
-    """What the application sends in answer to that body, message by message."""
+async def messages(
+    service: Service, body: bytes, path: str = "/v1/allowed", leaves: asyncio.Event | None = None
+) -> list[Message]:
+    """What the application sends in answer to that body, message by message; the client `leaves`, or stays."""
     sent: list[Message] = []
     asked = iter([{"type": "http.request", "body": body}])
 
     async def receive() -> Message:
-        return next(asked, {"type": "http.disconnect"})
+        for message in asked:
+            return message
+        await (leaves or asyncio.Event()).wait()
+        return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -199,6 +205,25 @@ async def messages(service: Service, body: bytes, path: str = "/v1/allowed") -> 
     }
     await service.app(scope, receive, send)
     return sent
+
+
+@pytest.mark.parametrize("path", ["/v1/allowed", "/v1/permits"])
+async def test_a_batch_is_not_worked_on_once_its_client_has_left(store_url: str, path: str) -> None:
+    async with running(store_url) as service:
+        asked: list[Question] = []
+        leaves = asyncio.Event()
+
+        async def ask(question: Question) -> Answer:
+            asked.append(question)
+            leaves.set()
+            for _ in range(10):
+                await asyncio.sleep(0)
+            raise Busy(7)
+
+        service.app.state.decider.ask = ask
+        items = [{"url": f"http://h{n}.example/", "agent": "a"} for n in range(ITEMS)]
+        await messages(service, json.dumps({"items": items}).encode(), path, leaves)
+        assert ORIGINS_AT_ONCE <= len(asked) <= 2 * ORIGINS_AT_ONCE
 
 
 async def test_decisions_of_a_batch_are_counted_one_by_one(store_url: str) -> None:

@@ -1,0 +1,31 @@
+"""Work for a request that ends when its client leaves."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from app.store.ending import end
+
+T = TypeVar("T")
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work; cancel it and raise ClientDisconnect once the client leaves. The body has been received."""
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(_disconnected(receive))
+    either: set[asyncio.Task[Any]] = {working, leaving}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+    finally:
+        await end(either)
+    return working.result()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
