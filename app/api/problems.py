@@ -149,8 +149,10 @@ def _place(location: tuple[int | str, ...]) -> str:
 
 def _quotable(value: object) -> object:
     """A value as it is quoted back: at most QUOTED characters of its text or JSON, and an ellipsis."""
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= QUOTED else _cut(str(value))
     if isinstance(value, float):
         return value if isfinite(value) else str(value)  # JSON has no number for it
     if isinstance(value, bytes):  # a body that was not sent as JSON

@@ -52,6 +52,9 @@ from app.robots.access import (
 
 UNCONDITIONAL = Validators()
 
+PIECES_AT_ONCE = 256
+"""Pieces of a body that are taken in one turn of the event loop."""
+
 PIECES_READ = 65_536
 """How many pieces a body may come in: a chunk of one octet costs as much to read as one of a thousand."""
 
@@ -353,6 +356,8 @@ async def _receive(response: httpcore.Response, body: Body) -> None:
             if wrong is not None or body.truncated:
                 continue
             pieces += 1
+            if pieces % PIECES_AT_ONCE == 0:
+                await asyncio.sleep(0)  # one read from the socket may bring 10,000 pieces
             wrong = _feed(body, piece, pieces)
             if wrong is not None or body.truncated:
                 stream.stop()

@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 
 from app.api.body_limit import BODY_LIMIT
+from app.api.problems import QUOTED
 from tests.api.service import Service, running
 
 pytestmark = pytest.mark.usefixtures("store_client")
 
 TRIAL = {"robots": "", "urls": ["http://h/"], "agents": ["a"]}
+
+
+JSON = {"Content-Type": "application/json"}
 
 
 async def problem(service: Service, method: str, path: str, status: int, **request: Any) -> dict[str, Any]:
@@ -112,3 +116,6 @@ async def test_a_value_is_quoted_back_bounded(store_url: str) -> None:
         body = await problem(service, "GET", "/v1/allowed", 422, params={"url": "x" * 20_000, "agent": "a"})
         assert len(body["value"]) < 300
         assert len(body["detail"]) < 500
+        number = "9" * 4000
+        body = await problem(service, "POST", "/v1/test", 422, content=f'{{"robots": {number}}}', headers=JSON)
+        assert body["value"] == number[:QUOTED] + "…"

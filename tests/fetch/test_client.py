@@ -9,9 +9,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from app.fetch.client import PIECES_READ, UNCONDITIONAL, Fetcher
+from app.fetch.client import PIECES_AT_ONCE, PIECES_READ, UNCONDITIONAL, Fetcher
 from app.fetch.guard import Address, AddressGuard, PortPolicy
 from app.fetch.network import Resolver, SystemResolver, client_tls
+from app.fetch.response import Body
 from app.origin import Origin
 from app.robots.access import (
     BODY_LIMIT,
@@ -355,6 +356,26 @@ async def test_a_file_sent_line_by_line_is_read() -> None:
     lines = b"1\r\n\n\r\n" * (PIECES_READ - 1)
     access = (await answer_to(CHUNKED + lines + b"0\r\n\r\n", within=60)).access
     assert access == Successful(200, b"\n" * (PIECES_READ - 1))
+
+
+async def test_a_file_in_many_pieces_leaves_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    fed: list[int] = []
+    feed = Body.feed
+
+    def counted(body: Body, piece: bytes) -> None:
+        fed[-1] += 1
+        feed(body, piece)
+
+    def next_turn() -> None:
+        fed.append(0)
+        if sum(fed) < 20_000:
+            asyncio.get_running_loop().call_soon(next_turn)
+
+    monkeypatch.setattr(Body, "feed", counted)
+    next_turn()
+    await answer_to(CHUNKED + b"1\r\n\n\r\n" * 20_000 + b"0\r\n\r\n", within=60)
+    assert sum(fed) == 20_000
+    assert max(fed) <= PIECES_AT_ONCE
 
 
 # The deadline.
