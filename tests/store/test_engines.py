@@ -192,7 +192,11 @@ async def test_a_cancelled_call_leaves_no_answer_behind_for_another(client: Clie
 async def test_no_more_connections_are_opened_than_the_bound_and_the_store_needs_fewer(client: Client) -> None:
     assert 500 * CONNECTIONS <= 10_000 - 2_000  # what a server admits, less what others than the service need
     pool = CONNECTIONS - 2
-    await asyncio.gather(*(client.getrange("{a}", 0, 1) for _ in range(pool)), return_exceptions=True)
+
+    async def all_connected() -> bool:
+        return await asyncio.gather(*(client.getrange("{a}", 0, 1) for _ in range(pool))) == [b""] * pool
+
+    await until("every connection is open", all_connected)
     calls = [client.getrange("{a}", 0, 1) for _ in range(pool + 20)]
     answers = await asyncio.gather(*calls, return_exceptions=True)
     refused = [answer for answer in answers if isinstance(answer, BaseException)]
