@@ -144,6 +144,7 @@ def test_what_is_no_place_is_refused() -> None:
 @example(b"Allow:" + b"a" * (LINE_LIMIT - 6), False)
 @example(b"Allow:" + b"a" * (LINE_LIMIT - 6) + b"#", False)
 @example(b"Allow" + b" " * LINE_LIMIT + b":/x", False)
+@example(b"Disallow\t\v/x\nDisallow \v /x", False)
 def test_any_bytes_are_read_as_the_clauses_say(body: bytes, truncated: bool) -> None:
     assert scanned(scan(body, truncated=truncated)) == read_lines(body, truncated=truncated)
 

@@ -85,13 +85,12 @@ cdef class Scanner:
         """Read one line without its end; False where it says nothing."""
         cdef const uint8_t *at = text + start
         cdef const uint8_t *stop = at + min(end - start, self._line_limit)
-        cdef const uint8_t *key_end
-        cdef const uint8_t *comment
+        cdef const uint8_t *edge
         cdef bint colon
         stop = _first_in(at, stop, 0)
-        comment = _first_in(at, stop, c"#")
-        line.code = BLANK if comment == stop else UNKNOWN
-        stop = comment
+        edge = _first_in(at, stop, c"#")
+        line.code = BLANK if edge == stop else UNKNOWN
+        stop = edge
         while at < stop and _is_blank(at[0]):
             at += 1
         while at < stop and _is_blank(stop[-1]):
@@ -100,25 +99,26 @@ cdef class Scanner:
         line.length = 0
         if at == stop:
             return line.code == BLANK
-        key_end = _first_in(at, stop, c":")
-        colon = key_end < stop
+        edge = _first_in(at, stop, c":")
+        colon = edge < stop
         if not colon:
             # Two words are a key and its value (spec B5).
-            key_end = min(_first_in(at, stop, c" "), _first_in(at, stop, c"\t"))
-        line.start = <uint32_t>(min(key_end + 1, stop) - text)
-        while key_end > at and _is_blank(key_end[-1]):
-            key_end -= 1
-        line.code = self.read_name(at, key_end - at)
+            edge = min(_first_in(at, stop, c" "), _first_in(at, stop, c"\t"))
+        line.start = <uint32_t>(min(edge + 1, stop) - text)
+        while edge > at and _is_blank(edge[-1]):
+            edge -= 1
+        line.code = self.read_name(at, edge - at)
         at = text + line.start
-        while at < stop and (_is_blank(at[0]) if colon else at[0] == c" " or at[0] == c"\t"):
+        if not colon:
+            while at < stop and (at[0] == c" " or at[0] == c"\t"):
+                at += 1
+            if at == stop or _first_in(at, stop, c" ") != stop or _first_in(at, stop, c"\t") != stop:
+                return False
+            line.code |= TOLERATED if line.code > BLANK and line.code & 3 == 0 else 0
+        while at < stop and _is_blank(at[0]):
             at += 1
         line.start = <uint32_t>(at - text)
         line.length = <uint16_t>(stop - at)
-        if not colon:
-            if at == stop or _first_in(at, stop, c" ") != stop or _first_in(at, stop, c"\t") != stop:
-                return False
-            if line.code > BLANK and line.code & 3 == 0:
-                line.code |= TOLERATED
         return True
 
     def scan(self, bytes body not None):
