@@ -1,4 +1,4 @@
-"""`python -m app`: picks the command; what each of them does is in app.commands."""
+"""`python -m app`: picks the command; what each of them does is in app.cli."""
 
 import argparse
 import importlib
@@ -6,9 +6,9 @@ import os
 import sys
 import traceback
 
-from app.commands.ending import ERROR, INTERRUPTED, Failed, Parser
+from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
+from app.redis.embedded import EmbeddedServerFailed, NoEmbeddedServer
 from app.settings import BadSetting
-from app.store.embedded import EmbeddedServerFailed, NoEmbeddedServer
 
 COMMANDS = {
     "serve": "start the service; the default when no command is given",
@@ -30,7 +30,7 @@ def main() -> int:
         named = parsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == wanted:
             # Only its own module: the service takes a second to import, which `key` and `warm` do not need.
-            command = importlib.import_module(f"app.commands.{name}")
+            command = importlib.import_module(f"app.cli.{name}")
             command.add(named)
             parser.set_defaults(run=command.run)
     arguments = parser.parse_args()

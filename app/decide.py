@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import NamedTuple, Protocol, assert_never
 
+from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
-from app.cache.history import History, Version, held_at
-from app.cache.memory import ByteLRU
-from app.cache.recheck import RFC9309, ByVisits, Model
-from app.cache.robots_cache import Held, RobotsCache, Source
+from app.cache.recheck import RFC9309, Model, VisitBasedRecheck
+from app.cache.robots_cache import CacheResult, RobotsCache, Source
 from app.cache.visits import Visits
+from app.history.versions import History, Version, held_at
 from app.observability.metrics import Metrics
 from app.origin import Origin, Target
-from app.overrides.ruling import Ruling, rule, slowed
-from app.overrides.table import Found, Nothing, Override, Table
+from app.overrides.apply import Applied, rule, with_delay
+from app.overrides.table import Matching, Nothing, Override, Table
 from app.robots.access import Busy, Successful
 from app.robots.agents import Agent
 from app.robots.dialects import Dialect
@@ -57,18 +57,18 @@ class Answer(NamedTuple):
     """The verdict, what it rests on, and `now` (Unix seconds), the instant it was given at.
 
     `robots` is the file, if there is one; `retry_at` (Unix seconds) is set if the verdict is defer. `edition` is that
-    of the HeldFile that the answer rests on, None if anything else had a say. `overrides` are those that apply, or
+    of the CachedFile that the answer rests on, None if anything else had a say. `overrides` are those that apply, or
     would apply if they were not shadows; None if there are none.
     """
 
     question: Question
     verdict: Verdict
-    held: Held
+    held: CacheResult
     robots: RobotsTxt | None
     now: float
     retry_at: float | None = None
     edition: int | None = None
-    overrides: Found | None = None
+    overrides: Matching | None = None
 
     @property
     def at(self) -> datetime:
@@ -76,19 +76,19 @@ class Answer(NamedTuple):
         return self.question.at or datetime.fromtimestamp(self.now, UTC)
 
 
-class HeldFile(NamedTuple):
+class CachedFile(NamedTuple):
     """What the cache holds of an origin, and the file where there is one.
 
     `edition` numbers snapshots: whatever has the same number, in this process, was worked out of the same one. None
     says nothing, and is right for whatever did not come out of the cache as it is here.
     """
 
-    held: Held
+    held: CacheResult
     robots: RobotsTxt | None
     edition: int | None = None
 
 
-Seen = dict[tuple[Origin, str, float | None], HeldFile]
+Seen = dict[tuple[Origin, str, float | None], CachedFile]
 """Files as they were found for an origin, a crawler's own recheck model, and a greatest age."""
 
 
@@ -115,7 +115,7 @@ class _Read:
     robots: RobotsTxt | None
     edition: int
     recheck: Recheck | None = None
-    said: HeldFile | None = None
+    said: CachedFile | None = None
 
 
 class InForce(Protocol):
@@ -177,7 +177,7 @@ class Decider:
         self._count(answer, begun)
         return answer
 
-    def ask_now(self, question: Question) -> Answer | None:
+    def decide_if_cached(self, question: Question) -> Answer | None:
         """What `ask` says, where memory has it ready; None where it has to be asked."""
         begun = self._monotonic()
         answer = self.answer_now(question)
@@ -209,7 +209,7 @@ class Decider:
         for kind, times in Counter(map(_kind, answers)).items():
             self._metrics.decided(*kind, times=times)
 
-    async def ask_as_of(self, question: Question, as_of: datetime) -> Answer:
+    async def decide_as_of(self, question: Question, as_of: datetime) -> Answer:
         """The answer of the version that was held at `as_of`, at its rates then unless the question has an `at`.
 
         Overrides have no say in it, nothing is fetched, and no visit is counted. Raises NoVersion, and StoreDown.
@@ -230,18 +230,18 @@ class Decider:
         snapshot = version.read()
         if snapshot is None:
             return None
-        held = Held(snapshot, None, Source.HISTORY)
+        held = CacheResult(snapshot, None, Source.HISTORY)
         # Asking again would bring no other answer: a defer is what was said then, and no word about when to come back.
-        return self.answer_by(HeldFile(held, _robots_of(snapshot)), question)._replace(retry_at=None)
+        return self.answer_by(CachedFile(held, _robots_of(snapshot)), question)._replace(retry_at=None)
 
     async def history(self, origin: Origin) -> History:
         """The versions of the origin's file, what is held now included; nothing is fetched. Raises StoreDown."""
         return await self._cache.history(origin)
 
-    async def refresh(self, origin: Origin) -> HeldFile:
+    async def refresh(self, origin: Origin) -> CachedFile:
         """What a fetch finds that is made now, whatever is held; raises Busy."""
         held = await self._cache.refresh(origin, await self._recheck(origin, None))
-        return HeldFile(held, None if held.snapshot is None else self._read(origin, held.snapshot).robots)
+        return CachedFile(held, None if held.snapshot is None else self._read(origin, held.snapshot).robots)
 
     async def purge(self, origin: Origin) -> None:
         """Forget what is held of the origin in the whole fleet; raises StoreDown where it could not be told."""
@@ -253,12 +253,12 @@ class Decider:
         )
         return self.answer_from(file, question)
 
-    def answer_from(self, file: HeldFile, question: Question) -> Answer:
+    def answer_from(self, file: CachedFile, question: Question) -> Answer:
         """The answer that this file gives, and the overrides of now."""
         answer = self.answer_by(file, question)
         return self._overridden(answer) if self._overrides.table else answer
 
-    def answer_by(self, file: HeldFile, question: Question) -> Answer:
+    def answer_by(self, file: CachedFile, question: Question) -> Answer:
         """The answer that this file alone gives, whether it is the one that is held now or was held once."""
         held, robots, edition = file
         now = self._clock()
@@ -282,7 +282,7 @@ class Decider:
         found = self._overrides.table.find(question.target.origin, question.agent, answer.now)
         if found is None:
             return answer
-        by_file = Ruling(answer.verdict, answer.robots, None)
+        by_file = Applied(answer.verdict, answer.robots, None)
         ruling = self._rule(answer, by_file, found.deciding)
         if found.shadow_deciding is not found.deciding and found.shadow_deciding is not None:
             shadow = self._rule(answer, by_file, found.shadow_deciding)
@@ -298,13 +298,13 @@ class Decider:
         verdict, robots, _ = ruling
         return answer._replace(verdict=verdict, robots=robots, retry_at=retry_at, edition=None, overrides=found)
 
-    def _rule(self, answer: Answer, by_file: Ruling, override: Override | None) -> Ruling:
+    def _rule(self, answer: Answer, by_file: Applied, override: Override | None) -> Applied:
         question, snapshot = answer.question, answer.held.snapshot
         access = None if snapshot is None else snapshot.access
         path = question.target.path
         return rule(override, by_file, access, question.dialect, question.agent, path, self._replacement)
 
-    def _note_delays(self, answer: Answer, ruling: Ruling, found: Found) -> None:
+    def _note_delays(self, answer: Answer, ruling: Applied, found: Matching) -> None:
         if found.delaying is not None:
             self._metrics.overridden(found.delaying.action_name)
         shadow = found.shadow_delaying
@@ -314,8 +314,8 @@ class Decider:
         rates = None
         if robots is not None and selection is not None:
             rates = robots.reading(question.dialect).terms(selection, question.agent).rates.at(answer.at)
-        now = slowed(rates, found.delaying)
-        self._metrics.shadowed(shadow.action_name, differs=slowed(now, shadow) is not now)
+        now = with_delay(rates, found.delaying)
+        self._metrics.shadowed(shadow.action_name, differs=with_delay(now, shadow) is not now)
 
     def _replacement(self, file: Successful) -> RobotsTxt:
         robots = self._replacements.get(file)
@@ -326,7 +326,7 @@ class Decider:
 
     async def hold(
         self, origin: Origin, *, visitor: Agent | None = None, max_age: float | None = None, wait: float = 10.0
-    ) -> HeldFile:
+    ) -> CachedFile:
         """What is held of the origin's robots.txt, parsed where there is a file; raises Busy as `ask` does.
 
         `visitor` is who asks in order to visit the origin, None for those who only look at the file.
@@ -338,21 +338,21 @@ class Decider:
         recheck = await self._recheck(origin, visitor)
         held = await self._cache.held(origin, recheck, max_age=max_age, wait=wait)
         if held.snapshot is None:
-            return HeldFile(held, None)
+            return CachedFile(held, None)
         read = self._read(origin, held.snapshot)
-        return HeldFile(held, read.robots, read.edition)
+        return CachedFile(held, read.robots, read.edition)
 
-    def _hold_now(self, question: Question, seen: Seen | None) -> HeldFile | None:
+    def _hold_now(self, question: Question, seen: Seen | None) -> CachedFile | None:
         """What `hold` would say at once and without beginning a fetch; None where it would not.
 
         It is noted in `seen`, but for crawlers whose every question is a visit that has to be counted.
         """
         origin, visitor, max_age = question.target.origin, question.agent, question.max_age
-        snapshot = self._cache.believed(origin)
+        snapshot = self._cache.get_trusted(origin)
         if snapshot is None:
             return None
         model = self._models(origin.host, visitor.recheck)
-        if isinstance(model, ByVisits):
+        if isinstance(model, VisitBasedRecheck):
             # Counted only when it is known that no one else will: who gets None here goes on to `hold`.
             visits = self._visits.with_one_more(origin)
             if visits is None:
@@ -366,7 +366,7 @@ class Decider:
             seen[origin, visitor.recheck, max_age] = file
         return file
 
-    def _said(self, origin: Origin, snapshot: Snapshot, recheck: Recheck, max_age: float | None) -> HeldFile | None:
+    def _said(self, origin: Origin, snapshot: Snapshot, recheck: Recheck, max_age: float | None) -> CachedFile | None:
         """The snapshot as it stands now, where it is fresh; what was said within this second is said again."""
         now = self._clock()
         read = self._read(origin, snapshot)
@@ -384,7 +384,7 @@ class Decider:
             return None
         if said is None or fresh is not known:
             read.recheck = recheck
-            said = read.said = HeldFile(Held(snapshot, fresh, Source.MEMORY), read.robots, read.edition)
+            said = read.said = CachedFile(CacheResult(snapshot, fresh, Source.MEMORY), read.robots, read.edition)
         return said
 
     async def _recheck(self, origin: Origin, visitor: Agent | None) -> Recheck:
@@ -392,7 +392,7 @@ class Decider:
         match model:
             case Recheck():
                 return model
-            case ByVisits():
+            case VisitBasedRecheck():
                 # Counted only here, where it matters: nothing is written for a fleet that rechecks as RFC 9309 has it,
                 # and what is counted are the visits of those who recheck by them.
                 visits = self._visits.per_day(origin) if visitor is None else self._visits.visit(origin)

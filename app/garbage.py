@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from app.store.ending import meanwhile
+from app.redis.background import background
 
 LEAST, MOST = 300.0, 3600.0
 """Seconds between two full collections: none sooner, and one at the latest, however busy the process is."""
@@ -48,7 +48,7 @@ async def collected_when_quiet(
     collect()
     gc.set_threshold(before[0], before[1], _NEVER)
     try:
-        async with meanwhile(_collect(least, most, look, worked)):
+        async with background(_collect(least, most, look, worked)):
             yield
     finally:
         gc.set_threshold(*before)

@@ -10,64 +10,53 @@ from datetime import UTC, datetime
 from fastapi import FastAPI
 
 from app import __version__
-from app.api import (
-    allowed,
-    batch,
-    held_file,
-    history,
-    indexing,
-    openapi,
-    ops,
-    origins,
-    overrides,
-    pages,
-    permits,
-    problems,
-    trial,
-)
-from app.api.auth import KeyCheck
-from app.api.body_limit import BodyLimit
-from app.api.fast_path import FastPath
-from app.api.http_caching import NotKept
-from app.api.journal import Journal
+from app.api import openapi, problems
+from app.api.encoding import Renderer
 from app.api.long_work import LongWork
+from app.api.middleware.access_log import AccessLog
+from app.api.middleware.auth import KeyCheck
+from app.api.middleware.body_limit import BodyLimit
+from app.api.middleware.fast_path import FastPath
+from app.api.middleware.http_caching import NoStoreByDefault
+from app.api.middleware.same_origin import RefuseCrossSite
 from app.api.quotas import Quotas
-from app.api.rendering import Renderer
-from app.api.same_origin import RefuseCrossSite
+from app.api.routes import allowed, batch, history, indexing, ops, origins, overrides, pages, permits
+from app.api.routes import robots_file as held_file
+from app.api.routes import test_file as trial
+from app.auth.keys import load_keys
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
-from app.cache.history_store import RedisHistory
+from app.cache.invalidation import InvalidationListener
 from app.cache.lease import MARGIN
-from app.cache.news import News
 from app.cache.origin_lists import OriginLists
 from app.cache.recheck_file import load as load_table
 from app.cache.redis_origin_lists import RedisOriginLists
+from app.cache.redis_snapshots import RedisSnapshots
+from app.cache.redis_visits import RedisVisits
 from app.cache.robots_cache import RobotsCache
-from app.cache.snapshot_store import RedisStore
-from app.cache.visit_store import RedisVisits
 from app.cache.visits import Visits
 from app.decide import Decider
 from app.fetch.network import Resolver, SystemResolver, client_tls
-from app.keys import load_keys
+from app.history.redis_history import RedisHistory
 from app.observability import tracing
 from app.observability.fetch_log import FetchLog
 from app.observability.metrics import State
 from app.origin import Origin
-from app.overrides.following import Overrides
-from app.overrides.store import RedisOverrides
-from app.pace.addresses import Addresses
-from app.pace.alone import Alone
-from app.pace.fleet_secret import FleetSecret
-from app.pace.pace_store import RedisPace
-from app.pace.pacer import Pacer
-from app.pace.places import Places
-from app.pace.spans import Bounds
+from app.overrides.redis_overrides import RedisOverrides
+from app.overrides.replica import Overrides
+from app.pacing.addresses import Addresses
+from app.pacing.fleet_secret import FleetSecret
+from app.pacing.local_pacer import LocalPacer
+from app.pacing.membership import FleetMembership
+from app.pacing.pacer import Pacer
+from app.pacing.redis_pacer import RedisPacer
+from app.pacing.schedule import Bounds
 from app.parts import bounds_of, connected, fetcher_of, fetching, instance_name, models_of, reread
+from app.redis.connect import open_connections, subscriber
+from app.redis.eviction import EvictionPolicy
+from app.redis.guarded_client import TIMEOUT, GuardedClient, StoreDown
 from app.reread import on_sighup
 from app.settings import Settings
-from app.store.calls import TIMEOUT, Calls, StoreDown
-from app.store.engines import open_connections, subscriber
-from app.store.eviction import EvictionPolicy
 
 WITHOUT_KEYS = (
     "API_KEYS_FILE is not set: whoever reaches this service may ask it, "
@@ -116,7 +105,7 @@ def create(
         )
 
     metrics = tracing.metrics_of(state, spans)
-    calls = Calls(
+    calls = GuardedClient(
         client,
         monotonic=time.monotonic,
         timeout=store_timeout,
@@ -130,7 +119,7 @@ def create(
     # What is known of files: from the web, kept here and in the store, and what other processes tell of it.
     system = SystemResolver()
     fetcher = fetcher_of(settings, resolver or system, ssl_context or client_tls())
-    store = RedisStore(calls, instance=instance_name(settings.workers), clock=store_clock)
+    store = RedisSnapshots(calls, instance=instance_name(settings.workers), clock=store_clock)
     versions = RedisHistory(calls, clock, lost=metrics.history_lost)
     lease = settings.fetch_timeout + MARGIN
     lists, fetch_log = OriginLists(RedisOriginLists(calls), clock), FetchLog(time.monotonic)
@@ -150,7 +139,7 @@ def create(
         on_fetch=on_fetch,
         health=health,
     )
-    news = News(lambda: subscriber(client), store.name, cache.hear, cache.missed)
+    news = InvalidationListener(lambda: subscriber(client), store.name, cache.hear, cache.missed)
 
     # What becomes of a question: a decision, and its text.
     visits = Visits(RedisVisits(calls, clock=clock), clock)
@@ -170,10 +159,10 @@ def create(
     renderer, long_work = Renderer(settings.memory_bytes // 16), LongWork()
 
     # Turns.
-    places = Places(calls, store.name)
+    places = FleetMembership(calls, store.name)
     instances = settings.pace_instances
-    alone = Alone(None if instances is None else instances * settings.workers, lambda: places.place)
-    pacer = Pacer(RedisPace(calls), alone, clock, time.monotonic, clock_stepped=metrics.store_clock_stepped)
+    alone = LocalPacer(None if instances is None else instances * settings.workers, lambda: places.place)
+    pacer = Pacer(RedisPacer(calls), alone, clock, time.monotonic, clock_stepped=metrics.store_clock_stepped)
     addresses = Addresses(resolver or system, time.monotonic)
     shared = addresses if settings.pace_by_address else None
     secret = FleetSecret(calls, None if settings.permit_secret is None else settings.permit_secret.get_secret_value())
@@ -226,14 +215,14 @@ def create(
         now=lambda: datetime.fromtimestamp(clock(), UTC),
     )
     # What a request passes on its way to the routes, the last of these first.
-    app.add_middleware(NotKept)
+    app.add_middleware(NoStoreByDefault)
     app.add_middleware(FastPath, decider=decider, renderer=renderer)
     app.add_middleware(BodyLimit, spares=batch.streams)
     if keys is None:
         app.add_middleware(RefuseCrossSite)
     else:
         app.add_middleware(KeyCheck, keys=lambda: keys.value, quotas=quotas, metrics=metrics)
-    app.add_middleware(Journal, metrics=metrics, monotonic=time.monotonic, access_log=settings.access_log)
+    app.add_middleware(AccessLog, metrics=metrics, monotonic=time.monotonic, access_log=settings.access_log)
     tracing.follow_requests(app, spans)
     return app
 

@@ -15,12 +15,12 @@ from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import Resolver
 from app.observability.metrics import Metrics
 from app.origin import Origin
-from app.pace.spans import Bounds, bounds
+from app.pacing.schedule import Bounds, bounds
+from app.redis.connect import Client, connect
 from app.reread import Reread
 from app.robots.access import Busy, Fetched, Validators
 from app.robots.judge import recognise_challenge
 from app.settings import BadSetting, Settings
-from app.store.engines import Client, connect
 
 T = TypeVar("T")
 

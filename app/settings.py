@@ -10,10 +10,10 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app import __version__
+from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load
-from app.keys import load_keys
-from app.store.engines import CONNECTIONS, FEWEST_CONNECTIONS
+from app.redis.connect import CONNECTIONS, FEWEST_CONNECTIONS
 
 Network = IPv4Network | IPv6Network
 

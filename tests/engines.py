@@ -24,8 +24,8 @@ import trustme
 from redis import Redis
 from redis.exceptions import RedisError
 
-from app.store import embedded_guard
-from app.store.embedded import server_binary
+from app.redis import embedded_guard
+from app.redis.embedded import server_binary
 
 MASTER = "main"
 PASSWORD = "p@ss:wörd/?"

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from app import __version__
 from app.observability.event_loop import sample_lag
 from app.observability.metrics import KEYS_COUNTED, Metrics, State
+from app.redis.background import background
 from app.robots.access import (
     Access,
     Blocked,
@@ -24,7 +25,6 @@ from app.robots.access import (
     Unavailable,
     Unreachable,
 )
-from app.store.ending import meanwhile
 from tests.faults.until import until
 from tests.test_service import started
 
@@ -71,7 +71,7 @@ def test_the_state_is_read_when_it_is_shown() -> None:
     assert value(metrics.text().decode(), "robots_store_degraded") == 0
     now = State(True, False, 3, 2, {"files": (70, 7)})
     text = metrics.text().decode()
-    assert (value(text, "robots_store_degraded"), value(text, "robots_news_heard")) == (1, 0)
+    assert (value(text, "robots_store_degraded"), value(text, "robots_pubsub_connected")) == (1, 0)
     assert (value(text, "robots_fetches_under_way"), value(text, "robots_fetches_waiting")) == (3, 2)
     assert value(text, "robots_memory_bytes", cache="files") == 70
     assert value(text, "robots_memory_entries", cache="files") == 7
@@ -130,7 +130,7 @@ async def test_the_lag_of_the_event_loop_is_sampled() -> None:
         if len(seen) == 3:
             enough.set()
 
-    async with meanwhile(sample_lag(observe, every=0.01)):
+    async with background(sample_lag(observe, every=0.01)):
         await asyncio.sleep(0)
         time.sleep(0.05)  # noqa: ASYNC251 - this is what is looked for
         await enough.wait()

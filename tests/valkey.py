@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 from redis.asyncio import Redis
 
-from app.store.embedded import serve
-from app.store.engines import Client, connect
+from app.redis.connect import Client, connect
+from app.redis.embedded import serve
 
 
 @pytest.fixture(scope="session")

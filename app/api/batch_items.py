@@ -5,11 +5,11 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
+from app.api.encoding import Renderer
 from app.api.json_bodies import RequestModel, validated
 from app.api.parameters import AGENTS, MOST_AGE, MOST_WAIT, WAIT
+from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, bad_value, busy
-from app.api.reading import agent_from, dialect_from, instant_from, target_from
-from app.api.rendering import Renderer
 from app.decide import Answer, Decider, Question
 from app.robots.access import Busy
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from app.store.ending import end
+from app.redis.background import cancel_and_wait
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
         if not working.done():
             raise ClientDisconnect
     finally:
-        await end(either)
+        await cancel_and_wait(either)
     return working.result()
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 
 from starlette.responses import Response, StreamingResponse
 
-from app.api.stretch import Stretch
+from app.api.yield_budget import YieldBudget
 
 PIECE = 256 * 1024
 """Characters of items that are put together before they are sent."""
@@ -34,7 +34,7 @@ async def _pieces(name: str, items: Iterable[str]) -> AsyncIterator[bytes]:
     begins = f'{{"{name}":['
     parts: list[str] = []
     size = 0
-    stretch = Stretch()
+    stretch = YieldBudget()
     for text in items:
         if size > PIECE:
             yield (begins + ",".join(parts)).encode()

@@ -19,8 +19,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.auth import charge_afterwards, key_of
 from app.api.disconnect import while_connected
+from app.api.middleware.auth import charge_afterwards, key_of
 from app.api.problems import Problem
 
 SLICE = 0.005

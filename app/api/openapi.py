@@ -9,12 +9,12 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from app.api.batch import BatchIn
 from app.api.batch_items import ItemIn
-from app.api.permits import PermitIn, PermitsIn
 from app.api.problem_types import PROBLEMS, ProblemType
 from app.api.problems import MEDIA_TYPE, documented
-from app.api.shapes import ProblemOut
+from app.api.routes.batch import BatchIn
+from app.api.routes.permits import PermitIn, PermitsIn
+from app.api.schemas.answers import ProblemOut
 from app.robots.dialects import DIALECTS
 
 TAGS = {

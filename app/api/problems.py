@@ -12,11 +12,11 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from app.api.http_caching import NO_STORE
-from app.api.wire import instant
+from app.api.middleware.http_caching import NO_STORE
+from app.api.serialize import instant
 from app.decide import NoVersion
+from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
-from app.store.calls import StoreDown
 
 MEDIA_TYPE = "application/problem+json"
 

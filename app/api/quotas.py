@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.api.problems import Problem
-from app.keys import Limit
-from app.store.calls import Calls, StoreDown
-from app.store.ending import meanwhile
+from app.auth.keys import Limit
+from app.redis.background import background
+from app.redis.guarded_client import GuardedClient, StoreDown
 
 EVERY = 1.0
 """Seconds between two settlements."""
@@ -63,7 +63,7 @@ class _Bucket:
 class Quotas:
     """The buckets of the keys that have sent something lately. `monotonic` is in seconds."""
 
-    def __init__(self, calls: Calls, monotonic: Callable[[], float], exceeded: Callable[[str], None]) -> None:
+    def __init__(self, calls: GuardedClient, monotonic: Callable[[], float], exceeded: Callable[[str], None]) -> None:
         """`exceeded` is called with the id of the key of every request that is refused."""
         self._calls = calls
         self._monotonic = monotonic
@@ -100,7 +100,7 @@ class Quotas:
     @asynccontextmanager
     async def settled(self, every: float = EVERY) -> AsyncIterator[None]:
         """While the block lasts, settle every so many seconds."""
-        async with meanwhile(self._keep_settling(every)):
+        async with background(self._keep_settling(every)):
             yield
 
     async def _keep_settling(self, every: float) -> None:

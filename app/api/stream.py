@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.auth import charge_in_time
 from app.api.batch_items import Found, after_waiting, answer_to, question_of, text_of
+from app.api.encoding import Renderer
 from app.api.json_bodies import read_json
+from app.api.middleware.auth import charge_in_time
 from app.api.problems import Problem
-from app.api.rendering import Renderer
-from app.api.stretch import Stretch
+from app.api.yield_budget import YieldBudget
 from app.decide import Decider, Question
 from app.origin import Origin
-from app.store.ending import end
+from app.redis.background import cancel_and_wait
 
 LINES = "application/x-ndjson"
 
@@ -128,7 +128,7 @@ class AnswerLines(Response):
             # Reading ends when the client has gone, and by nothing else: then nobody needs the answers.
             await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await end([reading, writing, *self._asking])
+            await cancel_and_wait([reading, writing, *self._asking])
         for task in (reading, writing):
             if not task.cancelled():
                 task.result()
@@ -136,7 +136,7 @@ class AnswerLines(Response):
     async def _read(self, scope: Scope, receive: Receive) -> None:
         lines = Lines()
         number = 0
-        stretch = Stretch()
+        stretch = YieldBudget()
         more = True
         while more:
             message = await receive()
@@ -198,7 +198,7 @@ class AnswerLines(Response):
     async def _write(self, send: Send) -> None:
         parts: list[str] = []
         size = 0
-        stretch = Stretch()
+        stretch = YieldBudget()
 
         async def flush() -> None:
             nonlocal parts, size

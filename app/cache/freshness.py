@@ -84,7 +84,7 @@ class Snapshot:
         return self.fetched_at if self.failing is None else self.failing.last_at
 
 
-class Heed(StrEnum):
+class LifetimePolicy(StrEnum):
     """Which of the lifetimes that responses ask for count. SHORTER: those below the default."""
 
     ANY = "any"
@@ -102,7 +102,7 @@ class Recheck:
     minimum: float = 5 * MINUTE
     maximum: float = DAY
     default: float = DAY
-    heed: Heed = Heed.ANY
+    heed: LifetimePolicy = LifetimePolicy.ANY
 
     def __post_init__(self) -> None:
         if not 0 < self.minimum <= self.maximum:
@@ -127,7 +127,7 @@ class Freshness:
     stale: bool
 
 
-def succeed(previous: Snapshot | None, fetched: Fetched, now: float) -> Snapshot:
+def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float) -> Snapshot:
     """The snapshot that follows `previous` once `fetched` is in: an answer replaces it, a failure keeps its copy.
 
     Only a 2xx is a copy: a 404 held before does not answer for an origin that cannot be reached any more, since that
@@ -147,7 +147,7 @@ def succeed(previous: Snapshot | None, fetched: Fetched, now: float) -> Snapshot
             assert_never(unknown)
 
 
-def recall(snapshot: Snapshot, now: float) -> Snapshot | None:
+def usable(snapshot: Snapshot, now: float) -> Snapshot | None:
     """What of a held snapshot may still be used: the same object, what is left of it past KEEP, or None."""
     if now - snapshot.checked_at > KEEP:
         return None
@@ -252,11 +252,11 @@ def _own_delay(snapshot: Snapshot, recheck: Recheck, key: str) -> float:
 
 def _asked(recheck: Recheck, lifetime: float) -> float:
     match recheck.heed:
-        case Heed.ANY:
+        case LifetimePolicy.ANY:
             return lifetime
-        case Heed.SHORTER:
+        case LifetimePolicy.SHORTER:
             return min(lifetime, recheck.default)
-        case Heed.NONE:
+        case LifetimePolicy.NONE:
             return recheck.default
         case unknown:
             assert_never(unknown)

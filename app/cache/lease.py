@@ -9,8 +9,8 @@ from secrets import token_hex
 from typing import Protocol, TypeVar
 
 from app.origin import Origin
-from app.store.calls import StoreDown
-from app.store.ending import meanwhile
+from app.redis.background import background
+from app.redis.guarded_client import StoreDown
 
 MARGIN = 2.0
 """Seconds that the work may take beside the fetch: calls to the store come before and after it."""
@@ -118,7 +118,7 @@ class Lease:
         return None, None
 
     async def _working(self, origin: Origin, token: str, since: float | None, work: Work[V]) -> V:
-        async with meanwhile(self._renew(origin, token)):
+        async with background(self._renew(origin, token)):
             return await work(since)
 
     async def _renew(self, origin: Origin, token: str) -> None:

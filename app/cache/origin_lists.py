@@ -16,9 +16,9 @@ from typing import Protocol
 
 from app.cache.freshness import Snapshot
 from app.origin import Origin
+from app.redis.background import background
+from app.redis.guarded_client import StoreDown
 from app.robots.access import Blocked, Successful
-from app.store.calls import StoreDown
-from app.store.ending import meanwhile
 
 LISTED = 1000
 """Origins in a list at most."""
@@ -142,7 +142,7 @@ class OriginLists:
     @asynccontextmanager
     async def flushed(self, every: float = FLUSH_EVERY) -> AsyncIterator[None]:
         """While the block lasts, write what was noted every so many seconds, and once more at its end."""
-        async with meanwhile(self._keep_flushing(every)):
+        async with background(self._keep_flushing(every)):
             yield
         with suppress(StoreDown):
             await self.flush()

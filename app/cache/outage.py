@@ -6,7 +6,7 @@ Every instant is Unix seconds. No I/O and no clock.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.cache.freshness import DAY, KEEP, Freshness, Recheck, Snapshot, delay, freshness, recall, succeed
+from app.cache.freshness import DAY, KEEP, Freshness, Recheck, Snapshot, delay, freshness, next_snapshot, usable
 from app.robots.access import Fetched, Successful
 
 LONGEST = 60 * DAY
@@ -63,17 +63,17 @@ def play(
 def _turns(
     copy: Successful | None, fetched: Fetched, recheck: Recheck, key: str, began: float, until: float
 ) -> Iterator[Turn]:
-    held = None if copy is None else succeed(None, Fetched(copy), began)
+    held = None if copy is None else next_snapshot(None, Fetched(copy), began)
     if held is not None and copy is not None:
-        held = succeed(None, Fetched(copy), began - delay(held, recheck, key))
+        held = next_snapshot(None, Fetched(copy), began - delay(held, recheck, key))
     at = began
     while at <= until:
-        held = succeed(held, fetched, at)
+        held = next_snapshot(held, fetched, at)
         stands = freshness(held, recheck, key, at)
         yield Turn(at, held, stands)
         lapsed = held.fetched_at + KEEP + _TICK
         if at < lapsed < stands.recheck_at:
-            left = recall(held, lapsed)
+            left = usable(held, lapsed)
             if left is not None and left is not held:
                 held = left
                 yield Turn(lapsed, held, freshness(held, recheck, key, lapsed))

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, suppress
 
 from app.cache.ordering import Purged
 from app.origin import Origin
-from app.store.calls import StoreDown
-from app.store.ending import meanwhile
+from app.redis.background import background
+from app.redis.guarded_client import StoreDown
 
 LIMIT = 10_000
 """Origins that are remembered; beyond, the oldest is told of when this process is next asked about it."""
@@ -43,7 +43,7 @@ class Outbox:
     @asynccontextmanager
     async def delivering(self, pause: float = PAUSE) -> AsyncIterator[None]:
         """While the block lasts, tell the store what it missed, every so many seconds until it takes it."""
-        async with meanwhile(self._keep_delivering(pause)):
+        async with background(self._keep_delivering(pause)):
             yield
 
     async def _keep_delivering(self, pause: float) -> None:

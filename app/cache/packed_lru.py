@@ -10,9 +10,9 @@ from dataclasses import fields
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from app.cache.byte_lru import ByteLRU
 from app.cache.codec import decode, encode
 from app.cache.freshness import Snapshot
-from app.cache.memory import ByteLRU
 from app.origin import Origin
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from app.cache.freshness import DAY, KEEP, MINUTE, SPREAD, Heed, Recheck
+from app.cache.freshness import DAY, KEEP, MINUTE, SPREAD, LifetimePolicy, Recheck
 from app.durations import read_seconds
 from app.origin import BadUrl, read_target
 from app.toml_file import parse, shown
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class ByVisits:
+class VisitBasedRecheck:
     """The model of Seznam: days for an origin that is visited often, weeks for one that is hardly visited (spec A22).
 
     Between RARE and OFTEN visits the delay is straight in log(visits). A lifetime that the response asks for shortens
@@ -47,16 +47,16 @@ class ByVisits:
         """The delay for an origin that is visited so many times a day: never a longer one for more visits."""
         share = math.log(min(max(RARE, visits), OFTEN) / RARE) / math.log(OFTEN / RARE)
         wanted = LATEST - (LATEST - SOONEST) * share
-        return Recheck(self.minimum, self.maximum, min(max(wanted, self.minimum), self.maximum), Heed.SHORTER)
+        return Recheck(self.minimum, self.maximum, min(max(wanted, self.minimum), self.maximum), LifetimePolicy.SHORTER)
 
 
-Model: TypeAlias = Recheck | ByVisits
+Model: TypeAlias = Recheck | VisitBasedRecheck
 """A recheck as it is, or one that is worked out from an origin's visits."""
 
 Row: TypeAlias = Mapping[str, Model]
 """What the table says of a suffix: the model that takes the place of each of MODELS."""
 
-MODELS: Row = {RFC9309: Recheck(), SEZNAM: ByVisits()}
+MODELS: Row = {RFC9309: Recheck(), SEZNAM: VisitBasedRecheck()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,15 +188,15 @@ def _read_row(name: str, row: Mapping[str, object]) -> Row:
 
 def _fixed(delay: float) -> Recheck:
     """Always `delay`, but for the spread, without which all origins below one suffix would be asked at once."""
-    return Recheck(max(delay * (1 - SPREAD), SHORTEST), min(delay * (1 + SPREAD), LONGEST), delay, Heed.NONE)
+    return Recheck(max(delay * (1 - SPREAD), SHORTEST), min(delay * (1 + SPREAD), LONGEST), delay, LifetimePolicy.NONE)
 
 
 def _within(model: Model, low: float | None, high: float | None) -> Model:
     """The model with these bounds for its own; a bound that crosses the other of the model takes it along."""
     minimum = low if low is not None else min(model.minimum, high if high is not None else model.minimum)
     maximum = high if high is not None else max(model.maximum, minimum)
-    if isinstance(model, ByVisits):
-        return ByVisits(minimum, maximum)
+    if isinstance(model, VisitBasedRecheck):
+        return VisitBasedRecheck(minimum, maximum)
     return Recheck(minimum, maximum, min(max(model.default, minimum), maximum), model.heed)
 
 

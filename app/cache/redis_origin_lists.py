@@ -9,7 +9,7 @@ from redis.exceptions import ResponseError
 
 from app.cache.origin_lists import LISTED, Notes, Order
 from app.origin import BadUrl, Origin, read_target
-from app.store.calls import Calls
+from app.redis.guarded_client import GuardedClient
 
 EXPIRY = 7 * 86_400
 """Seconds after which a list is gone that nothing was added to."""
@@ -40,7 +40,7 @@ class RedisOriginLists:
     A set that is something else is replaced, and a member that is not the key of an origin is passed over.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: GuardedClient) -> None:
         self._calls = calls
         self._client = calls.client
 

@@ -9,17 +9,17 @@ from functools import partial
 from typing import Protocol
 
 from app.cache.fetch_health import FetchHealth
-from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness, succeed
-from app.cache.history import History, with_held
-from app.cache.known import Known, Source, Store
+from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness, next_snapshot
+from app.cache.invalidation import Event
 from app.cache.lease import Lease, LeaseStore
-from app.cache.news import Word
 from app.cache.store_clock import StoreClock
+from app.cache.tiered_snapshots import Source, Store, TieredSnapshots
+from app.history.versions import History, with_held
 from app.origin import Origin
+from app.redis.single_flight import SingleFlight
 from app.robots.access import Busy, Fetched, NotModified, Successful, Unreachable, Validators
-from app.store.flight import SingleFlight
 
-__all__ = ["CacheStore", "Fetch", "Held", "HistoryStore", "RobotsCache", "Source"]
+__all__ = ["CacheResult", "CacheStore", "Fetch", "HistoryStore", "RobotsCache", "Source"]
 
 
 class CacheStore(Store, LeaseStore, Protocol):
@@ -49,7 +49,7 @@ def _ignore_fetch(_origin: Origin, _snapshot: Snapshot, _seconds: float) -> None
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class CacheResult:
     """What is known of one origin now; `snapshot` and `freshness` are None while nothing is (a fetch is under way)."""
 
     snapshot: Snapshot | None
@@ -84,7 +84,7 @@ class RobotsCache:
         self._clock = clock
         self._health = health or FetchHealth()
         self._store_clock = StoreClock(clock)
-        self._known = Known(
+        self._known = TieredSnapshots(
             store,
             clock,
             memory_bytes,
@@ -102,11 +102,13 @@ class RobotsCache:
         """The bytes and the number of the snapshots in memory."""
         return self._known.usage
 
-    def believed(self, origin: Origin) -> Snapshot | None:
+    def get_trusted(self, origin: Origin) -> Snapshot | None:
         """What memory has of the origin and is to be believed without asking the store, fresh or not."""
-        return self._known.believed(origin)
+        return self._known.get_trusted(origin)
 
-    async def held(self, origin: Origin, recheck: Recheck, *, max_age: float | None = None, wait: float = 10.0) -> Held:
+    async def held(
+        self, origin: Origin, recheck: Recheck, *, max_age: float | None = None, wait: float = 10.0
+    ) -> CacheResult:
         """What is known of the origin, refreshed first if it is due, for which the caller waits up to `wait` seconds.
 
         A snapshot older than `max_age` seconds is due, unless its origin is failing and not to be tried again yet.
@@ -125,7 +127,7 @@ class RobotsCache:
             return self._answer(known, source, origin, recheck)
         return self._answer(*refresh.result(), origin, recheck)
 
-    async def refresh(self, origin: Origin, recheck: Recheck) -> Held:
+    async def refresh(self, origin: Origin, recheck: Recheck) -> CacheResult:
         """What a whole fetch finds that begins after this call, however new what is known, and back-off or not.
 
         The fleet is told of it. Raises Busy where no fetch can be made.
@@ -167,7 +169,7 @@ class RobotsCache:
         # In a thread: what has to be packed first may be large.
         return kept if known is None else await asyncio.to_thread(with_held, kept, known, self._clock())
 
-    def hear(self, word: Word, origin: Origin) -> None:
+    def hear(self, word: Event, origin: Origin) -> None:
         """Another process tells that it has learnt of, or purged, the origin."""
         self._known.hear(word, origin)
 
@@ -181,10 +183,10 @@ class RobotsCache:
         await self._refreshes.aclose()
         await self._orders.aclose()
 
-    def _answer(self, snapshot: Snapshot | None, source: Source, origin: Origin, recheck: Recheck) -> Held:
+    def _answer(self, snapshot: Snapshot | None, source: Source, origin: Origin, recheck: Recheck) -> CacheResult:
         if snapshot is None:
-            return Held(None, None, Source.NONE)
-        return Held(snapshot, freshness(snapshot, recheck, origin.key, self._clock()), source)
+            return CacheResult(None, None, Source.NONE)
+        return CacheResult(snapshot, freshness(snapshot, recheck, origin.key, self._clock()), source)
 
     def _state(self, snapshot: Snapshot, origin: Origin, recheck: Recheck, max_age: float | None, now: float) -> State:
         fresh = freshness(snapshot, recheck, origin.key, now)
@@ -214,7 +216,7 @@ class RobotsCache:
         # A refresh may have ended between this caller's look and this moment: its flight is over, so this is a new
         # one, and without this second look every caller who asked the store early and heard from it late would fetch
         # again. Memory is enough to ask: what a refresh in this process learns is put there first.
-        known = self._known.remembered(origin)
+        known = self._known.peek(origin)
         if known is not None and known is not seen and will_do(known):
             return known, Source.MEMORY
         with self._known.awaiting(origin) as news:
@@ -248,20 +250,20 @@ class RobotsCache:
     ) -> tuple[Fetched, Snapshot]:
         """What one fetch finds, and the snapshot that follows what was known when it began."""
         began = self._store_clock() if began is None else began
-        known = self._known.remembered(origin) or seen
+        known = self._known.peek(origin) or seen
         conditional = known is not None and isinstance(known.access, Successful) and not whole
         begun = asyncio.get_running_loop().time()
         fetched = await self._fetch(origin, known.validators if known is not None and conditional else Validators())
         seconds = asyncio.get_running_loop().time() - begun
         self._health.fetched(fetched.access)
-        snapshot = succeed(known, _since_the_beginning(fetched, seconds), began)
+        snapshot = next_snapshot(known, _since_the_beginning(fetched, seconds), began)
         self._on_fetch(origin, snapshot, seconds)
         return fetched, snapshot
 
     async def _last_known(self, origin: Origin) -> Snapshot | None:
         known, _ = await self._known.look(origin)
         # As a fetch found it: a copy that may not be used any more is history all the same.
-        return self._known.remembered(origin) or known
+        return self._known.peek(origin) or known
 
     def _note(self, origin: Origin, ended: Snapshot) -> None:
         if self._history is not None:

@@ -13,8 +13,8 @@ from typing import Protocol
 
 from app.cache.freshness import DAY, HOUR
 from app.origin import Origin
-from app.store.calls import StoreDown
-from app.store.flight import SingleFlight
+from app.redis.guarded_client import StoreDown
+from app.redis.single_flight import SingleFlight
 
 HALF_LIFE = 7 * DAY
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, assert_never
 
 import httpx
 
-from app.clients.asking import Service, SyncService
+from app.clients.permit_client import Service, SyncService
 from app.clients.permits import (
     HOLDS_BACK,
     Answer,

@@ -257,7 +257,7 @@ def read_held_back(status: int, body: bytes) -> float | None:
     said = _json(body)
     if status != 200 or not isinstance(said, dict):
         return None
-    seconds = _number(said.get("held_back"))
+    seconds = _number(said.get("backoff"))
     return 0.0 if seconds is None else min(seconds, LONGEST_PAUSE)
 
 
@@ -269,7 +269,7 @@ def _turn(said: Mapping[str, Any]) -> Answer:
         if wait > LONGEST_WAIT:
             return NoAnswer(f"its wait is {wait} s")
         return Turn(permit, wait, interval or 0.0, said.get("degraded") is True)
-    again = _number(said.get("again_in"))
+    again = _number(said.get("retry_after"))
     if permit is None and again is not None:
         return Later(_pause(again), PACE, interval or 0.0)
     return NoAnswer("it allows the page, and says neither when to fetch it nor when to ask again")

@@ -22,8 +22,8 @@ from scrapy.http import Response
 from scrapy.squeues import PickleFifoDiskQueue
 from scrapy.utils.job import job_dir
 
-from app.clients.asking import Service
-from app.clients.lane import Lane
+from app.clients.origin_queue import PaceKey
+from app.clients.permit_client import Service
 from app.clients.permits import HOLDS_BACK, PACE, Answer, Later, NoAnswer, NotTaken, Refused, Turn, place
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class GivenUp(IgnoreRequest):
 class _Going(NamedTuple):
     """A request on its way to its origin: in which lane, with which turn, since when."""
 
-    lane: Lane[Request]
+    lane: PaceKey[Request]
     turn: Turn
     since: float
 
@@ -119,7 +119,7 @@ class PermitMiddleware:
         self._service = Service(
             url, key=settings.get("ROBOTS_DECISIONS_KEY"), caller=settings.get("ROBOTS_DECISIONS_CALLER")
         )
-        self._lanes: dict[_Key, Lane[Request]] = {}
+        self._lanes: dict[_Key, PaceKey[Request]] = {}
         self._timers: dict[_Key, asyncio.TimerHandle] = {}
         self._going: WeakKeyDictionary[Request, _Going] = WeakKeyDictionary()
         self._waiting = 0
@@ -148,7 +148,7 @@ class PermitMiddleware:
         if came == _WAITING:
             # Not by the scheduler, but straight back: somebody downloads it by himself, and nobody has put it aside.
             await asyncio.sleep(TICK)
-        lane = self._lanes.setdefault(key, Lane(self._at_once))
+        lane = self._lanes.setdefault(key, PaceKey(self._at_once))
         lane.came(request)
         if _now() < lane.given_up_until:
             raise self._given_up(request)
@@ -178,10 +178,10 @@ class PermitMiddleware:
             said = response.headers.get(b"Retry-After")
             retry_after = None if said is None else said.decode("latin-1")
             elapsed = _now() - going.since
-            held_back = await self._service.report(going.turn, response.status, retry_after, elapsed)
+            backoff = await self._service.report(going.turn, response.status, retry_after, elapsed)
             self._count("reported")
-            if held_back is not None:
-                going.lane.opens = max(going.lane.opens, _now() + held_back)
+            if backoff is not None:
+                going.lane.opens = max(going.lane.opens, _now() + backoff)
         self._tend(self._key(request))
         return response
 
@@ -199,7 +199,7 @@ class PermitMiddleware:
         if mark is None or mark["state"] != _WAITING:
             return
         key = self._key(request)
-        lane = self._lanes.setdefault(key, Lane(self._at_once))
+        lane = self._lanes.setdefault(key, PaceKey(self._at_once))
         if mark["first"]:
             lane.waiting.appendleft(request)
         else:
@@ -230,7 +230,7 @@ class PermitMiddleware:
         finally:
             await self._service.aclose()
 
-    def _goes(self, request: Request, lane: Lane[Request], answer: Answer) -> bool:
+    def _goes(self, request: Request, lane: PaceKey[Request], answer: Answer) -> bool:
         """Whether the request goes now, and not later; raises IgnoreRequest where it never does."""
         now = _now()
         match answer:
@@ -268,7 +268,7 @@ class PermitMiddleware:
             case _:
                 assert_never(answer)
 
-    def _wait_for_verdict(self, request: Request, lane: Lane[Request], seconds: float | None) -> None:
+    def _wait_for_verdict(self, request: Request, lane: PaceKey[Request], seconds: float | None) -> None:
         if lane.not_known(_now(), seconds, self._give_up_after):
             self._call(lane, len(lane.waiting))  # each of them is given up as it comes, so that its errback hears
             raise self._given_up(request)
@@ -304,7 +304,7 @@ class PermitMiddleware:
         elif lane.is_idle():
             del self._lanes[key]
 
-    def _call(self, lane: Lane[Request], most: int) -> None:
+    def _call(self, lane: PaceKey[Request], most: int) -> None:
         for _ in range(min(most, len(lane.waiting))):
             request = lane.call(_now())
             self._now_waiting(-1)

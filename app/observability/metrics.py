@@ -16,8 +16,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from app import __version__
 from app.observability.event_loop import sample_lag
 from app.observability.processes import Exposition
+from app.redis.background import background
 from app.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
-from app.store.ending import meanwhile
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """The format of the text: every name in it is valid in this one, which is the older."""
@@ -167,7 +167,7 @@ class Metrics:
             multiprocess_mode="livemax",
         )
         self._news_heard = Gauge(
-            "robots_news_heard",
+            "robots_pubsub_connected",
             "1 while news of other processes is heard (by all workers).",
             registry=registry,
             multiprocess_mode="livemin",
@@ -267,10 +267,10 @@ class Metrics:
         self._permits.labels(why).inc()
         self._permits_degraded.inc(degraded)
 
-    def outcome(self, status: int | None, elapsed: float | None, *, released: bool, held_back: bool) -> None:
+    def outcome(self, status: int | None, elapsed: float | None, *, released: bool, backoff: bool) -> None:
         """A caller told what came of a turn: the page's status and how long it took, or that the turn was not used."""
         self._outcomes.labels("released" if released else _class_of(status)).inc()
-        self._back_offs.inc(held_back)
+        self._back_offs.inc(backoff)
         if elapsed is not None:
             self._page_seconds.observe(elapsed)
 
@@ -311,8 +311,8 @@ class Metrics:
         self.look()
         try:
             async with AsyncExitStack() as stack:
-                await stack.enter_async_context(meanwhile(self._keep_looking(probe, every)))
-                await stack.enter_async_context(meanwhile(sample_lag(self._lag.observe)))
+                await stack.enter_async_context(background(self._keep_looking(probe, every)))
+                await stack.enter_async_context(background(sample_lag(self._lag.observe)))
                 yield
         finally:
             self._exposition.leave()

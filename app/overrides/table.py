@@ -122,7 +122,7 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Matching:
     """What holds for an origin and a crawler: what decides, the longest delay, and both with the shadows let in.
 
     `deciding` is never a delay, and `delaying` always one.
@@ -176,7 +176,7 @@ class Table:
             yield from self._scopes.get(suffix, ())
             suffix = suffix.partition(".")[2]
 
-    def find(self, origin: Origin, agent: Agent, now: float) -> Found | None:
+    def find(self, origin: Origin, agent: Agent, now: float) -> Matching | None:
         """What holds there for the crawler now; None, in most cases, for nothing."""
         holding = [one for one in self.at(origin) if not one.expired(now) and one.holds_for(agent)]
         if not holding:
@@ -184,7 +184,7 @@ class Table:
         in_force = [one for one in holding if not one.shadow]
         deciding, delaying = _outcome(in_force)
         shadow_deciding, shadow_delaying = _outcome(holding)
-        return Found(deciding, delaying, shadow_deciding, shadow_delaying)
+        return Matching(deciding, delaying, shadow_deciding, shadow_delaying)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import Any
 
 from app.api import openapi
 from app.cache.freshness import KEEP, Snapshot
-from app.cache.history_store import RedisHistory
-from app.cache.snapshot_store import RedisStore
+from app.cache.redis_snapshots import RedisSnapshots
+from app.history.redis_history import RedisHistory
 from app.origin import read_target
+from app.redis.connect import connect
+from app.redis.embedded import serve
+from app.redis.guarded_client import GuardedClient
 from app.robots.access import Successful
-from app.store.calls import Calls
-from app.store.embedded import serve
-from app.store.engines import connect
 from tests.api.service import START, running
 
 ROBOTS = """User-agent: SeznamBot
@@ -86,13 +86,13 @@ async def answers(store_url: str) -> dict[str, dict[str, Any]]:
 
 async def _hold(store_url: str) -> None:
     client = connect(store_url)
-    calls = Calls(client, monotonic=asyncio.get_running_loop().time)
+    calls = GuardedClient(client, monotonic=asyncio.get_running_loop().time)
     origin = read_target(URL).origin
     found, before = (Successful(200, text.encode(), content_type="text/plain") for text in (ROBOTS, BEFORE))
     history = RedisHistory(calls, lambda: START, lost=lambda: None)
     history.note(origin, Snapshot(before, START - 5 * 86_400))
     await history.aclose()
-    await RedisStore(calls).put(origin, Snapshot(found, START - 5321), KEEP)
+    await RedisSnapshots(calls).put(origin, Snapshot(found, START - 5321), KEEP)
     await calls.aclose()
     await client.aclose()
 

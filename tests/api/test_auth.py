@@ -13,13 +13,13 @@ from fastapi import FastAPI, Request
 from redis.asyncio import Redis
 
 from app.api import problems
-from app.api.auth import OPEN, KeyCheck, charge
+from app.api.middleware.auth import OPEN, KeyCheck, charge
 from app.api.quotas import Quotas
-from app.keys import Scope, load_keys, new_key
+from app.auth.keys import Scope, load_keys, new_key
 from app.main import WITHOUT_KEYS, create
 from app.observability.metrics import Metrics, State
+from app.redis.guarded_client import GuardedClient
 from app.settings import Settings
-from app.store.calls import Calls
 from tests.api.service import Service, running
 from tests.api.test_ops import counted
 from tests.faults.until import until, until_so
@@ -210,7 +210,7 @@ async def test_sighup_reads_the_file_again_and_one_that_cannot_be_read_changes_n
 async def test_a_route_charges_for_the_work_of_many_and_the_answer_tells_what_is_left(
     store_client: Redis, keys: Path
 ) -> None:
-    calls = Calls(store_client, monotonic=lambda: 0.0)
+    calls = GuardedClient(store_client, monotonic=lambda: 0.0)
     app = FastAPI()
 
     @app.get("/many")

@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 from starlette.types import Message, Scope
 
-from app.api.batch import ITEMS, ORIGINS_AT_ONCE
 from app.api.batch_items import answer_to, question_of, text_of
-from app.api.body_limit import BODY_LIMIT
+from app.api.encoding import Renderer
 from app.api.json_array import PIECE
-from app.api.rendering import Renderer
+from app.api.middleware.body_limit import BODY_LIMIT
+from app.api.routes.batch import ITEMS, ORIGINS_AT_ONCE
 from app.decide import Answer, Decider, Question
 from app.robots.access import Busy
 from tests.api.service import Service, running

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.body_limit import BODY_LIMIT, BodyLimit
 from app.api.connection import HEAD_LIMIT, PIPELINED, Connection, Unread, most_connections
+from app.api.middleware.body_limit import BODY_LIMIT, BodyLimit
 from app.api.problems import Problem
 from tests.api.listening import calling, listening, status
 from tests.faults.until import until_so

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 from starlette.types import ASGIApp
 
-from app.api.body_limit import BODY_LIMIT
+from app.api.middleware.body_limit import BODY_LIMIT
 from app.api.problem_types import PROBLEMS
 from app.origin import URL_LIMIT, read_target
 from tests.api.asking import Answer, request

@@ -8,15 +8,15 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from app.api import json_bodies
-from app.api.batch import BatchIn
 from app.api.batch_items import ItemIn
-from app.api.indexing import IndexingIn, MetaIn
 from app.api.json_bodies import SMALL_BODY, TOKENS_LIMIT, read_json, validated
-from app.api.overrides import OverrideIn
-from app.api.permits import OutcomeIn, PermitIn, PermitsIn
-from app.api.pretending import PretendedOutcomeIn
 from app.api.problems import QUOTED, Problem
-from app.api.trial import TrialIn
+from app.api.routes.batch import BatchIn
+from app.api.routes.indexing import IndexingIn, MetaIn
+from app.api.routes.overrides import OverrideIn
+from app.api.routes.permits import OutcomeIn, PermitIn, PermitsIn
+from app.api.routes.test_file import TrialIn
+from app.api.what_if import PretendedOutcomeIn
 from tests.api.asking import Answer, request
 from tests.api.service import running
 

@@ -13,7 +13,7 @@ from starlette.types import Message, Scope
 from app.api.long_work import AT_ONCE, AT_ONCE_PER_CALLER, SECONDS_PER_REQUEST, SLICE, Allowance, LongWork, Work
 from app.api.problems import Problem
 from app.api.quotas import Spending
-from app.keys import Limit
+from app.auth.keys import Limit
 
 
 class Clock:
@@ -194,7 +194,7 @@ async def test_one_caller_leaves_room_for_others() -> None:
     await Client("192.0.2.0").ask(long_work, clock.steps(1))
 
 
-class Held:
+class CacheResult:
     """Work for the thread that waits until it is told to go on."""
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ def request_of(client: Client) -> Request:
 
 async def test_one_thread_works_at_a_time_and_who_leaves_is_not_worked_for() -> None:
     long_work = LongWork()
-    first, second, third = Held(), Held(), Held()
+    first, second, third = CacheResult(), CacheResult(), CacheResult()
     third.may_end.set()
     left = Client()
     one, two, three = (

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from app.api.auth import OPEN
+from app.api.middleware.auth import OPEN
 from app.api.openapi import EXAMPLES, as_text
 from app.api.problem_types import PROBLEMS
 from app.main import create

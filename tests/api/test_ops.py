@@ -7,9 +7,9 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.main import create
+from app.redis.connect import Client, connect
+from app.redis.embedded import serve as serve_valkey
 from app.settings import Settings
-from app.store.embedded import serve as serve_valkey
-from app.store.engines import Client, connect
 from tests.api.service import Service, running
 from tests.faults.until import until
 from tests.origins import serve, text

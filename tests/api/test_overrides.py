@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from app.overrides.store import COUNT_LIMIT
+from app.overrides.redis_overrides import COUNT_LIMIT
 from tests.api.service import Service, running
 from tests.api.test_ops import counted
 from tests.faults.until import until

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.api.pages import SWAGGER_UI_FILES, WEB
+from app.api.routes.pages import SWAGGER_UI_FILES, WEB
 from tests.api.service import running
 
 INLINE = r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)"

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from app.api.batch import ITEMS
-from app.api.permits import retry_after
-from app.keys import new_key
-from app.pace.pace_store import keys_of
-from app.pace.slots import Lane
+from app.api.routes.batch import ITEMS
+from app.api.routes.permits import retry_after
+from app.auth.keys import new_key
+from app.pacing.redis_pacer import keys_of
+from app.pacing.slots import PaceKey
 from tests.api.service import START, Service, running
 from tests.faults.proxy import proxy
 from tests.faults.until import until
@@ -26,7 +26,7 @@ from tests.test_metrics import value
 pytestmark = pytest.mark.usefixtures("store_client")
 
 RULES = "User-agent: *\nDisallow: /private/\nRequest-rate: 1/5s\n"
-TURN = {"permit", "go_at", "wait", "interval", "again_in", "degraded"}
+TURN = {"permit", "go_at", "wait", "interval", "retry_after", "degraded"}
 
 
 async def permit(service: Service, url: str, agent: object = "ExampleBot", **members: object) -> dict[str, Any]:
@@ -62,7 +62,7 @@ async def test_a_permit_is_the_answer_of_allowed_and_a_turn(store_url: str) -> N
         first = await permit(service, f"{origin.url}/a")
         assert {name: value for name, value in first.items() if name not in TURN} == allowed
         second = await permit(service, f"{origin.url}/b")
-        assert (first["interval"], first["again_in"], first["degraded"]) == (5.0, None, False)
+        assert (first["interval"], first["retry_after"], first["degraded"]) == (5.0, None, False)
         goes = [datetime.fromisoformat(it["go_at"]) for it in (first, second)]
         assert 4.998 <= (goes[1] - goes[0]).total_seconds() <= 5.002
         assert len(first["go_at"]) == len("2026-11-21T18:30:00.000Z")
@@ -99,7 +99,7 @@ async def test_a_turn_that_is_too_far_away_is_not_kept(store_url: str) -> None:
             assert answer["allowed"] is True
             assert (answer["permit"], answer["go_at"]) == (None, None)
             assert 45 < answer["wait"] <= 55
-            assert answer["again_in"] == pytest.approx(answer["wait"] - 20, abs=1e-5)
+            assert answer["retry_after"] == pytest.approx(answer["wait"] - 20, abs=1e-5)
 
 
 async def test_several_agents_have_a_lane_each_and_one_that_is_spelt_otherwise_has_the_same(store_url: str) -> None:
@@ -221,7 +221,7 @@ async def test_a_caller_is_its_key_else_its_address(store_url: str, store_client
             assert (await service.client.post("/v1/permits", json={"url": url, "agent": "A"})).status_code == 401
             service.client.headers["X-API-Key"] = key
             await permit(service, url)
-    callers = await store_client.zrange(keys_of(Lane(origin.url, "examplebot"))[5], 0, -1)
+    callers = await store_client.zrange(keys_of(PaceKey(origin.url, "examplebot"))[5], 0, -1)
     assert set(callers) == {b"127.0.0.1", b"spider-8@example.com", b"spider-7"}
 
 
@@ -230,7 +230,7 @@ async def test_a_page_that_has_too_much_to_do_is_left_alone_by_the_whole_fleet(s
     async with serve(text(404)) as origin, running(store_url) as service, running(store_url) as other:
         first = await permit(service, f"{origin.url}/a")
         told = await outcome(service, first["permit"], status=status, retry_after="120", elapsed=0.2)
-        assert told == {"released": False, "held_back": pytest.approx(120, abs=1), "degraded": False}
+        assert told == {"released": False, "backoff": pytest.approx(120, abs=1), "degraded": False}
         for agent in ("ExampleBot", "OtherBot"):
             assert 100 < (await permit(other, f"{origin.url}/b", agent, max_wait=60))["wait"] <= 120
 
@@ -240,7 +240,7 @@ async def test_any_other_status_holds_nobody_back(store_url: str) -> None:
         first = await permit(service, f"{origin.url}/a")
         for status in (200, 304, 404, 500):
             told = await outcome(service, first["permit"], status=status, retry_after=60)
-            assert told == {"released": False, "held_back": None, "degraded": False}
+            assert told == {"released": False, "backoff": None, "degraded": False}
 
 
 async def test_a_turn_that_is_given_back_is_the_next_ones(store_url: str) -> None:
@@ -248,7 +248,7 @@ async def test_a_turn_that_is_given_back_is_the_next_ones(store_url: str) -> Non
         first, second = [await permit(service, f"{origin.url}/a", max_wait=60) for _ in range(2)]
         assert (await outcome(service, second["permit"], released=True)) == {
             "released": True,
-            "held_back": None,
+            "backoff": None,
             "degraded": False,
         }
         assert not (await outcome(service, second["permit"], released=True))["released"]
@@ -306,7 +306,7 @@ async def test_without_the_store_a_process_paces_alone_and_says_so(
         between.cut()
         waiting = await permit(service, url)
         assert (waiting["permit"], waiting["degraded"], waiting["allowed"]) == (None, True, True)
-        assert waiting["again_in"] == pytest.approx(1.1, abs=0.05)
+        assert waiting["retry_after"] == pytest.approx(1.1, abs=0.05)
 
         async def asked() -> dict[str, Any]:
             return await permit(service, url, max_wait=60)
@@ -323,12 +323,12 @@ async def test_without_the_store_a_process_paces_alone_and_says_so(
         assert slots == pytest.approx(round(slots), abs=0.02)
         assert await outcome(service, answers[0]["permit"], released=True) == {
             "released": False,
-            "held_back": None,
+            "backoff": None,
             "degraded": True,
         }
         told = await outcome(service, first["permit"], status=429)
         assert told["degraded"] is True
-        assert told["held_back"] == pytest.approx(10, abs=0.5)
+        assert told["backoff"] == pytest.approx(10, abs=0.5)
         assert (await service.client.get("/readyz")).json()["store"] == "degraded"
         before = value((await service.client.get("/metrics")).text, "robots_permits_degraded_total")
         assert (await permit(service, f"{origin.url}/robots.txt", max_wait=0))["permit"] is None
@@ -350,7 +350,7 @@ async def test_what_comes_of_permits_is_counted(store_url: str) -> None:
         counted = (await service.client.get("/metrics")).text
         for line in (
             'robots_permits_total{outcome="granted"} 1.0',
-            'robots_permits_total{outcome="too_long"} 1.0',
+            'robots_permits_total{outcome="wait_too_long"} 1.0',
             'robots_permits_total{outcome="disallow"} 1.0',
             "robots_permit_wait_seconds_count 1.0",
             'robots_outcomes_total{outcome="4xx"} 1.0',

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.api.body_limit import BODY_LIMIT
+from app.api.middleware.body_limit import BODY_LIMIT
 from app.api.problems import QUOTED
 from tests.api.service import Service, running
 

@@ -7,8 +7,8 @@ from redis.asyncio import Redis
 
 from app.api.problems import Problem
 from app.api.quotas import LONGEST_DEBT, Quotas, Spending
-from app.keys import Limit
-from app.store.calls import Calls, StoreDown
+from app.auth.keys import Limit
+from app.redis.guarded_client import GuardedClient, StoreDown
 
 TEN_A_MINUTE = Limit(10, 60, 10)
 KEY = "robots:{quotas}:crawler-7"
@@ -28,7 +28,7 @@ class Process:
     def __init__(self, client: Redis, limit: Limit) -> None:
         self.clock = Clock()
         self.refused = 0
-        calls = Calls(client, monotonic=lambda: 0.0, timeout=20.0)
+        calls = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
         self.quotas = Quotas(calls, self.clock, self._refuse)
         self.spending: Spending = self.quotas.spending("crawler-7", limit)
 
@@ -158,7 +158,7 @@ async def test_while_the_store_is_down_each_counts_alone_and_settles_later(
         await one.quotas.settle()
     assert one.sends(8) == 2
     await one.quotas._calls.client.aclose()
-    one.quotas._calls = Calls(store_client, monotonic=lambda: 0.0, timeout=20.0)
+    one.quotas._calls = GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0)
     await one.quotas.settle()
     other = Process(store_client, TEN_A_MINUTE)
     assert other.sends(1) == 1

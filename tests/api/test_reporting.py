@@ -9,11 +9,11 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from app.keys import Scope, new_key
-from app.pace import permit as permits
-from app.pace.fleet_secret import KEY
-from app.pace.permit import Taken
-from app.pace.slots import Lane
+from app.auth.keys import Scope, new_key
+from app.pacing import permit as permits
+from app.pacing.fleet_secret import KEY
+from app.pacing.permit import Taken
+from app.pacing.slots import PaceKey
 from tests.api.service import Service, running
 from tests.origins import serve, text
 
@@ -42,7 +42,7 @@ class Keyed:
     async def overloaded(self, key: str, permit: str, retry_after: int) -> float:
         """Seconds for which the origin is left alone once this key has reported a 429."""
         outcome = {"status": 429, "retry_after": retry_after}
-        seconds: float = (await self.post(key, f"/v1/permits/{permit}/outcome", outcome))["held_back"]
+        seconds: float = (await self.post(key, f"/v1/permits/{permit}/outcome", outcome))["backoff"]
         return seconds
 
 
@@ -61,7 +61,7 @@ async def test_one_key_holds_the_fleet_back_for_minutes_at_most(store_url: str, 
         permit = (await it.permit("one"))["permit"]
         for _ in range(3):
             assert await it.overloaded("one", permit, DAY) == pytest.approx(600, abs=20)
-        assert (await it.permit("other"))["again_in"] < 600
+        assert (await it.permit("other"))["retry_after"] < 600
 
 
 async def test_a_second_key_confirms_a_longer_back_off(store_url: str, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ async def test_an_operator_s_key_needs_no_second_one(store_url: str, tmp_path: P
 
 async def test_a_permit_that_the_fleet_did_not_sign_is_refused(store_url: str, tmp_path: Path) -> None:
     async with keyed(store_url, tmp_path) as it:
-        lane = Lane(it.url.removesuffix("/a"), "examplebot")
+        lane = PaceKey(it.url.removesuffix("/a"), "examplebot")
         forged = permits.write([Taken(lane, "1:0123456789abcdef:one")], b"a guess" * 5)
         response = await it.service.client.post(
             f"/v1/permits/{forged}/outcome",
@@ -116,6 +116,6 @@ async def test_without_keys_an_address_is_a_reporter_and_this_machine_an_operato
         report = {"status": 503, "retry_after": DAY}
         async with httpx.AsyncClient(transport=afar, base_url="http://robots.internal") as client:
             told = (await client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
-        assert told["held_back"] == pytest.approx(600, abs=20)
+        assert told["backoff"] == pytest.approx(600, abs=20)
         told = (await service.client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
-        assert told["held_back"] == pytest.approx(DAY, abs=20)
+        assert told["backoff"] == pytest.approx(DAY, abs=20)

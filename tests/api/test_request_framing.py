@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from app.api.connection import HEAD_LIMIT
-from app.commands.serve import configuration
+from app.cli.serve import configuration
 from app.settings import Settings
 from tests.api.listening import Protocol, calling, listening, status
 from tests.faults.until import until_so

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from app.api.body_limit import BODY_LIMIT
+from app.api.middleware.body_limit import BODY_LIMIT
 from app.api.stream import LINE_LIMIT, WINDOW, Lines
 from tests.api.service import Service, running
 from tests.faults.until import until_so

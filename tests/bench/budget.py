@@ -22,12 +22,12 @@ from tests.bench.http import Contestant, Origins, get, service
 DECISION_BUDGET, READING_BUDGET = 200, 600
 """Hot GETs that a decision, and a file before its second decision, may cost."""
 
-TURNS, TURN_SECONDS = 7, 0.4
+MAX_CONCURRENT, TURN_SECONDS = 7, 0.4
 
 
 async def _hot_get(ours: Contestant) -> float:
     """CPU milliseconds of the service for one hot GET: the median of turns of some hundred requests."""
-    return 1e3 * median([(await ours.turn(TURN_SECONDS))[0] for _ in range(TURNS)])
+    return 1e3 * median([(await ours.turn(TURN_SECONDS))[0] for _ in range(MAX_CONCURRENT)])
 
 
 def _row(it: Adversary, found: Cost, unit: float) -> str:

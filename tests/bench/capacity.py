@@ -25,15 +25,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from app.cache import history
 from app.cache.codec import encode
 from app.cache.freshness import DAY, HOUR, KEEP, Failing, Snapshot
-from app.cache.history_store import history_key
 from app.cache.recheck import MODELS, RFC9309, SEZNAM
-from app.cache.snapshot_store import RedisStore
-from app.cache.visit_store import RedisVisits
+from app.cache.redis_snapshots import RedisSnapshots
+from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Tally
+from app.history import versions as history
+from app.history.redis_history import history_key
 from app.origin import Origin
+from app.redis.connect import connect
+from app.redis.embedded import serve
+from app.redis.guarded_client import GuardedClient
 from app.robots.access import (
     BODY_LIMIT,
     Access,
@@ -44,9 +47,6 @@ from app.robots.access import (
     Unreachable,
     Validators,
 )
-from app.store.calls import Calls
-from app.store.embedded import serve
-from app.store.engines import connect
 from tests.bench.simulation import AGES, WITHOUT_FILE, Account, Course, play
 
 NOW = 1_790_000_000.0
@@ -119,7 +119,7 @@ def real_files(folder: Path) -> Iterator[tuple[str, bytes]]:
                 yield member.name.rpartition("/")[2], found.read(BODY_LIMIT)
 
 
-Put = Callable[[RedisStore, RedisVisits, int], Any]
+Put = Callable[[RedisSnapshots, RedisVisits, int], Any]
 
 
 def measure(files: Sequence[tuple[str, bytes]]) -> Bytes:
@@ -132,28 +132,28 @@ def measure(files: Sequence[tuple[str, bytes]]) -> Bytes:
     bodies = [body for _ in range(times) for _, body in files]
     validators = Validators('"5f3c2a1b-1a2b"', "Tue, 10 Nov 2026 10:00:00 GMT")
 
-    def with_file(store: RedisStore, _: RedisVisits, at: int) -> Any:
+    def with_file(store: RedisSnapshots, _: RedisVisits, at: int) -> Any:
         access = Successful(200, bodies[at], content_type="text/plain; charset=utf-8")
         return store.put(origins[at], Snapshot(access, NOW, None, validators, since=SINCE), KEEP)
 
-    def without_file(store: RedisStore, _: RedisVisits, at: int) -> Any:
+    def without_file(store: RedisSnapshots, _: RedisVisits, at: int) -> Any:
         return store.put(origins[at], Snapshot(Unavailable(404), NOW, since=SINCE), KEEP)
 
-    def visited(_: RedisStore, visits: RedisVisits, at: int) -> Any:
+    def visited(_: RedisSnapshots, visits: RedisVisits, at: int) -> Any:
         return visits.add({origins[at]: Tally(123.456789, NOW, NOW - 60 * DAY)})
 
-    def past(store: RedisStore, at: int, *found: Access) -> Any:
+    def past(store: RedisSnapshots, at: int, *found: Access) -> Any:
         versions = [_version(access, SINCE + number * DAY) for number, access in enumerate(found)]
         kept = history.write(history.add((), versions, NOW), token_bytes(8))
         return store.calls.client.set(history_key(origins[at]), kept, ex=int(history.EXPIRY))
 
-    def changed(store: RedisStore, _: RedisVisits, at: int) -> Any:
+    def changed(store: RedisSnapshots, _: RedisVisits, at: int) -> Any:
         return past(store, at, Successful(200, bodies[at]))
 
-    def changed_again(store: RedisStore, _: RedisVisits, at: int) -> Any:
+    def changed_again(store: RedisSnapshots, _: RedisVisits, at: int) -> Any:
         return past(store, at, Successful(200, bodies[at]), Successful(200, bodies[at] + b"\nDisallow: /new/\n"))
 
-    def interrupted(store: RedisStore, _: RedisVisits, at: int) -> Any:
+    def interrupted(store: RedisSnapshots, _: RedisVisits, at: int) -> Any:
         return past(store, at, *BETWEEN)
 
     (file, resident), *others = (
@@ -174,8 +174,8 @@ async def _taken(put: Put, number: int) -> tuple[float, float]:
     # A server for each: what one gives back when it is emptied, it gives back when it likes.
     with serve(None) as url:
         client = connect(url)
-        store = RedisStore(Calls(client, monotonic=time.monotonic, timeout=5.0))
-        visits = RedisVisits(Calls(client, monotonic=time.monotonic, timeout=5.0), clock=lambda: NOW)
+        store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=5.0))
+        visits = RedisVisits(GuardedClient(client, monotonic=time.monotonic, timeout=5.0), clock=lambda: NOW)
         await store.calls.ping()
         before = await client.info("memory")
         for start in range(0, number, 32):

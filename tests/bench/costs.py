@@ -7,7 +7,7 @@ from itertools import cycle
 from statistics import median
 from typing import TypeVar
 
-from app.api.wire import EXPLAINED_RULES
+from app.api.serialize import EXPLAINED_RULES
 from app.robots.agents import first_of, read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.lint import lint

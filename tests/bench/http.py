@@ -35,7 +35,7 @@ AGENT = "ExampleBot/1.0"
 SIZES = (5, 60, 2000, 15_000)
 ORIGINS = 100
 BATCH = 100
-TURNS, TURN_SECONDS, CONNECTIONS = 9, 0.4, 8
+MAX_CONCURRENT, TURN_SECONDS, CONNECTIONS = 9, 0.4, 8
 LOAD_SECONDS, LOAD_CONNECTIONS = 5.0, 64
 
 
@@ -163,7 +163,7 @@ async def compare(contestants: Sequence[Contestant]) -> list[float]:
     taken: list[list[float]] = [[] for _ in contestants]
     for contestant in contestants:
         await contestant.turn(TURN_SECONDS / 2)
-    for _ in range(TURNS):
+    for _ in range(MAX_CONCURRENT):
         for contestant, seconds in zip(contestants, taken, strict=True):
             seconds.append((await contestant.turn(TURN_SECONDS))[0])
     return [median(seconds) for seconds in taken]
@@ -312,7 +312,7 @@ async def _single(origins: Origins, ours: Server, stack: ExitStack) -> None:
     print(f"\nOne hot answer of {len(answer)} bytes; CPU of the server per request")
     for contestant, seconds in zip(contestants, taken, strict=True):
         print(f"  {contestant.name:<36}{seconds * 1e6:>9.1f} us{seconds / taken[0]:>8.2f} of FastAPI")
-    rate = 0.5 * median([(await contestants[1].turn(TURN_SECONDS))[1] for _ in range(TURNS)])
+    rate = 0.5 * median([(await contestants[1].turn(TURN_SECONDS))[1] for _ in range(MAX_CONCURRENT)])
     print(f"\nHalf load: {rate:,.0f} requests a second, half of what ours answers here; from due to answered, in ms")
     for contestant in (contestants[1], contestants[3], contestants[1], contestants[3]):
         found = quantiles(await contestant.latencies(rate, LOAD_SECONDS), n=1000)

@@ -18,20 +18,22 @@ import psutil
 from redis.asyncio import Redis
 
 from app.origin import Origin
-from app.pace.pace_store import RedisPace
-from app.pace.slots import Lane, Slot, Tail, Wish
-from app.pace.spans import Span
-from app.store.calls import TURNS, Calls
-from app.store.embedded import serve
-from app.store.engines import connect
-from tests.pace.crawler import Connection
-from tests.pace.fleet import Log, crawl, logging_origin, services
+from app.pacing.redis_pacer import RedisPacer
+from app.pacing.schedule import PaceWindow
+from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest
+from app.redis.connect import connect
+from app.redis.embedded import serve
+from app.redis.guarded_client import MAX_CONCURRENT, GuardedClient
+from tests.pacing.crawler import Connection
+from tests.pacing.fleet import Log, crawl, logging_origin, services
 
 ROUNDS = 5
 CALLS = 4000
-LANES = [Lane.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(500)]
-SECOND = (Span(math.inf, 1.0),)
-WINDOWS = tuple(Span((time.time() + 3600 * hour) if hour < 16 else math.inf, 1.0 + hour % 3) for hour in range(1, 17))
+LANES = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(500)]
+SECOND = (PaceWindow(math.inf, 1.0),)
+WINDOWS = tuple(
+    PaceWindow((time.time() + 3600 * hour) if hour < 16 else math.inf, 1.0 + hour % 3) for hour in range(1, 17)
+)
 CRAWL = float(os.environ.get("CRAWL_SECONDS", "30"))
 
 Call = Callable[[int], Awaitable[object]]
@@ -69,7 +71,7 @@ async def spent(call: Call, calls: int, *clocks: Clock) -> list[float]:
         for number in numbers:
             await call(number)
 
-    await asyncio.gather(*(work() for _ in range(TURNS)))
+    await asyncio.gather(*(work() for _ in range(MAX_CONCURRENT)))
     return [(await clock() - begun) / calls * 1e6 for clock, begun in zip(clocks, before, strict=True)]
 
 
@@ -79,16 +81,16 @@ def tell(name: str, micros: float, beside: float) -> None:
 
 async def store(client: Redis) -> None:
     """The script alone."""
-    pace = RedisPace(Calls(client, monotonic=time.monotonic, timeout=20.0))
+    pace = RedisPacer(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
 
-    def wish(lane: Lane, at: int, spans: tuple[Span, ...] = SECOND) -> Wish:
-        return Wish(lane, spans, f"caller-{at % 8}", max_wait=3600)
+    def wish(lane: PaceKey, at: int, spans: tuple[PaceWindow, ...] = SECOND) -> SlotRequest:
+        return SlotRequest(lane, spans, f"caller-{at % 8}", max_wait=3600)
 
-    async def reserve(wish: Wish) -> object:
-        return await pace.reserve(wish, Tail(), hold=0.0, lost=1.0)
+    async def reserve(wish: SlotRequest) -> object:
+        return await pace.reserve(wish, QueueState(), hold=0.0, lost=1.0)
 
     async def given_back(at: int) -> None:
-        reply, _ = await pace.reserve(wish(LANES[at % 500], at), Tail(), hold=0.0, lost=1.0)
+        reply, _ = await pace.reserve(wish(LANES[at % 500], at), QueueState(), hold=0.0, lost=1.0)
         if isinstance(reply, Slot):
             await pace.release(reply.lane, reply.name)
 
@@ -114,7 +116,7 @@ async def service(store_url: str, client: Redis) -> None:
     with services(store_url, 1) as [url]:
         [process] = [it for it in psutil.Process().children() if "app" in it.cmdline()]
         async with logging_origin() as (origin, _):
-            free = [Connection(url) for _ in range(TURNS)]
+            free = [Connection(url) for _ in range(MAX_CONCURRENT)]
 
             async def ask(method: str, path: str, body: object = None) -> None:
                 connection = free.pop()

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
 
-from app.cache import history
 from app.cache.content import same
-from app.cache.freshness import DAY, HOUR, KEEP, Recheck, Snapshot, State, freshness, recall, succeed
+from app.cache.freshness import DAY, HOUR, KEEP, Recheck, Snapshot, State, freshness, next_snapshot, usable
 from app.cache.recheck import Model
 from app.cache.visits import EXPIRY, Tally
+from app.history import versions as history
 from app.robots.access import Access, Cause, Fetched, Lifetime, Successful, Unavailable, Unreachable
 
 OUTAGES_APART, OUTAGE = 30 * DAY, 6 * HOUR
@@ -102,7 +102,7 @@ def play(course: Course, account: Account, random: Random) -> None:
         down = begun >= 0 and now < outages[begun][1]
         puts.append(now)
         account.fetches += now >= course.warm_up
-        found = succeed(known, Fetched(_DOWN if down else answer, lifetime=course.said), now)
+        found = next_snapshot(known, Fetched(_DOWN if down else answer, lifetime=course.said), now)
         if known is not None and not same(known.access, found.access):
             if writings and now - writings[-1] > history.EXPIRY:
                 past = ()
@@ -117,7 +117,7 @@ def play(course: Course, account: Account, random: Random) -> None:
         tally = visit if tally is None or now - tally.at > EXPIRY else tally + visit
         visits.append(now)
         recheck = course.model if isinstance(course.model, Recheck) else course.model.recheck(tally.per_day(now))
-        known = None if known is None else recall(known, now)
+        known = None if known is None else usable(known, now)
         state = State.DUE if known is None else freshness(known, recheck, key, now).state
         if state is State.DUE:
             known = fetch(now)

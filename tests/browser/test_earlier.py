@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from app.keys import Scope, new_key
+from app.auth.keys import Scope, new_key
 from tests.browser.tester import CONTRAST, NOW, PHONE, Visitor, browsing, serving, visiting
 from tests.origins import Reply, serve, text
 

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Route, expect
 
-from app.keys import new_key
+from app.auth.keys import new_key
 from tests.browser.tester import Visitor, browsing, serving, visiting
 from tests.origins import serve, text
 

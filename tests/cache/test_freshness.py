@@ -19,8 +19,8 @@ from app.cache.freshness import (
     delay,
     freshness,
     lifetime,
-    recall,
-    succeed,
+    next_snapshot,
+    usable,
 )
 from app.robots.access import (
     Access,
@@ -48,7 +48,7 @@ def failed(
     times: int, first_at: float = NOW, failure: Unreachable = DOWN, previous: Snapshot | None = None
 ) -> Snapshot:
     for attempt in range(times):
-        previous = succeed(previous, Fetched(failure), first_at + attempt)
+        previous = next_snapshot(previous, Fetched(failure), first_at + attempt)
     assert previous is not None
     return previous
 
@@ -62,63 +62,63 @@ def test_an_answer_replaces_what_was_held(
     access: Successful | Unavailable | Blocked, previous: Snapshot | None
 ) -> None:
     fetched = Fetched(access, "https://b.example/r", Validators('"2"'), Lifetime(cache_control="max-age=60"))
-    after = succeed(previous, fetched, NOW + 9)
+    after = next_snapshot(previous, fetched, NOW + 9)
     assert replace(after, since=None) == Snapshot(access, NOW + 9, "https://b.example/r", Validators('"2"'), 60.0)
 
 
 def test_rfc9309_a_failure_keeps_the_last_good_copy() -> None:
-    after = succeed(COPY, Fetched(DOWN), NOW + 50)
+    after = next_snapshot(COPY, Fetched(DOWN), NOW + 50)
     assert after == replace(COPY, failing=Failing(NOW + 50, NOW + 50, 1, DOWN))
 
 
 def test_a_run_of_failures_keeps_its_beginning_and_its_last() -> None:
     timeout = Unreachable(Cause.TIMEOUT)
-    after = succeed(failed(2, NOW + 50, previous=COPY), Fetched(timeout), NOW + 900)
+    after = next_snapshot(failed(2, NOW + 50, previous=COPY), Fetched(timeout), NOW + 900)
     assert after.failing == Failing(NOW + 50, NOW + 900, 3, timeout)
     assert after.access is FILE
 
 
 def test_a_run_of_failures_does_not_begin_in_the_future() -> None:
-    after = succeed(failed(1), Fetched(DOWN), NOW - 100)
+    after = next_snapshot(failed(1), Fetched(DOWN), NOW - 100)
     assert after.failing == Failing(NOW - 100, NOW - 100, 2, DOWN)
 
 
 def test_rfc9309_without_a_copy_a_failure_is_unreachable() -> None:
-    assert succeed(None, Fetched(DOWN, "https://b.example/r"), NOW) == Snapshot(
+    assert next_snapshot(None, Fetched(DOWN, "https://b.example/r"), NOW) == Snapshot(
         DOWN, NOW, "https://b.example/r", failing=Failing(NOW, NOW, 1, DOWN)
     )
 
 
 @pytest.mark.parametrize("held", [Unavailable(404), Blocked("10.0.0.1")])
 def test_rfc9309_only_a_file_stands_in_for_an_unreachable_origin(held: Unavailable | Blocked) -> None:
-    assert succeed(Snapshot(held, NOW), Fetched(DOWN), NOW + 1).access is DOWN
+    assert next_snapshot(Snapshot(held, NOW), Fetched(DOWN), NOW + 1).access is DOWN
 
 
 def test_spec_a29_a_copy_stands_in_for_thirty_days_and_no_longer() -> None:
-    failing = succeed(COPY, Fetched(DOWN), NOW + DAY)
-    assert succeed(failing, Fetched(DOWN), NOW + KEEP).access is FILE
-    late = succeed(failing, Fetched(DOWN), NOW + KEEP + 1)
+    failing = next_snapshot(COPY, Fetched(DOWN), NOW + DAY)
+    assert next_snapshot(failing, Fetched(DOWN), NOW + KEEP).access is FILE
+    late = next_snapshot(failing, Fetched(DOWN), NOW + KEEP + 1)
     assert late.access is DOWN
     assert late.failing == Failing(NOW + DAY, NOW + KEEP + 1, 2, DOWN)
 
 
 def test_rfc9110_not_modified_renews_the_copy() -> None:
-    after = succeed(failed(2, previous=COPY), Fetched(NotModified(), "https://example.com/r"), NOW + 700)
+    after = next_snapshot(failed(2, previous=COPY), Fetched(NotModified(), "https://example.com/r"), NOW + 700)
     assert after == replace(COPY, fetched_at=NOW + 700, since=int(NOW))
     assert after.access is FILE
 
 
 def test_rfc9111_not_modified_updates_the_fields_it_carries() -> None:
     said = Fetched(NotModified(), None, Validators(etag='"2"'), Lifetime(cache_control="max-age=30"))
-    after = succeed(COPY, said, NOW)
+    after = next_snapshot(COPY, said, NOW)
     assert (after.validators, after.lifetime) == (Validators('"2"', "Mon"), 30.0)
-    silent = succeed(COPY, Fetched(NotModified(), lifetime=Lifetime(cache_control="public")), NOW)
+    silent = next_snapshot(COPY, Fetched(NotModified(), lifetime=Lifetime(cache_control="public")), NOW)
     assert silent.lifetime is None
 
 
 @pytest.mark.parametrize("previous", [None, Snapshot(Unavailable(404), NOW), failed(1)])
 def test_not_modified_without_a_copy_makes_no_sense(previous: Snapshot | None) -> None:
-    assert succeed(previous, Fetched(NotModified()), NOW).access == Unreachable(Cause.BAD_RESPONSE, 304)
+    assert next_snapshot(previous, Fetched(NotModified()), NOW).access == Unreachable(Cause.BAD_RESPONSE, 304)
 
 
 # Since when it is what it is.
@@ -129,7 +129,7 @@ def course(*found: Access | NotModified, every: float = 100.0) -> list[float]:
     known: Snapshot | None = None
     since = []
     for number, access in enumerate(found):
-        known = succeed(known, Fetched(access), NOW + number * every)
+        known = next_snapshot(known, Fetched(access), NOW + number * every)
         since.append(known.held_since - NOW)
     return since
 
@@ -166,7 +166,7 @@ def test_nothing_is_held_since_later_than_its_fetch_whatever_the_clock_does(
 ) -> None:
     known: Snapshot | None = None
     for access, now in fetches:
-        known = succeed(known, Fetched(access), now)
+        known = next_snapshot(known, Fetched(access), now)
         assert known.held_since <= known.fetched_at
 
 
@@ -175,14 +175,14 @@ def test_nothing_is_held_since_later_than_its_fetch_whatever_the_clock_does(
 
 def test_what_was_checked_within_thirty_days_is_recalled_as_it_is() -> None:
     for snapshot in (COPY, failed(1), failed(1, previous=COPY), Snapshot(Unavailable(404), NOW)):
-        assert recall(snapshot, NOW + KEEP) is snapshot
-        assert recall(snapshot, NOW + KEEP + 1) is None
+        assert usable(snapshot, NOW + KEEP) is snapshot
+        assert usable(snapshot, NOW + KEEP + 1) is None
 
 
 def test_a_copy_past_its_time_leaves_the_failures() -> None:
-    failing = succeed(COPY, Fetched(DOWN), NOW + KEEP)
-    assert recall(failing, NOW + KEEP) is failing
-    left = recall(failing, NOW + KEEP + 1)
+    failing = next_snapshot(COPY, Fetched(DOWN), NOW + KEEP)
+    assert usable(failing, NOW + KEEP) is failing
+    left = usable(failing, NOW + KEEP + 1)
     assert left == Snapshot(DOWN, NOW + KEEP, failing=failing.failing)
 
 
@@ -275,28 +275,28 @@ def test_a_failing_origin_is_left_alone_for_its_back_off_and_has_no_grace() -> N
 
 def test_stale_is_a_copy_past_its_own_recheck_while_refreshing_fails() -> None:
     late = NOW + delay(COPY, DEFAULT, KEY) + 1
-    failing = succeed(COPY, Fetched(DOWN), late)
+    failing = next_snapshot(COPY, Fetched(DOWN), late)
     assert freshness(failing, DEFAULT, KEY, late).stale
     assert not freshness(COPY, DEFAULT, KEY, late).stale
     assert not freshness(failed(1), DEFAULT, KEY, late).stale
-    early = succeed(COPY, Fetched(DOWN), NOW + 1)
+    early = next_snapshot(COPY, Fetched(DOWN), NOW + 1)
     assert not freshness(early, DEFAULT, KEY, NOW + 1).stale
 
 
 def test_the_age_is_that_of_the_copy_not_of_the_last_attempt() -> None:
-    assert freshness(succeed(COPY, Fetched(DOWN), NOW + 900), DEFAULT, KEY, NOW + 950).age == 950
+    assert freshness(next_snapshot(COPY, Fetched(DOWN), NOW + 900), DEFAULT, KEY, NOW + 950).age == 950
 
 
 @given(st.floats(-1e12, 1e12), st.floats(0, 1e11), st.floats(0, 1e11))
 def test_a_clock_that_is_set_back_harms_nothing(now: float, fetched_at: float, failed_at: float) -> None:
     copy = Snapshot(FILE, fetched_at)
-    for snapshot in (copy, succeed(copy, Fetched(DOWN), failed_at)):
+    for snapshot in (copy, next_snapshot(copy, Fetched(DOWN), failed_at)):
         stands = freshness(snapshot, DEFAULT, KEY, now)
         assert stands.age >= 0
         assert now - KEEP - 2 * DAY <= stands.recheck_at + max(0, now - snapshot.checked_at)
         assert stands.recheck_at <= now + DAY
-        recall(snapshot, now)
-        succeed(snapshot, Fetched(DOWN), now)
+        usable(snapshot, now)
+        next_snapshot(snapshot, Fetched(DOWN), now)
 
 
 def test_what_was_fetched_in_the_future_was_fetched_now() -> None:

@@ -7,9 +7,9 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.lease import RENEWALS, SECONDS, Lease
-from app.cache.snapshot_store import RedisStore
+from app.cache.redis_snapshots import RedisSnapshots
 from app.origin import Origin
-from app.store.calls import Calls, StoreDown
+from app.redis.guarded_client import GuardedClient, StoreDown
 from tests.faults.until import until
 
 SITE = Origin("https", "www.example.com", 443)
@@ -52,12 +52,12 @@ def fleet() -> Fleet:
 
 
 @pytest.fixture
-def store(store_client: Redis) -> RedisStore:
-    return RedisStore(Calls(store_client, monotonic=lambda: 0.0, timeout=20.0))
+def store(store_client: Redis) -> RedisSnapshots:
+    return RedisSnapshots(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
 
 
 @pytest.fixture
-def once(store: RedisStore, fleet: Fleet) -> Callable[..., asyncio.Task[str]]:
+def once(store: RedisSnapshots, fleet: Fleet) -> Callable[..., asyncio.Task[str]]:
     def begin(process: int, seconds: float = LONG, pauses: tuple[float, ...] = NEVER) -> asyncio.Task[str]:
         lease = Lease(store, seconds, pauses=pauses)
         return asyncio.create_task(lease.once(SITE, fleet.learnt, fleet.work, fleet.news[process]))
@@ -115,7 +115,7 @@ async def test_a_worker_that_is_cancelled_gives_the_lease_back(once: Once, fleet
     assert await store_client.exists(KEY) == 0
 
 
-async def test_of_those_who_wait_for_a_dead_holder_one_works(once: Once, fleet: Fleet, store: RedisStore) -> None:
+async def test_of_those_who_wait_for_a_dead_holder_one_works(once: Once, fleet: Fleet, store: RedisSnapshots) -> None:
     assert await store.take(SITE, "killed at its work", SHORT)
     fleet.done.set()
     results = await asyncio.gather(*(once(process, pauses=(0.02,)) for process in (1, 2, 3)))
@@ -123,10 +123,10 @@ async def test_of_those_who_wait_for_a_dead_holder_one_works(once: Once, fleet: 
     assert sorted(results) == ["done", "done", "worked 1"]
 
 
-class Renewals(RedisStore):
+class Renewals(RedisSnapshots):
     """A store that counts how often a lease was renewed."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: GuardedClient) -> None:
         super().__init__(calls)
         self.count = 0
         self.enough = asyncio.Event()
@@ -139,7 +139,7 @@ class Renewals(RedisStore):
 
 
 async def test_a_lease_is_renewed_for_as_long_as_its_holder_works(store_client: Redis, fleet: Fleet) -> None:
-    store = Renewals(Calls(store_client, monotonic=lambda: 0.0, timeout=20.0))
+    store = Renewals(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
     working = asyncio.create_task(Lease(store, LONG).once(SITE, fleet.learnt, fleet.work, asyncio.Event()))
     await store.enough.wait()
     # Three times as long as the lease lasts where nobody renews it.
@@ -154,7 +154,7 @@ async def test_a_lease_is_renewed_for_as_long_as_its_holder_works(store_client: 
 
 
 async def test_work_that_hangs_is_waited_for_no_longer_than_work_may_take(
-    store: RedisStore, fleet: Fleet, store_client: Redis
+    store: RedisSnapshots, fleet: Fleet, store_client: Redis
 ) -> None:
     lease = Lease(store, 2 * SHORT, seconds=SHORT)
     hanging = asyncio.create_task(lease.once(SITE, fleet.learnt, fleet.work, asyncio.Event()))
@@ -189,7 +189,7 @@ async def test_what_looks_like_a_lease_is_waited_for_once(once: Once, fleet: Fle
 
 
 async def test_a_holder_who_is_late_does_not_end_the_lease_of_the_next(
-    store: RedisStore, fleet: Fleet, store_client: Redis
+    store: RedisSnapshots, fleet: Fleet, store_client: Redis
 ) -> None:
     late = asyncio.create_task(Lease(store, LONG).once(SITE, fleet.learnt, fleet.work, asyncio.Event()))
     await fleet.working.wait()
@@ -200,7 +200,7 @@ async def test_a_holder_who_is_late_does_not_end_the_lease_of_the_next(
     assert await store_client.get(KEY) == b"the next one's"
 
 
-async def test_leases_of_two_origins_are_two(store: RedisStore) -> None:
+async def test_leases_of_two_origins_are_two(store: RedisSnapshots) -> None:
     assert await store.take(SITE, "a", LONG)
     assert not await store.take(SITE, "b", LONG)
     assert await store.take(OTHER, "b", LONG)
@@ -212,7 +212,7 @@ async def test_leases_of_two_origins_are_two(store: RedisStore) -> None:
 
 
 async def test_what_is_ordered_is_done_though_another_is_at_it_and_the_next_waits(
-    once: Once, store: RedisStore, fleet: Fleet
+    once: Once, store: RedisSnapshots, fleet: Fleet
 ) -> None:
     assert await store.take(SITE, "another's", LONG)
     ordered = asyncio.create_task(Lease(store, LONG).always(SITE, fleet.work))
@@ -243,7 +243,9 @@ async def test_while_the_store_is_down_everyone_works_for_himself(fleet: Fleet) 
     assert await lease.always(SITE, fleet.work) == "worked 3"
 
 
-async def test_who_waits_works_himself_when_the_store_goes_down(once: Once, store: RedisStore, fleet: Fleet) -> None:
+async def test_who_waits_works_himself_when_the_store_goes_down(
+    once: Once, store: RedisSnapshots, fleet: Fleet
+) -> None:
     assert await store.take(SITE, "another's", LONG)
     lease = Lease(store, LONG, pauses=NEVER)
 

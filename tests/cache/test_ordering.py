@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cache.freshness import DAY, KEEP, Failing, Snapshot, succeed
+from app.cache.freshness import DAY, KEEP, Failing, Snapshot, next_snapshot
 from app.cache.ordering import Purged, after_purge, is_local, merge
 from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 
@@ -23,7 +23,7 @@ accesses: st.SearchStrategy[Access] = st.sampled_from([OLD, NEW, MISSING, LATE, 
 
 def found(access: Access, began: float) -> Snapshot:
     """What a process learns that knew nothing before."""
-    return succeed(None, Fetched(access), began)
+    return next_snapshot(None, Fetched(access), began)
 
 
 def together(*snapshots: Snapshot) -> Snapshot:
@@ -42,7 +42,7 @@ def test_results_in_any_order_come_to_those_in_the_order_of_their_begin(results:
     at = [NOW - 100 + 10 * number for number in range(len(results))]
     in_order: Snapshot | None = None
     for access, began in zip(results, at, strict=True):
-        in_order = succeed(in_order, Fetched(access), began)
+        in_order = next_snapshot(in_order, Fetched(access), began)
     assert in_order is not None
     for order in permutations(map(found, results, at)):
         assert facts(together(*order)) == facts(in_order)
@@ -71,13 +71,13 @@ def test_a_failure_that_began_after_an_answer_adds_to_it() -> None:
 
 
 def test_a_late_answer_ends_the_run_that_it_came_in_the_middle_of() -> None:
-    failing = succeed(found(BUSY, NOW - 30), Fetched(BUSY), NOW - 10)
+    failing = next_snapshot(found(BUSY, NOW - 30), Fetched(BUSY), NOW - 10)
     merged = together(failing, found(NEW, NOW - 20))
     assert merged == Snapshot(NEW, NOW - 20, failing=Failing(NOW - 10, NOW - 10, 1, BUSY))
 
 
 def test_of_two_runs_the_longer_counts() -> None:
-    long = succeed(found(BUSY, NOW - 30), Fetched(BUSY), NOW - 20)
+    long = next_snapshot(found(BUSY, NOW - 30), Fetched(BUSY), NOW - 20)
     merged = together(long, found(LATE, NOW - 10))
     assert merged.failing == Failing(NOW - 30, NOW - 10, 2, LATE)
 
@@ -86,7 +86,7 @@ def test_a_content_is_held_since_the_first_fetch_that_found_it() -> None:
     first, last = found(NEW, NOW - 30), found(NEW, NOW - 10)
     assert together(last, first).since == int(NOW - 30)
     assert together(last, found(OLD, NOW - 20)).since is None
-    known = succeed(first, Fetched(NEW), NOW - 10)
+    known = next_snapshot(first, Fetched(NEW), NOW - 10)
     assert together(known, found(OLD, NOW - 20)).since is None
     assert together(known, found(OLD, NOW - 40)).since == int(NOW - 30)
 

@@ -7,8 +7,8 @@ from app.cache.freshness import Failing, Snapshot
 from app.cache.origin_lists import FLUSH_EVERY, LISTED, MOST_ASKED, NOTED, Order, OriginLists
 from app.cache.redis_origin_lists import RedisOriginLists
 from app.origin import Origin, read_target
+from app.redis.guarded_client import GuardedClient, StoreDown
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from app.store.calls import Calls, StoreDown
 
 NOW = 1_800_000_000.0
 FILE = Successful(200, b"User-agent: *\nDisallow:\n")
@@ -28,7 +28,7 @@ class Process:
 
     def __init__(self, client: Redis) -> None:
         self.now = NOW
-        self.calls = Calls(client, monotonic=lambda: 0.0, timeout=20.0)
+        self.calls = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
         self.lists = OriginLists(RedisOriginLists(self.calls), lambda: self.now)
 
     async def read(self, order: Order) -> list[tuple[str, float]]:

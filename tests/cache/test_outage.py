@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.cache.freshness import DAY, HOUR, KEEP, MINUTE, Recheck, freshness, recall, succeed
+from app.cache.freshness import DAY, HOUR, KEEP, MINUTE, Recheck, freshness, next_snapshot, usable
 from app.cache.outage import LONGEST, Outage, play
 from app.robots.access import Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 
@@ -34,14 +34,14 @@ def test_a_copy_stands_in_for_30_days_after_it_was_fetched_and_then_nothing_does
 
 
 def test_what_is_held_now_is_what_the_same_fetches_leave() -> None:
-    held = succeed(None, Fetched(COPY), 0.0)
+    held = next_snapshot(None, Fetched(COPY), 0.0)
     at = freshness(held, Recheck(), KEY, 0.0).recheck_at
     shift = BEGAN - at
     now = BEGAN + 3 * DAY
-    held = succeed(None, Fetched(COPY), shift)
+    held = next_snapshot(None, Fetched(COPY), shift)
     at = BEGAN
     while at <= now:
-        held = succeed(held, Fetched(DOWN), at)
+        held = next_snapshot(held, Fetched(DOWN), at)
         at = freshness(held, Recheck(), KEY, at).recheck_at
     outage = played(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, now)
     assert outage.now.snapshot.failing is not None
@@ -49,7 +49,7 @@ def test_what_is_held_now_is_what_the_same_fetches_leave() -> None:
     assert outage.now.snapshot.failing.attempts == held.failing.attempts
     assert outage.now.snapshot.access == held.access
     assert outage.now.freshness.recheck_at == pytest.approx(at)
-    assert recall(outage.now.snapshot, now) is outage.now.snapshot
+    assert usable(outage.now.snapshot, now) is outage.now.snapshot
 
 
 def test_failures_are_retried_ever_more_slowly_and_retry_after_is_obeyed() -> None:

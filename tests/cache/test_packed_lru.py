@@ -26,7 +26,7 @@ SNAPSHOTS = [
 class Entry:
     snapshot: Snapshot
     saved: bool
-    agreed_at: float | None
+    validated_at: float | None
 
 
 def origin(number: int = 0) -> Origin:

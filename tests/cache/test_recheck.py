@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cache.freshness import DAY, HOUR, MINUTE, Heed, Recheck, Snapshot, delay
+from app.cache.freshness import DAY, HOUR, MINUTE, LifetimePolicy, Recheck, Snapshot, delay
 from app.cache.recheck import (
     LATEST,
     MODELS,
     RFC9309,
     SEZNAM,
     SOONEST,
-    ByVisits,
     DomainTable,
     Model,
     Pace,
+    VisitBasedRecheck,
     model,
     read_table,
 )
@@ -51,7 +51,7 @@ def copy(lifetime: float | None = None) -> Snapshot:
     ],
 )
 def test_seznam_days_where_visits_are_many_weeks_where_they_are_few(visits: float, days: float) -> None:
-    assert ByVisits().recheck(visits).default == pytest.approx(days * DAY, rel=1e-5)
+    assert VisitBasedRecheck().recheck(visits).default == pytest.approx(days * DAY, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_seznam_days_where_visits_are_many_weeks_where_they_are_few(visits: floa
 def test_seznam_a_lifetime_shortens_a_delay_down_to_the_shortest_and_stretches_none(
     visits: float, lifetime: float | None, days: float
 ) -> None:
-    waited = delay(copy(lifetime), ByVisits().recheck(visits), KEY)
+    waited = delay(copy(lifetime), VisitBasedRecheck().recheck(visits), KEY)
     assert max(0.9 * days, 3) * DAY <= waited <= min(1.1 * days, 21) * DAY
 
 
@@ -83,7 +83,7 @@ hosts = st.from_regex(r"[a-z]{1,12}\.example", fullmatch=True)
 def test_more_visits_never_mean_a_longer_delay(
     bound: list[float], lifetime: float | None, one: float, other: float, host: str
 ) -> None:
-    by_visits = ByVisits(*bound)
+    by_visits = VisitBasedRecheck(*bound)
     fewer, more = (delay(copy(lifetime), by_visits.recheck(visits), host) for visits in sorted((one, other)))
     assert more <= fewer
 
@@ -93,8 +93,8 @@ def test_every_delay_lies_within_its_bounds_after_its_spread_too(
     bound: list[float], lifetime: float | None, visits: float, host: str
 ) -> None:
     low, high = bound
-    assert low <= delay(copy(lifetime), ByVisits(low, high).recheck(visits), host) <= high
-    assert SOONEST <= delay(copy(lifetime), ByVisits().recheck(visits), host) <= LATEST
+    assert low <= delay(copy(lifetime), VisitBasedRecheck(low, high).recheck(visits), host) <= high
+    assert SOONEST <= delay(copy(lifetime), VisitBasedRecheck().recheck(visits), host) <= LATEST
     assert low <= delay(copy(lifetime), Recheck(low, high, low), host) <= high
 
 
@@ -121,32 +121,32 @@ TABLE = read_table(
     "_dmarc.example" = {delay = "1.5m"}
     """
 )
-HOURS2 = Recheck(1.8 * HOUR, 2.2 * HOUR, 2 * HOUR, Heed.NONE)
+HOURS2 = Recheck(1.8 * HOUR, 2.2 * HOUR, 2 * HOUR, LifetimePolicy.NONE)
 
 
 @pytest.mark.parametrize(
     ("host", "own", "default", "expected"),
     [
         ("www.example.com", "rfc9309", "rfc9309", Recheck()),
-        ("www.example.com", "rfc9309", "seznam", ByVisits()),
-        ("www.example.com", "seznam", "rfc9309", ByVisits()),
-        ("cz", "rfc9309", "rfc9309", ByVisits()),
-        ("a.b.cz", "rfc9309", "rfc9309", ByVisits()),
+        ("www.example.com", "rfc9309", "seznam", VisitBasedRecheck()),
+        ("www.example.com", "seznam", "rfc9309", VisitBasedRecheck()),
+        ("cz", "rfc9309", "rfc9309", VisitBasedRecheck()),
+        ("a.b.cz", "rfc9309", "rfc9309", VisitBasedRecheck()),
         ("acz", "rfc9309", "rfc9309", Recheck()),
         ("cz.example.com", "rfc9309", "rfc9309", Recheck()),
         ("blog.cz", "seznam", "seznam", HOURS2),
         ("a.b.blog.cz", "rfc9309", "rfc9309", HOURS2),
-        ("badblog.cz", "rfc9309", "rfc9309", ByVisits()),
-        ("www.xn--strae-oqa.example", "rfc9309", "rfc9309", ByVisits(3 * DAY, 7 * DAY)),
+        ("badblog.cz", "rfc9309", "rfc9309", VisitBasedRecheck()),
+        ("www.xn--strae-oqa.example", "rfc9309", "rfc9309", VisitBasedRecheck(3 * DAY, 7 * DAY)),
         ("dotted.example", "rfc9309", "rfc9309", Recheck(5 * MINUTE, 12 * HOUR, 12 * HOUR)),
         ("www.dotted.example", "rfc9309", "rfc9309", Recheck(5 * MINUTE, 12 * HOUR, 12 * HOUR)),
-        ("hurried.example", "seznam", "rfc9309", ByVisits(2 * HOUR, 2 * HOUR)),
+        ("hurried.example", "seznam", "rfc9309", VisitBasedRecheck(2 * HOUR, 2 * HOUR)),
         ("slow.example", "rfc9309", "rfc9309", Recheck(2 * DAY, 2 * DAY, 2 * DAY)),
-        ("slow.example", "seznam", "rfc9309", ByVisits(2 * DAY, 21 * DAY)),
+        ("slow.example", "seznam", "rfc9309", VisitBasedRecheck(2 * DAY, 21 * DAY)),
         ("week.example", "seznam", "seznam", Recheck(5 * MINUTE, 7 * DAY, DAY)),
-        ("192.0.2.1", "rfc9309", "rfc9309", Recheck(81, 99, 90, Heed.NONE)),
+        ("192.0.2.1", "rfc9309", "rfc9309", Recheck(81, 99, 90, LifetimePolicy.NONE)),
         ("192.0.2.11", "rfc9309", "rfc9309", Recheck()),
-        ("_dmarc.example", "rfc9309", "rfc9309", Recheck(81, 99, 90, Heed.NONE)),
+        ("_dmarc.example", "rfc9309", "rfc9309", Recheck(81, 99, 90, LifetimePolicy.NONE)),
     ],
 )
 def test_the_table_goes_before_the_crawlers_own_model_and_that_before_the_default(
@@ -285,7 +285,7 @@ def test_a_row_of_paces_leaves_rechecks_alone_and_the_other_way_round() -> None:
     assert set(PACES.paces) == {"example", "slow.example", "www.slow.example", "both.example"}
     assert PACES.row("slow.example") is None
     assert model(PACES, "www.slow.example", RFC9309, RFC9309) == Recheck()
-    assert model(PACES, "both.example", RFC9309, RFC9309) == ByVisits()
+    assert model(PACES, "both.example", RFC9309, RFC9309) == VisitBasedRecheck()
 
 
 # The file, and SIGHUP.

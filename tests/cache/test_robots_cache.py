@@ -12,13 +12,15 @@ from redis.asyncio import Redis
 from app.cache.codec import encode
 from app.cache.content import digest
 from app.cache.freshness import DAY, KEEP, Recheck, Snapshot, State
-from app.cache.history import History, add, version_of
-from app.cache.known import Put
-from app.cache.news import Word
+from app.cache.invalidation import Event
 from app.cache.ordering import Purged
+from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache, Source
-from app.cache.snapshot_store import RedisStore
+from app.cache.tiered_snapshots import Put
+from app.history.versions import History, add, version_of
 from app.origin import Origin
+from app.redis.connect import connect
+from app.redis.guarded_client import COOLDOWN, GuardedClient, StoreDown
 from app.robots.access import (
     Access,
     Busy,
@@ -31,8 +33,6 @@ from app.robots.access import (
     Unreachable,
     Validators,
 )
-from app.store.calls import REST, Calls, StoreDown
-from app.store.engines import connect
 
 SITE = Origin("https", "www.example.com", 443)
 KEY = "robots:{https://www.example.com:443}"
@@ -79,7 +79,7 @@ class Origins:
 class Switchable:
     """A store that can be switched off, and on again."""
 
-    def __init__(self, store: RedisStore) -> None:
+    def __init__(self, store: RedisSnapshots) -> None:
         self._store = store
         self.on = True
         self.gets = 0
@@ -105,7 +105,7 @@ class Switchable:
         self._check()
         return await self._store.suspect(origin, seconds)
 
-    async def tell(self, word: Word, origin: Origin) -> None:
+    async def tell(self, word: Event, origin: Origin) -> None:
         self._check()
         await self._store.tell(word, origin)
 
@@ -138,7 +138,7 @@ def web() -> Origins:
 
 @pytest.fixture
 def store(store_client: Redis, clock: Clock) -> Switchable:
-    return Switchable(RedisStore(Calls(store_client, monotonic=lambda: 0.0, timeout=20.0), clock=clock))
+    return Switchable(RedisSnapshots(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0), clock=clock))
 
 
 class Past:
@@ -331,7 +331,7 @@ class Slow:
         self._check()
         return False
 
-    async def tell(self, word: Word, origin: Origin) -> None:
+    async def tell(self, word: Event, origin: Origin) -> None:
         self._check()
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
@@ -518,7 +518,7 @@ async def test_news_of_a_change_ends_the_trust_in_memory(new_cache: NewCache, we
     clock.now += 10
     newer = await other.held(SITE, DEFAULT, max_age=5)
     assert (await one.held(SITE, DEFAULT)).source is Source.MEMORY
-    one.hear(Word.CHANGED, SITE)
+    one.hear(Event.CHANGED, SITE)
     held = await one.held(SITE, DEFAULT)
     assert (held.snapshot, held.source) == (newer.snapshot, Source.STORE)
     assert (await one.held(SITE, DEFAULT)).source is Source.MEMORY
@@ -533,7 +533,7 @@ async def test_news_of_what_memory_has_already_leaves_the_object_that_is_known(
     web.finds(NotModified())
     clock.now += 10
     await other.held(SITE, DEFAULT, max_age=5)
-    one.hear(Word.CHANGED, SITE)
+    one.hear(Event.CHANGED, SITE)
     held = await one.held(SITE, DEFAULT)
     assert first.snapshot is not None
     assert held.snapshot is not None
@@ -556,7 +556,7 @@ async def test_news_that_may_have_been_missed_ends_all_trust(
     assert len(web.calls) == 2
 
 
-@pytest.mark.parametrize("tell", [lambda cache: cache.hear(Word.CHANGED, SITE), lambda cache: cache.missed()])
+@pytest.mark.parametrize("tell", [lambda cache: cache.hear(Event.CHANGED, SITE), lambda cache: cache.missed()])
 async def test_what_the_store_was_saying_when_news_came_is_not_trusted(
     slow: tuple[Slow, RobotsCache], web: Origins, clock: Clock, tell: Callable[[RobotsCache], None]
 ) -> None:
@@ -576,7 +576,7 @@ async def test_what_the_store_was_saying_when_news_came_is_not_trusted(
 
 
 async def test_news_of_what_is_not_known_here_is_nothing(cache: RobotsCache, store: Switchable) -> None:
-    for word in Word:
+    for word in Event:
         cache.hear(word, SITE)
     assert store.gets == 0
 
@@ -586,7 +586,7 @@ async def test_news_while_the_store_is_down_leaves_what_is_in_memory(
 ) -> None:
     known = await cache.held(SITE, DEFAULT)
     store.on = False
-    cache.hear(Word.CHANGED, SITE)
+    cache.hear(Event.CHANGED, SITE)
     cache.missed()
     held = await cache.held(SITE, DEFAULT)
     assert held.source is Source.MEMORY
@@ -604,7 +604,7 @@ async def test_what_is_purged_is_fetched_again_everywhere(new_cache: NewCache, w
     web.finds(NEWER)
     await one.purge(SITE)
     clock.now += 1
-    told.hear(Word.PURGED, SITE)
+    told.hear(Event.PURGED, SITE)
     assert (await told.held(SITE, DEFAULT)).source is Source.FETCHED
     assert (await one.held(SITE, DEFAULT)).source is Source.STORE
     assert (await untold.held(SITE, DEFAULT)).source is Source.MEMORY  # for as long as it trusts its memory
@@ -1071,7 +1071,7 @@ async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
 ) -> None:
     client = connect(store_url)
     monotonic = Clock()
-    stopped = RedisStore(Calls(client, monotonic=monotonic, timeout=0.3), clock=clock)
+    stopped = RedisSnapshots(GuardedClient(client, monotonic=monotonic, timeout=0.3), clock=clock)
     cache = RobotsCache(stopped, web.fetch, clock, 1_000_000)
     pid = int((await store_client.info("server"))["process_id"])
     os.kill(pid, signal.SIGSTOP)
@@ -1082,7 +1082,7 @@ async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
         assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
     finally:
         os.kill(pid, signal.SIGCONT)
-    monotonic.now += REST
+    monotonic.now += COOLDOWN
     clock.now += 40
     await cache.held(SITE, DEFAULT)
     assert not stopped.calls.degraded

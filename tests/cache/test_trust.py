@@ -1,8 +1,8 @@
 """What was learnt together is not asked about together again."""
 
 from app.cache.freshness import Snapshot
-from app.cache.known import Known
 from app.cache.store_clock import StoreClock
+from app.cache.tiered_snapshots import TieredSnapshots
 from app.origin import Origin, read_target
 from app.robots.access import Unavailable
 
@@ -18,7 +18,7 @@ class Store:
 
 async def test_trust_in_what_was_learnt_together_ends_over_half_of_its_time() -> None:
     now = 1000.0
-    known = Known(
+    known = TieredSnapshots(
         Store(),  # type: ignore[arg-type]
         lambda: now,
         10_000_000,
@@ -33,9 +33,9 @@ async def test_trust_in_what_was_learnt_together_ends_over_half_of_its_time() ->
     ended = []
     for second in range(TRUST + 1):
         now = 1000.0 + second
-        believed = [origin for origin in origins if known.believed(origin) is not None]
-        ended.append(len(origins) - len(believed))
-        origins = believed
+        get_trusted = [origin for origin in origins if known.get_trusted(origin) is not None]
+        ended.append(len(origins) - len(get_trusted))
+        origins = get_trusted
     assert sum(ended[: TRUST // 2]) == 0
     assert origins == []
     assert max(ended) < 60  # of 300 in 15 s

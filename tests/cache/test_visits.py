@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from app.cache.freshness import DAY, HOUR
-from app.cache.visit_store import RedisVisits, key, read_value
+from app.cache.redis_visits import RedisVisits, key, read_value
 from app.cache.visits import BATCH, EXPIRY, HALF_LIFE, TOLD, Tally, Visits
 from app.origin import Origin
-from app.store.calls import REST, Calls, StoreDown
-from app.store.engines import connect
+from app.redis.connect import connect
+from app.redis.guarded_client import COOLDOWN, GuardedClient, StoreDown
 
 NOW = 1_790_000_000.0
 SITE = Origin("https", "www.example.com", 443)
@@ -69,7 +69,7 @@ def clock() -> Clock:
 @pytest.fixture
 def redis_visits(store_client: Redis, clock: Clock) -> RedisVisits:
     # The deadline is wide here, so that a busy machine fails no test that is not about it.
-    return RedisVisits(Calls(store_client, monotonic=lambda: 0.0, timeout=20.0), clock=clock)
+    return RedisVisits(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0), clock=clock)
 
 
 @pytest.fixture
@@ -359,14 +359,14 @@ async def test_a_server_that_hangs_costs_a_caller_one_deadline_then_a_rest(
 ) -> None:
     monotonic = Clock()
     client = connect(store_url)
-    store = RedisVisits(Calls(client, monotonic=monotonic, timeout=0.05), clock=clock)
+    store = RedisVisits(GuardedClient(client, monotonic=monotonic, timeout=0.05), clock=clock)
     async with stopped(store_client):
         with pytest.raises(StoreDown, match="did not answer"):
             await store.read(SITE)
         with pytest.raises(StoreDown, match="left alone"):
             await store.read(SITE)
         assert await Visits(store, clock).visit(SITE) == 1
-    monotonic.now += REST
+    monotonic.now += COOLDOWN
     assert await store.read(SITE) is None
     await client.aclose()
 
@@ -375,7 +375,7 @@ async def test_a_server_that_wakes_up_does_not_count_what_was_tried_in_its_sleep
     new_process: NewProcess, store_client: Redis, store_url: str, clock: Clock
 ) -> None:
     client = connect(store_url)
-    visits = Visits(RedisVisits(Calls(client, monotonic=lambda: 0.0, timeout=0.05), clock=clock), clock)
+    visits = Visits(RedisVisits(GuardedClient(client, monotonic=lambda: 0.0, timeout=0.05), clock=clock), clock)
     async with stopped(store_client):
         await visit(visits, clock, 5, 0)
         await visits.write_back()

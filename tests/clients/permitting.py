@@ -19,24 +19,24 @@ def allow(wait: float = 0.0, interval: float = 1.0, permit: str = "cGVybWl0") ->
     """The page may be fetched in `wait` seconds."""
     verdict = {"verdict": "allow", "allowed": True, "reason": "no_match", "rule": None, "retry_at": None}
     slot = {"permit": permit, "go_at": "2026-11-21T18:30:00.000Z", "wait": wait, "interval": interval}
-    return {**verdict, **slot, "again_in": None, "degraded": False}
+    return {**verdict, **slot, "retry_after": None, "degraded": False}
 
 
-def too_long(again_in: float, interval: float = 1.0) -> dict[str, object]:
+def wait_too_long(retry_after: float, interval: float = 1.0) -> dict[str, object]:
     """It may be, but others are before."""
-    return {**allow(again_in, interval), "permit": None, "go_at": None, "again_in": again_in}
+    return {**allow(retry_after, interval), "permit": None, "go_at": None, "retry_after": retry_after}
 
 
 def defer(retry_at: str) -> dict[str, object]:
     """It is not known yet."""
-    none = dict.fromkeys(("permit", "go_at", "wait", "interval", "again_in"))
+    none = dict.fromkeys(("permit", "go_at", "wait", "interval", "retry_after"))
     return {**allow(), **none, "verdict": "defer", "allowed": False, "reason": "unreachable", "retry_at": retry_at}
 
 
 def disallow(pattern: str = "/private/", line: int = 2) -> dict[str, object]:
     """A rule of its robots.txt forbids it."""
     rule = {"directive": "disallow", "pattern": pattern, "line": line}
-    none = dict.fromkeys(("permit", "go_at", "wait", "interval", "again_in"))
+    none = dict.fromkeys(("permit", "go_at", "wait", "interval", "retry_after"))
     return {**allow(), **none, "verdict": "disallow", "allowed": False, "reason": "rule", "rule": rule}
 
 
@@ -51,10 +51,10 @@ class Permitting:
     To be had as a transport of httpx, or on a socket of tests.origins.
     """
 
-    def __init__(self, *says: Says, date: str = "Sat, 21 Nov 2026 18:30:00 GMT", held_back: float = 0.0) -> None:
+    def __init__(self, *says: Says, date: str = "Sat, 21 Nov 2026 18:30:00 GMT", backoff: float = 0.0) -> None:
         self._says = says
         self._date = date
-        self._held_back = held_back
+        self._backoff = backoff
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.told: list[tuple[str, dict[str, Any]]] = []
@@ -77,8 +77,8 @@ class Permitting:
             permit = unquote(request.url.raw_path.decode()).removeprefix("/v1/permits/").removesuffix("/outcome")
             self.told.append((permit, said))
             released = said.get("released") is True
-            held_back = None if released else self._held_back
-            return httpx.Response(200, json={"released": released, "held_back": held_back, "degraded": False})
+            backoff = None if released else self._backoff
+            return httpx.Response(200, json={"released": released, "backoff": backoff, "degraded": False})
         says = self._says[min(len(self.asked), len(self._says) - 1)]
         self.asked.append(said)
         answer = says(said) if callable(says) else says

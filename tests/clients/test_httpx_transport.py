@@ -19,7 +19,7 @@ from app.clients.httpx_transport import (
     SyncPermittedTransport,
 )
 from app.clients.permits import ANSWER_LIMIT
-from tests.clients.permitting import Clock, Permitting, allow, defer, disallow, too_long
+from tests.clients.permitting import Clock, Permitting, allow, defer, disallow, wait_too_long
 from tests.origins import Exchange, head, serve, text
 
 PAGE = "http://www.example.com/page"
@@ -125,7 +125,7 @@ async def test_every_hop_of_a_redirect_is_asked_about(get: Get) -> None:
 
 @both
 async def test_a_turn_of_others_and_a_verdict_that_is_put_off_are_waited_for(get: Get) -> None:
-    permitting = Permitting(too_long(20), defer("2026-11-21T18:30:15Z"), allow(5))
+    permitting = Permitting(wait_too_long(20), defer("2026-11-21T18:30:15Z"), allow(5))
     pages = Pages()
     await get(permitting, pages, max_wait=60)
     assert pages.log == [(40.0, PAGE)]
@@ -141,7 +141,7 @@ async def test_who_cannot_wait_so_long_is_told_when_to_come_again(get: Get) -> N
     assert (deferred.value.reason, deferred.value.seconds) == ("unreachable", 61.0)
     assert (deferred.value.retry_at - begun).total_seconds() >= 61
     with pytest.raises(Deferred, match="pace"):
-        await get(Permitting(too_long(0.5)), pages, max_wait=0)
+        await get(Permitting(wait_too_long(0.5)), pages, max_wait=0)
     assert pages.log == []
 
 

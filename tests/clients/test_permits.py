@@ -44,7 +44,7 @@ ALLOW: Mapping[str, Any] = {
     "go_at": "2026-11-21T18:30:01.500Z",
     "wait": 1.5,
     "interval": 2.0,
-    "again_in": None,
+    "retry_after": None,
     "degraded": False,
 }
 
@@ -60,7 +60,7 @@ def test_a_permit_is_a_turn() -> None:
 
 
 def test_a_wait_that_is_too_long_is_later() -> None:
-    assert read({**ALLOW, "permit": None, "go_at": None, "wait": 40, "again_in": 30}) == Later(30.0, PACE, 2.0)
+    assert read({**ALLOW, "permit": None, "go_at": None, "wait": 40, "retry_after": 30}) == Later(30.0, PACE, 2.0)
 
 
 def test_a_disallow_names_its_rule() -> None:
@@ -118,8 +118,8 @@ def test_any_other_status_says_nothing_of_the_page(status: int) -> None:
         {"wait": 10**400},
         {"wait": float("nan")},
         {"wait": float("inf")},
-        {"permit": None, "again_in": float("nan")},
-        {"permit": None, "again_in": "soon"},
+        {"permit": None, "retry_after": float("nan")},
+        {"permit": None, "retry_after": "soon"},
         {"verdict": "defer", "retry_at": None},
         {"verdict": "defer", "retry_at": "2026-11-21T18:35:00"},
         {"verdict": "defer", "retry_at": "soon"},
@@ -140,7 +140,7 @@ def test_no_pause_is_longer_than_a_day_or_none_at_all() -> None:
     defer = {"verdict": "defer", "allowed": False, "reason": "pending", "retry_at": "0001-01-01T00:00:00Z"}
     assert read(defer) == Later(1.0, "pending")
     assert read({**defer, "retry_at": "9999-12-31T23:59:59Z"}) == Later(LONGEST_PAUSE, "pending")
-    assert read({**ALLOW, "permit": None, "again_in": 0}) == Later(0.05, PACE, 2.0)
+    assert read({**ALLOW, "permit": None, "retry_after": 0}) == Later(0.05, PACE, 2.0)
 
 
 def test_a_reason_is_a_plain_word() -> None:
@@ -168,10 +168,10 @@ def test_any_object_is_some_answer(wrong: dict[str, object], status: int, fields
 
 
 def test_a_hold_is_read_from_the_response_to_an_outcome() -> None:
-    assert read_held_back(200, b'{"released": false, "held_back": 12.5, "degraded": false}') == 12.5
-    assert read_held_back(200, b'{"released": true, "held_back": null, "degraded": false}') == 0.0
-    assert read_held_back(200, b'{"held_back": 1e300}') == LONGEST_PAUSE
-    assert read_held_back(404, b'{"held_back": 1}') is None
+    assert read_held_back(200, b'{"released": false, "backoff": 12.5, "degraded": false}') == 12.5
+    assert read_held_back(200, b'{"released": true, "backoff": null, "degraded": false}') == 0.0
+    assert read_held_back(200, b'{"backoff": 1e300}') == LONGEST_PAUSE
+    assert read_held_back(404, b'{"backoff": 1}') is None
 
 
 @pytest.mark.parametrize(

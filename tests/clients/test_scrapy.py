@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.permitting import Permitting, Relay, allow, defer, disallow, too_long
+from tests.clients.permitting import Permitting, Relay, allow, defer, disallow, wait_too_long
 from tests.clients.site import HTML, TICK, Site, links
 from tests.origins import serve, text
 from tests.test_service import ROOT, started
@@ -115,7 +115,7 @@ async def test_a_verdict_that_is_put_off_is_asked_for_again_and_blocks_nobody() 
         if question["url"].startswith(other_origin.url):
             return allow(interval=0.01)
         if question["url"].endswith("/by-hand") and len(times) == 1:
-            return too_long(1.5)
+            return wait_too_long(1.5)
         return defer("2026-11-21T18:30:02Z") if len(times) == 1 else allow(interval=0.01)
 
     async with serve(Permitting(says)) as double, serve(late) as origin, serve(other) as other_origin:

@@ -21,18 +21,18 @@ import psutil
 
 from app.cache.codec import encode
 from app.cache.freshness import Snapshot
-from app.cache.snapshot_store import snapshot_key
+from app.cache.redis_snapshots import snapshot_key
 from app.origin import read_target
+from app.redis.connect import connect
+from app.redis.embedded import serve as serve_valkey
 from app.robots.access import Successful
-from app.store.embedded import serve as serve_valkey
-from app.store.engines import connect
 from tests.faults.process import process
 
 ORIGINS = 100_000
 HOT = 20
 """Origins that both services are asked about in half of the questions."""
 
-TURNS, QUESTIONS, CALLERS, BATCH = 4, 4000, 8, 500
+MAX_CONCURRENT, QUESTIONS, CALLERS, BATCH = 4, 4000, 8, 500
 MOST = 3.0
 """How many times as long the longest pause may be as in the service that holds nothing."""
 
@@ -124,7 +124,7 @@ async def measure(origins: int) -> tuple[Service, Service]:
             await service.touch_all()
             await service.collect()
         print("turn   " + "".join(f"{service.name:>20}" for service in services))
-        for turn in range(TURNS):
+        for turn in range(MAX_CONCURRENT):
             row = [await service.turn() for service in services]
             print(f"{turn + 1:<7}" + "".join(f"{pause:>17.1f} ms" for pause in row))
         for service in services:

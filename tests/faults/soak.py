@@ -26,9 +26,9 @@ from pathlib import Path
 import httpx
 import psutil
 
-from app.store.calls import TURNS
-from app.store.embedded import serve as serve_valkey
-from app.store.engines import Client, connect
+from app.redis.connect import Client, connect
+from app.redis.embedded import serve as serve_valkey
+from app.redis.guarded_client import MAX_CONCURRENT
 from tests.faults.loopback import Visit, Web, web
 from tests.faults.process import Process, process
 from tests.faults.proxy import Proxy, proxy
@@ -40,7 +40,7 @@ SECONDS = 600.0
 WARM_UP = 0.2
 """The part of the time after which what the process holds is measured for the first time."""
 
-MORE_MEMORY, MORE_FILES, MORE_TASKS, MORE_THREADS = 24 * 1024 * 1024, 2 * TURNS, 4, 8
+MORE_MEMORY, MORE_FILES, MORE_TASKS, MORE_THREADS = 24 * 1024 * 1024, 2 * MAX_CONCURRENT, 4, 8
 """By how much that may grow between then and the end, both times at rest: octets, descriptors, tasks, threads.
 
 The descriptors are the connections to the store, which are kept for the next time that so many are needed.
@@ -311,7 +311,7 @@ class Callers:
 
 
 @dataclass(frozen=True)
-class Held:
+class CacheResult:
     """What a process holds at rest."""
 
     memory: int
@@ -328,8 +328,8 @@ class Figures:
     """What came of it."""
 
     seconds: float
-    warm: Held
-    end: Held
+    warm: CacheResult
+    end: CacheResult
     highest: int
     tally: Tally
     more_memory: int
@@ -354,7 +354,7 @@ class Figures:
         return "\n".join(f"{name:24}{value}" for name, value in rows.items())
 
 
-async def held(service: Process, client: httpx.AsyncClient, at_rest: int) -> Held:
+async def held(service: Process, client: httpx.AsyncClient, at_rest: int) -> CacheResult:
     """What the process holds once nothing is under way any more; `at_rest` tasks are there before anybody asks."""
 
     async def under_way() -> float:
@@ -366,7 +366,7 @@ async def held(service: Process, client: httpx.AsyncClient, at_rest: int) -> Hel
     with suppress(TimeoutError):
         await until(partial(tasks_of, client), lambda number: number <= at_rest)
     one = psutil.Process(service.pid)
-    return Held(one.memory_info().rss, one.num_fds(), await tasks_of(client), one.num_threads())
+    return CacheResult(one.memory_info().rss, one.num_fds(), await tasks_of(client), one.num_threads())
 
 
 async def tasks_of(client: httpx.AsyncClient) -> int:

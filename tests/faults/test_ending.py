@@ -9,8 +9,8 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from app.store.embedded import serve as serve_valkey
-from app.store.engines import connect
+from app.redis.connect import connect
+from app.redis.embedded import serve as serve_valkey
 from tests.faults.loopback import Visit, web
 from tests.faults.process import process
 from tests.faults.until import until

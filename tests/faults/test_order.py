@@ -19,7 +19,7 @@ from app.cache.fetch_health import FAILING_AFTER
 from app.cache.freshness import Snapshot
 from app.fetch.network import Resolver
 from app.main import create
-from app.store.engines import connect
+from app.redis.connect import connect
 from tests.api.service import Service, settings_on
 from tests.api.test_ops import counted
 from tests.engines import QUOTED, clustered, free_port

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from app.api.quotas import Quotas
-from app.cache import history
 from app.cache.codec import decode, encode
 from app.cache.freshness import Snapshot
-from app.cache.news import CHANNEL
-from app.pace.pace_store import keys_of
-from app.pace.slots import Lane
+from app.cache.invalidation import CHANNEL
+from app.history import versions as history
+from app.pacing.redis_pacer import keys_of
+from app.pacing.slots import PaceKey
+from app.redis.connect import connect
+from app.redis.guarded_client import GuardedClient
 from app.robots.access import Successful
-from app.store.calls import Calls
-from app.store.engines import connect
 from tests.api.service import START, Service, running
 from tests.faults.loopback import Web, web
 from tests.faults.until import until
@@ -277,7 +277,9 @@ def test_a_poisoned_quota_is_as_good_as_none(store_url: str) -> None:
 
         async def example(poison: Poison | bytes) -> None:
             await put(it.client, "robots:{quotas}:crawler", poison)
-            quotas = Quotas(Calls(it.client, monotonic=lambda: 0.0, timeout=PATIENCE), lambda: 0.0, lambda _key: None)
+            quotas = Quotas(
+                GuardedClient(it.client, monotonic=lambda: 0.0, timeout=PATIENCE), lambda: 0.0, lambda _key: None
+            )
             quotas.add("crawler", 5.0)
             await quotas.settle()
             assert quotas.debt("crawler") == 5.0
@@ -291,7 +293,7 @@ def test_a_poisoned_quota_is_as_good_as_none(store_url: str) -> None:
 
 
 def test_a_poisoned_pace_gives_turns_all_the_same(store_url: str) -> None:
-    """That they are the right ones is for tests/pace to show."""
+    """That they are the right ones is for tests/pacing to show."""
     with room(store_url) as (runner, it):
 
         async def permit(origin: str) -> None:
@@ -300,19 +302,19 @@ def test_a_poisoned_pace_gives_turns_all_the_same(store_url: str) -> None:
                 response = await it.service.client.post("/v1/permits", json=question)
             assert response.status_code == 200, response.text
             assert response.json()["verdict"] == "allow"
-            assert response.json()["permit"] or response.json()["again_in"]
+            assert response.json()["permit"] or response.json()["retry_after"]
 
         async def known() -> int:
             origin = it.origins.new()
             await permit(origin)
-            return int(await it.client.exists(*keys_of(Lane(origin, "examplebot"))))
+            return int(await it.client.exists(*keys_of(PaceKey(origin, "examplebot"))))
 
         assert runner.run(known()) >= 5
 
         async def example(found: dict[int, Poison | bytes]) -> None:
             origin = it.origins.new()
             for which, poison in found.items():
-                await put(it.client, keys_of(Lane(origin, "examplebot"))[which], poison)
+                await put(it.client, keys_of(PaceKey(origin, "examplebot"))[which], poison)
             for _ in range(2):
                 await permit(origin)
 
@@ -334,14 +336,14 @@ def test_poisoned_news_is_no_news(store_url: str) -> None:
             return next(
                 line
                 for line in (await it.service.client.get("/metrics")).text.splitlines()
-                if line.startswith("robots_news_heard ")
+                if line.startswith("robots_pubsub_connected ")
             )
 
         async def example(message: bytes) -> None:
-            await until(heard, lambda line: line == "robots_news_heard 1.0")
+            await until(heard, lambda line: line == "robots_pubsub_connected 1.0")
             assert await it.client.publish(CHANNEL, message) == 1
             await it.refuses(it.origins.new())
-            assert await heard() == "robots_news_heard 1.0"
+            assert await heard() == "robots_pubsub_connected 1.0"
 
         @few
         @given(said | st.binary(max_size=200) | bombs)

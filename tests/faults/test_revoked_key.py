@@ -6,9 +6,9 @@ from pathlib import Path
 
 import httpx
 
-from app.keys import new_key
-from app.store.embedded import serve as serve_valkey
-from app.store.engines import connect
+from app.auth.keys import new_key
+from app.redis.connect import connect
+from app.redis.embedded import serve as serve_valkey
 from tests.faults.process import process
 from tests.faults.until import until
 from tests.valkey import process_of, stopped

@@ -11,10 +11,10 @@ from redis.asyncio import Redis
 
 from app.cache.codec import encode
 from app.cache.freshness import Snapshot
+from app.redis.connect import connect
+from app.redis.embedded import serve as serve_valkey
+from app.redis.guarded_client import TIMEOUT
 from app.robots.access import Successful
-from app.store.calls import TIMEOUT
-from app.store.embedded import serve as serve_valkey
-from app.store.engines import connect
 from tests.api.service import START, Service, running
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until

@@ -7,7 +7,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.api.connection import allow_files
-from app.commands import serve
+from app.cli import serve
 from app.garbage import collect
 from app.observability.event_loop import sample_lag
 from app.settings import Settings

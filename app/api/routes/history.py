@@ -1,0 +1,199 @@
+"""`GET /v1/robots/history` and `/v1/robots/diff`: what an origin's robots.txt was before, and what changed since."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import partial
+from json.encoder import encode_basestring as quoted
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.api import raw_file
+from app.api.long_work import Allowance, LongWork, separated
+from app.api.parameters import OriginUrl
+from app.api.params import dialect_named, instant_from, target_from
+from app.api.problems import Problem, bad_value, documented
+from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, diff_out, version_out
+from app.api.serialize import instant
+from app.decide import Decider, NoVersion
+from app.history.diff import Comparison, Side
+from app.history.versions import History, Version, held_at
+from app.origin import Origin
+from app.robots.access import Successful
+from app.robots.dialects import Dialect
+from app.robots.robots_txt import RobotsTxt
+
+router = APIRouter(tags=["files"])
+
+_ID = re.compile(r"[0-9a-f]{8,64}")
+
+
+@router.get(
+    "/v1/robots/history",
+    response_model=HistoryOut,
+    responses={**raw_file.DOCUMENTED, **documented(404, 422, 503)},
+)
+async def history(
+    request: Request,
+    url: OriginUrl,
+    version: Annotated[
+        str | None, Query(description="The id of one, or the beginning of its SHA-256: that one, with its text.")
+    ] = None,
+    as_: Annotated[
+        Literal["json", "text"], Query(alias="as", description="text: the bytes of that version as they came.")
+    ] = "json",
+) -> Response:
+    """The versions of that origin's robots.txt, as far back as they are kept; nothing is fetched.
+
+    An origin that nobody has asked about has none. With 503, the store that holds them cannot be used.
+    """
+    origin = target_from(url).origin
+    if version is None and as_ == "text":
+        raise bad_value("version", None, "as=text is for one version: version is missing")
+    decider: Decider = request.app.state.decider
+    versions = await decider.history(origin)
+    long_work: LongWork = request.app.state.long_work
+    if version is None:
+        return long_work.answer(lambda _allowance: _all(origin, versions))
+    if _ID.fullmatch(version) is None:
+        raise bad_value("version", version, f"{version[:100]!r} is no id of a version: 8 to 64 digits of its SHA-256")
+    if as_ == "text":
+        return _raw(origin, versions, version)
+    return long_work.answer(lambda _allowance: _one(origin, versions, version))
+
+
+@router.get("/v1/robots/diff", response_model=DiffOut, responses={**documented(404, 422, 503)})
+async def diff(
+    request: Request,
+    url: OriginUrl,
+    from_: Annotated[
+        str | None,
+        Query(alias="from", description="A version's id, or an instant it was held at; the one before."),
+    ] = None,
+    to: Annotated[str | None, Query(description="The same of the other version; the one that is held now.")] = None,
+    dialect: Annotated[str, Query(description="Who reads both: rfc9309, google, seznam, draft1996 or v2.")] = "rfc9309",
+) -> Response:
+    """Which agents gained or lost which paths between two versions of that origin's robots.txt; nothing is fetched."""
+    origin = target_from(url).origin
+    reads = dialect_named(dialect)
+    pick_after, pick_before = _picker(to, "to"), _picker(from_, "from")
+    decider: Decider = request.app.state.decider
+    versions = await decider.history(origin)
+    after = pick_after(origin, versions) if pick_after else _last(origin, versions, request.app.state.now())
+    before = pick_before(origin, versions) if pick_before else _before(origin, versions, after)
+    state = request.app.state
+    work = partial(_difference, origin, versions, (before, after), reads, forbidden=state.forbidden)
+    long_work: LongWork = state.long_work
+    return long_work.answer(work)
+
+
+_Pick = Callable[[Origin, History], Version]
+
+
+def _picker(text: str | None, parameter: str) -> _Pick | None:
+    """What finds the version that a parameter names; 422 where that is no name of one, whatever versions there are."""
+    if text is None:
+        return None
+    if _ID.fullmatch(text):
+        return lambda origin, versions: _by_id(origin, versions, text)
+    try:
+        at = instant_from(text, parameter)
+    except Problem:
+        at = None
+    if at is None:
+        raise bad_value(parameter, text, f"{text[:100]!r} is neither the id of a version nor an RFC 3339 instant")
+    return lambda origin, versions: _by_instant(origin, versions, at)
+
+
+def _by_id(origin: Origin, versions: History, id_: str) -> Version:
+    """The newest version whose digest begins so."""
+    found = next((version for version in reversed(versions) if version.digest.hex().startswith(id_)), None)
+    if found is None:
+        raise Problem(404, "no-version", f"No version that is known of {origin.robots_url} has the id {id_}.")
+    return found
+
+
+def _by_instant(origin: Origin, versions: History, at: datetime) -> Version:
+    found = held_at(versions, at.timestamp())
+    if found is None:
+        raise NoVersion(origin, at, versions[0].first_seen if versions else None)
+    return found
+
+
+def _last(origin: Origin, versions: History, now: datetime) -> Version:
+    if not versions:
+        raise NoVersion(origin, now, None)
+    return versions[-1]
+
+
+def _before(origin: Origin, versions: History, version: Version) -> Version:
+    place = versions.index(version)
+    if place == 0:
+        detail = f"No version of {origin.robots_url} is known before that of {instant(version.first_seen)}."
+        raise Problem(404, "no-version", detail)
+    return versions[place - 1]
+
+
+def _read(versions: History, version: Version) -> ReadVersion | None:
+    place = versions.index(version)
+    until = versions[place + 1].first_seen if place + 1 < len(versions) else None
+    snapshot = version.read()
+    return None if snapshot is None else ReadVersion(version, snapshot, until)
+
+
+def _read_or_404(origin: Origin, versions: History, version: Version) -> ReadVersion:
+    found = _read(versions, version)
+    if found is None:
+        detail = f"What is kept of {origin.robots_url} as of {instant(version.first_seen)} cannot be read."
+        raise Problem(404, "no-version", detail)
+    return found
+
+
+def _all(origin: Origin, versions: History) -> Iterator[str]:
+    yield f'{{"url":{quoted(origin.robots_url)},"versions":['
+    found = (it for version in reversed(versions) if (it := _read(versions, version)))
+    yield from separated(version_out(origin, it).model_dump_json(by_alias=True, exclude={"text"}) for it in found)
+    yield "]}"
+
+
+def _one(origin: Origin, versions: History, id_: str) -> Iterator[str]:
+    found = _read_or_404(origin, versions, _by_id(origin, versions, id_))
+    access = found.snapshot.access
+    text = access.body.decode("utf-8", "replace") if isinstance(access, Successful) else None
+    version = version_out(origin, found, text)
+    yield HistoryOut(url=origin.robots_url, versions=[version]).model_dump_json(by_alias=True)
+
+
+def _raw(origin: Origin, versions: History, id_: str) -> Response:
+    access = _read_or_404(origin, versions, _by_id(origin, versions, id_)).snapshot.access
+    if not isinstance(access, Successful):
+        raise Problem(404, "no-file", f"The version {id_} of {origin.robots_url} is not a file.")
+    return raw_file.answer(access.body)
+
+
+def _difference(
+    origin: Origin,
+    versions: History,
+    pair: tuple[Version, Version],
+    dialect: Dialect,
+    allowance: Allowance,
+    *,
+    forbidden: bool,
+) -> Iterator[str]:
+    before, after = (_read_or_404(origin, versions, version) for version in pair)
+    yield ""
+    comparison = Comparison(_side(before), _side(after), dialect, forbidden=forbidden)
+    for _ in comparison.steps():
+        if allowance.is_spent():
+            comparison.stop()
+        yield ""
+    out = diff_out(origin, before, after, dialect, comparison.changes())
+    yield ""
+    yield out.model_dump_json(by_alias=True, exclude={"from_": {"text"}, "to": {"text"}})
+
+
+def _side(found: ReadVersion) -> Side:
+    access = found.snapshot.access
+    robots = RobotsTxt(access.body, truncated=access.truncated) if isinstance(access, Successful) else None
+    return Side(access, robots)

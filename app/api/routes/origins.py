@@ -1,0 +1,141 @@
+"""`GET /v1/origins`: the origins of the fleet that deserve a look, for operators."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, Field
+
+from app.api.middleware.auth import admin
+from app.api.problems import documented
+from app.api.serialize import facts_of, instant
+from app.cache.freshness import Recheck, Snapshot, freshness
+from app.cache.origin_lists import LISTED, Order, OriginLists
+from app.origin import Origin
+from app.robots.access import Successful
+
+router = APIRouter(tags=["operations"])
+
+READ_AT_ONCE = 16
+"""Snapshots that are read from the store at once: half of the calls that a process has under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOrigins:
+    """The lists, and what tells the snapshot of an origin in one of them."""
+
+    lists: OriginLists
+    snapshot: Callable[[Origin], Awaitable[Snapshot | None]]
+
+
+class OriginOut(BaseModel):
+    """An origin, and what its last fetch found; null where it was never fetched, or purged.
+
+    `outcome`, `cause` and `status` are those of the last fetch, also while a copy stands in.
+    """
+
+    origin: str
+    outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked")
+    cause: str | None = None
+    status: int | None = None
+    checked_at: str | None = Field(None, description="When the origin was last asked for its file.")
+    recheck_at: str | None = Field(None, description="When it is asked again, if somebody asks about it.")
+    failing_since: str | None = None
+    attempts: int | None = Field(None, description="Failed fetches since then.")
+    fetched_at: str | None = Field(None, description="When the copy was fetched that stands in; null for none.")
+    stale: bool = False
+    fetch_seconds: float | None = Field(None, description="How long the last fetch took; with order=slow.")
+    backoff_until: str | None = Field(None, description="With order=backoff.")
+    asked: int | None = Field(None, description="Decisions given in this hour and the one before; with order=asked.")
+
+
+class OriginsOut(BaseModel):
+    """The first origins of a list; `order` says what it is ordered by."""
+
+    order: Order
+    origins: list[OriginOut]
+
+
+@router.get("/v1/origins", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})
+async def origins(
+    request: Request,
+    order: Annotated[
+        Order,
+        Query(
+            description="failing: the latest failure first; slow: fetches that took a second or longer; stale: a copy "
+            "stands in, the oldest first; backoff: held back, for the longest first; asked: asked about most."
+        ),
+    ] = Order.FAILING,
+    outcome: Annotated[
+        Literal["successful", "unavailable", "unreachable", "challenge", "blocked"] | None,
+        Query(description="Only origins whose last fetch came to this."),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=LISTED)] = 100,
+) -> OriginsOut:
+    """Origins of the whole fleet that fail, are slow, stale or held back, or are asked about most.
+
+    For operators. A list holds the 1,000 highest, is up to 10 s old, and is approximate. With 503, the store that holds
+    the lists cannot be used.
+    """
+    fleet: FleetOrigins = request.app.state.fleet_origins
+    now: float = request.app.state.now().timestamp()
+    found: list[OriginOut] = []
+    async for row in _rows(fleet, order, await fleet.lists.read(order), now):
+        if outcome is None or row.outcome == outcome:
+            found.append(row)
+        if len(found) == limit:
+            break
+    return OriginsOut(order=order, origins=found)
+
+
+async def _rows(
+    fleet: FleetOrigins, order: Order, listed: Sequence[tuple[Origin, float]], now: float
+) -> AsyncIterator[OriginOut]:
+    for start in range(0, len(listed), READ_AT_ONCE):
+        some = listed[start : start + READ_AT_ONCE]
+        snapshots = await asyncio.gather(*(fleet.snapshot(origin) for origin, _ in some))
+        for (origin, score), snapshot in zip(some, snapshots, strict=True):
+            row = _row(order, origin, score, snapshot, now)
+            if row is not None:
+                yield row
+
+
+def _row(order: Order, origin: Origin, score: float, snapshot: Snapshot | None, now: float) -> OriginOut | None:
+    """The origin, or None where it is no longer one of this list: what is known of it is newer than the list."""
+    row = OriginOut(origin=origin.key) if snapshot is None else _described(origin, snapshot, now)
+    match order:
+        case Order.FAILING:
+            return row if row.attempts or row.outcome == "blocked" else None
+        case Order.STALE:
+            return row if row.fetched_at is not None else None
+        case Order.SLOW:
+            row.fetch_seconds = round(score, 3)
+        case Order.BACKOFF:
+            if score <= now:
+                return None
+            row.backoff_until = instant(score)
+        case Order.ASKED:
+            row.asked = int(score)
+    return row
+
+
+def _described(origin: Origin, snapshot: Snapshot, now: float) -> OriginOut:
+    failing = snapshot.failing
+    outcome, status, cause = facts_of(snapshot.access if failing is None else failing.failure)
+    # By the default recheck model: a copy that stands in is retried by the same rule in all of them.
+    fresh = freshness(snapshot, Recheck(), origin.key, now)
+    stands_in = failing is not None and isinstance(snapshot.access, Successful)
+    return OriginOut(
+        origin=origin.key,
+        outcome=outcome,
+        cause=cause,
+        status=status,
+        checked_at=instant(snapshot.checked_at),
+        recheck_at=instant(fresh.recheck_at),
+        failing_since=instant(failing.since) if failing else None,
+        attempts=failing.attempts if failing else None,
+        fetched_at=instant(snapshot.fetched_at) if stands_in else None,
+        stale=fresh.stale,
+    )

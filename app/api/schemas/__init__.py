@@ -1,0 +1,1 @@
+"""The JSON shapes of answers, as OpenAPI describes them."""

@@ -1,0 +1,200 @@
+"""A fetch that is pretended for a caller of `POST /v1/test`: what it comes to, and what the service would then say."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Annotated, Literal, assert_never, get_args
+
+from pydantic import ConfigDict, Field
+
+from app.api.json_bodies import RequestModel, Whole
+from app.api.problems import Problem, bad_value
+from app.api.serialize import instant, robots_out
+from app.api.test_rows import Asked, SimulatedRowOut, Tables, TimelineEntryOut
+from app.cache.freshness import Recheck
+from app.cache.outage import LONGEST, Outage, Turn, play
+from app.cache.recheck import VisitBasedRecheck
+from app.cache.robots_cache import CacheResult, Source
+from app.decide import Models
+from app.durations import read_seconds
+from app.origin import Origin
+from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
+from app.robots.judge import judge, recognise_challenge
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Decision, Verdict
+
+PretendedCause = Literal[
+    "timeout", "dns", "tls", "connection", "bad_response", "challenge", "redirect_loop", "blocked_address"
+]
+
+PRETENDED_CAUSES: tuple[str, ...] = get_args(PretendedCause)
+
+_PRIVATE = "192.168.0.1"
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+OUTAGES = 8
+"""Origins, times the recheck models of the agents, for which an outcome is played through in one trial."""
+
+FIRST_VISIT = 1.0
+"""Visits a day of an origin that nobody has visited before."""
+
+
+class PretendedOutcomeIn(RequestModel):
+    """What every fetch of the file comes to: a `status`, or a `cause` where none comes, for so long.
+
+    The pasted robots is then the copy that is held from before, or what is served where the status is 2xx.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        populate_by_name=True,
+        json_schema_extra={"examples": [{"status": 503, "for": "3d"}, {"cause": "timeout", "had_copy": False}]},
+    )
+
+    status: Annotated[int | None, Whole] = Field(None, ge=200, le=599, description="What the origin answers.")
+    cause: PretendedCause | None = Field(None, description="Why there is no file, where the status does not say it.")
+    retry_after: Annotated[int | None, Whole] = Field(
+        None, ge=0, le=10**9, description="Retry-After in seconds, of 429 and 5xx."
+    )
+    lasting: int | float | str = Field(
+        0,
+        alias="for",
+        description='How long it has lasted, from the first such fetch on: seconds, or a text like "90m", "12h", '
+        f'"3d", "2w"; at most {LONGEST / 86_400:.0f} days.',
+    )
+    had_copy: bool = Field(True, description="Whether the pasted robots was held before it began.")
+
+    def seconds(self) -> float:
+        """How long it has lasted; Problem where that cannot be read."""
+        seconds = self.lasting if not isinstance(self.lasting, str) else read_seconds(self.lasting)
+        if seconds is None or not 0 <= seconds <= LONGEST:
+            raise _bad(
+                "for", self.lasting, f'a time is expected as 3600, "12h" or "3d", up to {LONGEST / 86_400:.0f} days'
+            )
+        return float(seconds)
+
+    def access(self, body: bytes) -> Access:
+        """What the fetch of such an answer reports, `body` being what a 2xx brings; Problem where none is so."""
+        if self.retry_after is not None and not (self.cause is None and _may_ask_to_wait(self.status)):
+            raise _bad("retry_after", self.retry_after, "it goes with a status of 429 or 5xx, and with no cause")
+        match self.cause:
+            case None:
+                return self._by_status(body)
+            case "blocked_address":
+                return Blocked(_PRIVATE)
+            case "redirect_loop":
+                return Unavailable(self.status or 301, Cause.REDIRECT_LOOP)
+            case cause:
+                return Unreachable(Cause(cause), self.status)
+
+    def _by_status(self, body: bytes) -> Access:
+        status = self.status
+        if status is None:
+            raise bad_value("outcome", None, "An outcome has a status or a cause.")
+        if status in _REDIRECTS:
+            raise _bad("status", status, 'no fetch ends with it; say what it leads to, or "cause": "redirect_loop"')
+        if 200 <= status < 300 and status != 206:
+            sent = b"" if status == 204 else body  # which HTTP lets no body come with
+            return Successful(status, sent[:BODY_LIMIT], len(sent) > BODY_LIMIT)
+        if status == 429:
+            return Unreachable(Cause.TOO_MANY_REQUESTS, status, self.retry_after)
+        if 400 <= status < 500:
+            return Unavailable(status)
+        if status >= 500:
+            return Unreachable(Cause.SERVER_ERROR, status, self.retry_after)
+        return Unreachable(Cause.BAD_RESPONSE, status)
+
+
+class Pretence:
+    """An outcome, played through once for each origin and recheck model."""
+
+    def __init__(
+        self,
+        outcome: PretendedOutcomeIn,
+        body: bytes | None,
+        at: datetime,
+        models: Models,
+        robots: RobotsTxt,
+        *,
+        forbidden: bool,
+    ) -> None:
+        """`body` is the file that was held before, or is served; `at` is when the questions are asked."""
+        self._fetched = recognise_challenge(Fetched(outcome.access(body or b"")))
+        self._copy = None
+        if body is not None and outcome.had_copy:
+            copy = PretendedOutcomeIn(status=200).access(body)
+            self._copy = copy if isinstance(copy, Successful) else None
+        self._now = at.timestamp()
+        self._began = self._now - outcome.seconds()
+        self._at = at
+        self._models = models
+        self._robots = robots
+        self._forbidden = forbidden
+        self._played: dict[tuple[Origin, Recheck], Outage] = {}
+
+    def prepare(self, questions: Iterable[Asked]) -> Iterator[str]:
+        """Play the outcome through for each origin, fetch by fetch; raises Problem where there are too many origins."""
+        for asked in questions:
+            yield ""
+            key = self._key(asked)
+            if key in self._played:
+                continue
+            if len(self._played) >= OUTAGES:
+                detail = f"An outcome is pretended for {OUTAGES} origins and recheck models at once, and not for more."
+                raise Problem(422, "too-many-origins", detail)
+            origin, recheck = key
+            for outage in play(self._copy, self._fetched, recheck, origin.key, self._began, self._now):
+                if outage is not None:
+                    self._played[key] = outage
+                yield ""
+
+    def row(self, asked: Asked, tables: Tables) -> SimulatedRowOut:
+        """The row of a question that was prepared."""
+        outage = self._played[self._key(asked)]
+        now = outage.now
+        verdict = self._verdict(asked, now)
+        row = tables.row(asked, verdict, by_file=self._reads_file(now.snapshot.access))
+        if verdict.decision is Decision.DEFER:
+            row.retry_at = instant(now.freshness.recheck_at)
+        held = CacheResult(now.snapshot, now.freshness, Source.MEMORY)
+        timeline = [self._entry(asked, turn) for turn in outage.turns]
+        return SimulatedRowOut(**dict(row), robots=robots_out(asked.target.origin, held), timeline=timeline)
+
+    def _key(self, asked: Asked) -> tuple[Origin, Recheck]:
+        return asked.target.origin, self._recheck(asked)
+
+    def _recheck(self, asked: Asked) -> Recheck:
+        match self._models(asked.target.origin.host, asked.agent.recheck):
+            case Recheck() as recheck:
+                return recheck
+            case VisitBasedRecheck() as model:
+                return model.recheck(FIRST_VISIT)
+            case unknown:
+                assert_never(unknown)
+
+    def _reads_file(self, access: Access) -> bool:
+        return isinstance(access, Successful) and bool(access.body or not self._robots.body)
+
+    def _verdict(self, asked: Asked, turn: Turn) -> Verdict:
+        path, access = asked.target.path, turn.snapshot.access
+        robots = None if isinstance(access, Successful) and not access.body else self._robots
+        return judge(access, robots, asked.dialect, asked.agent, path, forbidden=self._forbidden)
+
+    def _entry(self, asked: Asked, turn: Turn) -> TimelineEntryOut:
+        verdict = self._verdict(asked, turn)
+        return TimelineEntryOut(
+            after=int(turn.at - self._began),
+            at=instant(turn.at),
+            verdict=verdict.decision,
+            reason=verdict.reason,
+            stale=turn.freshness.stale,
+        )
+
+
+def _may_ask_to_wait(status: int | None) -> bool:
+    return status is not None and (status == 429 or status >= 500)
+
+
+def _bad(field: str, value: object, wrong: str) -> Problem:
+    return bad_value(f"outcome.{field}", value, f"outcome.{field} is {value!r:.100}: {wrong}.", "bad-outcome")

@@ -1,0 +1,102 @@
+"""The fleet's tallies of visits in Redis or Valkey, beside the snapshots of their origins."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from app.cache.freshness import HOUR
+from app.cache.redis_snapshots import snapshot_key
+from app.cache.visits import EXPIRY, HALF_LIFE, Tally
+from app.origin import Origin
+from app.redis.failures import FAILURES
+from app.redis.guarded_client import GuardedClient, StoreDown
+
+PROBE, WRITE = 1.0, 5.0
+"""Seconds that a batch waits for a sign of life, and for its end. No caller waits for either."""
+
+HEAVIEST = 1e15
+"""The greatest weight that is believed."""
+
+AHEAD = HOUR
+"""Seconds by which the clock of whoever wrote may be ahead of ours and be believed."""
+
+_VALUE_LIMIT = 64
+
+_VALUE: Final = re.compile(rb"V1 ([0-9.e+-]{1,20}) ([0-9]{1,12}) ([0-9]{1,12})")
+
+# What is there may be anybody's, of any type, and a tally from a time that is still to come would outweigh all others
+# for as long: either is taken for nothing. The arithmetic is Tally's.
+_ADD: Final = f"""
+local function numbers(a, b, c) return tonumber(a), tonumber(b), tonumber(c) end
+local weight, at, since = numbers(ARGV[1], ARGV[2], ARGV[3])
+local latest = tonumber(ARGV[4])
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'string' and #held <= {_VALUE_LIMIT} then
+  local w, t, s = numbers(string.match(held, '^V1 ([%d.e+-]+) (%d+) (%d+)$'))
+  if w and w >= 0 and w <= {HEAVIEST:.0f} and s <= t and t <= latest then
+    local now = math.max(at, t)
+    weight = weight * 2 ^ ((at - now) / {HALF_LIFE:.0f}) + w * 2 ^ ((t - now) / {HALF_LIFE:.0f})
+    at, since = now, math.min(since, s)
+  end
+end
+local value = string.format('V1 %.9g %.0f %.0f', weight, at, since)
+redis.call('SET', KEYS[1], value, 'EX', {EXPIRY:.0f})
+return value
+"""
+_ADD_SHA: Final = hashlib.sha1(_ADD.encode(), usedforsecurity=False).hexdigest()
+
+
+class RedisVisits:
+    """Tallies under `robots:{scheme://host:port}:visits`, gone EXPIRY seconds after the last visit."""
+
+    def __init__(self, calls: GuardedClient, *, clock: Callable[[], float]) -> None:
+        self._calls = calls
+        self._client = calls.client
+        self._clock = clock
+
+    async def read(self, origin: Origin) -> Tally | None:
+        """What is kept of the origin, None also for what is not ours; raises StoreDown."""
+        own = key(origin)
+        data = await self._calls.read(own, lambda: self._client.getrange(own, 0, _VALUE_LIMIT))
+        return read_value(data, self._clock())
+
+    async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
+        """Add these to what is kept, one script each: what is kept then, without those refused; raises StoreDown."""
+        now = self._clock()
+        pipeline = self._client.pipeline(transaction=False)
+        for origin, tally in tallies.items():
+            said = (f"{tally.weight:.9g}", f"{tally.at:.0f}", f"{tally.since:.0f}", f"{now + AHEAD:.0f}")
+            pipeline.evalsha(_ADD_SHA, 1, key(origin), *said)
+        try:
+            # A server that hangs carries out what it was sent once it wakes: a batch for every minute of its sleep.
+            # So it is asked first whether it is awake, which also gives it the script if it has lost it.
+            async with asyncio.timeout(PROBE):
+                await self._client.script_load(_ADD)
+            async with asyncio.timeout(WRITE):
+                results = await pipeline.execute(raise_on_error=False)
+        except FAILURES as error:
+            raise StoreDown(f"the store did not take {len(tallies)} tallies: {error!r}") from error
+        return {
+            origin: read_value(result, now)
+            for origin, result in zip(tallies, results, strict=True)
+            if not isinstance(result, Exception)
+        }
+
+
+def key(origin: Origin) -> str:
+    """The key of the origin's tally, in the slot of its snapshot."""
+    return f"{snapshot_key(origin)}:visits"
+
+
+def read_value(data: object, now: float) -> Tally | None:
+    """The tally that a value is, or None for anything else."""
+    written = _VALUE.fullmatch(data) if isinstance(data, bytes) else None
+    if written is None:
+        return None
+    try:
+        tally = Tally(*map(float, written.groups()))
+    except ValueError:
+        return None
+    return tally if 0 <= tally.weight <= HEAVIEST and tally.since <= tally.at <= now + AHEAD else None

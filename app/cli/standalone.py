@@ -1,0 +1,86 @@
+"""What decides in the service, for one process that shares nothing and keeps nothing."""
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from app.cache.freshness import Snapshot
+from app.cache.invalidation import Event
+from app.cache.ordering import Purged
+from app.cache.recheck_file import load
+from app.cache.robots_cache import RobotsCache
+from app.cache.tiered_snapshots import Put
+from app.cache.visits import Tally, Visits
+from app.decide import Decider, Models
+from app.fetch.network import SystemResolver, client_tls
+from app.observability.metrics import Metrics, State
+from app.origin import Origin
+from app.parts import fetcher_of, fetching, models_of, reread
+from app.settings import Settings
+
+
+class NothingKept:
+    """A store for who is alone: it has nothing, keeps nothing, and gives every lease."""
+
+    async def get(self, _origin: Origin) -> Snapshot | Purged | None:
+        return None
+
+    async def put(self, _origin: Origin, snapshot: Snapshot, _keep_seconds: float) -> Put:
+        return Put(snapshot, None)
+
+    async def purge(self, _origin: Origin, _keep_seconds: float, _at: float | None = None) -> None: ...
+
+    async def now(self, _origin: Origin) -> float:
+        return time.time()
+
+    async def suspect(self, _origin: Origin, _seconds: float) -> bool:
+        return False
+
+    async def tell(self, _word: Event, _origin: Origin) -> None: ...
+
+    async def take(self, _origin: Origin, _token: str, _seconds: float, *, by_force: bool = False) -> float:  # noqa: ARG002 - as LeaseStore has it
+        return time.time()
+
+    async def renew(self, _origin: Origin, _token: str, _seconds: float) -> None: ...
+
+    async def release(self, _origin: Origin, _token: str) -> None: ...
+
+
+class NobodyCounted:
+    """The visits of a fleet of one, which has just begun."""
+
+    async def read(self, _origin: Origin) -> Tally | None:
+        return None
+
+    async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
+        return tallies
+
+
+@asynccontextmanager
+async def alone(settings: Settings) -> AsyncIterator[Decider]:
+    """A Decider that knows nothing yet, and fetches as the settings say."""
+    resolver = SystemResolver()
+    fetcher = fetcher_of(settings, resolver, client_tls())
+
+    metrics = Metrics(lambda: State(False, False, fetcher.under_way, fetcher.waiting, {}))
+    cache = RobotsCache(NothingKept(), fetching(fetcher, metrics), time.time, settings.memory_bytes // 2)
+    decider = Decider(
+        cache,
+        time.time,
+        memory_bytes=settings.memory_bytes // 2,
+        models=own_models(settings),
+        visits=Visits(NobodyCounted(), time.time),
+        forbidden=settings.forbidden == "deny",
+        metrics=metrics,
+        monotonic=time.monotonic,
+    )
+    async with AsyncExitStack() as stack:
+        stack.callback(resolver.close)
+        stack.push_async_callback(fetcher.aclose)
+        stack.push_async_callback(cache.aclose)
+        yield decider
+
+
+def own_models(settings: Settings) -> Models:
+    """The recheck models in force where nothing but the settings, and the table that they name, is known."""
+    return models_of(settings, reread("RECHECK_FILE", settings.recheck_file, load))

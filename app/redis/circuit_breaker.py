@@ -1,0 +1,217 @@
+"""A circuit breaker: calls to one shard of the store, each of them short, and none for a while after one failed."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from redis.exceptions import ResponseError
+
+from app.redis.background import cancel_and_wait
+from app.redis.failures import FAILURES
+
+COOLDOWN = 1.0
+"""Seconds for which a shard is left alone after a call to it failed."""
+
+SLICES = 10
+"""How many parts the time of a call is cut into."""
+
+LOG_EVERY = 60.0
+"""Seconds for which a shard that fails again and again is logged once."""
+
+LATE = 5.0
+"""Seconds after which a late call is cancelled; connecting over a bad line may take long."""
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class StoreDown(Exception):
+    """The store cannot be used now; the message is what it, or the way to it, said."""
+
+
+class Failure(StrEnum):
+    """How a call fails: the server refused it, or gave no answer in time that could be understood."""
+
+    REFUSED = "refused"
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What the last failed call met with, and for how many seconds the shard has been degraded."""
+
+    what: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a call may take, in seconds, how many run at once, and how many late ones beside them.
+
+    Each call holds a connection, so the calls to a shard need `concurrent + late` of them.
+    """
+
+    timeout: float
+    concurrent: int
+    late: int
+
+    @classmethod
+    def within(cls, connections: int, timeout: float) -> "Limits":
+        """The limits for a process that may have so many connections to a shard, at least 5."""
+        # One is the subscriber's, one finds the other nodes of a cluster, and one writes visits back.
+        left = connections - 3
+        late = max(1, left // 4)
+        return cls(timeout, left - late, late)
+
+
+class CircuitBreaker:
+    """The calls to one shard.
+
+    A call takes at most `limits.timeout` seconds once it has begun. After one that fails or is late, all are refused
+    for COOLDOWN seconds of `monotonic`; then one is let through, and the others once it has succeeded. `failed` is
+    called for every failed call, but not for those that are refused during the cooldown; `answered` with the seconds
+    that every answer took, a refusal by the server included. `name` is for the log.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        *,
+        monotonic: Callable[[], float],
+        failed: Callable[[Failure], None],
+        answered: Callable[[float], None],
+    ) -> None:
+        self._name = name
+        self._limits = limits
+        self._monotonic = monotonic
+        self._failed = failed
+        self._answered = answered
+        self._running = asyncio.Semaphore(limits.concurrent)
+        self._late: set[asyncio.Task[object]] = set()
+        self._open_until: float | None = None
+        self._down = False
+        self._refuses = False
+        self._trouble: tuple[str, float] | None = None  # what, and since when
+        self._logged_at: float | None = None
+        self._quiet = False  # the trouble was not logged, and so its end is not
+
+    @property
+    def degraded(self) -> bool:
+        """Whether the last call that was tried failed, or the server has refused one since the last good probe."""
+        return self._down or self._refuses
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What is wrong while the shard is degraded, else None."""
+        if self._trouble is None or not self.degraded:
+            return None
+        what, since = self._trouble
+        return Trouble(what, self._monotonic() - since)
+
+    async def aclose(self) -> None:
+        """Cancel the late calls and wait for them."""
+        await cancel_and_wait(self._late)
+
+    async def probe(self, command: Callable[[], Awaitable[T]]) -> T | None:
+        """Run a command that does all that the service needs, and forget what was refused if that is not."""
+        # Nothing less will do: a server may answer reads and refuse writes, or take SET and refuse EVAL.
+        result = await self.run(command)
+        self._refuses = False
+        self._note_success()
+        return result
+
+    async def run(self, command: Callable[[], Awaitable[T]]) -> T | None:
+        """Run the command. None if its key holds a value of another type; raises StoreDown."""
+        # Waiting for room is outside the timeout: a thousand calls at once are no sign of a slow store. It is bounded
+        # all the same, since once a call has failed those behind it are refused.
+        async with self._running:
+            self._admit()
+            begun = self._monotonic()
+            try:
+                result = await self._in_time(command)
+                self._answered(self._monotonic() - begun)
+            except ResponseError as error:
+                self._answered(self._monotonic() - begun)
+                if str(error).startswith("WRONGTYPE"):
+                    result = None
+                else:
+                    # The server answered in time. A store that is full, say, refuses writes and can still be read.
+                    self._refuses, self._down, self._open_until = True, False, None
+                    raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {error}") from error
+            except FAILURES as error:
+                self._down, self._open_until = True, self._monotonic() + COOLDOWN
+                text = f"{self._name} did not answer within {self._limits.timeout} s: {type(error).__name__}: {error}"
+                raise self._note_failure(Failure.UNANSWERED, text) from error
+            self._down, self._open_until = False, None
+            self._note_success()
+            return result
+
+    def _admit(self) -> None:
+        if self._open_until is None:
+            return
+        now = self._monotonic()
+        if now < self._open_until:
+            raise StoreDown(f"{self._name} failed less than {COOLDOWN:g} s ago and is left alone")
+        # This call goes ahead, and the others are refused until it has succeeded.
+        self._open_until = now + COOLDOWN
+
+    async def _in_time(self, command: Callable[[], Awaitable[T]]) -> T:
+        call = asyncio.create_task(_bounded(command))
+        try:
+            # In slices, each of which starts after the one before was seen to end: if it is this process that was held
+            # up, the pause counts as one slice, and an answer that arrived meanwhile is still read.
+            for _ in range(SLICES):
+                await asyncio.wait([call], timeout=self._limits.timeout / SLICES)
+                if call.done():
+                    break
+        finally:
+            if not call.done():
+                self._leave(call)
+            elif not call.cancelled():
+                call.exception()  # retrieved also where the caller is cancelled now, or asyncio would log it
+        if not call.done():
+            raise TimeoutError
+        return call.result()
+
+    def _leave(self, call: asyncio.Task[T]) -> None:
+        # A late call runs on, because it may be connecting: a distant server would never be reached if every attempt
+        # ended after the time that a command has. Once it is connected, the next call finds the connection.
+        if len(self._late) >= self._limits.late:
+            call.cancel()
+        self._late.add(call)
+        call.add_done_callback(self._forget)
+
+    def _forget(self, call: asyncio.Task[T]) -> None:
+        self._late.discard(call)
+        if not call.cancelled():
+            call.exception()  # retrieved, or asyncio would log it
+
+    def _note_failure(self, kind: Failure, text: str) -> StoreDown:
+        self._failed(kind)
+        if self._trouble is None:
+            now = self._monotonic()
+            self._trouble = text, now
+            self._quiet = self._logged_at is not None and now - self._logged_at < LOG_EVERY
+            if not self._quiet:
+                self._logged_at = now
+                _log.warning("The store is degraded: %s", text)
+        else:
+            self._trouble = text, self._trouble[1]
+        return StoreDown(text)
+
+    def _note_success(self) -> None:
+        if self._trouble is not None and not self.degraded:
+            if not self._quiet:
+                seconds = self._monotonic() - self._trouble[1]
+                _log.warning("The store is available again: %s was degraded for %.0f s", self._name, seconds)
+            self._trouble = None
+
+
+async def _bounded(command: Callable[[], Awaitable[T]]) -> T:
+    async with asyncio.timeout(LATE):
+        return await command()

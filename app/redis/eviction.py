@@ -1,0 +1,65 @@
+"""What a full store would throw out: its eviction policy, which is the operator's to set, and may not suit."""
+
+import asyncio
+import logging
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from app.redis.connect import Client
+from app.redis.failures import FAILURES
+from app.redis.guarded_client import GuardedClient
+
+PATIENCE = 1.0
+"""Seconds that the store has to tell its policy."""
+
+_log = logging.getLogger(__name__)
+
+
+class EvictionPolicy:
+    """The `maxmemory-policy` of the store, read once; `risk` names one that may evict what must not be lost."""
+
+    def __init__(self, calls: GuardedClient) -> None:
+        self._calls = calls
+        self._known = False
+        self.risk: str | None = None
+
+    async def read(self) -> None:
+        """Read the policy, unless it is known or not told; a store that is down is asked again next time."""
+        if self._known or self._calls.degraded:
+            return
+        try:
+            # Past the circuit breaker: a user who may not ask for INFO can do all that the service needs.
+            async with asyncio.timeout(PATIENCE):
+                servers = await _memory(self._calls.client)
+        except ResponseError as error:
+            _log.info("The store does not tell its maxmemory-policy: %s", error)
+            servers = []
+        except FAILURES:
+            return
+        self._known = True
+        self.risk = next(filter(None, map(_risk, servers)), None)
+        if self.risk is not None:
+            _log.warning(
+                "The store's maxmemory-policy %s may evict %s. Set volatile-lru, volatile-lfu or noeviction.",
+                self.risk,
+                "what operators have set" if self.risk.startswith("allkeys") else "pacing before files",
+            )
+
+
+async def _memory(client: Client) -> list[Any]:
+    """What INFO says of the memory of each master."""
+    if isinstance(client, Redis):
+        return [await client.info("memory")]
+    found: dict[str, Any] = await client.info("memory", target_nodes=client.PRIMARIES)
+    # Of one master alone, redis-py returns what that says, and of several a table of them.
+    return [found] if "maxmemory_policy" in found else list(found.values())
+
+
+def _risk(memory: Any) -> str | None:
+    """The policy, where it may evict keys that never expire, or those that expire soon before those that do not."""
+    if not isinstance(memory, dict) or not memory.get("maxmemory"):
+        return None
+    policy = str(memory.get("maxmemory_policy"))[:40]
+    return policy if policy.startswith("allkeys") or policy in ("volatile-ttl", "volatile-random") else None

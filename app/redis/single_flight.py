@@ -1,0 +1,56 @@
+"""One piece of work per key at a time, shared by all who ask for it meanwhile."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from app.redis.background import cancel_and_wait
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class SingleFlight(Generic[K, V]):
+    """At most one task per key; it belongs to nobody who waits for it, so a caller who hangs up fails no other."""
+
+    def __init__(self, expected: type[Exception] | tuple[type[Exception], ...] = ()) -> None:
+        """What a flight raises is the event loop's to report, unless it is `expected`: nobody may be waiting for it."""
+        self._expected = expected
+        self._flights: dict[K, asyncio.Task[V]] = {}
+
+    async def do(self, key: K, fn: Callable[[], Coroutine[Any, Any, V]]) -> V:
+        """The result of the flight under way for `key`, or of `fn` where there is none; what it raises, all get."""
+        flight = self.start(key, fn)
+        # asyncio.wait leaves the flight alone when this caller is cancelled; a bare await would cancel it for all.
+        await asyncio.wait([flight])
+        return flight.result()
+
+    def start(self, key: K, fn: Callable[[], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
+        """The flight under way for `key`, begun with `fn` where there is none; nobody has to wait for it.
+
+        Wait for it with asyncio.wait only: awaiting the task itself, and being cancelled, would cancel it for all.
+        """
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = asyncio.create_task(fn())
+            flight.add_done_callback(partial(self._land, key))
+        return flight
+
+    def under_way(self, key: K) -> asyncio.Task[V] | None:
+        """The flight under way for `key`, to be waited for with asyncio.wait only."""
+        return self._flights.get(key)
+
+    async def aclose(self) -> None:
+        """Cancel what is under way, and come back when all of it has ended."""
+        await cancel_and_wait(self._flights.values())
+
+    def _land(self, key: K, flight: asyncio.Task[V]) -> None:
+        del self._flights[key]
+        if flight.cancelled():
+            return
+        # Looking at the exception tells asyncio that it was seen, so that it warns of none itself.
+        error = flight.exception()
+        if error is not None and not isinstance(error, self._expected):
+            context = {"message": f"unexpected error in the flight for {key}", "exception": error, "task": flight}
+            flight.get_loop().call_exception_handler(context)

@@ -1,0 +1,190 @@
+"""Answers put together from pieces are, to the octet, those that are rendered whole; and how long they may be kept."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.api.encoding import Renderer, plain
+from app.api.middleware.http_caching import SHORT, cache_control
+from app.api.schemas.answers import AnswerOut
+from app.cache.freshness import DAY, Failing, Freshness, Snapshot, State
+from app.cache.robots_cache import CacheResult, Source
+from app.decide import Answer, Question
+from app.origin import read_target
+from app.overrides.table import Matching
+from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from app.robots.agents import first_of, read_agent
+from app.robots.dialects import DIALECTS
+from app.robots.judge import judge
+from app.robots.robots_txt import RobotsTxt
+from tests.robots.cases import rows
+
+NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
+
+FILES = [
+    b"",
+    b"User-agent: *\nDisallow: /a\nAllow: /a/b$\nCrawl-delay: 2.5\n",
+    'Sitemap: https://h.example/"sitemaps":[.xml\nUser-agent: ünï\nUser-agent: *\nDisallow: /a"\\\x01'.encode(),
+    b"User-agent: ExampleBot\nUser-agent: *\nDisallow: /\nRequest-rate: 1/60s 1800-1900\nRequest-rate: 1/5\n",
+    b"User-agent: *\nVisit-time: 0600-1845\nDisallow: /a\n\nUser-agent: Googlebot\nAllow: /\n",
+    b"User-agent: *\nContent-Usage: /a train-ai=n\nContent-Usage: train-ai=y\nContent-Signal: age=no, sitemaps=yes\n",
+    b'User-agent: *\nContent-Signal: "recheck_at"=1, x=\xff\nDisallow: /a\n',
+]
+FAILURE = Unreachable(Cause.SERVER_ERROR, 503)
+ACCESSES: list[Access] = [
+    *(Successful(200, body) for body in FILES),
+    Successful(206, FILES[1], truncated=True),
+    Unavailable(404),
+    Unavailable(403),
+    Unavailable(302, Cause.REDIRECT_LOOP),
+    Blocked("10.0.0.1"),
+    FAILURE,
+    Unreachable(Cause.CHALLENGE, 200),
+]
+
+
+def snapshot(access: Access, *, failing: bool = False, final_url: str | None = None) -> Snapshot:
+    at = NOW.timestamp() - 600
+    failed = failing or isinstance(access, Unreachable)
+    return Snapshot(access, at, final_url, failing=Failing(at, at, 1, FAILURE) if failed else None)
+
+
+SNAPSHOTS = [
+    *map(snapshot, ACCESSES),
+    snapshot(ACCESSES[1], failing=True),
+    snapshot(ACCESSES[1], final_url='https://h.example/"age":7/é.txt'),
+]
+PARSED = [
+    RobotsTxt(it.access.body, truncated=it.access.truncated) if isinstance(it.access, Successful) else None
+    for it in SNAPSHOTS
+]
+
+PATHS = ["/", "/a", "/a/b", "/a/b?c", "/robots.txt", '/"\\\t\x7f', "/é€\U0001f600", "/%7e*$"]
+AGENTS = ["ExampleBot", "examplebot/1.0", "Googlebot", "SeznamBot", "*", "other-bot", "other-bot,ExampleBot"]
+
+
+def answer(
+    which: int, path: str, agent: str, dialect: str | None = None, *, at: datetime | None = None, **other: object
+) -> Answer:
+    """What would be said `after` seconds of that snapshot."""
+    known = SNAPSHOTS[which]
+    after = float(str(other.get("after", 0.0)))
+    now = NOW.timestamp() + after
+    who = first_of([read_agent(name) for name in agent.split(",")])
+    reader = DIALECTS[dialect or who.dialect]
+    question = Question(read_target("https://h.example" + path), who, reader, at)
+    verdict = judge(known.access, PARSED[which], reader, who, question.target.path)
+    stale = bool(other.get("stale"))
+    held = CacheResult(known, Freshness(now + 3600, State.FRESH, now - known.fetched_at, stale), Source.MEMORY)
+    return Answer(question, verdict, held, PARSED[which], now, edition=which)
+
+
+questions = st.builds(
+    answer,
+    st.integers(0, len(SNAPSHOTS) - 1),
+    st.sampled_from(PATHS),
+    st.sampled_from(AGENTS),
+    st.sampled_from([None, *DIALECTS]),
+    at=st.one_of(st.none(), st.integers(-100, 100).map(lambda minutes: NOW + timedelta(minutes=17 * minutes))),
+    after=st.one_of(st.just(0), st.floats(0, 3 * DAY)),
+    stale=st.booleans(),
+)
+
+
+@given(st.lists(questions, min_size=2, max_size=12))
+def test_pieces_make_what_is_rendered_whole(answers: list[Answer]) -> None:
+    renderer = Renderer()
+    for given_ in (*answers, *answers):
+        rendered = renderer.render(given_)
+        assert rendered.text == plain(given_)
+        AnswerOut.model_validate_json(rendered.text)
+        at = given_.at.timestamp()
+        assert at < rendered.until
+
+
+def test_every_pair_of_answers_shares_no_piece_that_it_should_not() -> None:
+    renderer = Renderer()
+    every = [
+        answer(which, path, agent, dialect)
+        for which in range(len(SNAPSHOTS))
+        for path in PATHS
+        for agent in AGENTS
+        for dialect in (None, "google", "draft1996")
+    ]
+    for given_ in every + every[::-1]:
+        assert renderer.render(given_).text == plain(given_)
+
+
+def test_the_cases_of_every_dialect_are_rendered_alike() -> None:
+    renderer = Renderer()
+    for edition, case in enumerate(rows("verdict-cases.jsonl")):
+        access = Successful(200, case["robots"].encode())
+        robots = RobotsTxt(access.body)
+        held = CacheResult(
+            snapshot(access), Freshness(NOW.timestamp() + 60, State.FRESH, 1.5, stale=False), Source.STORE
+        )
+        question = Question(read_target(case["url"]), read_agent(case["agent"]), DIALECTS[case["dialect"]])
+        verdict = judge(access, robots, question.dialect, question.agent, question.target.path)
+        given_ = Answer(question, verdict, held, robots, NOW.timestamp(), edition=edition)
+        assert renderer.render(given_).text == renderer.render(given_).text == plain(given_)
+
+
+def test_pieces_are_bounded_in_bytes() -> None:
+    renderer = Renderer(20_000)
+    for number in range(500):
+        renderer.render(answer(1, f"/{number}", f"Bot{number}"))
+    octets, entries = renderer.usage
+    assert 0 < octets <= 20_000
+    assert entries > 2
+
+
+def test_a_rate_ends_when_the_text_says() -> None:
+    rendered = Renderer().render(answer(3, "/", "ExampleBot"))
+    assert json.loads(rendered.text)["rate"]["valid_until"] == "2026-11-21T19:00:00Z"
+    assert rendered.until == NOW.timestamp() + 1800
+
+
+HOUR, RATE, VISIT = "private, max-age=3600", "private, max-age=1800", "private, max-age=900"
+
+KEEPING = [
+    ("until the file is checked again", answer(1, "/", "a"), HOUR),
+    ("a file that is missing too", answer(8, "/", "a"), HOUR),
+    ("until the rate ends", answer(3, "/", "a"), RATE),
+    ("until the visit time ends", answer(4, "/", "a"), VISIT),
+    ("a rate of another instant does not end", answer(3, "/", "a", at=NOW), HOUR),
+    ("a copy that stands in, shortly", answer(1, "/", "a", stale=True), f"private, max-age={SHORT}"),
+    ("a defer, never", answer(12, "/", "a"), "no-store"),
+    ("a challenge, never", answer(13, "/", "a"), "no-store"),
+    ("less than a second is not worth it", answer(3, "/", "a", after=1799.5), "no-store"),
+]
+
+
+@pytest.mark.parametrize(("given_", "header"), [row[1:] for row in KEEPING], ids=[row[0] for row in KEEPING])
+def test_an_answer_may_be_kept(given_: Answer, header: str) -> None:
+    assert cache_control(given_, Renderer().render(given_).until) == header
+
+
+def kept(given_: Answer) -> str:
+    return cache_control(given_, Renderer().render(given_).until)
+
+
+def test_an_answer_is_kept_no_longer_than_its_file_is_new_enough() -> None:
+    given_ = answer(1, "/", "a")
+    for max_age, header in ((700, "private, max-age=100"), (600, "no-store"), (0, "no-store"), (1e9, HOUR)):
+        assert kept(given_._replace(question=given_.question._replace(max_age=max_age))) == header
+
+
+def test_what_is_being_refreshed_and_what_is_not_known_is_never_kept() -> None:
+    given_ = answer(1, "/", "a")
+    for state in (State.GRACE, State.DUE):
+        fresh = Freshness(NOW.timestamp() + 3600, state, 600.0, stale=False)
+        assert kept(given_._replace(held=CacheResult(given_.held.snapshot, fresh, Source.MEMORY))) == "no-store"
+    assert kept(given_._replace(held=CacheResult(None, None, Source.NONE), robots=None, edition=None)) == "no-store"
+
+
+def test_what_operators_decided_is_kept_shortly() -> None:
+    overridden = answer(1, "/", "a")._replace(edition=None, overrides=Matching(None, None, None, None))
+    assert kept(overridden) == f"private, max-age={SHORT}"

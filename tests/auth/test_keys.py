@@ -1,0 +1,137 @@
+"""API keys: what the file says of them, which of them a caller has, and what is no file of keys."""
+
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.auth.keys import KEY_LIMIT, Key, Limit, Scope, load_keys, new_key, read_keys
+
+DIGEST = "ab" * 32
+
+
+def test_a_new_key_is_known_by_its_line_and_by_nothing_else() -> None:
+    key, line = new_key("crawler-7")
+    keys = read_keys(line)
+    found = keys.find(key.encode())
+    assert found is not None
+    assert (found.id, found.scopes, found.limit) == ("crawler-7", frozenset({Scope.READ}), None)
+    assert key not in line
+    other, _ = new_key("crawler-7")
+    wrong = [other, key[:-1], key + "x", key.upper(), "crawler-7", "crawler-7.", "", f"crawler-8.{key}", line]
+    assert [keys.find(text.encode()) for text in wrong] == [None] * len(wrong)
+    assert keys.find(b"\xff" + key.encode()) is None
+
+
+def test_a_key_that_is_longer_than_keys_are_is_not_looked_at() -> None:
+    key = "a." + "x" * (KEY_LIMIT - 1)
+    keys = read_keys(f'[a]\nsha256 = "{hashlib.sha256(key.encode()).hexdigest()}"\nscopes = ["read"]')
+    assert keys.find(key.encode()) is None
+
+
+def test_a_digest_shown_as_a_key_is_none() -> None:
+    keys = read_keys(f'[a]\nsha256 = "{DIGEST}"\nscopes = ["admin"]')
+    assert keys.find(DIGEST.encode()) is keys.find(f"a.{DIGEST}".encode()) is None
+
+
+def test_who_may_administer_may_ask() -> None:
+    admin = Key("a", DIGEST, frozenset({Scope.ADMIN}), None)
+    reader = Key("b", DIGEST, frozenset({Scope.READ}), None)
+    assert [key.may(scope) for key in (admin, reader) for scope in (Scope.READ, Scope.ADMIN)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_limit_has_a_burst_of_its_own_or_its_requests() -> None:
+    text = f"""
+        [a]
+        sha256 = "{DIGEST}"
+        scopes = ["read", "admin"]
+        limit = {{requests = 600, seconds = 60}}
+        [b]
+        sha256 = "{"cd" * 32}"
+        scopes = ["read"]
+        limit = {{requests = 600, seconds = 60, burst = 10}}
+    """
+    keys = read_keys(text).by_id
+    assert keys["a"].limit == Limit(600, 60, 600)
+    assert keys["b"].limit == Limit(600, 60, 10)
+    assert Limit(600, 60, 10).interval == 0.1
+
+
+GOOD = f'sha256 = "{DIGEST}"\nscopes = ["read"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no key"),
+        ("[a b]", "no TOML.*line 1"),
+        ("a = " + "[" * 5000, "lie in one another without end"),
+        ("a = 1", "'a' has 1, where a table"),
+        (f'["a.b"]\n{GOOD}', "'a.b' is no id"),
+        (f'[""]\n{GOOD}', "'' is no id"),
+        (f'["ä"]\n{GOOD}', "'ä' is no id"),
+        (f"[a]\n{GOOD}key = 1", "'a' has a field 'key'"),
+        ('[a]\nscopes = ["read"]', "'a' has no sha256"),
+        (f'[a]\nsha256 = "{DIGEST.upper()}"\nscopes = ["read"]', "'a' has no sha256 of 64 digits"),
+        (f'[a]\nsha256 = "{DIGEST}"', "'a' has scopes = None"),
+        (f'[a]\nsha256 = "{DIGEST}"\nscopes = []', r"'a' has scopes = \[\]"),
+        (f'[a]\nsha256 = "{DIGEST}"\nscopes = ["write"]', r"'a' has scopes = \['write'\]; a list of read and admin"),
+        (f'[a]\nsha256 = "{DIGEST}"\nscopes = [["read"]]', "'a' has scopes"),
+        (f"[a]\n{GOOD}limit = 7", "'a' has limit = 7"),
+        (f"[a]\n{GOOD}limit = {{per = 1}}", "'a' has limit = .*per"),
+        (f"[a]\n{GOOD}limit = {{requests = 0, seconds = 1}}", "'a' has limit.requests = 0"),
+        (f"[a]\n{GOOD}limit = {{requests = 1}}", "'a' has limit.seconds = None"),
+        (f"[a]\n{GOOD}limit = {{requests = true, seconds = 1}}", "limit.requests = True"),
+        (f"[a]\n{GOOD}limit = {{requests = 1.5, seconds = 1}}", "limit.requests = 1.5"),
+        (f"[a]\n{GOOD}limit = {{requests = 1, seconds = 86401}}", "limit.seconds = 86401"),
+        (f"[a]\n{GOOD}limit = {{requests = 1, seconds = 1, burst = 0}}", "limit.burst = 0"),
+        (f"[a]\n{GOOD}limit = {{requests = 0x{'f' * 5000}, seconds = 1}}", "limit.requests = a int"),
+        (f"[a]\n{GOOD}[b]\n{GOOD}", "'a' and 'b' have the same sha256"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_key_and_field(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_keys(text)
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_the_reading(text: str) -> None:
+    with suppress(ValueError):
+        assert read_keys(text).by_id
+    with suppress(ValueError):
+        assert new_key(text)[0].startswith(text)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o666, 0o604, 0o602, 0o620])
+def test_a_file_that_others_may_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text(new_key("crawler-7")[1])
+    path.chmod(mode)
+    with pytest.raises(ValueError, match=f"its mode is {mode:04o}, so other users .*chmod 600"):
+        load_keys(path)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o440, 0o640])
+def test_a_file_that_the_group_may_read_is_read(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "keys.toml"  # as Kubernetes mounts a secret: of root, and readable by fsGroup
+    path.write_text(new_key("crawler-7")[1])
+    path.chmod(mode)
+    assert "crawler-7" in load_keys(path).by_id
+
+
+@pytest.mark.parametrize(("data", "said"), [(b"a = \xff", "no UTF-8"), (b"#" * (4 * 1024 * 1024 + 1), "longer than")])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=said):
+        load_keys(path)
+    with pytest.raises(ValueError, match="cannot be opened"):
+        load_keys(tmp_path)

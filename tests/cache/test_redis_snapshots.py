@@ -1,0 +1,310 @@
+"""Snapshots in a real Valkey: short calls, a rest after a failure, and nothing believed that is not ours."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from app.cache.codec import ENCODED_LIMIT, encode
+from app.cache.freshness import Snapshot
+from app.cache.invalidation import Event
+from app.cache.ordering import Purged
+from app.cache.redis_snapshots import RedisSnapshots
+from app.origin import Origin
+from app.redis.connect import connect
+from app.redis.guarded_client import COOLDOWN, MAX_CONCURRENT, GuardedClient, StoreDown
+from app.robots.access import BODY_LIMIT, Successful, Unavailable
+from tests.faults.proxy import Proxy
+from tests.faults.until import until, until_so
+from tests.valkey import process_of, stopped
+
+SITE = Origin("https", "www.example.com", 443)
+KEY = "robots:{https://www.example.com:443}"
+COPY = Snapshot(Successful(200, b"User-agent: *\nDisallow: /a\n"), 1000.0, None)
+
+
+class Monotonic:
+    def __init__(self) -> None:
+        self.now = 50.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def monotonic() -> Monotonic:
+    return Monotonic()
+
+
+@pytest.fixture
+def store(store_client: Redis, monotonic: Monotonic) -> RedisSnapshots:
+    # The deadline is wide here, so that a busy machine fails no test that is not about it.
+    return RedisSnapshots(GuardedClient(store_client, monotonic=monotonic, timeout=20.0))
+
+
+@pytest.fixture
+async def short(store_url: str, monotonic: Monotonic) -> AsyncIterator[RedisSnapshots]:
+    client = connect(store_url)
+    yield RedisSnapshots(GuardedClient(client, monotonic=monotonic, timeout=0.3))
+    await client.aclose()
+
+
+async def test_what_is_put_is_got_until_its_time_is_over(store: RedisSnapshots, store_client: Redis) -> None:
+    assert await store.get(SITE) is None
+    await store.put(SITE, COPY, 2_592_000.0)
+    assert await store.get(SITE) == COPY
+    assert 2_591_900 < await store_client.ttl(KEY) <= 2_592_000
+    await store.put(SITE, replace(COPY, fetched_at=1001.0), 0.01)
+    assert 0 < await store_client.pttl(KEY) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("origin", "key"),
+    [
+        (Origin("http", "a.example", 80), "robots:{http://a.example:80}"),
+        (Origin("https", "a.example", 8443), "robots:{https://a.example:8443}"),
+        (Origin("https", "2001:db8::1", 443), "robots:{https://[2001:db8::1]:443}"),
+    ],
+)
+async def test_the_key_names_the_origin_with_its_port(
+    store: RedisSnapshots, store_client: Redis, origin: Origin, key: str
+) -> None:
+    await store.put(origin, COPY, 60)
+    assert await store_client.keys() == [key.encode()]
+
+
+async def test_a_file_of_the_limit_that_does_not_compress_is_kept(store: RedisSnapshots) -> None:
+    whole = Snapshot(Successful(200, os.urandom(BODY_LIMIT), truncated=True), 1.0)
+    await store.put(SITE, whole, 60)
+    assert await store.get(SITE) == whole
+
+
+async def test_what_is_purged_is_said_to_be_until_something_is_put(store: RedisSnapshots, store_client: Redis) -> None:
+    await store.put(SITE, COPY, 60)
+    await store.purge(SITE, 2_592_000.0, 1234.5)
+    assert await store.get(SITE) == Purged(1234.5)
+    assert 2_591_900 < await store_client.ttl(KEY) <= 2_592_000
+    newer = replace(COPY, fetched_at=1235.0)
+    await store.put(SITE, newer, 60)
+    assert await store.get(SITE) == newer
+
+
+@pytest.mark.parametrize("at", [b"", b"soon", b"nan", b"inf", b"1" * 10**6, b"\xff", b"0x10"])
+async def test_a_purge_at_no_instant_is_a_miss(store: RedisSnapshots, store_client: Redis, at: bytes) -> None:
+    await store_client.set(KEY, b"P\x01" + at)
+    found = await store.get(SITE)
+    assert found is None or found == Purged(float("1" * 32))
+
+
+@pytest.mark.parametrize("value", [b"", b"garbage", encode(COPY)[:-1], encode(COPY) + b"x", b"R\x01" + bytes(10**7)])
+async def test_a_value_that_is_not_ours_is_a_miss_and_is_overwritten(
+    store: RedisSnapshots, store_client: Redis, value: bytes
+) -> None:
+    await store_client.set(KEY, value)
+    assert await store.get(SITE) is None
+    await store.put(SITE, COPY, 60)
+    assert await store.get(SITE) == COPY
+
+
+async def test_no_more_of_a_value_is_read_than_could_be_ours(store: RedisSnapshots, store_client: Redis) -> None:
+    await store_client.set(KEY, encode(COPY) + bytes(10**7))
+    before = (await store_client.info("stats"))["total_net_output_bytes"]
+    assert await store.get(SITE) is None
+    assert (await store_client.info("stats"))["total_net_output_bytes"] - before < 2 * ENCODED_LIMIT
+
+
+async def test_a_key_of_another_type_is_a_miss_and_is_overwritten(store: RedisSnapshots, store_client: Redis) -> None:
+    await store_client.rpush(KEY, "a", "b")
+    assert await store.get(SITE) is None
+    assert not store.calls.degraded
+    await store.put(SITE, COPY, 60)
+    assert await store.get(SITE) == COPY
+
+
+async def test_a_store_that_does_not_answer_is_down_then_left_alone_then_tried_again(
+    short: RedisSnapshots, store_client: Redis, monotonic: Monotonic
+) -> None:
+    with stopped(await process_of(store_client)):
+        with pytest.raises(StoreDown, match="did not answer") as caught:
+            await short.get(SITE)
+        assert isinstance(caught.value.__cause__, TimeoutError)
+        assert short.calls.degraded
+    # It answers again, and is left alone all the same, until its rest is over.
+    with pytest.raises(StoreDown, match="left alone"):
+        await short.get(SITE)
+    monotonic.now += COOLDOWN
+    await short.calls.ping()
+    assert not short.calls.degraded
+    assert await short.get(SITE) is None
+
+
+async def test_after_a_rest_one_call_goes_ahead(
+    short: RedisSnapshots, store_client: Redis, monotonic: Monotonic
+) -> None:
+    with stopped(await process_of(store_client)):
+        with pytest.raises(StoreDown):
+            await short.calls.ping()
+        monotonic.now += COOLDOWN
+        calls = [asyncio.create_task(short.put(SITE, COPY, 60)) for _ in range(5)]
+        errors = await asyncio.gather(*calls, return_exceptions=True)
+    assert [("left alone" in str(error)) for error in errors] == [False, True, True, True, True]
+
+
+async def test_calls_without_number_are_no_failure_of_the_store(store: RedisSnapshots) -> None:
+    origins = [Origin("https", f"host{number}.example", 443) for number in range(20 * MAX_CONCURRENT)]
+    await asyncio.gather(*(store.put(origin, COPY, 60) for origin in origins))
+    assert await asyncio.gather(*(store.get(origin) for origin in origins)) == [COPY] * len(origins)
+    assert not store.calls.degraded
+
+
+async def test_a_store_that_refuses_to_write_is_still_read(store: RedisSnapshots, store_client: Redis) -> None:
+    await store.put(SITE, COPY, 60)
+    await store_client.config_set("maxmemory", "1")
+    try:
+        with pytest.raises(StoreDown, match="refused"):
+            await store.put(SITE, Snapshot(Unavailable(404), 2000.0), 60)
+        assert await store.get(SITE) == COPY
+        assert store.calls.degraded
+        with pytest.raises(StoreDown, match="refused"):
+            await store.calls.ping()
+    finally:
+        await store_client.config_set("maxmemory", "0")
+    await store.calls.ping()
+    assert not store.calls.degraded
+
+
+async def test_a_store_that_is_not_there_is_down(monotonic: Monotonic, tmp_path: Path) -> None:
+    client = connect(f"unix://{tmp_path}/none")
+    store = RedisSnapshots(GuardedClient(client, monotonic=monotonic))
+    for call in (store.get(SITE), store.put(SITE, COPY, 60), store.calls.ping()):
+        monotonic.now += COOLDOWN
+        with pytest.raises(StoreDown):
+            await call
+    await client.aclose()
+
+
+@pytest.fixture
+async def far(between: Proxy, monotonic: Monotonic) -> AsyncIterator[RedisSnapshots]:
+    """A store with the deadline of production, by way of `between`."""
+    client = connect(between.url)
+    store = RedisSnapshots(GuardedClient(client, monotonic=monotonic))
+    yield store
+    await store.calls.aclose()
+    await client.aclose()
+
+
+async def tried(store: RedisSnapshots, monotonic: Monotonic) -> bool:
+    """Whether it can be used, now that it has been left alone for long enough."""
+    monotonic.now += COOLDOWN
+    try:
+        await store.calls.ping()
+    except StoreDown:
+        return False
+    return True
+
+
+async def test_a_store_that_takes_longer_to_connect_to_than_a_call_may_take_comes_up(
+    between: Proxy, far: RedisSnapshots, monotonic: Monotonic
+) -> None:
+    between.latency = 0.3
+    with pytest.raises(StoreDown, match="did not answer"):
+        await far.get(SITE)
+    assert far.calls.degraded
+    assert await until(lambda: tried(far, monotonic), bool)
+    assert await far.get(SITE) is None
+    assert not far.calls.degraded
+
+
+async def test_connections_that_are_cut_in_the_middle_are_made_anew(
+    between: Proxy, far: RedisSnapshots, monotonic: Monotonic
+) -> None:
+    assert await until(lambda: tried(far, monotonic), bool)
+    between.held.clear()
+    call = asyncio.create_task(far.get(SITE))
+    between.cut()
+    with pytest.raises(StoreDown):
+        await call
+    between.held.set()
+    assert await until(lambda: tried(far, monotonic), bool)
+    assert await far.get(SITE) is None
+
+
+async def test_an_answer_that_is_late_is_the_answer_to_no_other_call(
+    between: Proxy, far: RedisSnapshots, store_client: Redis, monotonic: Monotonic
+) -> None:
+    other = Origin("https", "other.example", 443)
+    assert await until(lambda: tried(far, monotonic), bool)
+    await store_client.set(KEY, encode(COPY))
+    between.held.clear()
+    with pytest.raises(StoreDown, match="did not answer"):
+        await far.get(SITE)
+    between.held.set()
+    assert await until(lambda: tried(far, monotonic), bool)
+    for _ in range(5):
+        assert await far.get(other) is None
+
+
+async def test_late_calls_are_bounded_and_end_with_the_store(
+    between: Proxy, store_client: Redis, monotonic: Monotonic
+) -> None:
+    client = connect(between.url)
+    store = RedisSnapshots(GuardedClient(client, monotonic=monotonic, timeout=0.01))
+    between.held.clear()
+    before = asyncio.all_tasks()
+    for _ in range(2):
+        monotonic.now += COOLDOWN
+        await asyncio.gather(*(store.get(SITE) for _ in range(3 * MAX_CONCURRENT)), return_exceptions=True)
+        assert between.connections <= 2 * MAX_CONCURRENT
+    await store.calls.aclose()
+    await client.aclose()
+    between.held.set()
+    between.cut()
+    await until_so(lambda: asyncio.all_tasks() <= before)
+
+
+NONSENSE = [
+    b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    b"-ERR no\r\n" * 9,
+    b"-MOVED\r\n" * 9,
+    b"+OK\r\n" * 9,
+    b":x\r\n",
+    b":" + b"9" * 5000 + b"\r\n",
+    b"$x\r\n",
+    b"$-7\r\n" * 9,
+    b"$999999999999\r\n",
+    b"*1\r\n" * 5000,
+    b"*-9\r\n" * 9,
+    b"%1\r\n*0\r\n+x\r\n",
+    b">2\r\n+message\r\n+x\r\n" * 9,
+    b"\x00" * 9,
+    b"\xff\r\n" * 9,
+    b"\r\n" * 9,
+]
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE)
+async def test_a_server_that_talks_nonsense_holds_nothing_and_is_used_again_when_it_stops(
+    between: Proxy, far: RedisSnapshots, monotonic: Monotonic, nonsense: bytes
+) -> None:
+    between.nonsense = nonsense
+    calls: list[Callable[[], Awaitable[object]]] = [
+        lambda: far.get(SITE),
+        lambda: far.put(SITE, COPY, 60),
+        lambda: far.take(SITE, "token", 60),
+        lambda: far.release(SITE, "token"),
+        lambda: far.tell(Event.CHANGED, SITE),
+    ]
+    for call in calls:
+        monotonic.now += COOLDOWN
+        with suppress(StoreDown):
+            assert await call() in (None, True, False)
+    between.nonsense = None
+    between.cut()
+    assert await until(lambda: tried(far, monotonic), bool)
+    await far.put(SITE, COPY, 60)
+    assert await far.get(SITE) == COPY

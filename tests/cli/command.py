@@ -1,0 +1,97 @@
+"""Commands as people run them: `python -m app ...` as a process of its own."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from app.__main__ import COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+LOOPBACK = {"ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
+_OURS = ("REDIS_URL", "ROBOTS_API_KEY", "API_KEYS_FILE")
+
+
+class Ended(NamedTuple):
+    """How a command ended: its exit code, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Running:
+    """A command under way."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        self._process.send_signal(signal.SIGINT)
+
+    async def ended(self, given: bytes | None = None) -> Ended:
+        """Wait for its end, with this on its standard input."""
+        out, err = await self._process.communicate(given)
+        assert self._process.returncode is not None
+        return Ended(self._process.returncode, out.decode(), err.decode())
+
+
+@asynccontextmanager
+async def command(*arguments: str, settings: Mapping[str, str] = LOOPBACK) -> AsyncIterator[Running]:
+    """The command, begun; it is ended with the block."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "app",
+        *arguments,
+        cwd=ROOT,
+        env={**_environment(), **settings},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Running(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+# A process that has imported the program already, and forks for each run.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["app.__main__", *(f"app.cli.{name}" for name in COMMANDS)])
+
+
+async def run(*arguments: str, given: bytes | None = None, settings: Mapping[str, str] = LOOPBACK) -> Ended:
+    """The command, run to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("in", "out", "err")]
+        files[0].write_bytes(given or b"")
+        process = _FORKS.Process(target=_main, args=(arguments, {**_environment(), **settings}, files))
+        await asyncio.to_thread(process.start)
+        await asyncio.to_thread(process.join)
+        assert process.exitcode is not None
+        return Ended(process.exitcode, files[1].read_text(), files[2].read_text())
+
+
+def _main(arguments: Sequence[str], environment: Mapping[str, str], files: Sequence[Path]) -> NoReturn:
+    os.chdir(ROOT)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, (path, flags) in enumerate(zip(files, (os.O_RDONLY, *2 * [os.O_WRONLY | os.O_CREAT]), strict=True)):
+        os.dup2(os.open(path, flags, 0o600), number)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - multiprocessing gives each process an empty one
+    sys.argv = ["python -m app", *arguments]
+    sys.exit(main())
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _OURS}

@@ -1,0 +1,33 @@
+"""`python -m app` serving on loopback, as a process of its own."""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.cli.command import LOOPBACK, ROOT
+
+_LISTENING = re.compile(rb"Uvicorn running on (http://[0-9.:]+)")
+
+
+@asynccontextmanager
+async def service(store_url: str, **others: str) -> AsyncIterator[str]:
+    """The URL of a service on that store, which may fetch from loopback; `others` are more settings."""
+    settings = {**LOOPBACK, "REDIS_URL": store_url, "PORT": "0", "ACCESS_LOG": "false", **others}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "app", cwd=ROOT, env={**os.environ, **settings}, stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    try:
+        async for line in process.stderr:
+            found = _LISTENING.search(line)
+            if found:
+                break
+        else:
+            raise AssertionError("the service ended before it listened")
+        yield found[1].decode()
+    finally:
+        process.kill()
+        await process.communicate()

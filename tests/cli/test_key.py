@@ -1,0 +1,27 @@
+"""`python -m app key`: what it prints is a key, and the lines that admit it."""
+
+from pathlib import Path
+
+import pytest
+
+from app.auth.keys import Scope, load_keys
+from tests.cli.command import run
+
+
+@pytest.mark.parametrize(("flags", "scope"), [((), Scope.READ), (("--admin",), Scope.ADMIN)])
+async def test_the_lines_admit_the_key_in_its_scope(tmp_path: Path, flags: tuple[str, ...], scope: Scope) -> None:
+    ended = await run("key", "crawler-7", *flags)
+    assert ended.code == 0, ended.err
+    file = tmp_path / "keys.toml"
+    file.write_text(ended.out)
+    key = ended.err.strip()
+    assert key not in ended.out
+    found = load_keys(file).find(key.encode())
+    assert found is not None
+    assert (found.id, found.scopes) == ("crawler-7", frozenset({scope}))
+
+
+async def test_an_id_that_cannot_be_one_ends_with_3_and_is_named() -> None:
+    ended = await run("key", "a b")
+    assert (ended.code, ended.out) == (3, "")
+    assert "'a b'" in ended.err

@@ -1,0 +1,81 @@
+"""`python -m app test`: a robots.txt at hand, and a fetch of it that is pretended."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import run
+
+ROBOTS = b"User-agent: *\nDisallow: /private/\nDissallow: /typo/\n\nUser-agent: OtherBot\nDisallow:\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "robots.txt"
+    path.write_bytes(ROBOTS)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("urls", "more", "code"),
+    [
+        (["http://h/"], [], 0),
+        (["http://h/", "http://h/private/"], [], 1),
+        (["http://h/", "http://h/private/"], ["--status", "503", "--for", "3d"], 1),
+        (["http://h/", "http://h/private/"], ["--status", "503", "--for", "31d"], 2),
+        (["http://h/"], ["--status", "503", "--no-copy"], 2),
+        (["http://h/private/"], ["--status", "404"], 0),
+        (["http://h/"], ["--cause", "blocked_address"], 1),
+    ],
+)
+async def test_the_exit_code_is_the_worst_of_all_rows(file: str, urls: list[str], more: list[str], code: int) -> None:
+    ended = await run("test", file, *urls, "--agent", "ExampleBot", *more)
+    assert ended.code == code, ended.err
+
+
+async def test_a_line_per_row_and_the_warnings_apart(file: str) -> None:
+    ended = await run("test", file, "http://h/typo/", "http://h/", "--agent", "ExampleBot", "--agent", "OtherBot")
+    assert ended.out.splitlines() == [
+        "disallow  ExampleBot (rfc9309)  http://h/typo/  line 3: Dissallow: /typo/",
+        "allow     OtherBot (rfc9309)  http://h/typo/  no_rules",
+        "allow     ExampleBot (rfc9309)  http://h/  no_match",
+        "allow     OtherBot (rfc9309)  http://h/  no_rules",
+    ]
+    assert f"{file}:3: typo-key:" in ended.err
+
+
+async def test_the_file_may_come_by_standard_input_and_the_answer_be_json() -> None:
+    ended = await run("test", "-", "http://h/private/", "--agent", "A", "--dialect", "google", "--json", given=ROBOTS)
+    assert ended.code == 1
+    answer = json.loads(ended.out)
+    [row] = answer["rows"]
+    assert (row["dialect"], answer["rules"][row["rule"]]["line"]) == ("google", 2)
+
+
+async def test_a_pretended_outcome_shows_what_becomes_of_the_copy(file: str) -> None:
+    ended = await run("test", file, "http://h/private/", "--agent", "A", "--status", "503", "--for", "3d")
+    lines = ended.out.splitlines()
+    assert lines[1] == "  after 0 s: disallow (rule, from the copy)"
+    assert lines[2].startswith("  after 29 d")
+    assert lines[2].endswith(": defer (unreachable)")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("/nowhere/robots.txt", "http://h/", "--agent", "A"),
+        ("FILE", "--agent", "A"),
+        ("FILE", "http://h/"),
+        ("FILE", "nonsense", "--agent", "A"),
+        ("FILE", "http://h/", "--agent", "A", "--for", "3d"),
+        ("FILE", "http://h/", "--agent", "A", "--status", "503", "--for", "3 moons"),
+        ("FILE", "http://h/", "--agent", "A", "--status", "99"),
+        ("FILE", "http://h/", "--agent", "A", "--status", "302"),
+    ],
+)
+async def test_what_cannot_be_tested_ends_with_3_and_says_why(file: str, arguments: tuple[str, ...]) -> None:
+    ended = await run("test", *(file if it == "FILE" else it for it in arguments))
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err
+    assert "Traceback" not in ended.err

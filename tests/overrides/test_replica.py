@@ -1,0 +1,420 @@
+"""The overrides in a real Valkey, and the copy that each process has of them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from redis.asyncio import Redis
+
+from app.overrides.redis_overrides import COUNT_LIMIT, ChangedMeanwhile, RedisOverrides
+from app.overrides.replica import KEPT, Overrides
+from app.overrides.table import Override, read_override
+from app.redis.connect import connect
+from app.redis.guarded_client import GuardedClient, StoreDown
+from tests.engines import QUOTED, clustered
+from tests.faults.until import until_so
+
+NOW = 1_790_000_000.0
+ROWS, AUDIT = "robots:{overrides}:rows", "robots:{overrides}:audit"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Switchable(RedisOverrides):
+    """A store that can be switched off after so many more changes."""
+
+    left = 1000
+
+    async def put(self, override: Override, by: str, at: float) -> bool:
+        self.left -= 1
+        if self.left < 0:
+            raise StoreDown("it is switched off")
+        return await super().put(override, by, at)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(store_client: Redis) -> Switchable:
+    # The deadline is wide here, so that a busy machine fails no test that is not about it.
+    return Switchable(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
+
+
+NewProcess = Callable[[], Overrides]
+
+
+@pytest.fixture
+def new_process(store: Switchable, clock: Clock) -> NewProcess:
+    return lambda: Overrides(store, clock)
+
+
+def override(id_: str, **members: object) -> Override:
+    return read_override(id_, {"scope": "example.com", "action": "deny", "reason": "because", **members})
+
+
+async def ids(process: Overrides) -> list[str]:
+    await process.sync()
+    return [one.id for one in process.table.ordered]
+
+
+async def test_what_one_process_sets_another_learns(new_process: NewProcess) -> None:
+    one, other = new_process(), new_process()
+    assert await one.put(override("a"), "me") is True
+    assert await one.put(override("a", action="allow"), "me") is False
+    assert await one.put(override("b"), "you") is True
+    assert await ids(other) == ["a", "b"]
+    assert other.rows["b"].updated_by == "you"
+    assert other.rows["a"].override.action_name == "allow"
+    assert await other.remove("a", "me") is True
+    assert await other.remove("a", "me") is False
+    assert await ids(one) == ["b"]
+
+
+async def test_only_what_changed_is_read_again(new_process: NewProcess) -> None:
+    one, other = new_process(), new_process()
+    await one.put(override("a"), "me")
+    await other.sync()
+    kept = other.rows["a"]
+    await one.put(override("b"), "me")
+    await other.sync()
+    assert other.rows["a"] is kept
+    table = other.table
+    await other.sync()
+    assert other.table is table
+
+
+async def test_a_thousand_are_followed(new_process: NewProcess) -> None:
+    one = new_process()
+    for number in range(1000):
+        await one._store.put(override(f"o-{number:04}"), "me", NOW)
+    assert len(await ids(new_process())) == 1000
+
+
+async def test_texts_that_are_long_together_are_read_in_portions(new_process: NewProcess) -> None:
+    one = new_process()
+    for number in range(5):
+        await one.put(override(f"o-{number}", action="robots", robots="ü" * 250_000), "me")
+    assert len(await ids(new_process())) == 5
+
+
+async def test_a_change_costs_what_it_changes_and_not_what_there_is(
+    new_process: NewProcess, store_client: Redis
+) -> None:
+    """Bytes that go over the wire for one more override, for who sets it and for who learns of it."""
+
+    async def moved() -> int:
+        stats = await store_client.info("stats")
+        return int(stats["total_net_output_bytes"]) + int(stats["total_net_input_bytes"])
+
+    one, other = new_process(), new_process()
+    costs: list[int] = []
+    for others in (0, 1600):
+        await one.put(override("first"), "me")
+        row = await store_client.hget(ROWS, "first")
+        if row is not None and others:
+            await store_client.hset(ROWS, mapping={f"o-{number:04}": row for number in range(others)})
+            await store_client.hdel(ROWS, ":version")
+            await one.put(override("first", reason="another"), "me")
+        assert len(await ids(one)) == len(await ids(other)) == others + len(costs) + 1
+        before = await moved()
+        await one.put(override(f"after-{others:04}"), "me")
+        await other.sync()
+        costs.append(await moved() - before)
+    assert costs[1] < costs[0] + 1000
+
+
+async def test_one_that_missed_more_changes_than_are_listed_reads_all(
+    new_process: NewProcess, store: Switchable
+) -> None:
+    one, other = new_process(), new_process()
+    await one.put(override("gone"), "me")
+    await other.sync()
+    await one.remove("gone", "me")
+    for number in range(100):
+        await store.put(override(f"an-override-with-a-name-of-some-length-{number:04}"), "me", NOW)
+    state = await store.state()
+    assert 0 < len(state.changed) < 100
+    assert len(await ids(other)) == 100
+
+
+async def test_what_was_changed_meanwhile_is_not_written_over(new_process: NewProcess, store: Switchable) -> None:
+    one = new_process()
+    await one.put(override("a"), "me")
+    held, row = await store._held("a")
+    await one.put(override("a", action="allow"), "you")
+    with pytest.raises(ChangedMeanwhile):
+        await store._change("a", held, row, None, "me", NOW)
+    assert await ids(one) == ["a"]
+
+
+async def change(client: Redis, id_: str) -> None:
+    """Say that the row was changed, as whoever changes it does."""
+    version, log = await client.hmget(ROWS, ":version", ":log")
+    assert isinstance(version, bytes)
+    assert isinstance(log, bytes)
+    born, number, at = map(int, version.split())
+    await client.hset(ROWS, mapping={":version": f"{born} {number + 1} {at}", ":log": f"{id_} {log.decode()}"})
+
+
+FOREIGN = [
+    b"",
+    b"x",
+    b"[]",
+    b"{}",
+    b"\xff",
+    b"[" * 5000,
+    json.dumps({"scope": "example.com", "action": "deny", "reason": "because"}).encode(),
+    json.dumps(
+        {"scope": "example.com", "action": "open", "reason": "r", "updated_at": NOW, "updated_by": "me"}
+    ).encode(),
+    json.dumps(
+        {"scope": "example.com", "action": "deny", "reason": "r", "updated_at": 1e300, "updated_by": "me"}
+    ).encode(),
+    json.dumps(
+        {"scope": "example.com", "action": "deny", "reason": "r", "updated_at": NOW, "updated_by": "a\nb"}
+    ).encode(),
+]
+
+
+@pytest.mark.parametrize("value", FOREIGN)
+async def test_what_is_no_override_is_ignored(new_process: NewProcess, store_client: Redis, value: bytes) -> None:
+    one = new_process()
+    await one.put(override("a"), "me")
+    await store_client.hset(ROWS, "b", value)
+    await change(store_client, "b")
+    assert await ids(one) == ["a"]
+    assert await ids(new_process()) == ["a"]
+    assert await one.put(override("b"), "me") is True
+    assert await ids(one) == ["a", "b"]
+
+
+@pytest.mark.parametrize("value", FOREIGN)
+async def test_who_writes_over_an_override_does_not_open_what_it_closed(
+    new_process: NewProcess, store_client: Redis, value: bytes
+) -> None:
+    one = new_process()
+    await one.put(override("a"), "me")
+    await store_client.hset(ROWS, "a", value)
+    await change(store_client, "a")
+    assert await ids(one) == ["a"]
+
+
+@pytest.mark.parametrize("log", [b"", b"\xff", b"b " * 3000, b"\x00", "ü ".encode() * 40])
+async def test_a_list_of_changes_that_is_not_ours_misleads_nobody(
+    new_process: NewProcess, store_client: Redis, log: bytes
+) -> None:
+    one, other = new_process(), new_process()
+    await one.put(override("a"), "me")
+    await other.sync()
+    await store_client.hset(ROWS, ":log", log)
+    await one.put(override("b"), "me")
+    await one.put(override("c"), "me")
+    assert await ids(one) == await ids(other) == ["a", "b", "c"]
+
+
+async def test_more_fields_than_could_be_ours_leave_what_is_known(new_process: NewProcess, store_client: Redis) -> None:
+    one = new_process()
+    await one.put(override("a"), "me")
+    await store_client.hset(ROWS, mapping={f"x{number}": "" for number in range(2 * COUNT_LIMIT)})
+    await store_client.hdel(ROWS, ":version")
+    with pytest.raises(StoreDown):
+        await one.sync()
+    assert list(one.table.by_id) == ["a"]
+
+
+@pytest.mark.parametrize("key", [ROWS, AUDIT])
+async def test_a_key_of_another_type_is_trouble_and_no_crash(
+    new_process: NewProcess, store_client: Redis, key: str
+) -> None:
+    await store_client.sadd(key, "foreign")
+    one = new_process()
+    with pytest.raises(StoreDown):
+        await one.put(override("a"), "me")
+    assert await ids(one) == []
+    assert await one.audit(0, 10) == []
+
+
+async def test_audit_entries_that_are_not_ours_are_left_out(new_process: NewProcess, store_client: Redis) -> None:
+    one = new_process()
+    await one.put(override("a"), "me")
+    for value in (b"x", b'{"at": 1, "by": "me"}', b'{"at": 1, "by": "me", "id": "a", "before": [], "after": null}'):
+        await store_client.lpush(AUDIT, value)
+    await store_client.lpush(AUDIT, b'{"at": 1, "by": "me", "id": "a", "before": {"reason": "\\ud800"}, "after": null}')
+    assert [entry.by for entry in await one.audit(0, 10)] == ["me"]
+
+
+async def test_a_store_that_lost_everything_is_given_back_what_is_known(
+    new_process: NewProcess, store_client: Redis
+) -> None:
+    one, other = new_process(), new_process()
+    for id_ in ("a", "b"):
+        await one.put(override(id_), "me")
+    await other.sync()
+    await store_client.flushall()
+    assert await ids(one) == ["a", "b"]
+    assert await ids(other) == ["a", "b"]
+    assert await ids(new_process()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("lost", [[ROWS], [AUDIT], [ROWS, AUDIT]])
+async def test_no_key_that_is_lost_opens_what_was_closed(
+    new_process: NewProcess, store_client: Redis, lost: list[str]
+) -> None:
+    one, other = new_process(), new_process()
+    for id_ in ("a", "b"):
+        await one.put(override(id_), "me")
+    await other.sync()
+    await store_client.delete(*lost)
+    assert await one.put(override("c"), "me") is True
+    assert await ids(one) == await ids(other) == await ids(new_process()) == ["a", "b", "c"]
+    assert await one.put(override("a"), "me") is False
+    assert not one.lost
+
+
+async def test_a_process_that_never_knew_what_was_lost_says_so(new_process: NewProcess, store_client: Redis) -> None:
+    knowing, new = new_process(), new_process()
+    await new.sync()
+    assert not new.lost
+    await knowing.put(override("a"), "me")
+    await store_client.delete(ROWS)
+    await new.sync()
+    assert (new.known, new.lost) == (True, True)
+    await knowing.sync()
+    await new.sync()
+    assert (await ids(new), new.lost) == (["a"], False)
+    await knowing.remove("a", "me")
+    await new.sync()
+    assert (await ids(new), new.lost) == ([], False)
+
+
+async def test_an_override_changed_in_the_time_that_a_store_lost_is_given_back(
+    new_process: NewProcess, store_client: Redis, clock: Clock
+) -> None:
+    """As where a replica takes over that did not have the last changes yet."""
+    one = new_process()
+    await one.put(override("a", action="allow"), "me")
+    dumped = await store_client.dump(ROWS)
+    assert isinstance(dumped, bytes)
+    clock.now += 1
+    await one.put(override("a"), "me")
+    await store_client.restore(ROWS, 0, dumped, replace=True)
+    await one.sync()
+    assert one.rows["a"].override.action_name == "deny"
+    other = new_process()
+    await other.sync()
+    assert other.rows["a"].override.action_name == "deny"
+
+
+async def test_rows_without_a_version_are_in_force(new_process: NewProcess, store_client: Redis) -> None:
+    one = new_process()
+    await one.put(override("a"), "me")
+    await store_client.hdel(ROWS, ":version", ":octets", ":log")
+    other = new_process()
+    assert await ids(other) == ["a"]
+    await other.put(override("b"), "me")
+    assert await ids(one) == await ids(other) == ["a", "b"]
+    assert int(await store_client.hget(ROWS, ":octets") or 0) > 100
+
+
+async def test_what_was_set_after_the_loss_stays(new_process: NewProcess, store_client: Redis) -> None:
+    one = new_process()
+    for id_ in ("a", "b"):
+        await one.put(override(id_), "me")
+    await store_client.flushall()
+    await new_process().put(override("b", action="allow"), "you")
+    assert await ids(one) == ["a", "b"]
+    assert one.rows["b"].override.action_name == "allow"
+
+
+async def test_giving_back_goes_on_where_it_was_interrupted(
+    new_process: NewProcess, store: Switchable, store_client: Redis
+) -> None:
+    one = new_process()
+    for id_ in ("a", "b", "c"):
+        await one.put(override(id_), "me")
+    await store_client.flushall()
+    store.left = 1
+    with pytest.raises(StoreDown):
+        await one.sync()
+    assert len(one.table.by_id) == 3
+    store.left = 1000
+    assert await ids(one) == ["a", "b", "c"]
+
+
+async def test_what_expired_a_day_ago_is_removed_and_the_audit_says_so(new_process: NewProcess, clock: Clock) -> None:
+    one = new_process()
+    await one.put(override("a", expires_at=NOW + 10), "me")
+    await one.put(override("b"), "me")
+    async with one.followed(every=0.0):
+        clock.now = NOW + 10 + KEPT - 1
+        await one.put(override("c"), "me")
+        assert "a" in one.rows
+        clock.now += 1
+        await until_so(lambda: "a" not in one.rows)
+    newest = (await one.audit(0, 1))[0]
+    assert (newest.by, newest.id, newest.after) == ("expiry", "a", None)
+
+
+@pytest.fixture
+async def unreachable(tmp_path: object) -> AsyncIterator[Overrides]:
+    client = Redis(unix_socket_path=f"{tmp_path}/none")
+    yield Overrides(RedisOverrides(GuardedClient(client, monotonic=asyncio.get_running_loop().time)), Clock())
+    await client.aclose()
+
+
+async def test_what_no_store_told_is_not_known(unreachable: Overrides) -> None:
+    with pytest.raises(StoreDown):
+        await unreachable.sync()
+    assert (unreachable.known, bool(unreachable.table)) == (False, False)
+
+
+async def test_a_cluster_keeps_them_in_one_slot() -> None:
+    with clustered(replicas=0) as fleet:
+        client = connect(f"redis+cluster://:{QUOTED}@{fleet.hosts}")
+        store = RedisOverrides(GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0))
+        one, other = Overrides(store, Clock()), Overrides(store, Clock())
+        await one.put(override("a", action="robots", robots="#"), "me")
+        await one.put(override("b"), "me")
+        await one.remove("b", "me")
+        assert await ids(other) == ["a"]
+        assert [entry.id for entry in await other.audit(0, 10)] == ["b", "b", "a"]
+        await client.aclose()
+
+
+async def test_a_store_that_lost_everything_and_was_written_again_is_noticed(
+    new_process: NewProcess, store_client: Redis
+) -> None:
+    one, other = new_process(), new_process()
+    await one.put(override("a"), "me")
+    await other.sync()
+    await store_client.flushall()
+    await new_process().put(override("b"), "me")
+    assert await ids(other) == ["a", "b"]
+    assert await ids(one) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "version", ["9" * 19, "1 999999999999 1", "1 9999999999999 1", "1 1", "inf", "9 9 9 9", "-1 -1 -1", " 1 1 1"]
+)
+async def test_a_version_that_no_process_writes_is_none(
+    new_process: NewProcess, store_client: Redis, version: str
+) -> None:
+    one, other = new_process(), new_process()
+    await one.put(override("a"), "me")
+    await other.sync()
+    await store_client.hset(ROWS, ":version", version)
+    assert await ids(new_process()) == ["a"]
+    await one.put(override("b"), "me")
+    assert await ids(other) == ["a", "b"]
+    await one.put(override("c"), "me")
+    assert await ids(other) == ["a", "b", "c"]

@@ -1,0 +1,224 @@
+"""Processes of the service, processes that crawl by its permits, and an origin that writes down when it is asked."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import time
+
+ROOT = Path(__file__).parent.parent.parent
+LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
+TURN = re.compile(rb"\r\nTurn: ([0-9.]+)\r\n")
+RATE = 20
+"""Documents a second."""
+
+TICK = 0.002
+"""Seconds by which turns may seem closer than they are: their instants are told in milliseconds."""
+
+ROBOTS = f"User-agent: *\nRequest-rate: {RATE}/1s\n".encode()
+
+
+@dataclass(repr=False)
+class Log:
+    """When pages were asked for, in Unix seconds, and how often robots.txt was.
+
+    `turns` are the instants that the permits of these pages were for: what a page came late, the machine was late.
+    """
+
+    pages: list[float] = field(default_factory=list)
+    turns: list[float] = field(default_factory=list)
+    files: int = 0
+
+    @property
+    def earliest(self) -> float:
+        """By how many seconds the page that was the earliest came after its turn."""
+        return min(page - turn for page, turn in zip(self.pages, self.turns, strict=True))
+
+    def by_turn(self) -> "Log":
+        """The log of an origin that each page reaches at the instant of its turn."""
+        return Log(sorted(self.turns))
+
+    def __repr__(self) -> str:
+        most = {seconds: self.most_in(seconds) for seconds in (0.5, 1, 2, 5)}
+        return f"{len(self.pages)} pages, at most so many in so many seconds: {most}; {self.excess:.2f} beyond the rate"
+
+    def most_in(self, seconds: float) -> int:
+        """The most pages of any stretch of so many seconds."""
+        most = first = 0
+        for at, instant in enumerate(self.pages):
+            while self.pages[first] <= instant - seconds + TICK:
+                first += 1
+            most = max(most, at - first + 1)
+        return most
+
+    @property
+    def excess(self) -> float:
+        """By how many pages the log is beyond the rate in the worst stretch of any length that begins with a page.
+
+        What may be due to TICK is not counted.
+        """
+        least, worst = float("inf"), 0.0
+        for at, instant in enumerate(self.pages):
+            due = at - instant * RATE
+            least = min(least, due)
+            worst = max(worst, due - least)
+        return max(0.0, worst - TICK * RATE)
+
+    def used(self, begin: float, end: float) -> float:
+        """The share of the rate that was used between two instants."""
+        return sum(begin <= page < end for page in self.pages) / (RATE * (end - begin))
+
+
+@asynccontextmanager
+async def logging_origin() -> AsyncIterator[tuple[str, Log]]:
+    """An origin that keeps its connections, and its log."""
+    log = Log()
+    writers: set[asyncio.StreamWriter] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.add(writer)
+        try:
+            while True:
+                request = await reader.readuntil(b"\r\n\r\n")
+                body = b"page"
+                if request.startswith(b"GET /robots.txt "):
+                    log.files += 1
+                    body = ROBOTS
+                else:
+                    log.pages.append(time())
+                    log.turns.append(float(TURN.search(request)[1]))  # type: ignore[index]
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(body))
+                writer.write(body)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+            writers.discard(writer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", log
+    finally:
+        server.close()
+        for writer in writers:
+            writer.transport.abort()
+        await server.wait_closed()
+
+
+@contextmanager
+def services(store_url: str, count: int, *, module: str = "app", **others: str) -> Iterator[list[str]]:
+    """So many processes of the service on one store; `others` are settings in place of those that they have here."""
+    settings = {
+        "REDIS_URL": store_url,
+        "PORT": "0",
+        "ALLOW_ADDRESSES": "127.0.0.0/8",
+        "ALLOW_PORTS": "*",
+        "ACCESS_LOG": "false",
+        "PACE_FLOOR": "0.01",
+        "PACE_INSTANCES": str(count),
+        **others,
+    }
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", module],
+            cwd=ROOT,
+            env={**os.environ, **settings},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(count)
+    ]
+    try:
+        yield [_listening(process) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def _listening(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    said = ""
+    for line in process.stderr:
+        said += line
+        found = LISTENING.search(said)
+        if found and "startup complete" in said:
+            return found[1]
+    raise AssertionError(f"it ended while starting: {said}")
+
+
+@dataclass
+class Crawlers:
+    """Processes that crawl."""
+
+    processes: Sequence[asyncio.subprocess.Process]
+
+    async def tell(self, text: str) -> None:
+        """Tell all of them that line."""
+        for process in self.processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{text}\n".encode())
+            await process.stdin.drain()
+
+    async def end(self) -> None:
+        """Tell them to end, and see that they did as they should."""
+        await self.tell("end")
+        codes = await asyncio.gather(*(process.wait() for process in self.processes))
+        assert codes == [0] * len(self.processes)
+
+
+@asynccontextmanager
+async def crawlers(
+    urls: Sequence[str], origin: str, processes: int, workers: int, *, late: float = 5.0
+) -> AsyncIterator[Crawlers]:
+    """So many processes with so many workers each, which have begun to crawl.
+
+    Who is held up for more than `late` seconds gives the turn back.
+    """
+    async with AsyncExitStack() as stack:
+        started = []
+        for number in range(processes):
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "tests.pacing.crawler",
+                cwd=ROOT,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
+            stack.push_async_callback(_ended, process)
+            started.append(process)
+            told = {"services": urls, "origin": origin, "workers": workers, "caller": f"crawler-{number}", "late": late}
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(told).encode() + b"\n")
+        for process in started:
+            assert process.stdout is not None
+            assert await process.stdout.readline() == b"ready\n"
+        crew = Crawlers(started)
+        await crew.tell("go")
+        yield crew
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+async def crawl(
+    store_url: str, *, processes: int, workers: int, seconds: float, late: float = 5.0
+) -> tuple[Log, float, float]:
+    """The log of an origin that is crawled for so long, and when its first second was over and the last begun."""
+    with services(store_url, 2) as urls:
+        async with logging_origin() as (origin, log), crawlers(urls, origin, processes, workers, late=late) as crew:
+            await asyncio.sleep(seconds)
+            end = time()
+            await crew.end()
+        return log, log.pages[0] + 1.0, end

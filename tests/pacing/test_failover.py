@@ -1,0 +1,94 @@
+"""Two processes keep one pace while a master of the cluster is lost: the last slot counts, whoever gave it."""
+
+import asyncio
+import math
+import random
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
+
+from app.origin import Origin
+from app.pacing.local_pacer import LocalPacer
+from app.pacing.membership import Rank
+from app.pacing.pacer import Pacer
+from app.pacing.redis_pacer import RedisPacer
+from app.pacing.schedule import PaceWindow
+from app.pacing.slots import PaceKey, Slot, SlotRequest
+from app.redis.connect import connect
+from app.redis.guarded_client import GuardedClient
+from tests.engines import Fleet, clustered
+from tests.faults.until import until_so
+from tests.redis.test_connect import cluster_url
+
+LANES = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(9)]
+SECOND = (PaceWindow(math.inf, 1.0),)
+PROCESSES = 2
+
+
+class Log:
+    """The slots of each lane, with whether the store gave them."""
+
+    def __init__(self) -> None:
+        self.slots: dict[PaceKey, list[tuple[float, bool]]] = defaultdict(list)
+
+    def count(self, *, degraded: bool, lanes: list[PaceKey]) -> int:
+        """Slots of the lane that has the fewest."""
+        return min(sum(alone is degraded for _, alone in self.slots[lane]) for lane in lanes)
+
+    def too_close(self) -> list[tuple[str, tuple[float, bool], tuple[float, bool]]]:
+        return [
+            (lane.place, first, second)
+            for lane, slots in self.slots.items()
+            for first, second in pairwise(sorted(slots))
+            if second[0] - first[0] < 0.999
+        ]
+
+
+async def ask_on(pacer: Pacer, lane: PaceKey, log: Log) -> None:
+    """Take slots without end, at instants of chance, as a crawler does that has little to wait for."""
+    while True:
+        turn = await pacer.turn(SlotRequest(lane, SECOND, "w", max_wait=0.8))
+        if isinstance(turn.reply, Slot):
+            log.slots[lane].append((turn.reply.go_at, turn.degraded))
+        await asyncio.sleep(random.uniform(0.02, 0.3))
+
+
+@asynccontextmanager
+async def pacers(fleet: Fleet) -> AsyncIterator[list[tuple[Pacer, RedisPacer]]]:
+    async with AsyncExitStack() as stack:
+        made = []
+        for number in range(PROCESSES):
+            client = connect(cluster_url(fleet))
+            stack.push_async_callback(client.aclose)
+            # A master that is gone refuses at once; the others are given time, however busy the machine is.
+            calls = GuardedClient(client, monotonic=time.monotonic, timeout=1.0)
+            stack.push_async_callback(calls.aclose)
+            alone = LocalPacer(PROCESSES, lambda number=number: Rank(number, PROCESSES))  # type: ignore[misc]
+            pace = RedisPacer(calls)
+            pacer = Pacer(pace, alone, time.time, time.monotonic)
+            stack.push_async_callback(pacer.aclose)
+            made.append((pacer, pace))
+        yield made
+
+
+async def test_no_slot_is_too_close_while_a_master_of_a_cluster_is_replaced() -> None:
+    log, lost = Log(), list[PaceKey]()
+    with clustered(1, cluster_require_full_coverage="no", cluster_node_timeout="4000") as fleet:
+        async with pacers(fleet) as both, asyncio.TaskGroup() as group:
+            asking = [group.create_task(ask_on(pacer, lane, log)) for pacer, _ in both for lane in LANES]
+            await until_so(lambda: log.count(degraded=False, lanes=LANES) >= 3)
+            fleet.copied()
+            fleet.masters[0].kill()
+            lost += [lane for lane in LANES if both[0][1].shard_of(lane) == 0]
+            assert 0 < len(lost) < len(LANES)
+            await until_so(lambda: log.count(degraded=True, lanes=lost) >= 1)
+            given = {lane: len(log.slots[lane]) for lane in lost}
+            await until_so(
+                lambda: all(sum(not alone for _, alone in log.slots[lane][given[lane] :]) >= 3 for lane in lost)
+            )
+            for one in asking:
+                one.cancel()
+    assert log.too_close() == []
+    assert not any(alone for lane in set(LANES) - set(lost) for _, alone in log.slots[lane][:])

@@ -1,0 +1,103 @@
+"""Hundreds of workers, in many processes, keep one pace: by the log of the origin that they crawl."""
+
+import asyncio
+from contextlib import suppress
+
+import httpx
+import pytest
+from redis.exceptions import RedisError
+
+from app.pacing.redis_pacer import keys_of
+from app.pacing.slots import PaceKey
+from app.redis.connect import connect
+from tests.engines import QUOTED, free_port, node, watched
+from tests.faults.until import PATIENCE, until, until_so
+from tests.pacing.fleet import RATE, Log, crawlers, logging_origin, services
+from tests.redis.test_connect import sentinel_url
+from tests.test_metrics import value
+
+SERVICES = 2
+
+
+def within_the_rate(log: Log) -> bool:
+    """No page came before its turn, and in no stretch of any length were turns beyond the rate, but for one slot.
+
+    That pages come behind their turns, and too near to the next, is how busy this machine is: `make bench-pace` tells
+    it of a machine that has nothing else to do.
+    """
+    turns = log.by_turn()
+    windows = all(turns.most_in(seconds) <= RATE * seconds + 1 for seconds in (1, 2, 5))
+    return log.earliest > -0.005 and windows and turns.excess <= 1
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_eight_processes_of_fifty_workers_keep_one_pace_and_use_it(store_url: str) -> None:
+    with services(store_url, SERVICES, module="tests.patient_service") as urls:
+        # However late a page is, its turn was used.
+        async with logging_origin() as (origin, log), crawlers(urls, origin, 8, 50, late=PATIENCE) as crew:
+            await until_so(lambda: log.by_turn().most_in(5) >= 0.95 * RATE * 5)
+            await crew.end()
+    assert within_the_rate(log), (log, log.by_turn())
+    assert log.files == 1
+
+
+async def permits_given_alone(url: str) -> float:
+    """Turns that this process of the service gave, or refused, without the store."""
+    async with httpx.AsyncClient() as client:
+        return value((await client.get(f"{url}/metrics")).text, "robots_permits_degraded_total")
+
+
+@pytest.mark.parametrize(
+    ("processes", "workers"),
+    [(8, 50), (4, 5)],
+    # With many slots ahead, nobody goes by a turn that a process gave alone. With hardly any, all do.
+    ids=["with many slots ahead", "with hardly any slots ahead"],
+)
+async def test_nothing_goes_beyond_the_rate_when_the_master_goes(processes: int, workers: int) -> None:
+    with watched(1, 1) as fleet:
+        url = sentinel_url(fleet)
+        client = connect(url)
+        with services(url, SERVICES) as urls:
+            async with logging_origin() as (origin, log), crawlers(urls, origin, processes, workers) as crew:
+
+                async def given() -> int:
+                    """How many slots were given, as far as the master that is found knows."""
+                    with suppress(RedisError, OSError):
+                        async with asyncio.timeout(1.0):
+                            return int(await client.hget(keys_of(PaceKey(origin, "examplebot"))[3], "count") or 0)
+                    return 0
+
+                await until_so(lambda: len(log.pages) >= 3 * RATE)
+                before = await given()
+                fleet.masters[0].kill()
+                await until(given, lambda count: count > before + 2 * RATE)
+                crawled = len(log.pages)
+                await until_so(lambda: len(log.pages) >= crawled + 2 * RATE)
+                await crew.end()
+            alone = sum([await permits_given_alone(url) for url in urls])
+        await client.aclose()
+    assert alone > 0
+    assert within_the_rate(log), (log, log.by_turn())
+
+
+async def test_processes_that_start_without_the_store_give_no_slots_until_it_is_there() -> None:
+    settings = {"PACE_FLOOR": "0.2"}
+    async with logging_origin() as (origin, _):
+        with node(port=(port := free_port())) as server:
+            url = f"redis://:{QUOTED}@127.0.0.1:{port}"
+            server.stop()
+            with services(url, 2, PACE_INSTANCES="", **settings) as urls:
+                assert [await granted(url, origin) for url in urls * 3] == [False] * 6
+                server.process.resume()
+                assert await until(lambda: granted(urls[0], origin), bool)
+            server.stop()
+            with services(url, 2, PACE_INSTANCES="2", **settings) as urls:
+                assert await until(lambda: granted(urls[0], origin), bool)
+            server.process.resume()
+
+
+async def granted(url: str, origin: str) -> bool:
+    """Whether a permit is given that begins within 2 s."""
+    wish = {"url": f"{origin}/page", "agent": "ExampleBot", "max_wait": 2}
+    async with httpx.AsyncClient(timeout=30.0) as client:
+        return (await client.post(f"{url}/v1/permits", json=wish)).json()["permit"] is not None

@@ -1,0 +1,75 @@
+"""The secret of permits: processes agree on one in the store, and keep what they have without it."""
+
+import pytest
+from redis.asyncio import Redis
+
+from app.pacing.fleet_secret import ACCEPTED, KEY, LENGTH, FleetSecret
+from app.redis.guarded_client import GuardedClient
+from tests.valkey import process_of, stopped
+
+
+@pytest.fixture
+def calls(store_client: Redis) -> GuardedClient:
+    return GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0)
+
+
+async def test_processes_agree_on_the_first_one_s_secret(calls: GuardedClient) -> None:
+    first, second = FleetSecret(calls), FleetSecret(calls)
+    own = second.current
+    await first.agree()
+    await second.agree()
+    assert first.current == second.current != own
+    assert own in second.accepted  # for permits that it gave before
+    assert len(first.current) == LENGTH
+
+
+async def test_an_emptied_store_gets_the_secret_again(calls: GuardedClient, store_client: Redis) -> None:
+    first, second = FleetSecret(calls), FleetSecret(calls)
+    await first.agree()
+    await second.agree()
+    agreed = first.current
+    await store_client.flushall()
+    await second.agree()
+    await FleetSecret(calls).agree()
+    await first.agree()
+    assert first.current == second.current == agreed == await store_client.get(KEY)
+
+
+@pytest.mark.parametrize("wrong", [b"", b"short", b"x" * 10**6, ["a", "list"]])
+async def test_a_value_that_is_not_ours_is_replaced(
+    calls: GuardedClient, store_client: Redis, wrong: bytes | list[str]
+) -> None:
+    if isinstance(wrong, list):
+        await store_client.rpush(KEY, *wrong)
+    else:
+        await store_client.set(KEY, wrong)
+    one, other = FleetSecret(calls), FleetSecret(calls)
+    await one.agree()
+    await other.agree()
+    assert one.current == other.current == await store_client.get(KEY)
+
+
+async def test_only_a_few_secrets_are_accepted(calls: GuardedClient, store_client: Redis) -> None:
+    secret = FleetSecret(calls)
+    for number in range(10):
+        await store_client.set(KEY, bytes([number]) * LENGTH)
+        await secret.agree()
+    assert secret.accepted == tuple(bytes([number]) * LENGTH for number in (9, 8, 7))
+    assert len(secret.accepted) == ACCEPTED
+
+
+async def test_without_the_store_the_secret_stays(store_client: Redis) -> None:
+    secret = FleetSecret(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=0.3))
+    own = secret.current
+    with stopped(await process_of(store_client)):
+        await secret.agree()
+    assert secret.accepted == (own,)
+
+
+async def test_a_secret_that_is_given_is_used_and_is_not_in_the_store(
+    calls: GuardedClient, store_client: Redis
+) -> None:
+    secret = FleetSecret(calls, "s" * 32)
+    async with secret.kept():
+        assert secret.accepted == (b"s" * 32,)
+    assert await store_client.get(KEY) is None

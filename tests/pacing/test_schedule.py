@@ -1,0 +1,152 @@
+"""The paces from now on: windows of the file, the operators' delay, floor and cap."""
+
+import math
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.cache.recheck import Pace
+from app.overrides.table import Delay, Override
+from app.pacing.schedule import MOST_SPANS, SHORTEST, Bounds, PaceWindow, advance, bounds, interval_at, spans
+from app.robots.rates import PLAIN_RATES, Rate, RequestRate, Timetable, Window, rate_timetable
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
+HOUR, DAY = 3600.0, 86_400.0
+BOUNDS = Bounds(1.0, DAY)
+
+
+def rates(*rows: tuple[int, int, int | None, int | None]) -> Timetable[Rate | None]:
+    """Request-rates of so many documents in so many seconds, from one hour of the day to another."""
+    declared = [
+        RequestRate(documents, seconds, None if start is None or end is None else Window(start * 60, end * 60), line)
+        for line, (documents, seconds, start, end) in enumerate(rows, 1)
+    ]
+    return rate_timetable(declared, None, PLAIN_RATES)
+
+
+def delay(seconds: float, expires_at: float | None = None) -> Override:
+    return Override("slow", "example.com", (), Delay(seconds), "because", expires_at, shadow=False)
+
+
+def test_without_any_rate_the_floor_is_the_pace() -> None:
+    assert spans(None, NOON, BOUNDS) == spans(rates(), NOON, BOUNDS) == (PaceWindow(math.inf, 1.0),)
+
+
+def test_a_rate_without_a_window_is_for_ever() -> None:
+    assert spans(rates((1, 5, None, None)), NOON, BOUNDS) == (PaceWindow(math.inf, 5.0),)
+
+
+def test_windows_follow_each_other_from_now_on() -> None:
+    found = spans(rates((1, 10, 14, 18), (1, 2, None, None)), NOON, BOUNDS)
+    assert found[:3] == (
+        PaceWindow(NOON + 2 * HOUR, 2.0),
+        PaceWindow(NOON + 6 * HOUR, 10.0),
+        PaceWindow(NOON + 26 * HOUR, 2.0),
+    )
+    assert len(found) == MOST_SPANS
+    assert found[-1] == PaceWindow(math.inf, 10.0)
+
+
+def test_beyond_the_stretches_that_are_told_apart_the_slowest_pace_is_kept() -> None:
+    every_hour = rates(*((1, 2 + hour, hour, hour + 1) for hour in range(24)))
+    found = spans(every_hour, NOON, BOUNDS)
+    assert [span.interval for span in found[:-1]] == [14.0 + hour if hour < 12 else hour - 10.0 for hour in range(15)]
+    assert found[-1].interval == 25.0
+
+
+def test_stretches_of_the_same_pace_are_one() -> None:
+    # Below the floor, all are the same.
+    fast = rates((10, 1, 14, 18), (5, 1, None, None))
+    assert {span.interval for span in spans(fast, NOON, BOUNDS)} == {1.0}
+    assert len(spans(fast, NOON, BOUNDS)) == 1
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"), [(None, 2.0), (0.0, 2.0), (1.0, 2.0), (30.0, 30.0), (1e18, 60.0), (60.0, 60.0)]
+)
+def test_an_interval_lies_between_floor_and_cap(declared: float | None, expected: float) -> None:
+    assert Bounds(2.0, 60.0).of(declared) == expected
+
+
+def test_no_interval_is_nothing() -> None:
+    assert Bounds(0.0, 0.0).of(None) == SHORTEST
+
+
+def test_a_floor_is_not_above_its_cap() -> None:
+    with pytest.raises(ValueError, match="between 5 and 2 seconds"):
+        Bounds(5, 2)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (None, Bounds(1, 60)),
+        (Pace(5, None), Bounds(5, 60)),
+        (Pace(90, None), Bounds(90, 90)),
+        (Pace(None, 30), Bounds(1, 30)),
+        (Pace(None, 0.5), Bounds(0.5, 0.5)),
+        (Pace(0.1, 0.2), Bounds(0.1, 0.2)),
+    ],
+)
+def test_what_the_table_says_of_a_host_goes_before_the_settings(said: Pace | None, expected: Bounds) -> None:
+    assert bounds(Bounds(1, 60), said) == expected
+
+
+def test_a_delay_of_operators_slows_down_and_ends_when_it_expires() -> None:
+    file = rates((1, 10, 14, 18), (1, 2, None, None))
+    found = spans(file, NOON, BOUNDS, delay(5, NOON + HOUR))
+    assert found[:3] == (
+        PaceWindow(NOON + HOUR, 5.0),
+        PaceWindow(NOON + 2 * HOUR, 2.0),
+        PaceWindow(NOON + 6 * HOUR, 10.0),
+    )
+    assert spans(file, NOON, BOUNDS, delay(30)) == (PaceWindow(math.inf, 30.0),)
+    assert spans(None, NOON, BOUNDS, delay(30, NOON + HOUR)) == (
+        PaceWindow(NOON + HOUR, 30.0),
+        PaceWindow(math.inf, 1.0),
+    )
+    assert spans(None, NOON, BOUNDS, delay(30, NOON - HOUR)) == (PaceWindow(math.inf, 1.0),)
+
+
+def test_a_delay_of_operators_is_within_the_cap_too() -> None:
+    assert spans(None, NOON, Bounds(1, 10), delay(30)) == (PaceWindow(math.inf, 10.0),)
+
+
+STEPS = (PaceWindow(100.0, 10.0), PaceWindow(200.0, 2.0), PaceWindow(math.inf, 50.0))
+
+
+@pytest.mark.parametrize(
+    ("at", "documents", "expected"),
+    [(0, 1, 10), (0, 10, 100), (0, 11, 102), (95, 1, 101), (150, 25, 200), (150, 26, 250), (300, 2, 400)],
+)
+def test_what_was_fetched_is_made_up_for_stretch_by_stretch(at: float, documents: float, expected: float) -> None:
+    assert advance(STEPS, at, documents) == pytest.approx(expected)
+
+
+def test_an_instant_on_a_boundary_has_the_pace_behind_it() -> None:
+    assert [interval_at(STEPS, at) for at in (0, 99.9, 100, 199.9, 200, 1e9)] == [10, 10, 2, 2, 50, 50]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 50), st.integers(1, 999), st.integers(0, 23), st.integers(1, 24)), max_size=12),
+    st.floats(0, 4e9),
+    st.floats(0, 100),
+)
+def test_spans_are_in_order_and_never_faster_than_the_file(
+    rows: list[tuple[int, int, int, int]], now: float, documents: float
+) -> None:
+    table = rates(*rows)
+    found = spans(table, now, BOUNDS)
+    assert 1 <= len(found) <= MOST_SPANS
+    assert all(first.until < later.until for first, later in pairwise(found))
+    assert found[0].until > now
+    assert found[-1].until == math.inf
+    begins = now
+    for span in found:
+        rate = table.at(datetime.fromtimestamp(begins, UTC)).value
+        assert span.interval >= BOUNDS.of(None if rate is None else rate.interval)
+        begins = span.until if math.isfinite(span.until) else begins
+    assert advance(found, now, documents) >= now

@@ -1,0 +1,449 @@
+"""Every engine does what the store, the leases, the news and the counts need of it; and goes on when a master goes."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
+from functools import partial
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+from redis.crc import key_slot
+from redis.exceptions import ConnectionError as NoConnection
+from redis.exceptions import NoScriptError, RedisError
+
+from app.cache.freshness import Recheck, Snapshot
+from app.cache.redis_snapshots import RedisSnapshots
+from app.cache.robots_cache import RobotsCache
+from app.origin import Origin
+from app.redis.connect import CONNECTIONS, Client, Subscriber, connect, subscriber
+from app.redis.guarded_client import GuardedClient, StoreDown
+from app.robots.access import Fetched, Successful, Validators
+from tests.engines import (
+    MASTER,
+    QUOTED,
+    SENTINEL_QUOTED,
+    Certificates,
+    Fleet,
+    Node,
+    alone,
+    behind_tls,
+    clustered,
+    free_port,
+    watched,
+)
+from tests.origins import serve, text
+from tests.test_service import started
+
+FORGET_OWN = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+ADD = "return redis.call('incrby', KEYS[1], ARGV[1])"
+CHANNEL = "test:news"
+ENGINES = ["redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"]
+SITES = [Origin("https", f"{i}.example.com", 443) for i in range(40)]
+COLD = [Origin("https", f"cold-{i}.example.com", 443) for i in range(10)]
+NOW = 1000.0
+
+
+def copy(site: Origin) -> Snapshot:
+    return Snapshot(Successful(200, f"User-agent: *\nDisallow: /{site.host}\n".encode()), NOW, None)
+
+
+def sentinel_url(fleet: Fleet, scheme: str = "redis+sentinel", query: str = "") -> str:
+    return (
+        f"{scheme}://:{QUOTED}@{fleet.hosts}/{MASTER}?"
+        + f"sentinel_username=default&sentinel_password={SENTINEL_QUOTED}&{query}".rstrip("&")
+    )
+
+
+def cluster_url(fleet: Fleet, scheme: str = "redis+cluster", query: str = "") -> str:
+    return f"{scheme}://default:{QUOTED}@{fleet.hosts}?{query}".rstrip("?")
+
+
+async def heard(listener: Subscriber) -> dict[str, object]:
+    message = await listener.get_message(timeout=20.0)
+    assert message is not None
+    return message
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def urls(certificates: Certificates, store_url: str) -> Iterator[dict[str, str]]:
+    """A URL per engine; what it leads to is nobody else's."""
+    with ExitStack() as stack:
+
+        def secured(port: int, target: Node) -> int:
+            stack.enter_context(behind_tls(certificates, port, target.port))
+            return port
+
+        single = stack.enter_context(alone())
+        tls_port = secured(free_port(), single.masters[0])
+        watchers = stack.enter_context(watched(1, 0, front=lambda master: secured(free_port(), master)))
+        sentinel_port = secured(free_port(), watchers.sentinels[0])
+        ports = [free_port() for _ in range(3)]
+        members = stack.enter_context(clustered(0, announced=ports))
+        for port, member in zip(ports, members.masters, strict=True):
+            secured(port, member)
+        secure_watchers = Fleet(f"127.0.0.1:{sentinel_port}", watchers.masters)
+        yield {
+            "redis": f"redis://default:{QUOTED}@{single.hosts}/1",
+            "rediss": f"rediss://:{QUOTED}@127.0.0.1:{tls_port}/2?{certificates.query}",
+            "unix": f"{store_url}?db=3",
+            "redis+sentinel": sentinel_url(watchers),
+            "rediss+sentinel": sentinel_url(secure_watchers, "rediss+sentinel", certificates.query),
+            "redis+cluster": cluster_url(members),
+            "rediss+cluster": cluster_url(members, "rediss+cluster", certificates.query),
+        }
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Client]:
+    client = connect(url)
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+@pytest.fixture(params=ENGINES)
+async def client(request: pytest.FixtureRequest, urls: dict[str, str]) -> AsyncIterator[Client]:
+    async with connected(urls[request.param]) as client:
+        await client.flushall()
+        yield client
+
+
+async def test_every_engine_keeps_snapshots(client: Client) -> None:
+    store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
+    await store.calls.ping()
+    assert await store.get(SITES[0]) is None
+    await asyncio.gather(*(store.put(site, copy(site), 60) for site in SITES))
+    assert await asyncio.gather(*(store.get(site) for site in SITES)) == [copy(site) for site in SITES]
+    assert 0 < await client.ttl(key(SITES[0])) <= 60
+
+
+async def test_every_engine_lets_one_have_a_lease_and_only_the_holder_give_it_back(client: Client) -> None:
+    give_back = client.register_script(FORGET_OWN)
+    for key in ("lease:{a}", "lease:{b}", "lease:{c}"):
+        assert await client.set(key, b"mine", nx=True, px=60_000)
+        assert not await client.set(key, b"yours", nx=True, px=60_000)
+        assert await give_back(keys=[key], args=[b"yours"]) == 0
+        assert await give_back(keys=[key], args=[b"mine"]) == 1
+        assert await client.set(key, b"yours", nx=True, px=60_000)
+        assert await client.eval(FORGET_OWN, 1, key, b"yours") == 1
+
+
+async def test_every_engine_runs_scripts_in_batches_over_many_keys(client: Client) -> None:
+    sha = await client.script_load(ADD)
+    keys = [f"visits:{{{site.key}}}" for site in SITES]
+    for times in (1, 2):
+        pipe = client.pipeline(transaction=False)
+        for i, key in enumerate(keys):
+            pipe.evalsha(sha, 1, key, str(i))
+        assert await pipe.execute(raise_on_error=False) == [i * times for i in range(len(keys))]
+
+
+async def test_every_engine_says_which_scripts_of_a_batch_it_does_not_have(client: Client) -> None:
+    pipe = client.pipeline(transaction=False)
+    pipe.evalsha("0" * 40, 1, "visits:{a}", "1")
+    pipe.eval(ADD, 1, "visits:{b}", "1")
+    unknown, added = await pipe.execute(raise_on_error=False)
+    assert isinstance(unknown, NoScriptError)
+    assert added == 1
+
+
+async def test_every_engine_tells_all_subscribers(client: Client) -> None:
+    async with aclosing(subscriber(client)) as one, aclosing(subscriber(client)) as other:
+        for listener in (one, other):
+            await listener.subscribe(CHANNEL)
+            assert (await heard(listener))["type"] == "subscribe"
+        sent = [f"https://{i}.example.com:443".encode() for i in range(8)]
+        for message in sent:
+            await client.publish(CHANNEL, message)
+        for listener in (one, other):
+            # In a cluster each message takes its own way from node to node.
+            assert {(await heard(listener))["data"] for _ in sent} == set(sent)
+            await listener.ping()
+            assert (await heard(listener))["type"] == "pong"
+
+
+async def test_a_cancelled_call_leaves_no_answer_behind_for_another(client: Client) -> None:
+    keys = [f"{{{i}}}" for i in range(CONNECTIONS - 2)]  # as many as the pool has connections
+    for key in keys:
+        await client.set(key, key.encode())
+    chance = random.Random(4)
+
+    async def cut_short(key: str) -> None:
+        call = asyncio.ensure_future(client.getrange(key, 0, 100))
+        for _ in range(chance.randrange(40)):
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.wait([call])
+
+    for _ in range(4):
+        await asyncio.gather(*(cut_short(key) for key in keys))
+        assert await asyncio.gather(*(client.getrange(key, 0, 100) for key in keys)) == [key.encode() for key in keys]
+
+
+async def test_no_more_connections_are_opened_than_the_bound_and_the_store_needs_fewer(client: Client) -> None:
+    assert 500 * CONNECTIONS <= 10_000 - 2_000  # what a server admits, less what others than the service need
+    pool = CONNECTIONS - 2
+
+    async def all_connected() -> bool:
+        return await asyncio.gather(*(client.getrange("{a}", 0, 1) for _ in range(pool))) == [b""] * pool
+
+    await until("every connection is open", all_connected)
+    calls = [client.getrange("{a}", 0, 1) for _ in range(pool + 20)]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, BaseException)]
+    assert len(refused) == 20
+    assert all(isinstance(answer, NoConnection) for answer in refused)
+    assert await client.getrange("{a}", 0, 1) == b""
+
+
+@pytest.mark.parametrize("engine", ["redis", "unix"])
+async def test_a_connection_that_the_server_closed_meanwhile_is_replaced_unnoticed(
+    urls: dict[str, str], engine: str
+) -> None:
+    async with connected(urls[engine]) as client, connected(urls[engine]) as other:
+        assert isinstance(client, Redis)
+        number = await client.client_id()
+        assert await other.execute_command("CLIENT", "KILL", "ID", number) == 1  # type: ignore[no-untyped-call]
+        for _ in range(2):
+            await other.ping()  # until it has been closed, and we have heard of it
+        assert await client.set("a", b"1")
+        assert await client.client_id() != number
+
+
+async def test_connecting_sends_nothing_and_what_sent_nothing_is_closed_as_well() -> None:
+    for url in (
+        "redis://none.invalid",
+        "unix:///none",
+        "redis+sentinel://none.invalid/m",
+        "redis+cluster://none.invalid",
+    ):
+        await connect(url).aclose()
+
+
+@pytest.mark.parametrize(
+    "form", ["redis://{}", "rediss://{}", "redis+sentinel://{},{}/main", "redis+cluster://{},{}", "unix:///{}"]
+)
+async def test_where_nothing_listens_every_call_fails_as_a_store_that_is_down(form: str) -> None:
+    async with connected(form.format(*(f"127.0.0.1:{free_port()}" for _ in range(form.count("{"))))) as client:
+        for _ in range(2):
+            store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
+            for call in (store.get(SITES[0]), store.calls.ping()):
+                with pytest.raises(StoreDown):
+                    await call
+        for use in (client.publish(CHANNEL, b""), subscribed(client), batch(client)):
+            with pytest.raises((RedisError, OSError)):
+                await use
+
+
+async def subscribed(client: Client) -> None:
+    async with aclosing(subscriber(client)) as listener:
+        await listener.subscribe(CHANNEL)
+
+
+async def batch(client: Client) -> None:
+    pipe = client.pipeline(transaction=False)
+    pipe.eval(ADD, 1, "{a}", "1")
+    await pipe.execute()
+
+
+@pytest.mark.parametrize("url", ["redis+cluster://:{0}@{1}", "redis+sentinel://:{0}@{1}/main"])
+async def test_a_server_of_another_kind_is_a_store_that_is_down(url: str) -> None:
+    with alone() as fleet:
+        async with connected(url.format(QUOTED, fleet.hosts)) as client:
+            with pytest.raises(StoreDown):
+                await RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=20.0)).get(SITES[0])
+
+
+@pytest.mark.parametrize("query", ["", "ssl_ca_certs={0.authority}", "ssl_certfile={0.client}"])
+async def test_tls_needs_both_sides_to_know_each_other(certificates: Certificates, query: str) -> None:
+    port = free_port()
+    with alone() as fleet, behind_tls(certificates, port, fleet.masters[0].port):
+        async with connected(f"rediss://:{QUOTED}@127.0.0.1:{port}?{query.format(certificates)}".rstrip("?")) as client:
+            with pytest.raises(StoreDown):
+                await RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=20.0)).get(SITES[0])
+
+
+class Web:
+    """Every site answers with a file of its own; `asked` says for which a fetch was made."""
+
+    def __init__(self) -> None:
+        self.asked: list[Origin] = []
+
+    async def fetch(self, site: Origin, validators: Validators) -> Fetched:
+        self.asked.append(site)
+        return Fetched(copy(site).access)
+
+
+class Load:
+    """Callers who write and read the snapshots of all sites without end, each with the service's own deadline."""
+
+    def __init__(self, store: RedisSnapshots) -> None:
+        self._store = store
+        self.refused = 0
+        self.wrong: list[object] = []
+
+    async def __aenter__(self) -> "Load":
+        self._callers = [asyncio.create_task(self._call(SITES[i::4])) for i in range(4)]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for caller in self._callers:
+            assert not caller.done() or caller.result()
+            caller.cancel()
+        await asyncio.gather(*self._callers, return_exceptions=True)
+
+    async def _call(self, sites: list[Origin]) -> None:
+        while True:
+            for site in sites:
+                try:
+                    await self._store.put(site, copy(site), 600)
+                    found = await self._store.get(site)
+                except StoreDown:
+                    self.refused += 1
+                else:
+                    if found != copy(site):
+                        self.wrong.append(found)
+                await asyncio.sleep(0.01)  # the pace of the load
+
+
+async def until(what: str, attempt: Callable[[], Awaitable[bool]]) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        with suppress(StoreDown, RedisError, OSError):
+            if await attempt():
+                return
+        assert time.monotonic() < deadline, f"not within a minute: {what}"
+        await asyncio.sleep(0.05)
+
+
+async def survives(client: Client, fleet: Fleet, lose: Callable[[], None]) -> None:
+    """What holds for the store, and for the answers in front of it, before, while and after a master is lost."""
+    web = Web()
+    store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic))
+    lasting = [Origin("http", site.host, 80) for site in SITES]
+
+    async def all_written() -> bool:
+        for site in SITES:
+            await store.put(site, copy(site), 600)
+        return True
+
+    async def all_kept() -> bool:
+        return [await store.get(site) for site in lasting] == [copy(site) for site in lasting]
+
+    async def all_counted() -> bool:
+        pipe = client.pipeline(transaction=False)
+        for site in SITES:
+            pipe.eval(ADD, 1, f"visits:{{{site.key}}}", "1")
+        return all(isinstance(result, int) for result in await pipe.execute(raise_on_error=False))
+
+    async def is_refused() -> bool:
+        try:
+            for site in SITES:
+                await store.get(site)
+        except StoreDown:
+            return True
+        return False
+
+    async def has_news() -> bool:
+        async with aclosing(subscriber(client)) as listener:
+            await listener.subscribe(CHANNEL)
+            assert (await heard(listener))["type"] == "subscribe"
+            await client.publish(CHANNEL, b"new")
+            return (await heard(listener))["data"] == b"new"
+
+    for site in lasting:
+        await until("the store is used", partial(written, store, site))
+    fleet.copied()
+    async with Load(store) as load:
+        lose()
+        await until("the loss is felt", is_refused)
+        cache = RobotsCache(store, web.fetch, lambda: NOW, 1_000_000)
+        async with asyncio.timeout(60):
+            answers = await asyncio.gather(*(cache.held(site, Recheck(), wait=60.0) for site in COLD))
+        assert [answer.snapshot and answer.snapshot.access for answer in answers] == [copy(s).access for s in COLD]
+        assert sorted(site.key for site in web.asked) == sorted(site.key for site in COLD)
+        await cache.aclose()
+        await until("all is kept and found again", all_kept)
+        await until("all is written again", all_written)
+        await until("all is counted again", all_counted)
+        await until("there is news again", has_news)
+        assert load.refused > 0
+    assert load.wrong == []
+
+
+async def written(store: RedisSnapshots, site: Origin) -> bool:
+    await store.put(site, copy(site), 600)
+    return True
+
+
+def owner(fleet: Fleet, site: Origin) -> Node:
+    """The master that has the key of the site."""
+    return fleet.masters[key_slot(key(site).encode()) * len(fleet.masters) // 16384]
+
+
+def key(site: Origin) -> str:
+    return f"robots:{{{site.scheme}://{site.host}:{site.port}}}"
+
+
+async def answers_in_time(client: Client) -> bool:
+    """Whether a call comes to an end that gives up, and all that it began, after a tenth of a second."""
+    async with asyncio.timeout(0.1):
+        await client.getrange(key(SITES[0]), 0, 1)
+    return True
+
+
+async def test_a_master_that_is_killed_is_followed_by_the_one_that_the_sentinels_choose() -> None:
+    with watched(3, 2) as fleet:
+        async with connected(sentinel_url(fleet)) as client:
+            await survives(client, fleet, fleet.masters[0].kill)
+
+
+async def test_a_master_and_a_sentinel_that_hang_are_passed_over() -> None:
+    with watched(3, 1) as fleet:
+
+        def hang() -> None:
+            fleet.sentinels[0].stop()
+            fleet.masters[0].stop()
+
+        async with connected(sentinel_url(fleet)) as client, connected(sentinel_url(fleet)) as hasty:
+            await until("it answers in time", partial(answers_in_time, hasty))
+            await survives(client, fleet, hang)
+            await until("it answers in time again", partial(answers_in_time, hasty))
+
+
+async def test_a_master_of_a_cluster_that_is_killed_is_followed_by_its_replica() -> None:
+    with clustered(1) as fleet:
+        async with connected(cluster_url(fleet)) as client:
+            await survives(client, fleet, owner(fleet, SITES[0]).kill)
+
+
+async def test_a_master_of_a_cluster_that_hangs_is_followed_by_its_replica() -> None:
+    with clustered(1) as fleet:
+        async with connected(cluster_url(fleet)) as client, connected(cluster_url(fleet)) as hasty:
+            await until("it answers in time", partial(answers_in_time, hasty))
+            await survives(client, fleet, owner(fleet, SITES[0]).stop)
+            await until("it answers in time again", partial(answers_in_time, hasty))
+
+
+@pytest.mark.parametrize("engine", ["redis+sentinel", "redis+cluster"])
+async def test_the_service_decides_with_the_file_kept_in_any_engine(urls: dict[str, str], engine: str) -> None:
+    async with serve(text(200, "User-agent: *\nDisallow: /private/\n")) as origin:
+        with started(REDIS_URL=urls[engine]) as service:
+            async with httpx.AsyncClient(base_url=service.url) as caller:
+                query = {"url": f"{origin.url}/private/page", "agent": "ExampleBot"}
+                answer = (await caller.get("/v1/allowed", params=query)).json()
+                assert (answer["verdict"], answer["rule"]["line"]) == ("disallow", 2)
+                assert (await caller.get("/readyz")).json()["store"] == "ok"
+                assert service.servers == []
+        site = Origin("http", "127.0.0.1", int(origin.url.rpartition(":")[2]))
+        async with connected(urls[engine]) as client:
+            assert await client.exists(key(site)) == 1

@@ -1,0 +1,209 @@
+"""The embedded Valkey: private, gone when the service is, and clear about why it would not start."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from redis import Redis
+
+from app.redis.embedded import EmbeddedServerFailed, NoEmbeddedServer, serve, server_binary
+
+ROOT = Path(__file__).parents[2]
+SERVICE = """
+import sys
+from app.redis.embedded import serve
+with serve(None) as url:
+    print(url, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def client_of(url: str) -> Iterator[Redis]:
+    client = Redis.from_url(url)
+    yield client
+    client.close()
+
+
+def pid_of(url: str) -> int:
+    with client_of(url) as client:
+        return int(client.info("server")["process_id"])
+
+
+def directory_of(url: str) -> Path:
+    return Path(unquote(url.removeprefix("unix://"))).parent
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def start_service() -> tuple[subprocess.Popen[str], str]:
+    service = subprocess.Popen(
+        [sys.executable, "-c", SERVICE],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert service.stdout is not None
+    return service, service.stdout.readline().strip()
+
+
+def test_serves_on_a_private_socket_and_on_no_port() -> None:
+    with serve(None) as url, client_of(url) as client:
+        assert url.startswith("unix://")
+        assert directory_of(url).stat().st_mode & 0o777 == 0o700
+        assert client.config_get("port") == {"port": "0"}
+        assert client.set("a", "b")
+
+
+def test_the_end_of_the_block_leaves_no_process_and_no_directory() -> None:
+    with serve(None) as url:
+        pid = pid_of(url)
+    assert not is_running(pid)
+    assert not directory_of(url).exists()
+
+
+def test_an_error_in_the_block_ends_the_server_too() -> None:
+    server = serve(None)
+    directory = directory_of(server.__enter__())
+    assert not server.__exit__(LookupError, LookupError("of the block"), None)
+    assert not directory.exists()
+
+
+def test_two_servers_are_two_and_one_outlives_the_other() -> None:
+    with serve(None) as one:
+        with serve(None) as two, client_of(one) as first, client_of(two) as second:
+            first.set("a", "1")
+            assert second.get("a") is None
+        with client_of(one) as first:
+            assert first.get("a") == b"1"
+
+
+def test_the_first_of_two_may_end_first() -> None:
+    one, two = serve(None), serve(None)
+    with one as first:
+        second = two.__enter__()
+        pid = pid_of(first)
+    try:
+        assert not is_running(pid)
+        assert is_running(pid_of(second))
+    finally:
+        two.__exit__(None, None, None)
+
+
+def test_a_data_directory_is_made_and_keeps_what_was_stored(tmp_path: Path) -> None:
+    data = tmp_path / "made for it" / "data"
+    with serve(data) as url, client_of(url) as client:
+        client.set("a", "kept")
+    assert data.stat().st_mode & 0o777 == 0o700
+    with serve(data) as url, client_of(url) as client:
+        assert client.get("a") == b"kept"
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o701, 0o777])
+def test_a_data_directory_that_other_users_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    with pytest.raises(EmbeddedServerFailed, match=f"mode {mode:04o}.*chmod 700"):
+        serve(tmp_path).__enter__()
+    assert tmp_path.stat().st_mode & 0o777 == mode
+
+
+def test_without_a_data_directory_nothing_is_written() -> None:
+    with serve(None) as url, client_of(url) as client:
+        assert client.config_get("save") == {"save": ""}
+        assert client.config_get("dir") == {"dir": str(directory_of(url).resolve())}
+
+
+def test_a_data_file_that_cannot_be_read_is_said_in_the_servers_own_words(tmp_path: Path) -> None:
+    (tmp_path / "dump.rdb").write_bytes(b"this is no data file")
+    with pytest.raises(EmbeddedServerFailed, match=r"(?s)ended while starting; its last words: .*Wrong signature"):
+        serve(tmp_path).__enter__()
+
+
+def test_where_there_is_no_binary_the_error_says_what_to_set() -> None:
+    with pytest.raises(NoEmbeddedServer, match=r"'no_such_wheel' is not installed; set REDIS_URL=redis://host:port"):
+        server_binary("no_such_wheel")
+
+
+def test_a_service_that_is_killed_leaves_no_process_and_no_directory() -> None:
+    service, url = start_service()
+    pid, directory = pid_of(url), directory_of(url)
+    assert directory.exists()
+    service.kill()
+    # The guard holds the other end of the service's standard error: this ends when both have.
+    _, errors = service.communicate()
+    assert errors == ""
+    assert not is_running(pid)
+    assert not directory.exists()
+
+
+def test_a_service_that_is_gone_before_the_server_is_up_leaves_nothing(tmp_path: Path) -> None:
+    directory = tmp_path / "private"
+    directory.mkdir()
+    guard = [sys.executable, "-I", "-S", str(ROOT / "app/redis/embedded_guard.py"), "20", str(directory)]
+    server = [str(server_binary()), "--port", "0", "--unixsocket", str(directory / "s"), "--dir", str(directory)]
+    assert subprocess.run([*guard, *server], input=b"", check=False).returncode == 0
+    assert not directory.exists()
+
+
+def test_a_binary_that_cannot_be_run_is_named(tmp_path: Path) -> None:
+    directory = tmp_path / "private"
+    directory.mkdir()
+    guard = [sys.executable, "-I", "-S", str(ROOT / "app/redis/embedded_guard.py"), "20", str(directory)]
+    ended = subprocess.run([*guard, str(tmp_path / "none")], input=b"", capture_output=True, check=False)
+    assert ended.returncode == 1
+    assert b"none cannot be run: " in ended.stdout
+    assert not directory.exists()
+
+
+def test_a_signal_from_the_terminal_does_not_reach_the_server() -> None:
+    service, url = start_service()
+    assert os.getsid(pid_of(url)) not in (os.getsid(service.pid), os.getsid(0))
+    service.communicate()
+    assert service.returncode == 0
+
+
+def test_a_server_that_does_not_end_when_asked_is_killed() -> None:
+    with serve(None, grace=0.05) as url:
+        pid = pid_of(url)
+        os.kill(pid, signal.SIGSTOP)
+    assert not is_running(pid)
+    assert not directory_of(url).exists()
+
+
+if sys.platform == "linux":
+
+    def guard_of(pid: int) -> int:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    def test_a_server_whose_guard_is_killed_ends_and_so_does_its_directory() -> None:
+        with serve(None) as url:
+            pid = pid_of(url)
+            descriptor = os.pidfd_open(pid)
+            os.kill(guard_of(pid), signal.SIGKILL)
+            ended, _, _ = select.select([descriptor], [], [], 30)
+            os.close(descriptor)
+            assert ended
+        assert not directory_of(url).exists()
+
+    def test_a_guard_that_is_asked_to_end_waits_for_the_service_to() -> None:
+        with serve(None) as url, client_of(url) as client:
+            guard = guard_of(pid_of(url))
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                os.kill(guard, number)
+            assert client.ping()
+        assert not directory_of(url).exists()

@@ -1,0 +1,58 @@
+"""A store whose eviction policy may throw out what must not be lost is found out at the start."""
+
+import time
+
+import pytest
+from redis.asyncio import Redis
+
+from app.redis.connect import connect
+from app.redis.embedded import serve
+from app.redis.eviction import EvictionPolicy
+from app.redis.guarded_client import GuardedClient
+from tests.api.service import running
+from tests.api.test_ops import counted
+from tests.engines import PASSWORD, QUOTED, clustered, node
+
+
+@pytest.mark.parametrize(
+    ("policy", "maxmemory", "risk"),
+    [
+        ("allkeys-lru", "100mb", True),
+        ("allkeys-random", "100mb", True),
+        ("volatile-ttl", "100mb", True),
+        ("volatile-lru", "100mb", False),
+        ("volatile-lfu", "100mb", False),
+        ("noeviction", "100mb", False),
+        ("allkeys-lru", "0", False),
+    ],
+)
+async def test_a_policy_that_may_evict_what_must_stay_is_a_risk(policy: str, maxmemory: str, risk: bool) -> None:
+    with serve(None) as url:
+        client = connect(url)
+        assert isinstance(client, Redis)
+        await client.config_set("maxmemory", maxmemory)
+        await client.config_set("maxmemory-policy", policy)
+        async with running(url) as service:
+            readiness = (await service.client.get("/readyz")).json()
+        assert readiness == {"status": "ready", "store": "ok", **({"eviction": policy} if risk else {})}
+        await client.aclose()
+
+
+async def test_every_master_of_a_cluster_is_asked() -> None:
+    with clustered(replicas=0) as fleet:
+        fleet.masters[1].ask("CONFIG", "SET", "maxmemory", "100mb")
+        fleet.masters[1].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
+        client = connect(f"redis+cluster://:{QUOTED}@{fleet.hosts}")
+        policy = EvictionPolicy(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
+        await policy.read()
+        assert policy.risk == "allkeys-lfu"
+        await client.aclose()
+
+
+async def test_a_store_that_does_not_tell_its_policy_is_no_trouble() -> None:
+    with node() as server:
+        server.ask("ACL", "SETUSER", "shy", "on", f">{PASSWORD}", "~robots:*", "&robots:*", "+@all", "-info")
+        async with running(f"redis://shy:{QUOTED}@127.0.0.1:{server.port}") as service:
+            readiness = (await service.client.get("/readyz")).json()
+            assert readiness == {"status": "ready", "store": "ok"}
+            assert await counted(service, "robots_store_degraded") == 0

@@ -1,0 +1,81 @@
+"""A server that refuses what the service needs is degraded until it refuses no more, and that is logged once."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from app.cache.redis_snapshots import RedisSnapshots
+from app.origin import Origin
+from app.redis.circuit_breaker import LOG_EVERY
+from app.redis.connect import connect
+from app.redis.guarded_client import GuardedClient, StoreDown
+from tests.api.service import running
+from tests.engines import PASSWORD, QUOTED, Node, node
+from tests.origins import serve, text
+
+SITE = Origin("https", "www.example.com", 443)
+
+
+@pytest.fixture
+def server() -> Iterator[Node]:
+    with node() as one:
+        yield one
+
+
+def url(server: Node) -> str:
+    return f"redis://service:{QUOTED}@127.0.0.1:{server.port}"
+
+
+def grant(server: Node, *less: str) -> None:
+    """Make the service's user, who may do everything but this."""
+    server.ask("ACL", "SETUSER", "service", "reset", "on", f">{PASSWORD}", "~robots:*", "&robots:*", "+@all", *less)
+
+
+@pytest.mark.parametrize("refused", ["eval", "set", "publish"])
+async def test_a_store_that_refuses_a_command_is_degraded(
+    server: Node, refused: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    grant(server, f"-{refused}")
+    async with serve(text(200)) as origin, running(url(server)) as service:
+        for number in range(30):
+            await service.allowed(f"{origin.named(f'127.0.0.{number + 1}').key}/")
+            readiness = (await service.client.get("/readyz")).json()
+            assert readiness["store"] == "degraded"
+            assert "refused" in readiness["detail"]
+        assert [record.levelname for record in caplog.records if "is degraded" in record.getMessage()] == ["WARNING"]
+        assert not any("available again" in record.getMessage() for record in caplog.records)
+        grant(server)
+        assert (await service.client.get("/readyz")).json()["store"] == "ok"
+        assert sum("available again" in record.getMessage() for record in caplog.records) == 1
+
+
+async def test_what_fails_again_and_again_is_logged_once_in_a_while(
+    server: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 1000.0
+    grant(server)
+    client = connect(url(server))
+    calls = GuardedClient(client, monotonic=lambda: now, timeout=20.0)
+    store = RedisSnapshots(calls)
+    caplog.set_level(logging.WARNING)
+
+    async def flap() -> None:
+        grant(server, "-getrange")
+        with pytest.raises(StoreDown):
+            await store.get(SITE)
+        await calls.ping()
+
+    for _ in range(20):
+        await flap()
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "The store is degraded",
+        "The store is available again",
+    ]
+    now += LOG_EVERY
+    await flap()
+    assert len(caplog.records) == 4
+    await calls.aclose()
+    await client.aclose()
+    await asyncio.sleep(0)

@@ -1,0 +1,162 @@
+"""A shard that hangs is its own trouble: what the others hold is read, written and paced as before."""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+
+import pytest
+from redis.asyncio import Redis
+
+from app.cache.redis_snapshots import RedisSnapshots, snapshot_key
+from app.cache.redis_visits import RedisVisits
+from app.cache.visits import Tally
+from app.origin import Origin
+from app.pacing.local_pacer import LocalPacer
+from app.pacing.pacer import Pacer
+from app.pacing.redis_pacer import RedisPacer
+from app.pacing.schedule import PaceWindow
+from app.pacing.slots import PaceKey, SlotRequest
+from app.redis.circuit_breaker import Limits
+from app.redis.connect import ANY, FEWEST_CONNECTIONS, _MasterPool, connect, subscriber
+from app.redis.guarded_client import GuardedClient, StoreDown
+from tests.engines import Fleet, Node, clustered, eventually, watched
+from tests.faults.until import until_so
+from tests.redis.test_connect import cluster_url, copy, owner, sentinel_url
+
+ROUNDS = 5
+SITES = [Origin("https", f"{i}.example.com", 443) for i in range(24)]
+SLOWEST = 2.0
+"""Seconds that a call may take here: a healthy server takes less on a machine however busy, one that hangs more."""
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Fleet]:
+    with clustered(0, cluster_require_full_coverage="no") as three:
+        yield three
+
+
+@contextmanager
+def hung(fleet: Fleet, node: Node) -> Iterator[None]:
+    """While the block lasts, the node hangs; at its end, the cluster is as it was."""
+    node.stop()
+    try:
+        yield
+    finally:
+        node.process.resume()
+        for one in fleet.masters:
+            eventually("all slots are served", lambda one=one: one.ask("CLUSTER INFO")["cluster_slots_ok"] == "16384")  # type: ignore[misc]
+
+
+@pytest.fixture
+async def calls(fleet: Fleet) -> AsyncIterator[GuardedClient]:
+    client = connect(cluster_url(fleet))
+    calls = GuardedClient(client, monotonic=time.monotonic, timeout=SLOWEST)
+    yield calls
+    await calls.aclose()
+    await client.aclose()
+
+
+async def test_every_master_is_a_shard_and_is_probed(calls: GuardedClient, fleet: Fleet) -> None:
+    assert calls.shard_of(snapshot_key(SITES[0])) == ANY
+    await calls.ping()
+    await calls.ping()
+    assert len({calls.shard_of(snapshot_key(site)) for site in SITES}) == 3
+    assert [node.ask("DBSIZE") > 0 for node in fleet.masters] == [True] * 3
+
+
+async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(calls: GuardedClient, fleet: Fleet) -> None:
+    store = RedisSnapshots(calls)
+    await calls.ping()
+    stopped = owner(fleet, SITES[0])
+    healthy = [site for site in SITES if owner(fleet, site) is not stopped]
+    with hung(fleet, stopped):
+        with pytest.raises(StoreDown):
+            await store.get(SITES[0])
+        for _ in range(ROUNDS):
+            calling = asyncio.gather(*(store.get(site) for site in SITES), return_exceptions=True)
+            await asyncio.gather(*(store.put(site, copy(site), 60) for site in healthy))
+            assert await asyncio.gather(*(store.get(site) for site in healthy)) == [copy(site) for site in healthy]
+            await calling
+        assert calls.degraded
+        assert calls.trouble is not None
+        with pytest.raises(StoreDown):
+            await calls.ping()
+
+
+async def test_a_shard_that_hangs_leaves_permits_of_the_others_alone(calls: GuardedClient, fleet: Fleet) -> None:
+    pace = RedisPacer(calls)
+    pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic)
+    wishes = [
+        SlotRequest(PaceKey.of(site, "ExampleBot"), (PaceWindow(math.inf, 0.1),), "w", max_wait=60) for site in SITES
+    ]
+    await asyncio.gather(*map(pacer.turn, wishes))
+    assert {pace.shard_of(wish.lane) == 0 for wish in wishes} == {False, True}
+    with hung(fleet, fleet.masters[0]):  # it has the slots from 0 on
+        for _ in range(ROUNDS):
+            turns = await asyncio.gather(*map(pacer.turn, wishes))
+            for wish, turn in zip(wishes, turns, strict=True):
+                assert turn.degraded is (pace.shard_of(wish.lane) == 0), wish
+                assert turn.degraded or turn.reply.wait < 2, (wish, turn)
+    await pacer.aclose()
+
+
+@pytest.mark.parametrize("connections", [FEWEST_CONNECTIONS, 12])
+async def test_a_process_keeps_within_its_connections_to_each_server(fleet: Fleet, connections: int) -> None:
+    before = [open_to(server) for server in fleet.masters]
+    client = connect(cluster_url(fleet), connections)
+    calls = GuardedClient(client, monotonic=time.monotonic, timeout=SLOWEST, connections=connections)
+    store, visits = RedisSnapshots(calls), RedisVisits(calls, clock=time.time)
+    tallies = {site: Tally(1.0, time.time(), time.time()) for site in SITES}
+    async with aclosing(subscriber(client)) as listener:
+        await listener.subscribe("test:news")
+        most = [0] * len(fleet.masters)
+        for _ in range(ROUNDS):
+            asking = [asyncio.create_task(store.get(site)) for site in SITES * 20]
+            writing = asyncio.create_task(visits.add(tallies))
+            while not all(one.done() for one in asking):
+                most = [max(old, open_to(server)) for old, server in zip(most, fleet.masters, strict=True)]
+                await asyncio.sleep(0)
+            await asyncio.gather(*asking, writing)
+            client.search_again()  # type: ignore[union-attr]
+    added = [now - old for now, old in zip(most, before, strict=True)]
+    assert max(added) <= connections, added
+    assert min(added) >= Limits.within(connections, SLOWEST).concurrent, added
+    await calls.aclose()
+    await client.aclose()
+
+
+def open_to(server: Node) -> int:
+    """Connections of clients that the server has."""
+    return int(server.ask("INFO", "clients")["connected_clients"])
+
+
+async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() -> None:
+    with watched(1, 1) as fleet:
+        client = connect(sentinel_url(fleet))
+        assert isinstance(client, Redis)
+        pool = client.connection_pool
+        assert isinstance(pool, _MasterPool)
+        now = 0.0
+        calls = GuardedClient(client, monotonic=lambda: now, timeout=0.5)
+        # As many connections as calls at once, all of which are idle when the master hangs.
+        await asyncio.gather(*(calls.write("a", lambda: client.set("a", b"1")) for _ in range(20)))
+        fleet.copied()
+        fleet.masters[0].stop()
+        [replica] = fleet.replicas
+        await until_so(lambda: replica.ask("ROLE")[0] == b"master")
+        failed = 0
+        while True:
+            now += 1.0
+            try:
+                await calls.write("a", lambda: client.set("a", b"2"))
+                break
+            except StoreDown:
+                failed += 1
+                await asyncio.sleep(0.2)
+                # The sentinels are asked behind the callers, once the connection that hangs is given up.
+                await until_so(lambda: pool._searches.under_way(None) is None)
+        assert failed <= 5
+        await calls.aclose()
+        await client.aclose()
