@@ -89,7 +89,7 @@ def create(
     spans = spans or tracing.spans_sent()
     table = reread("RECHECK_FILE", settings.recheck_file, load_table)
     keys = reread("API_KEYS_FILE", settings.api_keys_file, load_keys)
-    models, forbidden, memory = models_of(settings, table), settings.forbidden == "deny", settings.memory_bytes // 2
+    models, forbidden, memory = models_of(settings, table), settings.on_forbidden == "deny", settings.memory_bytes // 2
 
     def state() -> State:
         held = {"snapshots": cache.usage, "files": decider.usage}

@@ -45,7 +45,7 @@ class Settings(BaseSettings):
     recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
     recheck_file: Path | None = None
     api_keys_file: Path | None = None
-    forbidden: Literal["allow", "deny"] = "allow"
+    on_forbidden: Literal["allow", "deny"] = "allow"
     pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
     pace_cap: float = Field(SLOWEST, ge=0, le=SLOWEST)
     pace_instances: int | None = Field(None, ge=1, le=100_000)

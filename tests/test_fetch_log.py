@@ -69,7 +69,7 @@ def test_what_did_not_fail_is_not_told(log: FetchLog, caplog: pytest.LogCaptureF
     assert lines(caplog) == []
     log.note(origin(), Snapshot(Blocked("10.0.0.1"), NOW), 0.1)
     (line,) = lines(caplog)
-    assert (line["outcome"], line["cause"], line["status"]) == ("blocked", None, None)
+    assert (line["outcome"], line["cause"], line["status"]) == ("blocked_address", None, None)
 
 
 def test_an_origin_has_a_line_a_minute_which_counts_the_rest(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:

@@ -50,7 +50,7 @@ def value(exposition: str, name: str, **labels: str) -> float:
         (Unavailable(301, Cause.REDIRECT_LOOP), ("unavailable", "redirect_loop", "3xx")),
         (Unreachable(Cause.SERVER_ERROR, 503, 120), ("unreachable", "server_error", "5xx")),
         (Unreachable(Cause.DNS), ("unreachable", "dns", "")),
-        (Blocked("10.0.0.1"), ("blocked", "", "")),
+        (Blocked("10.0.0.1"), ("blocked_address", "", "")),
     ],
 )
 def test_a_fetch_is_counted_by_outcome_cause_and_class_of_status(

@@ -17,7 +17,7 @@ def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_variables_it_serves_loopback_and_asks_public_addresses_only() -> None:
     settings = Settings.read()
     assert (settings.host, settings.port, settings.redis_url) == ("127.0.0.1", 8080, None)
-    assert (settings.allow_addresses, settings.allow_ports, settings.forbidden) == ((), frozenset(), "allow")
+    assert (settings.allow_addresses, settings.allow_ports, settings.on_forbidden) == ((), frozenset(), "allow")
     assert settings.user_agent.startswith("RobotsDecisions/")
 
 
@@ -41,7 +41,7 @@ def test_lists_are_parted_by_commas_or_blanks(monkeypatch: pytest.MonkeyPatch) -
         ("ALLOW_ADDRESSES", "localhost"),
         ("ALLOW_PORTS", "80,*"),
         ("ALLOW_PORTS", "99999"),
-        ("FORBIDDEN", "maybe"),
+        ("ON_FORBIDDEN", "maybe"),
         ("FETCH_TIMEOUT", "0"),
         ("MEMORY_BYTES", "1"),
         ("USER_AGENT", "a\nb"),

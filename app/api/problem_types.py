@@ -89,7 +89,7 @@ _TYPES = (
         "method-not-allowed", 405, "The route has no such method: Allow names those it has.", "Method Not Allowed"
     ),
     ProblemType("slow-request", 408, "The request was not sent in time.", "The body was not there within 60 s."),
-    ProblemType("changed-meanwhile", 409, "Somebody else changed it meanwhile.", "The override was changed meanwhile."),
+    ProblemType("edit-conflict", 409, "Somebody else changed it meanwhile.", "The override was changed meanwhile."),
     ProblemType("too-many-overrides", 409, "There are as many overrides as can be.", "There are too many overrides."),
     ProblemType("too-large", 413, "The body is too large.", "The request's body has more than 4194304 octets."),
     ProblemType("quota-exceeded", 429, "The key's quota is used up: Retry-After says until when.", "Ask again in 3 s."),

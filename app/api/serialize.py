@@ -171,7 +171,7 @@ def facts_of(access: Access) -> tuple[str, int | None, Cause | None]:
         case Unreachable():
             return "unreachable", access.status, access.cause
         case Blocked():
-            return "blocked", None, None
+            return "blocked_address", None, None
         case _:
             assert_never(access)
 

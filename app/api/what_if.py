@@ -22,11 +22,11 @@ from app.robots.judge import judge, recognise_challenge
 from app.robots.robots_txt import RobotsTxt
 from app.robots.verdict import Decision, Verdict
 
-PretendedCause = Literal[
+SimulatedCause = Literal[
     "timeout", "dns", "tls", "connection", "bad_response", "challenge", "redirect_loop", "blocked_address"
 ]
 
-PRETENDED_CAUSES: tuple[str, ...] = get_args(PretendedCause)
+SIMULATED_CAUSES: tuple[str, ...] = get_args(SimulatedCause)
 
 _PRIVATE = "192.168.0.1"
 
@@ -39,7 +39,7 @@ FIRST_VISIT = 1.0
 """Visits a day of an origin that nobody has visited before."""
 
 
-class PretendedOutcomeIn(RequestModel):
+class SimulatedOutcomeIn(RequestModel):
     """What every fetch of the file comes to: a `status`, or a `cause` where none comes, for so long.
 
     The pasted robots is then the copy that is held from before, or what is served where the status is 2xx.
@@ -53,7 +53,7 @@ class PretendedOutcomeIn(RequestModel):
     )
 
     status: Annotated[int | None, Whole] = Field(None, ge=200, le=599, description="What the origin answers.")
-    cause: PretendedCause | None = Field(None, description="Why there is no file, where the status does not say it.")
+    cause: SimulatedCause | None = Field(None, description="Why there is no file, where the status does not say it.")
     retry_after: Annotated[int | None, Whole] = Field(
         None, ge=0, le=10**9, description="Retry-After in seconds, of 429 and 5xx."
     )
@@ -111,7 +111,7 @@ class Pretence:
 
     def __init__(
         self,
-        outcome: PretendedOutcomeIn,
+        outcome: SimulatedOutcomeIn,
         body: bytes | None,
         at: datetime,
         models: Models,
@@ -123,7 +123,7 @@ class Pretence:
         self._fetched = recognise_challenge(Fetched(outcome.access(body or b"")))
         self._copy = None
         if body is not None and outcome.had_copy:
-            copy = PretendedOutcomeIn(status=200).access(body)
+            copy = SimulatedOutcomeIn(status=200).access(body)
             self._copy = copy if isinstance(copy, Successful) else None
         self._now = at.timestamp()
         self._began = self._now - outcome.seconds()

@@ -70,7 +70,7 @@ async def alone(settings: Settings) -> AsyncIterator[Decider]:
         memory_bytes=settings.memory_bytes // 2,
         models=own_models(settings),
         visits=Visits(NobodyCounted(), time.time),
-        forbidden=settings.forbidden == "deny",
+        forbidden=settings.on_forbidden == "deny",
         metrics=metrics,
         monotonic=time.monotonic,
     )

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from app.api.long_work import UNLIMITED
 from app.api.problems import Problem
-from app.api.routes.test_file import PastedFile, TrialIn, tried
-from app.api.what_if import PRETENDED_CAUSES, PretendedOutcomeIn
+from app.api.routes.test_file import PastedFile, TestIn, tried
+from app.api.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn
 from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.formatting import row_details, row_line, shown
 from app.cli.standalone import own_models
@@ -42,7 +42,7 @@ def add(parser: Parser) -> None:
     )
     parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant that rates are asked for; now")
     parser.add_argument("--status", type=int, help="pretend that every fetch of the file is answered so")
-    parser.add_argument("--cause", choices=PRETENDED_CAUSES, help="pretend that every fetch of the file fails so")
+    parser.add_argument("--cause", choices=SIMULATED_CAUSES, help="pretend that every fetch of the file fails so")
     parser.add_argument("--retry-after", type=int, metavar="SECONDS", help="what such an answer asks for")
     parser.add_argument("--for", dest="lasting", metavar="TIME", help='for how long that has lasted: "90m", "3d"')
     parser.add_argument("--no-copy", action="store_true", help="and the file was not held when it began")
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a line per row on standard output, and warnings about the file on standard error. Raises Failed."""
     settings = Settings.read()
     trial = _trial(arguments, _read(arguments.file))
-    forbidden = settings.forbidden == "deny"
+    forbidden = settings.on_forbidden == "deny"
     try:
         file = PastedFile.read(trial.body())
         text = "".join(tried(trial, file, datetime.now(UTC), own_models(settings), UNLIMITED, forbidden=forbidden))
@@ -96,7 +96,7 @@ def _read(name: str) -> bytes:
         raise Failed(f"{name} cannot be read: {error.strerror}.") from None
 
 
-def _trial(arguments: argparse.Namespace, body: bytes) -> TrialIn:
+def _trial(arguments: argparse.Namespace, body: bytes) -> TestIn:
     said = {
         "status": arguments.status,
         "cause": arguments.cause,
@@ -105,14 +105,14 @@ def _trial(arguments: argparse.Namespace, body: bytes) -> TrialIn:
     }
     given = {name: value for name, value in said.items() if value is not None}
     try:
-        return TrialIn(
+        return TestIn(
             robots_base64=base64.b64encode(body).decode("ascii"),
             urls=arguments.urls,
             agents=arguments.agent,
             dialects=arguments.dialect or [],
             at=arguments.at,
             explain=arguments.explain,
-            outcome=PretendedOutcomeIn(**given, had_copy=not arguments.no_copy) if given or arguments.no_copy else None,
+            outcome=SimulatedOutcomeIn(**given, had_copy=not arguments.no_copy) if given or arguments.no_copy else None,
         )
     except ValidationError as error:
         first = error.errors()[0]

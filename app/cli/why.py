@@ -20,7 +20,7 @@ _REASONS = {
     "no_match": "no rule of the group matches, and what no rule matches is allowed",
     "no_group": "no group speaks for this agent, so nothing is disallowed",
     "no_rules": "the group has no rules, so nothing is disallowed",
-    "missing": "the origin has no robots.txt (a 4xx status), so nothing is disallowed",
+    "unavailable": "the origin has no robots.txt (a 4xx status), so nothing is disallowed",
     "forbidden": "robots.txt is forbidden (401 or 403), and this service takes that for a complete disallow",
     "unreachable": "robots.txt cannot be had, and no copy stands in: ask again later",
     "challenge": "the origin answers with a page for people in place of its robots.txt: ask again later",

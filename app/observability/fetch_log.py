@@ -42,7 +42,7 @@ class FetchLog:
         recheck_at = _rfc3339(snapshot.checked_at + delay(snapshot, Recheck(), origin.key))
         fields: dict[str, object] = {
             "origin": origin.key,
-            "outcome": "blocked" if failing is None else "unreachable",
+            "outcome": "blocked_address" if failing is None else "unreachable",
             "cause": None if failing is None else failing.failure.cause,
             "status": None if failing is None else failing.failure.status,
             "duration_ms": milliseconds,

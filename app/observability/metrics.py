@@ -135,7 +135,7 @@ class Metrics:
         self._page_seconds = Histogram(
             "robots_page_seconds", "How long pages took, as callers told.", registry=registry, buckets=_FETCH_SECONDS
         )
-        self._back_offs = counter("back_offs", "Refusals of pages that held an origin back.")
+        self._back_offs = counter("backoffs", "Backoffs that began or were extended.")
         self._store_failures = counter("store_failures", "Calls to the store that failed.", "kind")
         self._store_seconds = Histogram(
             "robots_store_seconds",
@@ -340,6 +340,6 @@ def labels(found: Access | NotModified) -> tuple[str, str, str]:
         case Unreachable(cause, status):
             return "unreachable", cause, _class_of(status)
         case Blocked():
-            return "blocked", "", ""
+            return "blocked_address", "", ""
         case _:
             assert_never(found)

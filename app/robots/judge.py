@@ -29,7 +29,7 @@ def judge(
         case Unavailable(status=401 | 403) if forbidden or dialect.forbidden_closes:
             return Verdict(Decision.DISALLOW, Reason.FORBIDDEN)
         case Unavailable():
-            return Verdict(Decision.ALLOW, Reason.MISSING)
+            return Verdict(Decision.ALLOW, Reason.UNAVAILABLE)
         case Successful():
             robots = robots or RobotsTxt(access.body, truncated=access.truncated)
             return robots.judge(dialect, agent, path)

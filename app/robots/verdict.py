@@ -26,7 +26,7 @@ class Reason(StrEnum):
     NO_RULES = "no_rules"
     TOO_COMPLEX = "too_complex"
     """Matching would take more than `patterns.STEPS`: file and path were made to be slow, and the path stays closed."""
-    MISSING = "missing"
+    UNAVAILABLE = "unavailable"
     FORBIDDEN = "forbidden"
     UNREACHABLE = "unreachable"
     CHALLENGE = "challenge"

@@ -20,7 +20,7 @@ export function without(fetched) {
     unavailable: `${url} holds no file (${because}). Most crawlers take that for permission to fetch everything.`,
     unreachable: `${url} could not be read (${because}). Crawlers are to wait and ask again.`,
     challenge: `${url} asks for proof of being human. Crawlers are to wait and ask again.`,
-    blocked: `The host of ${url} leads to an address that is not public, so it is not asked.`,
+    blocked_address: `The host of ${url} leads to an address that is not public, so it is not asked.`,
   };
   return said[outcome] ?? `${url} is still being fetched. Try again in a moment.`;
 }
@@ -28,7 +28,7 @@ export function without(fetched) {
 /** What a version was, in a few words. */
 export function found({ outcome, size, truncated, status, cause }) {
   if (outcome === "successful") return count(size, "byte") + (truncated ? ", cut" : "");
-  const said = { unavailable: "no file", unreachable: "could not be read", challenge: "asked for proof of being human", blocked: "led to an address that is not public" };
+  const said = { unavailable: "no file", unreachable: "could not be read", challenge: "asked for proof of being human", blocked_address: "led to an address that is not public" };
   const because = outcome === "unavailable" || outcome === "unreachable" ? ` (${failure(status, cause)})` : "";
   return (said[outcome] ?? outcome) + because;
 }

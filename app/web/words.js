@@ -24,7 +24,7 @@ const SHORT = {
   no_group: "no group",
   no_rules: "no rules",
   implicit: "robots.txt itself",
-  missing: "no file",
+  unavailable: "no file",
   forbidden: "the file is forbidden",
   challenge: "proof of being human is asked for",
   too_complex: "deciding would take too long",

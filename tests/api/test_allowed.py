@@ -85,12 +85,12 @@ async def test_a_hundred_callers_of_a_cold_origin_cause_one_fetch(store_url: str
 async def test_rfc9309_4xx_allows(store_url: str, status: int) -> None:
     async with serve(text(status, "User-agent: *\nDisallow: /")) as origin, running(store_url) as service:
         answer = await service.allowed(f"{origin.url}/x")
-        assert (answer["verdict"], answer["reason"]) == ("allow", "missing")
+        assert (answer["verdict"], answer["reason"]) == ("allow", "unavailable")
         assert (answer["robots"]["outcome"], answer["robots"]["status"]) == ("unavailable", status)
 
 
 async def test_forbidden_deny_closes_a_site_that_answers_403(store_url: str) -> None:
-    async with serve(text(403)) as origin, running(store_url, forbidden="deny") as service:
+    async with serve(text(403)) as origin, running(store_url, on_forbidden="deny") as service:
         assert (await service.allowed(f"{origin.url}/x"))["reason"] == "forbidden"
 
 

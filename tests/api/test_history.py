@@ -114,7 +114,7 @@ async def test_an_unreachable_origin_without_a_copy_was_one_to_come_back_to(stor
         assert outcomes == ["successful", "unreachable", "unavailable"]
         answer = await service.allowed(f"{origin.url}/x", as_of=at(START + HOUR))
         assert (answer["verdict"], answer["reason"], answer["retry_at"]) == ("defer", "unreachable", None)
-        assert (await service.allowed(f"{origin.url}/x", as_of=at(START)))["reason"] == "missing"
+        assert (await service.allowed(f"{origin.url}/x", as_of=at(START)))["reason"] == "unavailable"
 
 
 async def test_one_version_has_its_text_and_its_bytes(store_url: str) -> None:
@@ -252,7 +252,7 @@ async def test_versions_to_compare_are_named_by_id_or_instant(store_url: str) ->
         assert back["agents"][0]["added"] == by_id["agents"][0]["removed"]
         to_none = await get(service, path, url=url)
         assert (to_none["from"]["id"], to_none["to"]["status"]) == (id_of(NEW), 404)
-        assert to_none["agents"][0]["paths"][0]["after"] == {"verdict": "allow", "reason": "missing", "rule": None}
+        assert to_none["agents"][0]["paths"][0]["after"] == {"verdict": "allow", "reason": "unavailable", "rule": None}
         same = await get(service, path, url=url, from_=id_of(OLD), to=id_of(OLD), dialect="google")
         assert (same["agents"], same["dialect"]) == ([], "google")
         unknown = await service.client.get(path, params={"url": url, "from": "0123456789abcdef"})

@@ -15,12 +15,12 @@ from app.api.routes.batch import BatchIn
 from app.api.routes.indexing import IndexingIn, MetaIn
 from app.api.routes.overrides import OverrideIn
 from app.api.routes.permits import OutcomeIn, PermitIn, PermitsIn
-from app.api.routes.test_file import TrialIn
-from app.api.what_if import PretendedOutcomeIn
+from app.api.routes.test_file import TestIn
+from app.api.what_if import SimulatedOutcomeIn
 from tests.api.asking import Answer, request
 from tests.api.service import running
 
-MODELS = [BatchIn, ItemIn, IndexingIn, MetaIn, OverrideIn, OutcomeIn, PermitIn, PermitsIn, PretendedOutcomeIn, TrialIn]
+MODELS = [BatchIn, ItemIn, IndexingIn, MetaIn, OverrideIn, OutcomeIn, PermitIn, PermitsIn, SimulatedOutcomeIn, TestIn]
 MANY = TOKENS_LIMIT // 4
 ROUTES = [
     ("POST", "/v1/allowed"),
@@ -53,7 +53,7 @@ def test_the_first_unknown_member_is_named() -> None:
 
 def test_a_member_by_its_alias_is_known_among_many_others() -> None:
     with pytest.raises(Problem) as raised:
-        validated(PretendedOutcomeIn, {"for": "3d", "status": 503, **{f"k{at}": at for at in range(100)}})
+        validated(SimulatedOutcomeIn, {"for": "3d", "status": 503, **{f"k{at}": at for at in range(100)}})
     assert raised.value.extra["parameter"] == "k0"
 
 

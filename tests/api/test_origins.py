@@ -36,7 +36,7 @@ async def test_failing_origins_are_listed_with_what_their_last_fetch_found(store
         await one.app.state.fleet_origins.lists.flush()
         blocked, failing = await listed(other)
         assert blocked["origin"] == "http://10.0.0.1"
-        assert blocked["outcome"] == "blocked"
+        assert blocked["outcome"] == "blocked_address"
         assert failing["origin"] == broken.url
         assert (failing["outcome"], failing["cause"], failing["status"]) == ("unreachable", "server_error", 503)
         assert (failing["attempts"], failing["stale"], failing["fetched_at"]) == (1, False, None)

@@ -98,7 +98,11 @@ async def test_a_delay_holds_where_the_file_says_nothing_of_a_pace(store_url: st
     async with serve(text(404)) as origin, running(store_url) as service:
         await put(service, action="delay", delay=4)
         answer = await service.allowed(f"{origin.url}/x")
-        assert (answer["reason"], answer["rate"]["interval"], answer["rate"]["source"]) == ("missing", 4.0, "override")
+        assert (answer["reason"], answer["rate"]["interval"], answer["rate"]["source"]) == (
+            "unavailable",
+            4.0,
+            "override",
+        )
 
 
 @pytest.mark.parametrize("action", ["allow", "deny", "robots"])

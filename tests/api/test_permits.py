@@ -355,7 +355,7 @@ async def test_what_comes_of_permits_is_counted(store_url: str) -> None:
             "robots_permit_wait_seconds_count 1.0",
             'robots_outcomes_total{outcome="4xx"} 1.0',
             'robots_outcomes_total{outcome="released"} 1.0',
-            "robots_back_offs_total 1.0",
+            "robots_backoffs_total 1.0",
             "robots_page_seconds_count 1.0",
             'robots_requests_total{method="POST",route="/v1/permits/{permit}/outcome",status="2xx"} 2.0',
         ):

@@ -99,12 +99,12 @@ NO_COPY = {"had_copy": False}
         ({"cause": "dns", **NO_COPY}, "defer", "unreachable"),
         ({"cause": "tls", **NO_COPY}, "defer", "unreachable"),
         ({"cause": "challenge", **NO_COPY}, "defer", "challenge"),
-        ({"cause": "redirect_loop"}, "allow", "missing"),
+        ({"cause": "redirect_loop"}, "allow", "unavailable"),
         ({"cause": "blocked_address"}, "disallow", "blocked_address"),
-        ({"status": 401}, "allow", "missing"),
-        ({"status": 403}, "allow", "missing"),
-        ({"status": 404}, "allow", "missing"),
-        ({"status": 410}, "allow", "missing"),
+        ({"status": 401}, "allow", "unavailable"),
+        ({"status": 403}, "allow", "unavailable"),
+        ({"status": 404}, "allow", "unavailable"),
+        ({"status": 410}, "allow", "unavailable"),
         ({"status": 200}, "disallow", "rule"),
     ],
 )
@@ -138,7 +138,7 @@ async def test_a_pretended_outage_shows_the_facts_and_its_timeline(store_url: st
 
 async def test_the_settings_of_the_service_hold_for_what_is_pretended(store_url: str) -> None:
     body = {"robots": ROBOTS, "urls": ["http://h/"], "agents": ["a"], "outcome": {"status": 403}}
-    async with running(store_url, forbidden="deny") as service:
+    async with running(store_url, on_forbidden="deny") as service:
         [row] = (await service.client.post("/v1/test", json=body)).json()["rows"]
     assert (row["verdict"], row["reason"]) == ("disallow", "forbidden")
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.api.long_work import Allowance
 from app.api.problems import Problem
-from app.api.routes.test_file import PastedFile, TrialIn, tried
+from app.api.routes.test_file import PastedFile, TestIn, tried
 from app.cache.recheck import MODELS, Model
 from tests.api.service import running
 
@@ -21,7 +21,7 @@ def models(_host: str, name: str) -> Model:
 
 def answer(allowance: Allowance | None = None, **members: Any) -> tuple[dict[str, Any], int]:
     """The answer, and its bytes."""
-    trial = TrialIn(**members)
+    trial = TestIn(**members)
     pieces = tried(trial, PastedFile.read(trial.body()), NOW, models, allowance or Allowance(), forbidden=False)
     text = "".join(pieces)
     told: dict[str, Any] = json.loads(text)
@@ -113,7 +113,7 @@ def test_an_answer_that_is_too_large_ends_and_says_how_many_rows_are_left_out() 
 
 def test_work_that_takes_too_long_ends_and_says_how_many_rows_are_left_out() -> None:
     allowance = Allowance(seconds=1.0)
-    trial = TrialIn(robots=ROBOTS, urls=urls(100), agents=["A"])
+    trial = TestIn(robots=ROBOTS, urls=urls(100), agents=["A"])
     text = ""
     for piece in tried(trial, PastedFile.read(trial.body()), NOW, models, allowance, forbidden=False):
         text += piece
@@ -125,7 +125,7 @@ def test_work_that_takes_too_long_ends_and_says_how_many_rows_are_left_out() -> 
 
 
 def test_what_is_wrong_is_said_before_the_first_piece() -> None:
-    trial = TrialIn(robots="", urls=[*urls(3), "nonsense"], agents=["A"])
+    trial = TestIn(robots="", urls=[*urls(3), "nonsense"], agents=["A"])
     pieces = tried(
         trial,
         PastedFile.read(trial.body()),

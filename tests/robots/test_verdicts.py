@@ -35,12 +35,12 @@ def test_the_verdict_and_rule_of_each_case_of_the_specification(case: dict[str, 
 @pytest.mark.parametrize(
     ("access", "dialect", "decision", "reason"),
     [
-        (Unavailable(404), "rfc9309", Decision.ALLOW, Reason.MISSING),
-        (Unavailable(410), "draft1996", Decision.ALLOW, Reason.MISSING),
-        (Unavailable(403), "rfc9309", Decision.ALLOW, Reason.MISSING),
-        (Unavailable(401), "google", Decision.ALLOW, Reason.MISSING),
+        (Unavailable(404), "rfc9309", Decision.ALLOW, Reason.UNAVAILABLE),
+        (Unavailable(410), "draft1996", Decision.ALLOW, Reason.UNAVAILABLE),
+        (Unavailable(403), "rfc9309", Decision.ALLOW, Reason.UNAVAILABLE),
+        (Unavailable(401), "google", Decision.ALLOW, Reason.UNAVAILABLE),
         (Unavailable(403), "draft1996", Decision.DISALLOW, Reason.FORBIDDEN),
-        (Unavailable(301, Cause.REDIRECT_LOOP), "rfc9309", Decision.ALLOW, Reason.MISSING),
+        (Unavailable(301, Cause.REDIRECT_LOOP), "rfc9309", Decision.ALLOW, Reason.UNAVAILABLE),
         (Unreachable(Cause.SERVER_ERROR, 503), "rfc9309", Decision.DEFER, Reason.UNREACHABLE),
         (Unreachable(Cause.TOO_MANY_REQUESTS, 429), "google", Decision.DEFER, Reason.UNREACHABLE),
         (Unreachable(Cause.TIMEOUT), "draft1996", Decision.DEFER, Reason.UNREACHABLE),
@@ -62,7 +62,7 @@ def test_l4_what_a_fetch_came_to_means(access: Access, dialect: str, decision: D
 @pytest.mark.parametrize("status", [401, 403])
 def test_q3_forbidden_closes_every_dialect_where_the_operator_says_so(status: int) -> None:
     assert ask(Unavailable(status), forbidden=True).reason is Reason.FORBIDDEN
-    assert ask(Unavailable(404), forbidden=True).reason is Reason.MISSING
+    assert ask(Unavailable(404), forbidden=True).reason is Reason.UNAVAILABLE
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ class OriginOut(BaseModel):
     """
 
     origin: str
-    outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked")
+    outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked_address")
     cause: str | None = None
     status: int | None = None
     checked_at: str | None = Field(None, description="When the origin was last asked for its file.")
@@ -69,7 +69,7 @@ async def origins(
         ),
     ] = Order.FAILING,
     outcome: Annotated[
-        Literal["successful", "unavailable", "unreachable", "challenge", "blocked"] | None,
+        Literal["successful", "unavailable", "unreachable", "challenge", "blocked_address"] | None,
         Query(description="Only origins whose last fetch came to this."),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=LISTED)] = 100,
@@ -107,7 +107,7 @@ def _row(order: Order, origin: Origin, score: float, snapshot: Snapshot | None, 
     row = OriginOut(origin=origin.key) if snapshot is None else _described(origin, snapshot, now)
     match order:
         case Order.FAILING:
-            return row if row.attempts or row.outcome == "blocked" else None
+            return row if row.attempts or row.outcome == "blocked_address" else None
         case Order.STALE:
             return row if row.fetched_at is not None else None
         case Order.SLOW:

@@ -177,11 +177,11 @@ async def put_override(
     except ManyOverrides as error:
         raise Problem(409, "too-many-overrides", str(error)) from None
     except ChangedMeanwhile as error:
-        raise Problem(409, "changed-meanwhile", f"{error} Read it again.") from None
+        raise Problem(409, "edit-conflict", f"{error} Read it again.") from None
     response.status_code = 201 if new else 200
     row = held.rows.get(id_)
     if row is None or row.override != wanted:
-        raise Problem(409, "changed-meanwhile", f"The override {id_!r} was set, and changed by somebody else at once.")
+        raise Problem(409, "edit-conflict", f"The override {id_!r} was set, and changed by somebody else at once.")
     return _record(row, now)
 
 
@@ -192,7 +192,7 @@ async def delete_override(request: Request, operator: Operator, id_: Id) -> None
     try:
         found = await held.remove(id_, operator)
     except ChangedMeanwhile as error:
-        raise Problem(409, "changed-meanwhile", f"{error} Read it again.") from None
+        raise Problem(409, "edit-conflict", f"{error} Read it again.") from None
     if not found:
         raise _none(id_)
 

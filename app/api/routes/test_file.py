@@ -17,7 +17,7 @@ from app.api.problems import Problem, bad_value, documented
 from app.api.schemas.answers import WarningOut
 from app.api.serialize import warnings_out
 from app.api.test_rows import Asked, SimulatedOut, Tables, TestOut, TestRowOut
-from app.api.what_if import Pretence, PretendedOutcomeIn
+from app.api.what_if import Pretence, SimulatedOutcomeIn
 from app.decide import Models
 from app.origin import Target
 from app.robots.agents import Agent
@@ -30,7 +30,7 @@ TRIAL_ROWS = 10_000
 router = APIRouter(tags=["decisions"], route_class=JsonRoute)
 
 
-class TrialIn(RequestModel):
+class TestIn(RequestModel):
     """A robots.txt to try: as text, or as `robots_base64` where its bytes matter.
 
     With an `outcome`, fetching it is pretended to come to that, and the file is what was held before, or nothing is.
@@ -47,7 +47,7 @@ class TrialIn(RequestModel):
     )
     at: str | None = Field(None, description="RFC 3339 instant that rates, and what the outcome leads to, are seen at.")
     explain: bool = False
-    outcome: PretendedOutcomeIn | None = Field(
+    outcome: SimulatedOutcomeIn | None = Field(
         None, description="What to pretend that every fetch of the file comes to."
     )
 
@@ -68,7 +68,7 @@ class TrialIn(RequestModel):
 
 
 @router.post("/v1/test", response_model=TestOut | SimulatedOut, responses={**documented(413, 422, 503)})
-async def test(request: Request, trial: TrialIn) -> Response:
+async def test(request: Request, trial: TestIn) -> Response:
     """What a pasted robots.txt says: a row per URL, agent and dialect. Nothing is fetched, and nothing is kept.
 
     With `outcome`, what the service would say if every fetch of the file had come to that for so long.
@@ -98,7 +98,7 @@ class PastedFile(NamedTuple):
 
 
 def tried(
-    trial: TrialIn, file: PastedFile, now: datetime, models: Models, allowance: Allowance, *, forbidden: bool
+    trial: TestIn, file: PastedFile, now: datetime, models: Models, allowance: Allowance, *, forbidden: bool
 ) -> Iterator[str]:
     """The answer, a piece with each step; raises Problem. `models` and `forbidden` are the service's own settings."""
     body, robots, warnings = file
@@ -130,7 +130,7 @@ def tried(
     yield f'],"left_out":{len(questions) - told}}}'
 
 
-def _questions(trial: TrialIn) -> Generator[str, None, Sequence[Asked]]:
+def _questions(trial: TestIn) -> Generator[str, None, Sequence[Asked]]:
     """A question per row, read with a step for each of its parts; raises Problem."""
     targets: list[Target] = []
     for place, url in enumerate(trial.urls):

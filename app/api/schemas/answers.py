@@ -114,7 +114,7 @@ class RobotsOut(BaseModel):
 
     url: str
     final_url: str | None = None
-    outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked")
+    outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked_address")
     status: int | None = None
     cause: str | None = Field(None, description="What failed last, where something did.")
     fetched_at: str | None = None

@@ -24,7 +24,7 @@ class VersionOut(BaseModel):
     """
 
     id: str
-    outcome: str = Field(description="successful, unavailable, unreachable, challenge or blocked")
+    outcome: str = Field(description="successful, unavailable, unreachable, challenge or blocked_address")
     status: int | None
     cause: str | None
     size: int | None = Field(description="Octets of the file; null where there was none.")

@@ -90,7 +90,7 @@ class GroupUsageOut(BaseModel):
     ai_training: list[RuleOut]
 
 
-class HeldGroupOut(BaseModel):
+class RobotsGroupOut(BaseModel):
     """A group, its rules in file order, and what else is said to its agents."""
 
     agents: list[str]
@@ -129,7 +129,7 @@ class RobotsFileOut(FactsOut):
 
     dialect: str
     text: str | None = None
-    groups: list[HeldGroupOut] = []
+    groups: list[RobotsGroupOut] = []
     reader: ReaderOut | None = Field(None, description="Where an agent was named, and there is a file.")
     sitemaps: list[str] = []
     licenses: list[str] = Field([], description="Values of License lines (RSL), which bind every crawler.")
@@ -178,7 +178,7 @@ def held_file_texts(
 
 
 def _group_texts(group: Group) -> Iterator[str]:
-    """The JSON of HeldGroupOut."""
+    """The JSON of RobotsGroupOut."""
     members = group.members
     usages = [member for member in members if member.key in USAGE_KEYS]
     yield '{"agents":['
