@@ -10,6 +10,7 @@ from app.observability.fetch_log import FETCH, LINE_EVERY, REMEMBERED, FetchLog
 from app.origin import Origin, read_target
 from app.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable
 from tests.api.service import running
+from tests.doubles import Clock
 from tests.origins import serve, text
 
 NOW = 1_800_000_000.0
@@ -29,18 +30,14 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> FetchLog:
+def clock() -> Clock:
+    return Clock(0.0)
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture, clock: Clock) -> FetchLog:
     caplog.set_level(logging.INFO, FETCH)
-    return FetchLog(lambda: Clock.now)
-
-
-class Clock:
-    now = 0.0
-
-
-@pytest.fixture(autouse=True)
-def _from_the_start() -> None:
-    Clock.now = 0.0
+    return FetchLog(clock)
 
 
 def test_a_failure_is_told_with_its_cause_and_its_next_try(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
@@ -72,11 +69,13 @@ def test_what_did_not_fail_is_not_told(log: FetchLog, caplog: pytest.LogCaptureF
     assert (line["outcome"], line["cause"], line["status"]) == ("blocked_address", None, None)
 
 
-def test_an_origin_has_a_line_a_minute_which_counts_the_rest(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_origin_has_a_line_a_minute_which_counts_the_rest(
+    log: FetchLog, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     for _ in range(5):
         log.note(origin(1), failed(), 0.1)
     log.note(origin(2), failed(), 0.1)
-    Clock.now = LINE_EVERY
+    clock.now = LINE_EVERY
     log.note(origin(1), failed(), 0.1)
     assert [(line["origin"], line["left_out"]) for line in lines(caplog)] == [
         (origin(1).key, 0),

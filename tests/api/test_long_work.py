@@ -14,16 +14,11 @@ from app.api.long_work import AT_ONCE, AT_ONCE_PER_CALLER, SECONDS_PER_REQUEST, 
 from app.api.problems import Problem
 from app.api.quotas import Spending
 from app.auth.keys import Limit
+from tests.doubles import Clock
 
 
-class Clock:
-    """Seconds of work, which steps add."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+class WorkClock(Clock):
+    """A clock that the steps of long work move on."""
 
     def steps(self, count: int, *, each: float = SLICE, piece: str = "x", made: list[int] | None = None) -> Work:
         """Work of so many steps; which have been made is noted."""
@@ -78,7 +73,7 @@ async def turns_of_the_loop(over: Callable[[], bool]) -> int:
 
 
 async def test_the_loop_has_a_turn_after_every_slice_of_all_requests_together() -> None:
-    clock = Clock()
+    clock = WorkClock(0.0)
     long_work = LongWork(clock)
     clients = [Client(f"192.0.2.{number}") for number in range(5)]
     work = asyncio.gather(*(client.ask(long_work, clock.steps(20)) for client in clients))
@@ -87,7 +82,7 @@ async def test_the_loop_has_a_turn_after_every_slice_of_all_requests_together() 
 
 
 async def test_requests_take_turns() -> None:
-    clock = Clock()
+    clock = WorkClock(0.0)
     long_work = LongWork(clock)
     made: list[list[int]] = [[], []]
     long, short = (clock.steps(count, made=one) for count, one in zip((100, 5), made, strict=True))
@@ -100,13 +95,13 @@ async def test_requests_take_turns() -> None:
 
 
 async def test_short_work_is_one_piece_with_its_length() -> None:
-    clock, client = Clock(), Client()
+    clock, client = WorkClock(0.0), Client()
     await client.ask(LongWork(clock), clock.steps(10, each=SLICE / 100))
     assert (client.length, client.body, len(client.sent)) == (b"10", b"x" * 10, 2)
 
 
 async def test_long_answers_are_sent_as_they_come() -> None:
-    clock, client = Clock(), Client()
+    clock, client = WorkClock(0.0), Client()
     await client.ask(LongWork(clock), clock.steps(10, each=0, piece="y" * 50_000))
     assert client.length is None
     assert client.body == b"y" * 500_000
@@ -114,7 +109,7 @@ async def test_long_answers_are_sent_as_they_come() -> None:
 
 
 async def test_a_client_that_does_not_read_is_not_worked_for() -> None:
-    clock, client = Clock(), Client()
+    clock, client = WorkClock(0.0), Client()
     made: list[int] = []
     client.reads.clear()
     task = asyncio.create_task(client.ask(LongWork(clock), clock.steps(100, made=made)))
@@ -128,7 +123,7 @@ async def test_a_client_that_does_not_read_is_not_worked_for() -> None:
 
 @pytest.mark.parametrize("piece", ["x", ""], ids=["while it answers", "before it answers"])
 async def test_work_stops_when_the_client_has_gone(piece: str) -> None:
-    clock, client = Clock(), Client()
+    clock, client = WorkClock(0.0), Client()
     made: list[int] = []
     task = asyncio.create_task(client.ask(LongWork(clock), clock.steps(10_000, made=made, piece=piece)))
     await turns_of_the_loop(lambda: len(made) == 10)
@@ -144,12 +139,12 @@ async def test_a_problem_before_the_first_piece_is_the_answer() -> None:
 
     client = Client()
     with pytest.raises(Problem):
-        await client.ask(LongWork(Clock()), work)
+        await client.ask(LongWork(WorkClock(0.0)), work)
     assert client.sent == []
 
 
 async def test_work_is_told_that_its_time_is_over() -> None:
-    clock = Clock()
+    clock = WorkClock(0.0)
 
     def work(allowance: Allowance) -> Iterator[str]:
         while not allowance.is_spent():
@@ -165,7 +160,7 @@ async def test_work_is_charged_by_what_it_takes() -> None:
     debts: list[float] = []
     quotas = SimpleNamespace(add=lambda _id, seconds: debts.append(seconds))
     spending = Spending(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
-    clock = Clock()
+    clock = WorkClock(0.0)
     long_work = LongWork(clock)
     await Client(state={"spending": spending}).ask(long_work, clock.steps(1, each=SECONDS_PER_REQUEST / 2))
     assert debts == []
@@ -174,7 +169,7 @@ async def test_work_is_charged_by_what_it_takes() -> None:
 
 
 async def test_one_caller_leaves_room_for_others() -> None:
-    clock = Clock()
+    clock = WorkClock(0.0)
     long_work = LongWork(clock)
     stuck = [Client(f"192.0.2.{number // AT_ONCE_PER_CALLER}") for number in range(AT_ONCE - 1)]
     tasks = []
@@ -234,7 +229,7 @@ async def test_work_in_the_thread_is_charged_and_says_what_is_wrong() -> None:
     debts: list[float] = []
     quotas = SimpleNamespace(add=lambda _id, seconds: debts.append(seconds))
     spending = Spending(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
-    clock = Clock()
+    clock = WorkClock(0.0)
     long_work = LongWork(clock)
 
     def work() -> str:

@@ -9,24 +9,17 @@ from app.api.problems import Problem
 from app.api.quotas import LONGEST_DEBT, Quotas, Spending
 from app.auth.keys import Limit
 from app.redis.guarded_client import GuardedClient, StoreDown
+from tests.doubles import Clock
 
 TEN_A_MINUTE = Limit(10, 60, 10)
 KEY = "robots:{quotas}:crawler-7"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Process:
     """A process of the fleet, whose clock is its own."""
 
     def __init__(self, client: Redis, limit: Limit) -> None:
-        self.clock = Clock()
+        self.clock = Clock(1000.0)
         self.refused = 0
         calls = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
         self.quotas = Quotas(calls, self.clock, self._refuse)

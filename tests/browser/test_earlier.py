@@ -13,6 +13,7 @@ from playwright.async_api import Browser, expect
 
 from app.auth.keys import Scope, new_key
 from tests.browser.tester import CONTRAST, NOW, PHONE, Visitor, browsing, serving, visiting
+from tests.doubles import Clock
 from tests.origins import Reply, serve, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -24,16 +25,6 @@ SCHEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
 
 OLD = "User-agent: *\nDisallow: /old/\nCrawl-delay: 5\n"
 NEW = "User-agent: *\nDisallow: /new/\nCrawl-delay: 9\n\nUser-agent: Foo\nUser-agent: bar\nDisallow: /\nSitemap: http://h/s\n"
-
-
-class Clock:
-    """The service's clock, which a test sets."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now.timestamp()
 
 
 class Keyed(NamedTuple):
@@ -53,7 +44,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def service(store_url: str, keys: Path) -> AsyncIterator[Keyed]:
-    clock = Clock()
+    clock = Clock(NOW.timestamp())
     headers = {"Authorization": f"Bearer {OPERATOR}"}
     async with (
         serving(store_url, clock, keys) as url,
@@ -75,7 +66,7 @@ async def looking(
     """A visitor who has fetched a site, and the site; the service has fetched each of the replies, the last one now."""
     async with serve(*replies) as origin, visiting(browser, service.url, **options) as visitor:
         for days in range(len(replies) - 1, -1, -1):
-            service.clock.now = NOW - days * DAY
+            service.clock.now = (NOW - days * DAY).timestamp()
             response = await service.operator.post("v1/robots/refresh", params={"url": origin.url})
             assert response.status_code == 200, response.text
         await visitor.enter("", KEY)

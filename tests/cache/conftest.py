@@ -1,4 +1,4 @@
-"""What tests of the cache may ask for, beside a store: a bad line to it."""
+"""The cache between a scripted web and a real Valkey that can be switched off, and slow ways to it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,7 +6,61 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from app.cache.redis_snapshots import RedisSnapshots
+from app.cache.robots_cache import RobotsCache
+from app.redis.guarded_client import GuardedClient
+from tests.cache.web import NewCache, Past, ScriptedWeb
+from tests.doubles import Clock, SlowSnapshots, SwitchableSnapshots
 from tests.faults.proxy import Proxy, proxy
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def web() -> ScriptedWeb:
+    return ScriptedWeb()
+
+
+@pytest.fixture
+def store(store_client: Redis, clock: Clock) -> SwitchableSnapshots:
+    return SwitchableSnapshots(
+        RedisSnapshots(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0), clock=clock)
+    )
+
+
+@pytest.fixture
+def past() -> Past:
+    return Past()
+
+
+@pytest.fixture
+async def new_cache(store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, past: Past) -> AsyncIterator[NewCache]:
+    """Another process's cache: memory of its own, the store and the histories shared."""
+    caches: list[RobotsCache] = []
+
+    def new() -> RobotsCache:
+        caches.append(RobotsCache(store, web.fetch, clock, 1_000_000, history=past))
+        return caches[-1]
+
+    yield new
+    for cache in caches:
+        await cache.aclose()
+
+
+@pytest.fixture
+def cache(new_cache: NewCache) -> RobotsCache:
+    return new_cache()
+
+
+@pytest.fixture
+async def slow(web: ScriptedWeb, clock: Clock) -> AsyncIterator[tuple[SlowSnapshots, RobotsCache]]:
+    store = SlowSnapshots(clock)
+    cache = RobotsCache(store, web.fetch, clock, 1_000_000)
+    yield store, cache
+    await cache.aclose()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import COOLDOWN, MAX_CONCURRENT, GuardedClient, StoreDown
 from app.robots.access import BODY_LIMIT, Successful, Unavailable
+from tests.doubles import Clock
 from tests.faults.proxy import Proxy
 from tests.faults.until import until, until_so
 from tests.valkey import process_of, stopped
@@ -28,27 +29,19 @@ KEY = "robots:{https://www.example.com:443}"
 COPY = Snapshot(Successful(200, b"User-agent: *\nDisallow: /a\n"), 1000.0, None)
 
 
-class Monotonic:
-    def __init__(self) -> None:
-        self.now = 50.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def monotonic() -> Clock:
+    return Clock(50.0)
 
 
 @pytest.fixture
-def monotonic() -> Monotonic:
-    return Monotonic()
-
-
-@pytest.fixture
-def store(store_client: Redis, monotonic: Monotonic) -> RedisSnapshots:
+def store(store_client: Redis, monotonic: Clock) -> RedisSnapshots:
     # The deadline is wide here, so that a busy machine fails no test that is not about it.
     return RedisSnapshots(GuardedClient(store_client, monotonic=monotonic, timeout=20.0))
 
 
 @pytest.fixture
-async def short(store_url: str, monotonic: Monotonic) -> AsyncIterator[RedisSnapshots]:
+async def short(store_url: str, monotonic: Clock) -> AsyncIterator[RedisSnapshots]:
     client = connect(store_url)
     yield RedisSnapshots(GuardedClient(client, monotonic=monotonic, timeout=0.3))
     await client.aclose()
@@ -127,7 +120,7 @@ async def test_a_key_of_another_type_is_a_miss_and_is_overwritten(store: RedisSn
 
 
 async def test_a_store_that_does_not_answer_is_down_then_left_alone_then_tried_again(
-    short: RedisSnapshots, store_client: Redis, monotonic: Monotonic
+    short: RedisSnapshots, store_client: Redis, monotonic: Clock
 ) -> None:
     with stopped(await process_of(store_client)):
         with pytest.raises(StoreDown, match="did not answer") as caught:
@@ -143,9 +136,7 @@ async def test_a_store_that_does_not_answer_is_down_then_left_alone_then_tried_a
     assert await short.get(SITE) is None
 
 
-async def test_after_a_rest_one_call_goes_ahead(
-    short: RedisSnapshots, store_client: Redis, monotonic: Monotonic
-) -> None:
+async def test_after_a_rest_one_call_goes_ahead(short: RedisSnapshots, store_client: Redis, monotonic: Clock) -> None:
     with stopped(await process_of(store_client)):
         with pytest.raises(StoreDown):
             await short.calls.ping()
@@ -178,7 +169,7 @@ async def test_a_store_that_refuses_to_write_is_still_read(store: RedisSnapshots
     assert not store.calls.degraded
 
 
-async def test_a_store_that_is_not_there_is_down(monotonic: Monotonic, tmp_path: Path) -> None:
+async def test_a_store_that_is_not_there_is_down(monotonic: Clock, tmp_path: Path) -> None:
     client = connect(f"unix://{tmp_path}/none")
     store = RedisSnapshots(GuardedClient(client, monotonic=monotonic))
     for call in (store.get(SITE), store.put(SITE, COPY, 60), store.calls.ping()):
@@ -189,7 +180,7 @@ async def test_a_store_that_is_not_there_is_down(monotonic: Monotonic, tmp_path:
 
 
 @pytest.fixture
-async def far(between: Proxy, monotonic: Monotonic) -> AsyncIterator[RedisSnapshots]:
+async def far(between: Proxy, monotonic: Clock) -> AsyncIterator[RedisSnapshots]:
     """A store with the deadline of production, by way of `between`."""
     client = connect(between.url)
     store = RedisSnapshots(GuardedClient(client, monotonic=monotonic))
@@ -198,7 +189,7 @@ async def far(between: Proxy, monotonic: Monotonic) -> AsyncIterator[RedisSnapsh
     await client.aclose()
 
 
-async def tried(store: RedisSnapshots, monotonic: Monotonic) -> bool:
+async def tried(store: RedisSnapshots, monotonic: Clock) -> bool:
     """Whether it can be used, now that it has been left alone for long enough."""
     monotonic.now += COOLDOWN
     try:
@@ -209,7 +200,7 @@ async def tried(store: RedisSnapshots, monotonic: Monotonic) -> bool:
 
 
 async def test_a_store_that_takes_longer_to_connect_to_than_a_call_may_take_comes_up(
-    between: Proxy, far: RedisSnapshots, monotonic: Monotonic
+    between: Proxy, far: RedisSnapshots, monotonic: Clock
 ) -> None:
     between.latency = 0.3
     with pytest.raises(StoreDown, match="did not answer"):
@@ -221,7 +212,7 @@ async def test_a_store_that_takes_longer_to_connect_to_than_a_call_may_take_come
 
 
 async def test_connections_that_are_cut_in_the_middle_are_made_anew(
-    between: Proxy, far: RedisSnapshots, monotonic: Monotonic
+    between: Proxy, far: RedisSnapshots, monotonic: Clock
 ) -> None:
     assert await until(lambda: tried(far, monotonic), bool)
     between.held.clear()
@@ -235,7 +226,7 @@ async def test_connections_that_are_cut_in_the_middle_are_made_anew(
 
 
 async def test_an_answer_that_is_late_is_the_answer_to_no_other_call(
-    between: Proxy, far: RedisSnapshots, store_client: Redis, monotonic: Monotonic
+    between: Proxy, far: RedisSnapshots, store_client: Redis, monotonic: Clock
 ) -> None:
     other = Origin("https", "other.example", 443)
     assert await until(lambda: tried(far, monotonic), bool)
@@ -250,7 +241,7 @@ async def test_an_answer_that_is_late_is_the_answer_to_no_other_call(
 
 
 async def test_late_calls_are_bounded_and_end_with_the_store(
-    between: Proxy, store_client: Redis, monotonic: Monotonic
+    between: Proxy, store_client: Redis, monotonic: Clock
 ) -> None:
     client = connect(between.url)
     store = RedisSnapshots(GuardedClient(client, monotonic=monotonic, timeout=0.01))
@@ -289,7 +280,7 @@ NONSENSE = [
 
 @pytest.mark.parametrize("nonsense", NONSENSE)
 async def test_a_server_that_talks_nonsense_holds_nothing_and_is_used_again_when_it_stops(
-    between: Proxy, far: RedisSnapshots, monotonic: Monotonic, nonsense: bytes
+    between: Proxy, far: RedisSnapshots, monotonic: Clock, nonsense: bytes
 ) -> None:
     between.nonsense = nonsense
     calls: list[Callable[[], Awaitable[object]]] = [

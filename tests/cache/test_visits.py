@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -17,53 +17,16 @@ from app.cache.visits import BATCH, EXPIRY, HALF_LIFE, TOLD, Tally, Visits
 from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import COOLDOWN, GuardedClient, StoreDown
+from tests.doubles import Clock, SwitchableVisits
 
 NOW = 1_790_000_000.0
 SITE = Origin("https", "www.example.com", 443)
 KEY = "robots:{https://www.example.com:443}:visits"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Switchable:
-    """A store that can be switched off, and tells how often it was asked."""
-
-    def __init__(self, store: RedisVisits, *, on: bool = True) -> None:
-        self._store = store
-        self.on = on
-        self.refused: set[Origin] = set()
-        self.reads = 0
-        self.written: list[int] = []
-        self.asked = asyncio.Event()
-        self.let_go = asyncio.Event()
-        self.let_go.set()
-
-    async def read(self, origin: Origin) -> Tally | None:
-        self.reads += 1
-        self._check()
-        return await self._store.read(origin)
-
-    async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
-        self.asked.set()
-        await self.let_go.wait()
-        self._check()
-        self.written.append(len(tallies))
-        return await self._store.add({origin: tally for origin, tally in tallies.items() if origin not in self.refused})
-
-    def _check(self) -> None:
-        if not self.on:
-            raise StoreDown("it is switched off")
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture
@@ -73,15 +36,15 @@ def redis_visits(store_client: Redis, clock: Clock) -> RedisVisits:
 
 
 @pytest.fixture
-def store(redis_visits: RedisVisits) -> Switchable:
-    return Switchable(redis_visits)
+def store(redis_visits: RedisVisits) -> SwitchableVisits:
+    return SwitchableVisits(redis_visits)
 
 
 NewProcess = Callable[[], Visits]
 
 
 @pytest.fixture
-def new_process(store: Switchable, clock: Clock) -> NewProcess:
+def new_process(store: SwitchableVisits, clock: Clock) -> NewProcess:
     return lambda: Visits(store, clock)
 
 
@@ -169,7 +132,7 @@ async def test_the_store_adds_up_as_the_process_does(
     new_process: NewProcess, redis_visits: RedisVisits, clock: Clock
 ) -> None:
     # The one writes nothing and hears nothing, so that its sum is its own.
-    alone, written = Visits(Switchable(redis_visits, on=False), clock), new_process()
+    alone, written = Visits(SwitchableVisits(redis_visits, on=False), clock), new_process()
     for step, pause in enumerate([0, 1, 5 * HOUR, 3 * DAY, 20 * DAY, 90, 30 * DAY]):
         await visit(alone, clock, 1, pause)
         await visit(alone, clock, step, 0)
@@ -225,7 +188,7 @@ def test_no_value_breaks_the_reading(value: bytes) -> None:
 
 
 async def test_visits_are_written_in_batches_and_never_one_by_one(
-    new_process: NewProcess, store: Switchable, store_client: Redis, clock: Clock
+    new_process: NewProcess, store: SwitchableVisits, store_client: Redis, clock: Clock
 ) -> None:
     visits = new_process()
     await store_client.config_resetstat()
@@ -251,7 +214,7 @@ async def calls(client: Redis) -> dict[str, int]:
 
 
 async def test_the_store_is_asked_once_about_an_origin_that_is_visited(
-    new_process: NewProcess, store: Switchable, clock: Clock
+    new_process: NewProcess, store: SwitchableVisits, clock: Clock
 ) -> None:
     visits = new_process()
     for _ in range(10):
@@ -263,7 +226,7 @@ async def test_the_store_is_asked_once_about_an_origin_that_is_visited(
     assert store.reads == 2
 
 
-async def test_callers_who_ask_at_once_share_one_read(new_process: NewProcess, store: Switchable) -> None:
+async def test_callers_who_ask_at_once_share_one_read(new_process: NewProcess, store: SwitchableVisits) -> None:
     visits = new_process()
     await asyncio.gather(*(visits.visit(SITE) for _ in range(50)))
     assert store.reads == 1
@@ -274,7 +237,7 @@ async def test_callers_who_ask_at_once_share_one_read(new_process: NewProcess, s
 
 
 async def test_what_is_counted_while_the_store_is_down_is_written_later(
-    new_process: NewProcess, store: Switchable, clock: Clock
+    new_process: NewProcess, store: SwitchableVisits, clock: Clock
 ) -> None:
     visits = new_process()
     store.on = False
@@ -287,7 +250,7 @@ async def test_what_is_counted_while_the_store_is_down_is_written_later(
 
 
 async def test_what_the_store_refuses_is_kept_and_the_rest_is_written(
-    new_process: NewProcess, store: Switchable, clock: Clock
+    new_process: NewProcess, store: SwitchableVisits, clock: Clock
 ) -> None:
     visits = new_process()
     other = sites(1)[0]
@@ -302,7 +265,7 @@ async def test_what_the_store_refuses_is_kept_and_the_rest_is_written(
 
 
 async def test_what_is_visited_while_a_batch_is_under_way_is_counted_once(
-    new_process: NewProcess, store: Switchable, clock: Clock
+    new_process: NewProcess, store: SwitchableVisits, clock: Clock
 ) -> None:
     visits = new_process()
     await visit(visits, clock, 2, 0)
@@ -317,7 +280,9 @@ async def test_what_is_visited_while_a_batch_is_under_way_is_counted_once(
     assert await new_process().per_day(SITE) == 5
 
 
-async def test_a_batch_that_is_cancelled_is_kept(new_process: NewProcess, store: Switchable, clock: Clock) -> None:
+async def test_a_batch_that_is_cancelled_is_kept(
+    new_process: NewProcess, store: SwitchableVisits, clock: Clock
+) -> None:
     visits = new_process()
     await visit(visits, clock, 2, 0)
     store.let_go.clear()
@@ -328,7 +293,7 @@ async def test_a_batch_that_is_cancelled_is_kept(new_process: NewProcess, store:
     assert await visits.per_day(SITE) == 2
 
 
-async def test_memory_is_bounded_and_what_waits_the_longest_goes(store: Switchable, clock: Clock) -> None:
+async def test_memory_is_bounded_and_what_waits_the_longest_goes(store: SwitchableVisits, clock: Clock) -> None:
     visits = Visits(store, clock, origins=10)
     store.on = False
     for origin in sites(15):
@@ -357,7 +322,7 @@ async def stopped(client: Redis) -> AsyncIterator[None]:
 async def test_a_server_that_hangs_costs_a_caller_one_deadline_then_a_rest(
     store_url: str, store_client: Redis, clock: Clock
 ) -> None:
-    monotonic = Clock()
+    monotonic = Clock(NOW)
     client = connect(store_url)
     store = RedisVisits(GuardedClient(client, monotonic=monotonic, timeout=0.05), clock=clock)
     async with stopped(store_client):
@@ -420,7 +385,9 @@ async def test_at_its_end_a_process_writes_what_it_counted(new_process: NewProce
     assert await new_process().per_day(SITE) == 5
 
 
-async def test_a_process_writes_from_time_to_time(new_process: NewProcess, store: Switchable, clock: Clock) -> None:
+async def test_a_process_writes_from_time_to_time(
+    new_process: NewProcess, store: SwitchableVisits, clock: Clock
+) -> None:
     visits = new_process()
     async with visits.written_back(every=0.001):
         await visit(visits, clock, 5, 0)
@@ -430,7 +397,7 @@ async def test_a_process_writes_from_time_to_time(new_process: NewProcess, store
         await store.asked.wait()
 
 
-async def test_a_process_writes_when_its_memory_is_half_full(store: Switchable, clock: Clock) -> None:
+async def test_a_process_writes_when_its_memory_is_half_full(store: SwitchableVisits, clock: Clock) -> None:
     visits = Visits(store, clock, origins=10)
     async with visits.written_back(every=3600):
         for origin in sites(5):

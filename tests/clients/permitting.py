@@ -124,21 +124,3 @@ class Relay:
         """Seconds between the two turns that are closest."""
         turns = sorted(turn for some in self.turns.values() for turn in some)
         return min(later - first for first, later in pairwise(turns))
-
-
-class Clock:
-    """Monotonic seconds that pass only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.slept: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-
-    async def asleep(self, seconds: float) -> None:
-        self.sleep(seconds)

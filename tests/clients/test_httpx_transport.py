@@ -19,7 +19,8 @@ from app.clients.httpx_transport import (
     SyncPermittedTransport,
 )
 from app.clients.permits import ANSWER_LIMIT
-from tests.clients.permitting import Clock, Permitting, allow, defer, disallow, wait_too_long
+from tests.clients.permitting import Permitting, allow, defer, disallow, wait_too_long
+from tests.doubles import SleepingClock
 from tests.origins import Exchange, head, serve, text
 
 PAGE = "http://www.example.com/page"
@@ -31,7 +32,7 @@ class Pages:
 
     def __init__(self, *answers: httpx.Response | Exception) -> None:
         self._answers = answers or (httpx.Response(200, text="a page"),)
-        self.clock = Clock()
+        self.clock = SleepingClock()
         self.log: list[tuple[float, str]] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:

@@ -32,6 +32,7 @@ from app.clients.permits import (
     read_held_back,
     turns,
 )
+from tests.doubles import Clock
 
 NOW = 1_795_286_000.0
 ALLOW: Mapping[str, Any] = {
@@ -221,19 +222,11 @@ def test_an_outcome_says_what_the_page_said() -> None:
     assert outcome_path("a/../b") == "/v1/permits/a%2F..%2Fb/outcome"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def talk(
     answers: Sequence[Answer], max_wait: float, *, insist: bool = False, stall: float = 0
 ) -> tuple[Answer, list[float | str]]:
     """What comes of a conversation in which sleepers wake up `stall` seconds late, and what was asked and slept."""
-    clock = Clock()
+    clock = Clock(100.0)
     conversation = turns(max_wait, insist=insist, monotonic=clock)
     steps: list[float | str] = []
     rest = iter(answers)

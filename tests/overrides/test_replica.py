@@ -12,6 +12,7 @@ from app.overrides.replica import KEPT, Overrides
 from app.overrides.table import Override, read_override
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
+from tests.doubles import Clock, SwitchableOverrides
 from tests.engines import QUOTED, clustered
 from tests.faults.until import until_so
 
@@ -19,42 +20,22 @@ NOW = 1_790_000_000.0
 ROWS, AUDIT = "robots:{overrides}:rows", "robots:{overrides}:audit"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Switchable(RedisOverrides):
-    """A store that can be switched off after so many more changes."""
-
-    left = 1000
-
-    async def put(self, override: Override, by: str, at: float) -> bool:
-        self.left -= 1
-        if self.left < 0:
-            raise StoreDown("it is switched off")
-        return await super().put(override, by, at)
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture
-def store(store_client: Redis) -> Switchable:
+def store(store_client: Redis) -> SwitchableOverrides:
     # The deadline is wide here, so that a busy machine fails no test that is not about it.
-    return Switchable(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
+    return SwitchableOverrides(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
 
 
 NewProcess = Callable[[], Overrides]
 
 
 @pytest.fixture
-def new_process(store: Switchable, clock: Clock) -> NewProcess:
+def new_process(store: SwitchableOverrides, clock: Clock) -> NewProcess:
     return lambda: Overrides(store, clock)
 
 
@@ -134,7 +115,7 @@ async def test_a_change_costs_what_it_changes_and_not_what_there_is(
 
 
 async def test_one_that_missed_more_changes_than_are_listed_reads_all(
-    new_process: NewProcess, store: Switchable
+    new_process: NewProcess, store: SwitchableOverrides
 ) -> None:
     one, other = new_process(), new_process()
     await one.put(override("gone"), "me")
@@ -147,7 +128,9 @@ async def test_one_that_missed_more_changes_than_are_listed_reads_all(
     assert len(await ids(other)) == 100
 
 
-async def test_what_was_changed_meanwhile_is_not_written_over(new_process: NewProcess, store: Switchable) -> None:
+async def test_what_was_changed_meanwhile_is_not_written_over(
+    new_process: NewProcess, store: SwitchableOverrides
+) -> None:
     one = new_process()
     await one.put(override("a"), "me")
     held, row = await store._held("a")
@@ -337,7 +320,7 @@ async def test_what_was_set_after_the_loss_stays(new_process: NewProcess, store_
 
 
 async def test_giving_back_goes_on_where_it_was_interrupted(
-    new_process: NewProcess, store: Switchable, store_client: Redis
+    new_process: NewProcess, store: SwitchableOverrides, store_client: Redis
 ) -> None:
     one = new_process()
     for id_ in ("a", "b", "c"):
@@ -368,7 +351,7 @@ async def test_what_expired_a_day_ago_is_removed_and_the_audit_says_so(new_proce
 @pytest.fixture
 async def unreachable(tmp_path: object) -> AsyncIterator[Overrides]:
     client = Redis(unix_socket_path=f"{tmp_path}/none")
-    yield Overrides(RedisOverrides(GuardedClient(client, monotonic=asyncio.get_running_loop().time)), Clock())
+    yield Overrides(RedisOverrides(GuardedClient(client, monotonic=asyncio.get_running_loop().time)), Clock(NOW))
     await client.aclose()
 
 
@@ -382,7 +365,7 @@ async def test_a_cluster_keeps_them_in_one_slot() -> None:
     with clustered(replicas=0) as fleet:
         client = connect(f"redis+cluster://:{QUOTED}@{fleet.hosts}")
         store = RedisOverrides(GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0))
-        one, other = Overrides(store, Clock()), Overrides(store, Clock())
+        one, other = Overrides(store, Clock(NOW)), Overrides(store, Clock(NOW))
         await one.put(override("a", action="robots", robots="#"), "me")
         await one.put(override("b"), "me")
         await one.remove("b", "me")

@@ -100,7 +100,7 @@ async def test_what_is_kept_is_bounded_and_goes_when_it_is_over(pace: RedisPacer
 # The clock.
 
 
-class Clock:
+class ServerClock:
     """The clock of a server, in seconds beside ours."""
 
     def __init__(self, path: Path) -> None:
@@ -112,13 +112,13 @@ class Clock:
 
 
 @pytest.fixture(scope="module")
-def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clock, Node]]:
+def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerClock, Node]]:
     """A server, and its clock."""
     directory = tmp_path_factory.mktemp("clock")
     library, step = directory / "clock.so", directory / "step"
     source = Path(__file__).with_name("clock.c")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    clock = Clock(step)
+    clock = ServerClock(step)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LD_PRELOAD", str(library))
         environment.setenv("CLOCK_FILE", str(step))
@@ -127,7 +127,9 @@ def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clock, N
 
 
 @pytest.mark.parametrize("ahead", [HOUR, 600], ids=["an hour", "ten minutes"])
-async def test_a_clock_set_back_stalls_no_queue_longer_than_it_was(clocked: tuple[Clock, Node], ahead: float) -> None:
+async def test_a_clock_set_back_stalls_no_queue_longer_than_it_was(
+    clocked: tuple[ServerClock, Node], ahead: float
+) -> None:
     clock, server = clocked
     clock.set(round(ahead))
     server.ask("FLUSHALL")
@@ -156,7 +158,7 @@ async def test_a_clock_set_back_stalls_no_queue_longer_than_it_was(clocked: tupl
         await pacer.aclose()
 
 
-async def test_a_process_that_remembers_the_old_clock_closes_no_queue(clocked: tuple[Clock, Node]) -> None:
+async def test_a_process_that_remembers_the_old_clock_closes_no_queue(clocked: tuple[ServerClock, Node]) -> None:
     clock, server = clocked
     clock.set(round(HOUR))
     server.ask("FLUSHALL")

@@ -1,0 +1,139 @@
+"""What the cache writes to the history of an origin when its file changes."""
+
+import asyncio
+
+import pytest
+
+from app.cache.content import digest
+from app.cache.freshness import DAY
+from app.cache.robots_cache import RobotsCache
+from app.history.versions import History
+from app.redis.guarded_client import StoreDown
+from app.robots.access import (
+    NotModified,
+    Unavailable,
+)
+from tests.cache.web import DEFAULT, DOWN, FILE, NEWER, SITE, NewCache, Past, ScriptedWeb
+from tests.doubles import Clock, SwitchableSnapshots
+
+
+def stretches(history: History, clock: Clock) -> list[tuple[bytes, int, int]]:
+    """Contents, and the seconds ago at which they were seen first and last."""
+    return [(it.digest, it.first_seen - int(clock.now), it.last_seen - int(clock.now)) for it in history]
+
+
+async def test_while_a_file_stays_what_it_is_nothing_is_written_down(
+    cache: RobotsCache, web: ScriptedWeb, clock: Clock, past: Past
+) -> None:
+    for found in (FILE, NotModified(), DOWN, DOWN, FILE, NotModified()):
+        web.finds(found)
+        await cache.refresh(SITE, DEFAULT)
+        clock.now += 40 * DAY / 5
+    assert past.noted == []
+    assert stretches(await cache.history(SITE), clock) == [(digest(FILE), -48 * int(DAY), -8 * int(DAY))]
+
+
+async def test_a_change_writes_down_what_has_ended_and_nothing_else(
+    new_cache: NewCache, web: ScriptedWeb, clock: Clock, past: Past
+) -> None:
+    one, other = new_cache(), new_cache()
+    await one.held(SITE, DEFAULT)
+    clock.now += 100
+    await one.refresh(SITE, DEFAULT)
+    clock.now += 100
+    web.finds(NEWER)
+    await other.refresh(SITE, DEFAULT)
+    assert [it.access for it in past.noted] == [FILE]
+    clock.now += 100
+    one.missed()
+    for cache in (one, other):
+        assert stretches(await cache.history(SITE), clock) == [
+            (digest(FILE), -300, -200),
+            (digest(NEWER), -100, -100),
+        ]
+
+
+async def test_a_copy_that_lapses_is_history(cache: RobotsCache, web: ScriptedWeb, clock: Clock, past: Past) -> None:
+    await cache.held(SITE, DEFAULT)
+    web.finds(DOWN)
+    clock.now += 20 * DAY
+    await cache.held(SITE, DEFAULT)
+    clock.now += 11 * DAY
+    assert stretches(await cache.history(SITE), clock) == [(digest(FILE), -31 * int(DAY), -31 * int(DAY))]
+    held = await cache.held(SITE, DEFAULT)
+    assert held.snapshot is not None
+    assert held.snapshot.access == DOWN
+    assert [it.access for it in past.noted] == [FILE]
+
+
+async def test_what_is_purged_is_history(
+    new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, past: Past
+) -> None:
+    one, other = new_cache(), new_cache()
+    await one.held(SITE, DEFAULT)
+    clock.now += 100
+    store.on = False
+    with pytest.raises(StoreDown):
+        await other.purge(SITE)
+    assert past.noted == []
+    store.on = True
+    await other.purge(SITE)
+    assert stretches(await other.history(SITE), clock) == [(digest(FILE), -100, -100)]
+    web.finds(NEWER)
+    clock.now += 1
+    await other.held(SITE, DEFAULT)
+    assert stretches(await other.history(SITE), clock) == [(digest(FILE), -101, -101), (digest(NEWER), 0, 0)]
+
+
+async def test_what_two_fetches_of_a_process_find_at_once_is_all_known(
+    cache: RobotsCache, web: ScriptedWeb, clock: Clock
+) -> None:
+    await cache.held(SITE, DEFAULT)
+    clock.now += 100
+    web.let_go.clear()
+    web.asked.clear()
+    web.finds(NotModified())
+    slow = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=10))
+    await web.asked.wait()
+    late = web.let_go
+    web.let_go = asyncio.Event()
+    web.let_go.set()
+    web.finds(NEWER)
+    clock.now += 1
+    await cache.refresh(SITE, DEFAULT)
+    clock.now += 1
+    web.finds(NotModified())
+    late.set()
+    await slow
+    assert stretches(await cache.history(SITE), clock) == [(digest(FILE), -102, -2), (digest(NEWER), -1, -1)]
+
+
+@pytest.mark.parametrize("learnt_later", [False, True])
+async def test_what_was_learnt_by_processes_that_did_not_know_of_each_other_is_all_known(
+    new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, learnt_later: bool
+) -> None:
+    cut_off, other = new_cache(), new_cache()
+    await cut_off.held(SITE, DEFAULT)
+    clock.now += 100
+
+    async def apart() -> None:
+        store.on = False
+        web.finds(NEWER)
+        await cut_off.refresh(SITE, DEFAULT)
+        store.on = True
+        clock.now += 100
+
+    async def together() -> None:
+        web.finds(Unavailable(404))
+        await other.refresh(SITE, DEFAULT)
+        clock.now += 100
+
+    for step in (together, apart) if learnt_later else (apart, together):
+        await step()
+    for cache in (cut_off, other):
+        cache.missed()
+        await cache.held(SITE, DEFAULT)
+    expected = [digest(FILE), digest(NEWER), digest(Unavailable(404))]
+    for cache in (cut_off, other):
+        found = [it.digest for it in await cache.history(SITE)]
+        assert found == ([expected[0], expected[2], expected[1]] if learnt_later else expected)

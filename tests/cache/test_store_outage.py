@@ -1,0 +1,87 @@
+"""While the store is down, the cache answers from memory and by fetching."""
+
+import os
+import signal
+
+from redis.asyncio import Redis
+
+from app.cache.redis_snapshots import RedisSnapshots
+from app.cache.robots_cache import RobotsCache, Source
+from app.origin import Origin
+from app.redis.connect import connect
+from app.redis.guarded_client import COOLDOWN, GuardedClient
+from tests.cache.web import DEFAULT, DOWN, NEWER, SITE, NewCache, ScriptedWeb
+from tests.doubles import Clock, SwitchableSnapshots
+
+
+async def test_without_the_store_it_goes_on_from_memory_and_by_fetching(
+    cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock
+) -> None:
+    known = await cache.held(SITE, DEFAULT)
+    store.on = False
+    clock.now += 100
+    held = await cache.held(SITE, DEFAULT)
+    assert held.source is Source.MEMORY
+    assert held.snapshot is known.snapshot
+    other = Origin("https", "other.example", 443)
+    assert (await cache.held(other, DEFAULT)).source is Source.FETCHED
+    clock.now += 100
+    assert (await cache.held(other, DEFAULT)).source is Source.MEMORY
+    assert len(web.calls) == 2
+
+
+async def test_without_the_store_a_failure_is_remembered(
+    cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock
+) -> None:
+    store.on = False
+    web.finds(DOWN)
+    for _ in range(5):
+        held = await cache.held(SITE, DEFAULT, max_age=0)
+        assert held.snapshot is not None
+        assert held.snapshot.access == DOWN
+        clock.now += 40
+    assert len(web.calls) == 1
+
+
+async def test_what_was_learnt_without_the_store_is_given_to_it_later(
+    new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock
+) -> None:
+    one, other = new_cache(), new_cache()
+    await one.held(SITE, DEFAULT)
+    store.on = False
+    web.finds(NEWER)
+    clock.now += 50
+    learnt = await one.held(SITE, DEFAULT, max_age=10)
+    store.on = True
+    clock.now += 50
+    held = await one.held(SITE, DEFAULT)
+    assert held.snapshot is learnt.snapshot
+    found = await other.held(SITE, DEFAULT)
+    assert (found.snapshot, found.source) == (learnt.snapshot, Source.STORE)
+    assert len(web.calls) == 2
+
+
+async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
+    store_client: Redis, store_url: str, web: ScriptedWeb, clock: Clock
+) -> None:
+    client = connect(store_url)
+    monotonic = Clock()
+    stopped = RedisSnapshots(GuardedClient(client, monotonic=monotonic, timeout=0.3), clock=clock)
+    cache = RobotsCache(stopped, web.fetch, clock, 1_000_000)
+    pid = int((await store_client.info("server"))["process_id"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert (await cache.held(SITE, DEFAULT)).source is Source.FETCHED
+        assert stopped.calls.degraded
+        clock.now += 40
+        assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    monotonic.now += COOLDOWN
+    clock.now += 40
+    await cache.held(SITE, DEFAULT)
+    assert not stopped.calls.degraded
+    assert await stopped.get(SITE) is not None
+    assert len(web.calls) == 1
+    await cache.aclose()
+    await client.aclose()
