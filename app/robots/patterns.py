@@ -2,6 +2,7 @@
 (RFC 9309 2.2.2, 2.2.3, spec D, E3, F10 to F13, K8 to K12).
 """
 
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ and paths take less than a hundredth of it.
 INDEX_PAGE: Final = b"index.htm"
 """What the name of an index page begins with: an Allow of one matches its directory, too (spec D10)."""
 
+_DELIMITED_QUERY: Final = re.compile(rb"\?[^:/?#\[\]@\r\n]*+[:/?#\[\]@]")
 _UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _BLANK: Final = bytes(range(0x21))
 _NOT_ASCII: Final = bytes(range(0x80, 0x100))
@@ -146,15 +148,12 @@ class Ruleset:
 
     @property
     def by_query(self) -> Matcher:
-        """What is asked about a path with a query: patterns and path in either of two forms (spec X5).
-
-        It is made when it is first needed, of another index only where the second form of a pattern differs.
-        """
+        """Asked about paths with a query, in either of two forms; a second index only if those differ (spec X5)."""
         if self._by_query is None:
-            values = self._groups[0].scan.lines.values(list(self._places))
-            texts = self._spell.each(values)
-            forms = [_query_form(text) if b"?" in text else text for text in texts]
-            patterns = self.matcher.patterns if forms == texts else _path_patterns(forms)
+            lines, patterns = self._groups[0].scan.lines, self.matcher.patterns
+            if _DELIMITED_QUERY.search(lines.body):
+                texts = self._spell.each(lines.values(list(self._places)))
+                patterns = _path_patterns([_query_form(text) if b"?" in text else text for text in texts])
             self._by_query = Matcher(rfc_subject, self.matcher.patterns, query_form, patterns)
         return self._by_query
 

@@ -177,8 +177,7 @@ class RobotsTxt:
 
     def places(self, codes: bytes) -> list[int]:
         """Where the lines are whose code is one of `codes`."""
-        pattern = re.compile(b"[" + re.escape(codes) + b"]")
-        return [found.start() for found in pattern.finditer(self.scan.lines.codes)]
+        return [found.start() for found in re.finditer(b"[" + re.escape(codes) + b"]", self.scan.lines.codes)]
 
     @cached_property
     def sitemaps(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ EXPRESSIONS = {
     "app.robots.indexing:_TOKEN": "fullmatch",
     "app.robots.lint:_LINE_END": "findall",
     "app.robots.lint:_LONG_LINE": "findall",
+    "app.robots.patterns:_DELIMITED_QUERY": "search",
     "app.robots.rates:_CRAWL_DELAY": "fullmatch",
     "app.robots.rates:_REQUEST_RATE": "fullmatch",
     "app.robots.rates:_WINDOW": "fullmatch",
