@@ -317,3 +317,14 @@ def _pass_on(client: socket.socket, server: socket.socket) -> None:
                 if not data:
                     return
                 other.sendall(data)
+
+
+def sentinel_url(fleet: Fleet, scheme: str = "redis+sentinel", query: str = "") -> str:
+    return (
+        f"{scheme}://:{QUOTED}@{fleet.hosts}/{MASTER}?"
+        + f"sentinel_username=default&sentinel_password={SENTINEL_QUOTED}&{query}".rstrip("&")
+    )
+
+
+def cluster_url(fleet: Fleet, scheme: str = "redis+cluster", query: str = "") -> str:
+    return f"{scheme}://default:{QUOTED}@{fleet.hosts}?{query}".rstrip("?")

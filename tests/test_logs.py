@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from app.observability.logs import ACCESS, LONGEST_EXCEPTION, REQUEST_ID, AsJson, AsText, log_request
-from tests.test_service import started
+from tests.service_process import started
 
 AT = datetime(2026, 11, 21, 18, 30, 0, 250_000, UTC)
 

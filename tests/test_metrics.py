@@ -10,7 +10,6 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from app import __version__
 from app.observability.event_loop import sample_lag
@@ -25,20 +24,11 @@ from app.robots.access import (
     Unavailable,
     Unreachable,
 )
+from tests.exposition import value
 from tests.faults.until import until
-from tests.test_service import started
+from tests.service_process import started
 
 CALM = State(store_degraded=False, news_heard=True, fetches_under_way=0, fetches_waiting=0, memory={})
-
-
-def value(exposition: str, name: str, **labels: str) -> float:
-    """The sum of the samples that have at least these labels."""
-    return sum(
-        sample.value
-        for family in text_string_to_metric_families(exposition)
-        for sample in family.samples
-        if sample.name == name and labels.items() <= sample.labels.items()
-    )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from app.fetch.network import Resolver
 from app.main import create
 from app.observability.tracing import Spans
 from app.settings import Settings
+from tests.exposition import samples
 from tests.origins import Names
 from tests.patient_service import STORE_TIMEOUT
 
@@ -87,3 +88,15 @@ async def running(
     ):
         service = Service(app, client, known)
         yield service
+
+
+async def counted(service: Service, name: str, **labels: str) -> float:
+    response = await service.client.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    return samples(response.text).get((name, frozenset(labels.items())), 0.0)
+
+
+def slug(response: httpx.Response) -> str:
+    assert response.headers["content-type"] == "application/problem+json"
+    return str(response.json()["type"]).rpartition(":")[2]

@@ -20,8 +20,7 @@ from app.main import WITHOUT_KEYS, create
 from app.observability.metrics import Metrics, State
 from app.redis.guarded_client import GuardedClient
 from app.settings import Settings
-from tests.api.service import Service, running
-from tests.api.test_ops import counted
+from tests.api.service import Service, counted, running, slug
 from tests.faults.until import until, until_so
 from tests.origins import serve, text
 
@@ -58,11 +57,6 @@ async def ask(service: Service, headers: dict[str, str] | None = None, path: str
 
 async def order(service: Service, headers: dict[str, str] | None = None, id_: str = "one") -> httpx.Response:
     return await service.client.put(f"/v1/overrides/{id_}", json=OVERRIDE, headers=headers or {})
-
-
-def slug(response: httpx.Response) -> str:
-    assert response.headers["content-type"] == "application/problem+json"
-    return str(response.json()["type"]).rpartition(":")[2]
 
 
 # With keys.

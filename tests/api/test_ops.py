@@ -4,33 +4,16 @@ from datetime import datetime
 from pathlib import Path
 
 import httpx
-from prometheus_client.parser import text_string_to_metric_families
 
 from app.main import create
 from app.redis.connect import Client, connect
 from app.redis.embedded import serve as serve_valkey
 from app.settings import Settings
-from tests.api.service import Service, running
+from tests.api.service import counted, running
+from tests.exposition import samples
 from tests.faults.until import until
 from tests.origins import serve, text
 from tests.valkey import process_of, stopped
-
-Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-def samples(exposition: str) -> Samples:
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(exposition)
-        for sample in family.samples
-    }
-
-
-async def counted(service: Service, name: str, **labels: str) -> float:
-    response = await service.client.get("/metrics")
-    assert response.status_code == 200
-    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    return samples(response.text).get((name, frozenset(labels.items())), 0.0)
 
 
 async def test_decisions_are_counted_by_what_they_are(store_url: str, store_client: Client) -> None:

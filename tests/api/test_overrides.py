@@ -6,8 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.overrides.redis_overrides import COUNT_LIMIT
-from tests.api.service import Service, running
-from tests.api.test_ops import counted
+from tests.api.service import Service, counted, running
 from tests.faults.until import until
 from tests.origins import serve, text
 from tests.valkey import process_of, stopped

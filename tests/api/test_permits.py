@@ -18,10 +18,10 @@ from app.auth.keys import new_key
 from app.pacing.redis_pacer import keys_of
 from app.pacing.slots import PaceKey
 from tests.api.service import START, Service, running
+from tests.exposition import value
 from tests.faults.proxy import proxy
 from tests.faults.until import until
 from tests.origins import head, serve, text
-from tests.test_metrics import value
 
 pytestmark = pytest.mark.usefixtures("store_client")
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.api.service import running
-from tests.api.test_auth import slug
+from tests.api.service import running, slug
 
 pytestmark = pytest.mark.usefixtures("store_client")
 

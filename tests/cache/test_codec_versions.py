@@ -13,7 +13,7 @@ from app.cache.codec import VERSION, decode, encode
 from app.cache.freshness import Failing, Snapshot
 from app.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable, Validators
 from tests.cache import codec_0_1_0
-from tests.cache.test_codec import snapshots
+from tests.cache.snapshots import snapshots
 
 CASES = Path(__file__).parent.parent / "cases"
 AT = 1_790_000_000.25

@@ -9,7 +9,7 @@ from app.clients.httpx_transport import Deferred, Disallowed, PermittedTransport
 from tests.clients.permitting import Relay
 from tests.clients.site import HTML, TICK, Site
 from tests.origins import serve, text
-from tests.test_service import started
+from tests.service_process import started
 
 AGENT = {"User-Agent": "ExampleBot/1.0"}
 

@@ -14,7 +14,7 @@ import pytest
 from tests.clients.permitting import Permitting, Relay, allow, defer, disallow, wait_too_long
 from tests.clients.site import HTML, TICK, Site, links
 from tests.origins import serve, text
-from tests.test_service import ROOT, started
+from tests.service_process import ROOT, started
 
 
 def kept(job: Path) -> bool:

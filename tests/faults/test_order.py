@@ -20,8 +20,7 @@ from app.cache.freshness import Snapshot
 from app.fetch.network import Resolver
 from app.main import create
 from app.redis.connect import connect
-from tests.api.service import Service, settings_on
-from tests.api.test_ops import counted
+from tests.api.service import Service, counted, settings_on
 from tests.engines import QUOTED, clustered, free_port
 from tests.faults.process import process
 from tests.faults.proxy import proxy

@@ -18,9 +18,8 @@ from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, Slot, SlotRequest
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
-from tests.engines import Fleet, clustered
+from tests.engines import Fleet, cluster_url, clustered
 from tests.faults.until import until_so
-from tests.redis.test_connect import cluster_url
 
 LANES = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(9)]
 SECOND = (PaceWindow(math.inf, 1.0),)

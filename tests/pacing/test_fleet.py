@@ -10,11 +10,10 @@ from redis.exceptions import RedisError
 from app.pacing.redis_pacer import keys_of
 from app.pacing.slots import PaceKey
 from app.redis.connect import connect
-from tests.engines import QUOTED, free_port, node, watched
+from tests.engines import QUOTED, free_port, node, sentinel_url, watched
+from tests.exposition import value
 from tests.faults.until import PATIENCE, until, until_so
 from tests.pacing.fleet import RATE, Log, crawlers, logging_origin, services
-from tests.redis.test_connect import sentinel_url
-from tests.test_metrics import value
 
 SERVICES = 2
 

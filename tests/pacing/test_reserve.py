@@ -20,8 +20,7 @@ from app.pacing.schedule import PaceWindow
 from app.pacing.slots import BackOff, PaceKey, QueueState, Reply, Slot, SlotRequest, WaitTooLong
 from app.redis.connect import Client, connect
 from app.redis.guarded_client import GuardedClient
-from tests.engines import clustered
-from tests.redis.test_connect import cluster_url
+from tests.engines import cluster_url, clustered
 
 SITE = Origin("https", "www.example.com", 443)
 LANE = PaceKey.of(SITE, "ExampleBot")

@@ -22,9 +22,8 @@ from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, SlotRequest
 from app.redis.connect import CONNECTIONS, connect
 from app.redis.guarded_client import GuardedClient
-from tests.engines import QUOTED, Fleet, Node, alone, clustered
+from tests.engines import QUOTED, Fleet, Node, alone, cluster_url, clustered
 from tests.pacing.fleet import logging_origin, services
-from tests.redis.test_connect import cluster_url
 
 CALLERS = 40
 """For each process."""

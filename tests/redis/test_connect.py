@@ -10,32 +10,32 @@ from functools import partial
 import httpx
 import pytest
 from redis.asyncio import Redis
-from redis.crc import key_slot
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import NoScriptError, RedisError
 
-from app.cache.freshness import Recheck, Snapshot
+from app.cache.freshness import Recheck
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
 from app.origin import Origin
 from app.redis.connect import CONNECTIONS, Client, Subscriber, connect, subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
-from app.robots.access import Fetched, Successful, Validators
+from app.robots.access import Fetched, Validators
 from tests.engines import (
-    MASTER,
     QUOTED,
-    SENTINEL_QUOTED,
     Certificates,
     Fleet,
     Node,
     alone,
     behind_tls,
+    cluster_url,
     clustered,
     free_port,
+    sentinel_url,
     watched,
 )
 from tests.origins import serve, text
-from tests.test_service import started
+from tests.redis.sites import NOW, copy, owner, store_key
+from tests.service_process import started
 
 FORGET_OWN = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 ADD = "return redis.call('incrby', KEYS[1], ARGV[1])"
@@ -43,22 +43,6 @@ CHANNEL = "test:news"
 ENGINES = ["redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"]
 SITES = [Origin("https", f"{i}.example.com", 443) for i in range(40)]
 COLD = [Origin("https", f"cold-{i}.example.com", 443) for i in range(10)]
-NOW = 1000.0
-
-
-def copy(site: Origin) -> Snapshot:
-    return Snapshot(Successful(200, f"User-agent: *\nDisallow: /{site.host}\n".encode()), NOW, None)
-
-
-def sentinel_url(fleet: Fleet, scheme: str = "redis+sentinel", query: str = "") -> str:
-    return (
-        f"{scheme}://:{QUOTED}@{fleet.hosts}/{MASTER}?"
-        + f"sentinel_username=default&sentinel_password={SENTINEL_QUOTED}&{query}".rstrip("&")
-    )
-
-
-def cluster_url(fleet: Fleet, scheme: str = "redis+cluster", query: str = "") -> str:
-    return f"{scheme}://default:{QUOTED}@{fleet.hosts}?{query}".rstrip("?")
 
 
 async def heard(listener: Subscriber) -> dict[str, object]:
@@ -123,7 +107,7 @@ async def test_every_engine_keeps_snapshots(client: Client) -> None:
     assert await store.get(SITES[0]) is None
     await asyncio.gather(*(store.put(site, copy(site), 60) for site in SITES))
     assert await asyncio.gather(*(store.get(site) for site in SITES)) == [copy(site) for site in SITES]
-    assert 0 < await client.ttl(key(SITES[0])) <= 60
+    assert 0 < await client.ttl(store_key(SITES[0])) <= 60
 
 
 async def test_every_engine_lets_one_have_a_lease_and_only_the_holder_give_it_back(client: Client) -> None:
@@ -385,19 +369,10 @@ async def written(store: RedisSnapshots, site: Origin) -> bool:
     return True
 
 
-def owner(fleet: Fleet, site: Origin) -> Node:
-    """The master that has the key of the site."""
-    return fleet.masters[key_slot(key(site).encode()) * len(fleet.masters) // 16384]
-
-
-def key(site: Origin) -> str:
-    return f"robots:{{{site.scheme}://{site.host}:{site.port}}}"
-
-
 async def answers_in_time(client: Client) -> bool:
     """Whether a call comes to an end that gives up, and all that it began, after a tenth of a second."""
     async with asyncio.timeout(0.1):
-        await client.getrange(key(SITES[0]), 0, 1)
+        await client.getrange(store_key(SITES[0]), 0, 1)
     return True
 
 
@@ -446,4 +421,4 @@ async def test_the_service_decides_with_the_file_kept_in_any_engine(urls: dict[s
                 assert service.servers == []
         site = Origin("http", "127.0.0.1", int(origin.url.rpartition(":")[2]))
         async with connected(urls[engine]) as client:
-            assert await client.exists(key(site)) == 1
+            assert await client.exists(store_key(site)) == 1

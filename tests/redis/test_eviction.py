@@ -9,8 +9,7 @@ from app.redis.connect import connect
 from app.redis.embedded import serve
 from app.redis.eviction import EvictionPolicy
 from app.redis.guarded_client import GuardedClient
-from tests.api.service import running
-from tests.api.test_ops import counted
+from tests.api.service import counted, running
 from tests.engines import PASSWORD, QUOTED, clustered, node
 
 

@@ -21,9 +21,9 @@ from app.pacing.slots import PaceKey, SlotRequest
 from app.redis.circuit_breaker import Limits
 from app.redis.connect import ANY, FEWEST_CONNECTIONS, _MasterPool, connect, subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
-from tests.engines import Fleet, Node, clustered, eventually, watched
+from tests.engines import Fleet, Node, cluster_url, clustered, eventually, sentinel_url, watched
 from tests.faults.until import until_so
-from tests.redis.test_connect import cluster_url, copy, owner, sentinel_url
+from tests.redis.sites import copy, owner
 
 ROUNDS = 5
 SITES = [Origin("https", f"{i}.example.com", 443) for i in range(24)]

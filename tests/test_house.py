@@ -1,0 +1,76 @@
+"""How the source is kept: short files, no imports from test modules, one meaning for each type name."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LONGEST_FILE = 600
+
+SHARED_TYPE_NAMES: frozenset[str] = frozenset(
+    [
+        "Answer",
+        "Disallowed",
+        "Entry",
+        "InForce",
+        "Key",
+        "NotUnderstood",
+        "PaceKey",
+        "Refused",
+        "Service",
+        "Source",
+        "State",
+        "Turn",
+        "Version",
+        "Window",
+        "_Entry",
+        "_File",
+        "_Place",
+        "_Places",
+        "_Rules",
+    ]
+)
+"""Type names that two or more modules of app/ define. Do not add to them: give the new type a name of its own."""
+
+
+def modules(directory: str) -> Iterator[tuple[str, str, ast.Module]]:
+    """The path, the source and the syntax tree of each module below a directory."""
+    for path in sorted((ROOT / directory).rglob("*.py")):
+        source = path.read_text()
+        yield str(path.relative_to(ROOT)), source, ast.parse(source)
+
+
+def imported_modules(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_no_file_of_the_tests_is_over_600_lines() -> None:
+    lengths = {path: len(source.splitlines()) for path, source, _ in modules("tests")}
+    assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def test_no_module_imports_from_a_test_module() -> None:
+    found = {
+        (path, name)
+        for path, _, tree in modules("tests")
+        for name in imported_modules(tree)
+        if name.startswith("tests.") and name.split(".")[-1].startswith("test_")
+    }
+    # What several test modules need belongs into a module of its own, such as tests/doubles.py.
+    assert found == set()
+
+
+def test_no_two_modules_define_a_type_of_the_same_name() -> None:
+    defined = defaultdict(set)
+    for path, _, tree in modules("app"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                defined[node.name].add(path)
+    shared = {name: paths for name, paths in defined.items() if len(paths) > 1}
+    assert {name: paths for name, paths in shared.items() if name not in SHARED_TYPE_NAMES} == {}
