@@ -172,7 +172,7 @@ class Decider:
         try:
             answer = self.answer_now(question) or await self._answer(question)
         except Busy:
-            self._metrics.refused()
+            self._metrics.overloaded()
             raise
         self._count(answer, begun)
         return answer

@@ -186,7 +186,7 @@ def create(
             visits.written_back(),
             rereading,
             quotas.settled(),
-            metrics.kept_up(probe),
+            metrics.updating(probe),
             lists.flushed(),
         ):
             await stack.enter_async_context(block)

@@ -65,7 +65,7 @@ def fetching(fetcher: Fetcher, metrics: Metrics) -> Callable[[Origin, Validators
         try:
             fetched = recognise_challenge(await fetcher.fetch(origin, validators))
         except Busy:
-            metrics.fetch_refused()
+            metrics.fetch_overloaded()
             raise
         metrics.fetched(fetched.access, time.monotonic() - begun)
         return fetched

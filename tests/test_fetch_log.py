@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.cache.freshness import Failing, Snapshot
-from app.observability.fetch_log import FETCH, LINE_EVERY, REMEMBERED, FetchLog
+from app.observability.fetch_log import FETCH, INTERVAL, MAX_ORIGINS, FetchLog
 from app.origin import Origin, read_target
 from app.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable
 from tests.api.service import running
@@ -75,7 +75,7 @@ def test_an_origin_has_a_line_a_minute_which_counts_the_rest(
     for _ in range(5):
         log.note(origin(1), failed(), 0.1)
     log.note(origin(2), failed(), 0.1)
-    clock.now = LINE_EVERY
+    clock.now = INTERVAL
     log.note(origin(1), failed(), 0.1)
     assert [(line["origin"], line["left_out"]) for line in lines(caplog)] == [
         (origin(1).key, 0),
@@ -85,11 +85,11 @@ def test_an_origin_has_a_line_a_minute_which_counts_the_rest(
 
 
 def test_what_is_remembered_of_lines_is_bounded(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
-    for number in range(REMEMBERED + 5):
+    for number in range(MAX_ORIGINS + 5):
         log.note(origin(number), failed(), 0.1)
-    assert len(log._lines) == REMEMBERED
+    assert len(log._lines) == MAX_ORIGINS
     log.note(origin(0), failed(), 0.1)
-    assert len(lines(caplog)) == REMEMBERED + 6
+    assert len(lines(caplog)) == MAX_ORIGINS + 6
 
 
 async def test_a_service_logs_one_line_for_a_failed_fetch(

@@ -28,7 +28,7 @@ from tests.exposition import value
 from tests.faults.until import until
 from tests.service_process import started
 
-CALM = State(store_degraded=False, news_heard=True, fetches_under_way=0, fetches_waiting=0, memory={})
+CALM = State(store_degraded=False, pubsub_connected=True, fetches_in_flight=0, fetches_queued=0, memory={})
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_state_is_read_when_it_is_shown() -> None:
     now = State(True, False, 3, 2, {"files": (70, 7)})
     text = metrics.text().decode()
     assert (value(text, "robots_store_degraded"), value(text, "robots_pubsub_connected")) == (1, 0)
-    assert (value(text, "robots_fetches_under_way"), value(text, "robots_fetches_waiting")) == (3, 2)
+    assert (value(text, "robots_fetches_in_flight"), value(text, "robots_fetches_queued")) == (3, 2)
     assert value(text, "robots_memory_bytes", cache="files") == 70
     assert value(text, "robots_memory_entries", cache="files") == 7
 
@@ -78,9 +78,9 @@ def test_decisions_told_together_have_no_time_of_their_own() -> None:
 
 def test_two_applications_in_one_process_count_apart() -> None:
     one, other = Metrics(lambda: CALM), Metrics(lambda: CALM)
-    one.refused()
-    assert value(one.text().decode(), "robots_decisions_refused_total") == 1
-    assert value(other.text().decode(), "robots_decisions_refused_total") == 0
+    one.overloaded()
+    assert value(one.text().decode(), "robots_decisions_overloaded_total") == 1
+    assert value(other.text().decode(), "robots_decisions_overloaded_total") == 0
 
 
 def test_the_process_and_its_version_are_shown() -> None:
@@ -108,7 +108,7 @@ def test_keys_are_counted_one_by_one_up_to_a_bound() -> None:
     assert value(text, "robots_key_requests_total", key="key-0", status="5xx") == 1
     assert value(text, "robots_key_requests_total", key="_other") == 5
     assert value(text, "robots_key_quota_exceeded_total", key="key-1") == 1
-    assert value(text, "robots_requests_turned_away_total", why="quota-exceeded") == 1
+    assert value(text, "robots_requests_rejected_total", reason="quota-exceeded") == 1
 
 
 async def test_the_lag_of_the_event_loop_is_sampled() -> None:
@@ -139,7 +139,7 @@ async def test_a_watch_that_failed_says_so_at_the_end() -> None:
         raise LookupError("no probe")
 
     with pytest.raises(LookupError, match="no probe"):
-        async with Metrics(read).kept_up(probe, every=0.0):
+        async with Metrics(read).updating(probe, every=0.0):
             await looked.wait()
 
 

@@ -41,7 +41,7 @@ def run(_arguments: argparse.Namespace) -> int:
             # In the environment, since workers are processes that read their settings there.
             os.environ["REDIS_URL"] = stack.enter_context(serve(settings.data_dir))
         if settings.workers > 1:
-            stack.enter_context(processes.counted_together())
+            stack.enter_context(processes.shared_metrics())
         config = configuration(settings)
         if settings.workers > 1:
             files = (settings.api_keys_file, settings.recheck_file)

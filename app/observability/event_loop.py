@@ -1,14 +1,14 @@
-"""How late the event loop is: what everything that waits in this process waits longer for."""
+"""Event loop lag: the delay that is added to everything this process waits for."""
 
 import asyncio
 from collections.abc import Callable
 
 SAMPLE_EVERY = 0.1
-"""Seconds between two samples: a stop that is longer shows as one sample, up to this much shorter than it was."""
+"""Seconds between two samples. A longer stall shows as one sample, at most this much too short."""
 
 
 async def sample_lag(observe: Callable[[float], None], *, every: float = SAMPLE_EVERY) -> None:
-    """Tell `observe`, again and again, how many seconds after its time a timer of the loop was called."""
+    """Call `observe` with the delay of a timer of the event loop, in seconds, every `every` seconds."""
     now = asyncio.get_running_loop().time
     while True:
         due = now() + every

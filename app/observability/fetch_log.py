@@ -1,4 +1,4 @@
-"""The log line of a fetch that failed: which origin, how, after how long, and when it is tried again."""
+"""Log lines of failed fetches: the origin, the failure, the duration and the next attempt."""
 
 import logging
 from collections import OrderedDict
@@ -10,28 +10,27 @@ from app.origin import Origin
 from app.robots.access import Blocked
 
 FETCH = "app.fetch"
-"""The logger of these lines."""
+"""The name of the logger."""
 
-LINE_EVERY = 60.0
-"""Seconds between two lines about one origin at least; the next line says how many were left out."""
+INTERVAL = 60.0
+"""Minimum seconds between two lines about one origin; the next line counts those left out."""
 
-REMEMBERED = 10_000
+MAX_ORIGINS = 10_000
 """Origins whose last line is remembered."""
 
 _log = logging.getLogger(FETCH)
 
 
 class FetchLog:
-    """Logs failed fetches, one line per origin and LINE_EVERY seconds of `monotonic`."""
+    """Logs failed fetches: at most one line per origin in INTERVAL seconds of `monotonic`."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._lines: OrderedDict[str, tuple[float, int]] = (
-            OrderedDict()
-        )  # when the last was, and how many were left out
+        # For each origin, the time of its last line and how many were left out since.
+        self._lines: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def note(self, origin: Origin, snapshot: Snapshot, seconds: float) -> None:
-        """A fetch that took so many seconds led to this snapshot; it is logged where it failed."""
+        """Log the fetch that led to this snapshot if it failed; it took `seconds`."""
         failing = snapshot.failing
         if failing is None and not isinstance(snapshot.access, Blocked):
             return
@@ -55,15 +54,15 @@ class FetchLog:
         _log.info(message, extra={"fields": fields})
 
     def _count(self, key: str) -> int | None:
-        """How many lines were left out since the last one; None where this one is to be left out, too."""
+        """Count a line; return how many were left out since the last one, or None to leave this one out."""
         now = self._monotonic()
         last, left_out = self._lines.get(key, (None, 0))
-        if last is not None and now - last < LINE_EVERY:
+        if last is not None and now - last < INTERVAL:
             self._lines[key] = (last, left_out + 1)
             return None
         self._lines[key] = (now, 0)
         self._lines.move_to_end(key)
-        if len(self._lines) > REMEMBERED:
+        if len(self._lines) > MAX_ORIGINS:
             self._lines.popitem(last=False)
         return left_out
 

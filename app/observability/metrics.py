@@ -1,7 +1,7 @@
-"""Metrics: a method for each event that is counted, and gauges that are read when they are shown.
+"""Metrics: one method per counted event, and gauges that are read at each scrape.
 
-No label holds what a caller or an origin chose: no agent, origin or path, and of a status its class only. The ids of
-API keys are the operator's choice, and there are KEYS_COUNTED of them at most.
+No label holds a value that a caller or an origin chose: no agent, origin or path, and only the class of a status. The
+ids of API keys are chosen by the operator, and at most KEYS_COUNTED of them get a label.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from app.redis.background import background
 from app.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-"""The format of the text: every name in it is valid in this one, which is the older."""
+"""The content type of the exposition: Prometheus text format 0.0.4, which every scraper reads."""
 
-LOOK_EVERY = 5.0
-"""Seconds between two readings of the state of a process."""
+UPDATE_INTERVAL = 5.0
+"""Seconds between two updates of the gauges."""
 
 KEYS_COUNTED = 1000
-"""API keys that are counted one by one; the rest count as OTHER_KEYS."""
+"""API keys with a label of their own; the others share OTHER_KEYS."""
 
 OTHER_KEYS = "_other"
-"""The label of the API keys beyond KEYS_COUNTED; no key has such an id."""
+"""The label of the API keys beyond KEYS_COUNTED; no key may have this id."""
 
 _DECISION_SECONDS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _FETCH_SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
@@ -44,7 +44,7 @@ C = TypeVar("C")
 
 
 class _Children(dict[tuple[str, ...], C]):
-    """A metric's children by their labels: the library takes longer to look one up than to count."""
+    """A metric's children by label values: looking one up in the library takes longer than counting."""
 
     def __init__(self, look_up: Callable[..., C]) -> None:
         super().__init__()
@@ -57,26 +57,26 @@ class _Children(dict[tuple[str, ...], C]):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of a process; `memory` has the bytes and the entries of each of its caches, by name.
+    """The state of a process; `memory` maps each cache to its bytes and entries.
 
-    `overrides_known` is false until the overrides have been read once: none is in force until then.
-    `store_connections` counts the open ones, idle ones included.
+    `overrides_loaded` is false until the overrides have been read once; until then none is in force.
+    `store_connections` counts open connections, including idle ones.
     """
 
     store_degraded: bool
-    news_heard: bool
-    fetches_under_way: int
-    fetches_waiting: int
+    pubsub_connected: bool
+    fetches_in_flight: int
+    fetches_queued: int
     memory: Mapping[str, tuple[int, int]]
-    overrides_known: bool = True
+    overrides_loaded: bool = True
     store_connections: int = 0
     fetches_failing: bool = False
 
 
 class Metrics:
-    """Counts in a registry of its own, so that several applications in one process do not collide.
+    """Metrics in a registry of their own, so that several applications in one process do not collide.
 
-    `read_state` is asked for the gauges before they are shown.
+    `read_state` is called before each scrape.
     """
 
     def __init__(self, read_state: Callable[[], State]) -> None:
@@ -94,87 +94,99 @@ class Metrics:
         decisions = counter("decisions", "Decisions given.", "verdict", "reason", "source", "dialect")
         decision_seconds = Histogram(
             "robots_decision_seconds",
-            "From a question to its answer, what it waited for included, by where the file came from.",
+            "Time from a question to its answer, including waits, by the source of the file.",
             ["source"],
             registry=registry,
             buckets=_DECISION_SECONDS,
         )
-        self._busy = counter("decisions_refused", "Questions not answered because no more fetches could be begun.")
-        self._fetches = counter("fetches", "Fetches that have ended.", "outcome", "cause", "status")
+        self._decisions_overloaded = counter(
+            "decisions_overloaded", "Questions not answered because the fetch queue was full."
+        )
+        self._fetches = counter("fetches", "Completed fetches.", "outcome", "cause", "status")
         self._fetch_seconds = Histogram(
             "robots_fetch_seconds",
-            "From the wish for a fetch to its end, the time in line included.",
+            "Duration of fetches, including time in the queue.",
             ["outcome"],
             registry=registry,
             buckets=_FETCH_SECONDS,
         )
-        self._fetches_refused = counter("fetches_refused", "Fetches not begun: too many under way and in line.")
+        self._fetches_overloaded = counter("fetches_overloaded", "Fetches not started because the queue was full.")
         self._contradicted = counter(
-            "fetches_contradicted", "Origins that could not be reached from here, and that another process reached."
+            "fetches_contradicted", "Origins that this process could not reach and another process could."
         )
         self._fetches_failing = Gauge(
             "robots_fetches_failing",
-            "1 while every fetch of this process fails, and others reach the same origins (one worker at least).",
+            "1 while every fetch of a worker fails and other processes reach the same origins.",
             registry=registry,
             multiprocess_mode="livemax",
         )
-        self._turned_away = counter("requests_turned_away", "Requests refused by their key or quota.", "why")
-        self._overridden = counter("overrides_applied", "Decisions in which an override had a say.", "action")
-        self._shadowed = counter("overrides_shadowed", "Decisions that a shadow took part in.", "action", "differs")
-        self._history_lost = counter("history_lost", "What was found and is in no history: the store was away.")
-        self._permits = counter("permits", "Turns asked for.", "outcome")
-        self._permits_degraded = counter("permits_degraded", "Turns that were given without the store, or refused.")
-        self._clock_steps = counter("store_clock_steps", "Permit queues moved: the store's clock was set back.")
+        self._rejected = counter("requests_rejected", "Requests rejected for their API key or quota.", "reason")
+        self._overridden = counter("overrides_applied", "Decisions that an override changed or confirmed.", "action")
+        self._shadowed = counter(
+            "overrides_shadowed",
+            "Decisions that an override in shadow mode would have applied to.",
+            "action",
+            "differs",
+        )
+        self._history_lost = counter("history_lost", "Versions missing from the history because the store was down.")
+        self._permits = counter("permits", "Permits requested.", "outcome")
+        self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
+        self._clock_steps = counter(
+            "store_clock_steps", "Permit queues moved because the clock of the store was set back."
+        )
         self._permit_wait = Histogram(
             "robots_permit_wait_seconds",
-            "From the grant of a turn to its instant.",
+            "Time from the grant of a permit to its slot.",
             registry=registry,
             buckets=_WAIT_SECONDS,
         )
-        self._outcomes = counter("outcomes", "Outcomes of turns that callers told.", "outcome")
+        self._outcomes = counter("outcomes", "Outcomes of permits that callers reported.", "outcome")
         self._page_seconds = Histogram(
-            "robots_page_seconds", "How long pages took, as callers told.", registry=registry, buckets=_FETCH_SECONDS
+            "robots_page_seconds",
+            "Duration of page fetches, as callers reported.",
+            registry=registry,
+            buckets=_FETCH_SECONDS,
         )
-        self._back_offs = counter("backoffs", "Backoffs that began or were extended.")
-        self._store_failures = counter("store_failures", "Calls to the store that failed.", "kind")
+        self._backoffs = counter("backoffs", "Backoffs started or extended by a 429 or 503 of a page.")
+        self._store_failures = counter("store_failures", "Failed calls to the store.", "kind")
         self._store_seconds = Histogram(
             "robots_store_seconds",
-            "From the sending of a call to the store to its answer.",
+            "Duration of calls to the store.",
             registry=registry,
             buckets=_STORE_SECONDS,
         )
-        key_requests = counter("key_requests", "Requests that an API key let in.", "key", "status")
+        key_requests = counter("key_requests", "Requests authenticated by an API key.", "key", "status")
         key_refusals = counter("key_quota_exceeded", "Requests beyond the quota of an API key.", "key")
         self._lag = Histogram(
             "robots_event_loop_lag_seconds",
-            "How late the event loop called a timer, ten times a second.",
+            "Delay of a timer of the event loop, sampled ten times a second.",
             registry=registry,
             buckets=_LAG_SECONDS,
         )
         build = Gauge(
-            "robots_build_info", "The version that runs.", ["version"], registry=registry, multiprocess_mode="livemax"
+            "robots_build_info", "The running version.", ["version"], registry=registry, multiprocess_mode="livemax"
         )
         build.labels(__version__).set(1)
-        self._connections = summed("store_connections", "Open connections to the store, idle ones included.")
-        self._under_way = summed("fetches_under_way", "Fetches that are asking an origin now.")
-        self._waiting = summed("fetches_waiting", "Fetches that wait in line.")
-        self._bytes = summed("memory_bytes", "Bytes that the in-process caches count.", "cache")
+        self._connections = summed("store_connections", "Open connections to the store, including idle ones.")
+        self._in_flight = summed("fetches_in_flight", "Fetches in flight.")
+        self._queued = summed("fetches_queued", "Fetches waiting in the queue.")
+        self._bytes = summed("memory_bytes", "Bytes held by the in-process caches.", "cache")
         self._entries = summed("memory_entries", "Entries of the in-process caches.", "cache")
         self._degraded = Gauge(
             "robots_store_degraded",
-            "1 while the store cannot be used (by one worker at least).",
+            "1 while at least one worker cannot use the store.",
             registry=registry,
             multiprocess_mode="livemax",
         )
-        self._news_heard = Gauge(
+        self._pubsub_connected = Gauge(
             "robots_pubsub_connected",
-            "1 while news of other processes is heard (by all workers).",
+            "1 while all workers receive the invalidations of other processes.",
             registry=registry,
             multiprocess_mode="livemin",
         )
-        self._overrides_known = Gauge(
-            "robots_overrides_known",
-            "1 once the overrides are known (to all workers).",
+        self._overrides_loaded = Gauge(
+            "robots_overrides_loaded",
+            "1 once all workers have loaded the overrides.",
             registry=registry,
             multiprocess_mode="livemin",
         )
@@ -191,32 +203,32 @@ class Metrics:
             self._store_failures.labels(kind)
 
     def answered(self, route: str, method: str, status: int) -> None:
-        """A request was answered; `route` is the template that its path matched, "" for none."""
+        """Count a response; `route` is the matched path template, or "" for none."""
         self._of_request[route, method if method in _METHODS else "other", _class_of(status)].inc()
 
     def decided(
         self, verdict: str, reason: str, source: str, dialect: str, seconds: float | None = None, times: int = 1
     ) -> None:
-        """A decision was given, so many `times`; after so many `seconds` where it was asked for alone."""
+        """Count a decision, given `times` times; `seconds` is its latency, None for an item of a batch."""
         self._of_decision[verdict, reason, source, dialect].inc(times)
         if seconds is not None:
             self._of_source[source,].observe(seconds)
 
-    def refused(self) -> None:
-        """A question was not answered: it needed a fetch, and no more could be begun."""
-        self._busy.inc()
+    def overloaded(self) -> None:
+        """Count a question that was not answered because the fetch queue was full."""
+        self._decisions_overloaded.inc()
 
-    def turned_away(self, why: str) -> None:
-        """A request was refused for want of a key that may, or because its quota is spent; `why` is one of few."""
-        self._turned_away.labels(why).inc()
+    def rejected(self, reason: str) -> None:
+        """Count a request without a valid API key or beyond its quota; `reason` comes from a small fixed set."""
+        self._rejected.labels(reason).inc()
 
     def key_used(self, key: str, status: int) -> None:
-        """Count a request that the API key with this id let in, by the status of its response."""
+        """Count a request that the API key with this id authenticated, by the status of its response."""
         self._of_key[self._counted(key), _class_of(status)].inc()
 
     def quota_exceeded(self, key: str) -> None:
-        """Count a request that was refused because the quota of this API key is spent."""
-        self.turned_away("quota-exceeded")
+        """Count a request that exceeded the quota of the API key with this id."""
+        self.rejected("quota-exceeded")
         self._of_refused_key[self._counted(key),].inc()
 
     def _counted(self, key: str) -> str:
@@ -227,101 +239,103 @@ class Metrics:
         return key
 
     def overridden(self, action: str) -> None:
-        """An override of that action had a say in a decision."""
+        """Count a decision to which an override with this action was applied."""
         self._of_override[action,].inc()
 
     def shadowed(self, action: str, *, differs: bool) -> None:
-        """An override that is a shadow would have had a say in a decision, and `differs`: another would have come."""
+        """Count a decision that a shadow override applies to; `differs`: it would have changed the verdict."""
         self._of_shadow[action, "true" if differs else "false"].inc()
 
     def fetched(self, found: Access | NotModified, seconds: float) -> None:
-        """A fetch ended after so many seconds, and this is what it found."""
+        """Count a completed fetch and its duration."""
         outcome, cause, status = labels(found)
         self._fetches.labels(outcome, cause, status).inc()
         self._fetch_seconds.labels(outcome).observe(seconds)
 
     def contradicted(self) -> None:
-        """Another process has reached an origin that this one could not reach."""
+        """Count an origin that another process could reach and this one could not."""
         self._contradicted.inc()
 
-    def fetch_refused(self) -> None:
-        """A fetch was not begun: as many as this process takes are under way and in line."""
-        self._fetches_refused.inc()
+    def fetch_overloaded(self) -> None:
+        """Count a fetch that was not started because the queue was full."""
+        self._fetches_overloaded.inc()
 
     def history_lost(self) -> None:
-        """What a fetch found is not in the history of its origin, and will not come to be there."""
+        """Count a version that will be missing from the history of its origin."""
         self._history_lost.inc()
 
-    def permitted(self, wait: float, *, degraded: bool) -> None:
-        """A turn was given that begins in so many seconds."""
+    def permit_granted(self, wait: float, *, degraded: bool) -> None:
+        """Count a permit whose slot begins in `wait` seconds."""
         self._permits.labels("granted").inc()
         self._permit_wait.observe(wait)
         self._permits_degraded.inc(degraded)
 
     def store_clock_stepped(self) -> None:
-        """A queue of permits was moved, because the store's clock had been set back."""
+        """Count a permit queue that was moved because the clock of the store was set back."""
         self._clock_steps.inc()
 
-    def not_permitted(self, why: str, *, degraded: bool = False) -> None:
-        """A turn was asked for and none was given; `why` is one of few."""
-        self._permits.labels(why).inc()
+    def permit_denied(self, outcome: str, *, degraded: bool = False) -> None:
+        """Count a permit that was denied; `outcome` comes from a small fixed set."""
+        self._permits.labels(outcome).inc()
         self._permits_degraded.inc(degraded)
 
     def outcome(self, status: int | None, elapsed: float | None, *, released: bool, backoff: bool) -> None:
-        """A caller told what came of a turn: the page's status and how long it took, or that the turn was not used."""
+        """Count a reported outcome: the status and seconds of the page, or a slot that was released unused."""
         self._outcomes.labels("released" if released else _class_of(status)).inc()
-        self._back_offs.inc(backoff)
+        self._backoffs.inc(backoff)
         if elapsed is not None:
             self._page_seconds.observe(elapsed)
 
     def store_failed(self, kind: str) -> None:
-        """A call to the store failed; `kind` is one of few."""
+        """Count a failed call to the store; `kind` comes from a small fixed set."""
         self._store_failures.labels(kind).inc()
 
     def store_answered(self, seconds: float) -> None:
-        """The store answered a call in so many seconds."""
+        """Observe the duration of a call to the store."""
         self._store_seconds.observe(seconds)
 
-    def look(self) -> None:
-        """Set the gauges to the state of this process as it is now."""
+    def update_gauges(self) -> None:
+        """Set the gauges to the current state of this process."""
         state = self._read_state()
         self._degraded.set(state.store_degraded)
-        self._news_heard.set(state.news_heard)
-        self._overrides_known.set(state.overrides_known)
+        self._pubsub_connected.set(state.pubsub_connected)
+        self._overrides_loaded.set(state.overrides_loaded)
         self._fetches_failing.set(state.fetches_failing)
-        self._under_way.set(state.fetches_under_way)
-        self._waiting.set(state.fetches_waiting)
+        self._in_flight.set(state.fetches_in_flight)
+        self._queued.set(state.fetches_queued)
         self._connections.set(state.store_connections)
-        for cache, (octets, entries) in state.memory.items():
-            self._bytes.labels(cache).set(octets)
+        for cache, (size, entries) in state.memory.items():
+            self._bytes.labels(cache).set(size)
             self._entries.labels(cache).set(entries)
 
     def text(self) -> bytes:
-        """All metrics in Prometheus's text format, as CONTENT_TYPE names it."""
-        self.look()
+        """The exposition of all metrics, as CONTENT_TYPE."""
+        self.update_gauges()
         return self._exposition.text()
 
     @asynccontextmanager
-    async def kept_up(self, probe: Callable[[], Awaitable[None]], *, every: float = LOOK_EVERY) -> AsyncIterator[None]:
-        """While the block lasts, call `probe` and read the state every so many seconds, and sample the loop's lag.
+    async def updating(
+        self, probe: Callable[[], Awaitable[None]], *, every: float = UPDATE_INTERVAL
+    ) -> AsyncIterator[None]:
+        """Within the block, call `probe` and update the gauges every `every` seconds, and sample event loop lag.
 
-        The probe notices what no caller has come upon; other workers answer for this one with what was last read.
+        The probe notices failures that no request has met. A scrape of another worker shows the gauges as last updated.
         """
         self._exposition.forget_dead_workers()
-        self.look()
+        self.update_gauges()
         try:
             async with AsyncExitStack() as stack:
-                await stack.enter_async_context(background(self._keep_looking(probe, every)))
+                await stack.enter_async_context(background(self._update(probe, every)))
                 await stack.enter_async_context(background(sample_lag(self._lag.observe)))
                 yield
         finally:
-            self._exposition.leave()
+            self._exposition.forget_this_worker()
 
-    async def _keep_looking(self, probe: Callable[[], Awaitable[None]], every: float) -> None:
+    async def _update(self, probe: Callable[[], Awaitable[None]], every: float) -> None:
         while True:
             await asyncio.sleep(every)
             await probe()
-            self.look()
+            self.update_gauges()
 
 
 def _class_of(status: int | None) -> str:
@@ -329,7 +343,7 @@ def _class_of(status: int | None) -> str:
 
 
 def labels(found: Access | NotModified) -> tuple[str, str, str]:
-    """What a fetch found: its outcome, its cause, and the class of its status, each "" where there is none."""
+    """Outcome, cause and status class of a fetch; "" for each that is absent."""
     match found:
         case Successful(status):
             return "successful", "", _class_of(status)

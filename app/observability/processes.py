@@ -1,8 +1,8 @@
-"""The processes that are counted: one, or several workers that count together.
+"""Metrics of one process, or of several workers together.
 
-With several workers, any of them answers for all. The client library keeps the values of each process in files of its
-own in the directory that PROMETHEUS_MULTIPROC_DIR names, and `python -m app` makes one where WORKERS is more than 1.
-What a worker counted that has died stays in the sum; its gauges are dropped.
+With several workers, a scrape of any of them shows all. The client library keeps the values of each process in files
+below PROMETHEUS_MULTIPROC_DIR; `python -m app` creates that directory when WORKERS is above 1. Counters of a dead
+worker stay in the sums; its gauges are dropped.
 """
 
 import os
@@ -17,11 +17,11 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
-_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # the library's own name; the library reads it when it is imported
+_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client reads it at import
 
 
 class Exposition:
-    """What /metrics shows: the metrics in `registry`, of this process or of all workers, and `process_*` of each."""
+    """The content of /metrics: `registry` of this process or of all workers, and `process_*` of each."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -36,24 +36,24 @@ class Exposition:
         PlatformCollector(registry=self._shown)
 
     def text(self) -> bytes:
-        """All of it in Prometheus's text format."""
+        """Everything, in Prometheus text format."""
         return generate_latest(self._shown)
 
     def forget_dead_workers(self) -> None:
-        """Drop the gauges of workers that were killed: each is replaced by a process that calls this."""
+        """Drop the gauges of workers that were killed. The process that replaces a worker calls this at its start."""
         if self._directory is not None:
             for pid in _workers(Path(self._directory)):
                 if not _is_alive(pid):
                     mark_process_dead(pid, self._directory)  # type: ignore[no-untyped-call]
 
-    def leave(self) -> None:
-        """Drop the gauges of this process, which is about to end."""
+    def forget_this_worker(self) -> None:
+        """Drop the gauges of this process, which is about to exit."""
         if self._directory is not None:
             mark_process_dead(os.getpid(), self._directory)  # type: ignore[no-untyped-call]
 
 
 class _Workers(Collector):
-    """The `process_*` metrics of every worker, told apart by `pid`: sums of them would fall when a worker ends."""
+    """The `process_*` metrics of every worker, labelled by `pid`: a sum would drop when a worker exits."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -69,8 +69,8 @@ class _Workers(Collector):
 
 
 @contextmanager
-def counted_together() -> Iterator[None]:
-    """Let the processes that are started in this block count together; what they counted is gone when it ends."""
+def shared_metrics() -> Iterator[None]:
+    """Share metrics between the processes started in this block; the values are deleted at its end."""
     with tempfile.TemporaryDirectory(prefix="robots-metrics-") as directory:
         os.environ[_DIRECTORY] = directory
         try:
@@ -80,7 +80,7 @@ def counted_together() -> Iterator[None]:
 
 
 def _workers(directory: Path) -> set[int]:
-    """The processes that have gauges: those that run, and those that were killed and are not forgotten yet."""
+    """Ids of the processes with gauges: running workers, and killed ones that are not forgotten yet."""
     return {int(file.stem.rpartition("_")[2]) for file in directory.glob("gauge_live*_*.db")}
 
 

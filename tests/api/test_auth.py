@@ -80,7 +80,7 @@ async def test_without_a_key_the_answer_says_how_to_show_one(store_url: str, key
         assert (response.status_code, slug(response)) == (401, "no-key")
         assert response.headers["www-authenticate"] == 'Bearer realm="robots-decisions"'
         assert response.headers["x-request-id"]
-        assert await counted(service, "robots_requests_turned_away_total", why="no-key") == 1
+        assert await counted(service, "robots_requests_rejected_total", reason="no-key") == 1
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ async def test_a_key_that_spent_its_quota_is_told_when_to_come_back(store_url: s
         refused = answers[-1]
         assert slug(refused) == "quota-exceeded"
         assert 1190 <= int(refused.headers["retry-after"]) <= 1200
-        assert await counted(service, "robots_requests_turned_away_total", why="quota-exceeded") == 1
+        assert await counted(service, "robots_requests_rejected_total", reason="quota-exceeded") == 1
         assert await counted(service, "robots_key_quota_exceeded_total", key="limited") == 1
         other = await ask(service, bearer(READER))
         assert (other.status_code, "ratelimit" in other.headers) == (200, False)

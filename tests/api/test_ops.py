@@ -113,7 +113,7 @@ async def test_overrides_that_a_store_lost_are_missed(store_url: str, store_clie
     await store_client.delete("robots:{overrides}:rows")
     async with running(store_url) as service:
         assert (await service.client.get("/readyz")).json() == {"status": "ready", "store": "ok", "overrides": "lost"}
-        assert await counted(service, "robots_overrides_known") == 0
+        assert await counted(service, "robots_overrides_loaded") == 0
         assert (await service.client.put("/v1/overrides/mine", json=deny)).status_code == 201
         assert (await service.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
 
@@ -141,5 +141,5 @@ async def test_what_is_refused_is_counted(tmp_path: Path) -> None:
         response = await client.get("/v1/allowed", params={"url": "http://192.0.2.1/", "agent": "a"})
         assert response.status_code == 503
         found = samples((await client.get("/metrics")).text)
-        assert found["robots_decisions_refused_total", frozenset()] == 1
-        assert found["robots_fetches_refused_total", frozenset()] == 1
+        assert found["robots_decisions_overloaded_total", frozenset()] == 1
+        assert found["robots_fetches_overloaded_total", frozenset()] == 1

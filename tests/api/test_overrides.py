@@ -185,12 +185,12 @@ async def test_a_process_that_begins_without_a_store_says_that_it_knows_no_overr
     async with running(f"unix://{tmp_path}/none") as service:
         body = (await service.client.get("/readyz")).json()
         assert (body["store"], body["overrides"]) == ("degraded", "unknown")
-        assert "robots_overrides_known 0.0" in (await service.client.get("/metrics")).text.splitlines()
+        assert "robots_overrides_loaded 0.0" in (await service.client.get("/metrics")).text.splitlines()
 
 
 async def test_a_process_that_knows_the_overrides_counts_as_such(store_url: str) -> None:
     async with running(store_url) as service:
-        assert "robots_overrides_known 1.0" in (await service.client.get("/metrics")).text.splitlines()
+        assert "robots_overrides_loaded 1.0" in (await service.client.get("/metrics")).text.splitlines()
 
 
 async def test_putting_twice_is_putting_once(store_url: str) -> None:

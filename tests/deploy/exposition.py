@@ -5,5 +5,5 @@ import sys
 from app.observability.metrics import Metrics, State
 
 if __name__ == "__main__":
-    calm = State(store_degraded=False, news_heard=True, fetches_under_way=0, fetches_waiting=0, memory={})
+    calm = State(store_degraded=False, pubsub_connected=True, fetches_in_flight=0, fetches_queued=0, memory={})
     sys.stdout.buffer.write(Metrics(lambda: calm).text())

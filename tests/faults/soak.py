@@ -359,7 +359,7 @@ async def held(service: Process, client: httpx.AsyncClient, at_rest: int) -> Cac
 
     async def under_way() -> float:
         lines = (await client.get("/metrics")).text.splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith("robots_fetches_under_way "))
+        return sum(float(line.split()[-1]) for line in lines if line.startswith("robots_fetches_in_flight "))
 
     await until(under_way, lambda number: number == 0)
     # Calls to the store that are late end within a few seconds; a task that never does is seen by its number, below.

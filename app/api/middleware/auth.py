@@ -102,7 +102,7 @@ class KeyCheck:
         try:
             key = self._admitted(scope["headers"])
         except Problem as problem:
-            self._metrics.turned_away(problem.slug)
+            self._metrics.rejected(problem.slug)
             await problem.response()(scope, receive, send)
             return
         state = scope.setdefault("state", {})

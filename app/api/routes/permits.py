@@ -364,14 +364,14 @@ async def _turn_of(request: Request, asked: _Asked, answer: Answer, places: _Pla
     pacing: Pacing = request.app.state.pacing
     decision = answer.verdict.decision
     if decision is not Decision.ALLOW:
-        pacing.metrics.not_permitted(decision)
+        pacing.metrics.permit_denied(decision)
         return _NO_TURN
     turn = await pacing.pacer.turn(*_wishes(pacing, asked, answer, places))
     match turn.reply:
         case Slot(wait=wait):
-            pacing.metrics.permitted(wait, degraded=turn.degraded)
+            pacing.metrics.permit_granted(wait, degraded=turn.degraded)
         case WaitTooLong():
-            pacing.metrics.not_permitted("wait_too_long", degraded=turn.degraded)
+            pacing.metrics.permit_denied("wait_too_long", degraded=turn.degraded)
         case _:
             assert_never(turn.reply)
     return _turn_out(turn, pacing.secret)
