@@ -7,13 +7,13 @@ tests of several processes assert is not to depend on that.
 import sys
 from functools import partial
 
-from app import main
 from app.__main__ import main as run
+from app.main import service
 
 STORE_TIMEOUT = 20.0
 """Seconds in which a store answers that is well, on a machine however busy."""
 
-main.create = partial(main.create, store_timeout=STORE_TIMEOUT)
+service.create = partial(service.create, store_timeout=STORE_TIMEOUT)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -178,7 +178,7 @@ async def test_a_service_whose_standard_error_is_no_terminal_writes_json_only() 
         said = service.said + service.signal(signal.SIGTERM)
     lines = [json.loads(line) for line in said.splitlines() if not line.startswith("make")]
     assert [line["path"] for line in lines if line["request_id"] == request_id] == ["/healthz"]
-    assert {line["logger"] for line in lines} == {"uvicorn.error", "app.access", "app.main"}
+    assert {line["logger"] for line in lines} == {"uvicorn.error", "app.access", "app.main.service"}
 
 
 async def test_people_may_ask_for_text() -> None:

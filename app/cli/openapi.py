@@ -5,7 +5,7 @@ import sys
 
 from app.api.openapi import as_text
 from app.cli.exit_codes import Parser
-from app.main import create
+from app.main.service import create
 from app.settings import Settings
 
 

@@ -10,12 +10,12 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
-from app import main
 from app.api.connection import Connection, allow_files
 from app.api.middleware.auth import is_loopback
 from app.cli.exit_codes import Parser
 from app.cli.workers import Workers
 from app.garbage import collected_when_quiet
+from app.main import service
 from app.observability import logs, processes
 from app.redis.embedded import serve
 from app.settings import BadSetting, Settings
@@ -70,7 +70,7 @@ def check_exposure(settings: Settings) -> None:
 
 def create() -> FastAPI:
     """The application as a process serves it that does nothing else."""
-    return main.create(during=collected_when_quiet)
+    return service.create(during=collected_when_quiet)
 
 
 def configuration(settings: Settings, application: str = "app.cli.serve:create") -> uvicorn.Config:

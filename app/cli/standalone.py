@@ -7,15 +7,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
 from app.cache.ordering import Purged
-from app.cache.recheck_file import load
 from app.cache.robots_cache import RobotsCache
 from app.cache.tiered_snapshots import Put
 from app.cache.visits import Tally, Visits
 from app.decide import Decider, Models
 from app.fetch.network import SystemResolver, client_tls
+from app.main.domain_table import domain_table, recheck_models
+from app.main.fetching import counted_fetch, fetcher_from
 from app.observability.metrics import Metrics, State
 from app.origin import Origin
-from app.parts import fetcher_of, fetching, models_of, reread
 from app.settings import Settings
 
 
@@ -60,10 +60,10 @@ class NobodyCounted:
 async def alone(settings: Settings) -> AsyncIterator[Decider]:
     """A Decider that knows nothing yet, and fetches as the settings say."""
     resolver = SystemResolver()
-    fetcher = fetcher_of(settings, resolver, client_tls())
+    fetcher = fetcher_from(settings, resolver, client_tls())
 
     metrics = Metrics(lambda: State(False, False, fetcher.under_way, fetcher.waiting, {}))
-    cache = RobotsCache(NothingKept(), fetching(fetcher, metrics), time.time, settings.memory_bytes // 2)
+    cache = RobotsCache(NothingKept(), counted_fetch(fetcher, metrics), time.time, settings.memory_bytes // 2)
     decider = Decider(
         cache,
         time.time,
@@ -83,4 +83,4 @@ async def alone(settings: Settings) -> AsyncIterator[Decider]:
 
 def own_models(settings: Settings) -> Models:
     """The recheck models in force where nothing but the settings, and the table that they name, is known."""
-    return models_of(settings, reread("RECHECK_FILE", settings.recheck_file, load))
+    return recheck_models(settings, domain_table(settings))

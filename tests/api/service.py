@@ -11,7 +11,7 @@ import httpx
 from fastapi import FastAPI
 
 from app.fetch.network import Resolver
-from app.main import create
+from app.main.service import create
 from app.observability.tracing import Spans
 from app.settings import Settings
 from tests.exposition import samples

@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.api.middleware.access_log import AccessLog
 from app.api.middleware.body_limit import BODY_LIMIT
 from app.auth.keys import new_key
-from app.main import create
+from app.main.service import create
 from app.observability.logs import AsJson
 from app.observability.metrics import Metrics, State
 from app.settings import Settings

@@ -16,7 +16,7 @@ from app.api import problems
 from app.api.middleware.auth import OPEN, KeyCheck, charge
 from app.api.quotas import Quotas
 from app.auth.keys import Scope, load_keys, new_key
-from app.main import WITHOUT_KEYS, create
+from app.main.service import WITHOUT_KEYS, create
 from app.observability.metrics import Metrics, State
 from app.redis.guarded_client import GuardedClient
 from app.settings import Settings

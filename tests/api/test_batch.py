@@ -220,7 +220,7 @@ async def test_a_batch_is_not_worked_on_once_its_client_has_left(store_url: str,
                 await asyncio.sleep(0)
             raise Busy(7)
 
-        service.app.state.decider.ask = ask
+        service.app.state.services.decider.ask = ask
         items = [{"url": f"http://h{n}.example/", "agent": "a"} for n in range(ITEMS)]
         await messages(service, json.dumps({"items": items}).encode(), path, leaves)
         assert ORIGINS_AT_ONCE <= len(asked) <= 2 * ORIGINS_AT_ONCE

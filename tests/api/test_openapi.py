@@ -12,7 +12,7 @@ import pytest
 from app.api.middleware.auth import OPEN
 from app.api.openapi import EXAMPLES, as_text
 from app.api.problem_types import PROBLEMS
-from app.main import create
+from app.main.service import create
 from app.settings import Settings
 from tests.api.examples import ASKED, answers
 from tests.api.service import running

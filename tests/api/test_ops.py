@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 
-from app.main import create
+from app.main.service import create
 from app.redis.connect import Client, connect
 from app.redis.embedded import serve as serve_valkey
 from app.settings import Settings

@@ -33,7 +33,7 @@ async def test_failing_origins_are_listed_with_what_their_last_fetch_found(store
         for url in (broken.url, sound.url, "http://10.0.0.1"):
             await one.allowed(f"{url}/")
             one.now += 1
-        await one.app.state.fleet_origins.lists.flush()
+        await one.app.state.services.origin_lists.flush()
         blocked, failing = await listed(other)
         assert blocked["origin"] == "http://10.0.0.1"
         assert blocked["outcome"] == "blocked_address"
@@ -101,8 +101,8 @@ async def test_a_slow_origin_is_listed_with_its_seconds(store_url: str) -> None:
         await service.allowed(f"{origin.url}/")
         assert await listed(service, order="slow") == []
         place = read_target(f"{origin.url}/").origin
-        file = await service.app.state.decider.refresh(place)
-        service.app.state.fleet_origins.lists.note_fetch(place, file.held.snapshot, 4.25)
+        file = await service.app.state.services.decider.refresh(place)
+        service.app.state.services.origin_lists.note_fetch(place, file.held.snapshot, 4.25)
         (row,) = await listed(service, order="slow")
         assert (row["origin"], row["fetch_seconds"], row["outcome"]) == (origin.url, 4.25, "successful")
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from app.main import create
+from app.main.service import create
 from tests.api.schema_fuzz import broken_promises
 from tests.api.service import settings_on
 from tests.origins import Names, serve, text

@@ -15,7 +15,7 @@ import uvicorn
 from playwright.async_api import Browser, ConsoleMessage, Page, ViewportSize, async_playwright, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.main import create
+from app.main.service import create
 from tests.api.service import settings_on
 from tests.origins import Names
 

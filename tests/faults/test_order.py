@@ -18,7 +18,7 @@ from app.cache.codec import decode
 from app.cache.fetch_health import FAILING_AFTER
 from app.cache.freshness import Snapshot
 from app.fetch.network import Resolver
-from app.main import create
+from app.main.service import create
 from app.redis.connect import connect
 from tests.api.service import Service, counted, settings_on
 from tests.engines import QUOTED, clustered, free_port

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.encoding import Renderer
 from app.api.middleware.http_caching import cache_control
 from app.api.parameters import AGENTS, WAIT, At, MaxAge, PageUrl, Wait
 from app.api.params import agent_from, dialect_from, instant_from, past_from, target_from
 from app.api.problems import documented
 from app.api.schemas.answers import AnswerOut
 from app.api.serialize import answer_out
-from app.decide import Decider, Question
+from app.api.services import services_of
+from app.decide import Question
 
 PATH = "/v1/allowed"
 router = APIRouter(tags=["decisions"])
@@ -49,9 +49,9 @@ async def allowed(
         max_age=max_age,
         wait=wait,
     )
-    decider: Decider = request.app.state.decider
-    renderer: Renderer = request.app.state.renderer
-    past = past_from(as_of, request.app.state.now())
+    decider = services_of(request).decider
+    renderer = services_of(request).renderer
+    past = past_from(as_of, services_of(request).now())
     answer = await (decider.ask(question) if past is None else decider.decide_as_of(question, past))
     rendered = renderer.render(answer)
     content = answer_out(answer, explained=True).model_dump_json() if explain else rendered.text

@@ -10,7 +10,6 @@ from starlette.types import Scope
 
 from app.api.batch_items import Found, ItemIn, after_waiting, answer_to, question_of, text_of
 from app.api.disconnect import while_connected
-from app.api.encoding import Renderer
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.middleware.auth import charge
@@ -18,6 +17,7 @@ from app.api.parameters import MOST_AGE, MOST_WAIT, WAIT
 from app.api.problems import Problem, documented
 from app.api.routes.allowed import PATH
 from app.api.schemas.answers import AnswerOut, ProblemOut
+from app.api.services import services_of
 from app.api.stream import LINES, AnswerLines
 from app.api.yield_budget import YieldBudget
 from app.decide import Answer, Decider, Question, Seen
@@ -88,8 +88,8 @@ async def batch(request: Request) -> Response:
     As `application/x-ndjson`, items and answers are lines, without a limit to their number: each answer is sent as
     soon as it and those before it are known, so read them while you send.
     """
-    decider: Decider = request.app.state.decider
-    renderer: Renderer = request.app.state.renderer
+    decider = services_of(request).decider
+    renderer = services_of(request).renderer
     if streams(request.scope):
         return AnswerLines(decider, renderer)
     asked = _read(await body_of(request))

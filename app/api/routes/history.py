@@ -7,16 +7,17 @@ from functools import partial
 from json.encoder import encode_basestring as quoted
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from app.api import raw_file
-from app.api.long_work import Allowance, LongWork, separated
+from app.api.long_work import Allowance, separated
 from app.api.parameters import OriginUrl
 from app.api.params import dialect_named, instant_from, target_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, diff_out, version_out
 from app.api.serialize import instant
-from app.decide import Decider, NoVersion
+from app.api.services import ServicesDep
+from app.decide import NoVersion
 from app.history.diff import Comparison, Side
 from app.history.versions import History, Version, held_at
 from app.origin import Origin
@@ -35,7 +36,7 @@ _ID = re.compile(r"[0-9a-f]{8,64}")
     responses={**raw_file.DOCUMENTED, **documented(404, 422, 503)},
 )
 async def history(
-    request: Request,
+    services: ServicesDep,
     url: OriginUrl,
     version: Annotated[
         str | None, Query(description="The id of one, or the beginning of its SHA-256: that one, with its text.")
@@ -51,21 +52,19 @@ async def history(
     origin = target_from(url).origin
     if version is None and as_ == "text":
         raise bad_value("version", None, "as=text is for one version: version is missing")
-    decider: Decider = request.app.state.decider
-    versions = await decider.history(origin)
-    long_work: LongWork = request.app.state.long_work
+    versions = await services.decider.history(origin)
     if version is None:
-        return long_work.answer(lambda _allowance: _all(origin, versions))
+        return services.long_work.answer(lambda _allowance: _all(origin, versions))
     if _ID.fullmatch(version) is None:
         raise bad_value("version", version, f"{version[:100]!r} is no id of a version: 8 to 64 digits of its SHA-256")
     if as_ == "text":
         return _raw(origin, versions, version)
-    return long_work.answer(lambda _allowance: _one(origin, versions, version))
+    return services.long_work.answer(lambda _allowance: _one(origin, versions, version))
 
 
 @router.get("/v1/robots/diff", response_model=DiffOut, responses={**documented(404, 422, 503)})
 async def diff(
-    request: Request,
+    services: ServicesDep,
     url: OriginUrl,
     from_: Annotated[
         str | None,
@@ -78,14 +77,11 @@ async def diff(
     origin = target_from(url).origin
     reads = dialect_named(dialect)
     pick_after, pick_before = _picker(to, "to"), _picker(from_, "from")
-    decider: Decider = request.app.state.decider
-    versions = await decider.history(origin)
-    after = pick_after(origin, versions) if pick_after else _last(origin, versions, request.app.state.now())
+    versions = await services.decider.history(origin)
+    after = pick_after(origin, versions) if pick_after else _last(origin, versions, services.now())
     before = pick_before(origin, versions) if pick_before else _before(origin, versions, after)
-    state = request.app.state
-    work = partial(_difference, origin, versions, (before, after), reads, forbidden=state.forbidden)
-    long_work: LongWork = state.long_work
-    return long_work.answer(work)
+    work = partial(_difference, origin, versions, (before, after), reads, forbidden=services.forbidden)
+    return services.long_work.answer(work)
 
 
 _Pick = Callable[[Origin, History], Version]

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from app.api.json_bodies import JsonRoute, RequestModel
-from app.api.long_work import LongWork
 from app.api.meta_tags import MetaReader
 from app.api.params import agent_from
 from app.api.problems import Problem, documented
 from app.api.serialize import rfc3339
+from app.api.services import ServicesDep
 from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, Indexing, effective
 
 HTML_LIMIT = 1024 * 1024
@@ -60,10 +60,9 @@ class IndexingOut(BaseModel):
 
 
 @router.post("/v1/indexing", response_model=IndexingOut, responses={**documented(413, 422, 503)})
-async def indexing(request: Request, page: IndexingIn) -> Response:
+async def indexing(services: ServicesDep, page: IndexingIn) -> Response:
     """The most restrictive of all rules that bind the agents, and where each comes from."""
-    long_work: LongWork = request.app.state.long_work
-    return long_work.answer(lambda _allowance: _indexed(page))
+    return services.long_work.answer(lambda _allowance: _indexed(page))
 
 
 def _indexed(page: IndexingIn) -> Iterator[str]:

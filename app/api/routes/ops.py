@@ -1,30 +1,19 @@
 """What the platform asks: is the process alive, can it answer, and what does it count."""
 
 from contextlib import suppress
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import timedelta
 from typing import Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from app.api.problems import Problem, documented
 from app.api.serialize import rfc3339
-from app.cache.fetch_health import FetchHealth
-from app.observability.metrics import CONTENT_TYPE, Metrics
-from app.overrides.replica import Overrides
-from app.redis.eviction import EvictionPolicy
-from app.redis.guarded_client import GuardedClient, StoreDown
+from app.api.services import Phase, ServicesDep
+from app.observability.metrics import CONTENT_TYPE
+from app.redis.guarded_client import StoreDown
 
 router = APIRouter(tags=["operations"])
-
-
-class Phase(StrEnum):
-    """How far the life of the application has come."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    STOPPING = "stopping"
 
 
 class HealthOut(BaseModel):
@@ -62,29 +51,24 @@ async def healthz() -> HealthOut:
 
 
 @router.get("/readyz", response_model_exclude_none=True, responses={**documented(503)})
-async def readyz(request: Request) -> ReadinessOut:
+async def readyz(services: ServicesDep) -> ReadinessOut:
     """It can answer: also without its store, for as long as that lasts; not while it starts or stops."""
-    state = request.app.state
-    if state.phase is not Phase.RUNNING:
-        raise Problem(503, "not-ready", f"The service is {state.phase}.", {"Retry-After": "1"})
-    store: GuardedClient = state.store
+    phase, store, overrides = services.lifecycle.phase, services.store, services.overrides
+    if phase is not Phase.RUNNING:
+        raise Problem(503, "not-ready", f"The service is {phase}.", {"Retry-After": "1"})
     with suppress(StoreDown):
         await store.ping()
     trouble = store.trouble
-    overrides: Overrides = state.overrides
     unknown: Literal["unknown", "lost"] | None = "lost" if overrides.lost else None if overrides.known else "unknown"
-    health: FetchHealth = state.fetch_health
-    eviction: EvictionPolicy = state.eviction
-    fetches: Literal["failing"] | None = "failing" if health.failing else None
+    fetches: Literal["failing"] | None = "failing" if services.fetch_health.failing else None
     if trouble is None:
-        return ReadinessOut(fetches=fetches, eviction=eviction.risk, overrides=unknown)
-    now: datetime = state.now()
+        return ReadinessOut(fetches=fetches, eviction=services.eviction.risk, overrides=unknown)
     return ReadinessOut(
         store="degraded",
         detail=f"{trouble.what}; answers come from memory and from fetching.",
-        since=rfc3339(now - timedelta(seconds=trouble.seconds)),
+        since=rfc3339(services.now() - timedelta(seconds=trouble.seconds)),
         fetches=fetches,
-        eviction=eviction.risk,
+        eviction=services.eviction.risk,
         overrides=unknown,
     )
 
@@ -94,7 +78,6 @@ async def readyz(request: Request) -> ReadinessOut:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(request: Request) -> Response:
+async def metrics(services: ServicesDep) -> Response:
     """What it counts, in Prometheus's text format; with several workers, the sum of all."""
-    counted: Metrics = request.app.state.metrics
-    return Response(counted.text(), media_type=CONTENT_TYPE)
+    return Response(services.metrics.text(), media_type=CONTENT_TYPE)

@@ -1,18 +1,18 @@
 """`GET /v1/origins`: the origins of the fleet that deserve a look, for operators."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
 from app.api.middleware.auth import admin
 from app.api.problems import documented
 from app.api.serialize import facts_of, instant
+from app.api.services import Services, ServicesDep
 from app.cache.freshness import Recheck, Snapshot, freshness
-from app.cache.origin_lists import LISTED, Order, OriginLists
+from app.cache.origin_lists import LISTED, Order
 from app.origin import Origin
 from app.robots.access import Successful
 
@@ -20,14 +20,6 @@ router = APIRouter(tags=["operations"])
 
 READ_AT_ONCE = 16
 """Snapshots that are read from the store at once: half of the calls that a process has under way."""
-
-
-@dataclass(frozen=True, slots=True)
-class FleetOrigins:
-    """The lists, and what tells the snapshot of an origin in one of them."""
-
-    lists: OriginLists
-    snapshot: Callable[[Origin], Awaitable[Snapshot | None]]
 
 
 class OriginOut(BaseModel):
@@ -60,7 +52,7 @@ class OriginsOut(BaseModel):
 
 @router.get("/v1/origins", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})
 async def origins(
-    request: Request,
+    services: ServicesDep,
     order: Annotated[
         Order,
         Query(
@@ -79,10 +71,9 @@ async def origins(
     For operators. A list holds the 1,000 highest, is up to 10 s old, and is approximate. With 503, the store that holds
     the lists cannot be used.
     """
-    fleet: FleetOrigins = request.app.state.fleet_origins
-    now: float = request.app.state.now().timestamp()
+    now = services.now().timestamp()
     found: list[OriginOut] = []
-    async for row in _rows(fleet, order, await fleet.lists.read(order), now):
+    async for row in _rows(services, order, await services.origin_lists.read(order), now):
         if outcome is None or row.outcome == outcome:
             found.append(row)
         if len(found) == limit:
@@ -91,11 +82,11 @@ async def origins(
 
 
 async def _rows(
-    fleet: FleetOrigins, order: Order, listed: Sequence[tuple[Origin, float]], now: float
+    services: Services, order: Order, listed: Sequence[tuple[Origin, float]], now: float
 ) -> AsyncIterator[OriginOut]:
     for start in range(0, len(listed), READ_AT_ONCE):
         some = listed[start : start + READ_AT_ONCE]
-        snapshots = await asyncio.gather(*(fleet.snapshot(origin) for origin, _ in some))
+        snapshots = await asyncio.gather(*(services.snapshot_of(origin) for origin, _ in some))
         for (origin, score), snapshot in zip(some, snapshots, strict=True):
             row = _row(order, origin, score, snapshot, now)
             if row is not None:

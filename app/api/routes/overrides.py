@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.json_bodies import JsonRoute, RequestModel
@@ -10,6 +10,7 @@ from app.api.middleware.auth import admin
 from app.api.params import instant_from, target_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.serialize import instant
+from app.api.services import ServicesDep
 from app.overrides.redis_overrides import AUDIT_LIMIT, ChangedMeanwhile, Entry, ManyOverrides, Row
 from app.overrides.replica import Overrides
 from app.overrides.table import (
@@ -105,7 +106,7 @@ class AuditOut(BaseModel):
 
 @router.get("/v1/overrides", responses={**documented(403, 422)})
 async def overrides(
-    request: Request,
+    services: ServicesDep,
     _operator: Operator,
     url: Annotated[
         str | None, Query(description="Only those whose scope this URL is in, the first to decide first.")
@@ -114,7 +115,7 @@ async def overrides(
     cursor: Annotated[str | None, Query(max_length=64, description="`next` of the page before.")] = None,
 ) -> OverridesOut:
     """All overrides by id, or those for one URL in the order in which they decide."""
-    held, degraded = await _up_to_date(request)
+    held, degraded = await _up_to_date(services.overrides)
     if url is not None:
         wanted = list(held.table.at(target_from(url).origin))
         start = next((at + 1 for at, one in enumerate(wanted) if one.id == cursor), 0)
@@ -123,33 +124,32 @@ async def overrides(
         start = sum(1 for one in wanted if one.id <= cursor) if cursor is not None else 0
     page = _page(wanted[start:], limit)
     rest = len(wanted) > start + len(page)
-    now = request.app.state.now().timestamp()
+    now = services.now().timestamp()
     records = [_record(held.rows[one.id], now) for one in page]
     return OverridesOut(overrides=records, next=page[-1].id if rest else None, degraded=degraded)
 
 
 @router.get("/v1/overrides/audit", responses={**documented(403, 422, 503)})
 async def audit(
-    request: Request,
+    services: ServicesDep,
     _operator: Operator,
     limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
     cursor: Annotated[int, Query(ge=0, le=AUDIT_LIMIT, description="`next` of the page before.")] = 0,
 ) -> AuditOut:
     """Who changed what and when: the last thousand changes."""
-    held: Overrides = request.app.state.overrides
-    entries = await held.audit(cursor, limit)
+    entries = await services.overrides.audit(cursor, limit)
     full = len(entries) == limit and cursor + limit < AUDIT_LIMIT
     return AuditOut(changes=list(map(_change, entries)), next=cursor + limit if full else None)
 
 
 @router.get("/v1/overrides/{id}", responses={**documented(403, 404, 422)})
-async def override(request: Request, _operator: Operator, id_: Id) -> OverrideRecordOut:
+async def override(services: ServicesDep, _operator: Operator, id_: Id) -> OverrideRecordOut:
     """One override."""
-    held, _ = await _up_to_date(request)
+    held, _ = await _up_to_date(services.overrides)
     row = held.rows.get(id_)
     if row is None:
         raise _none(id_)
-    return _record(row, request.app.state.now().timestamp())
+    return _record(row, services.now().timestamp())
 
 
 @router.put(
@@ -160,18 +160,18 @@ async def override(request: Request, _operator: Operator, id_: Id) -> OverrideRe
     },
 )
 async def put_override(
-    request: Request,
+    services: ServicesDep,
     response: Response,
     operator: Operator,
     id_: Id,
     body: OverrideIn,
 ) -> OverrideRecordOut:
     """Set the override of that id. It holds when this answers, and in other processes within three seconds."""
-    now = request.app.state.now().timestamp()
+    now = services.now().timestamp()
     wanted = _read(id_, body)
     if wanted.expired(now):
         raise bad_value("expires_at", body.expires_at, f"{body.expires_at!r} has passed: it would do nothing")
-    held: Overrides = request.app.state.overrides
+    held = services.overrides
     try:
         new = await held.put(wanted, operator)
     except ManyOverrides as error:
@@ -186,20 +186,18 @@ async def put_override(
 
 
 @router.delete("/v1/overrides/{id}", status_code=204, responses={**documented(403, 404, 409, 422, 503)})
-async def delete_override(request: Request, operator: Operator, id_: Id) -> None:
+async def delete_override(services: ServicesDep, operator: Operator, id_: Id) -> None:
     """Remove the override of that id."""
-    held: Overrides = request.app.state.overrides
     try:
-        found = await held.remove(id_, operator)
+        found = await services.overrides.remove(id_, operator)
     except ChangedMeanwhile as error:
         raise Problem(409, "edit-conflict", f"{error} Read it again.") from None
     if not found:
         raise _none(id_)
 
 
-async def _up_to_date(request: Request) -> tuple[Overrides, bool]:
+async def _up_to_date(held: Overrides) -> tuple[Overrides, bool]:
     """The overrides as the store has them now, or, where it is down, as they are in force."""
-    held: Overrides = request.app.state.overrides
     try:
         await held.sync()
     except StoreDown:

@@ -25,11 +25,11 @@ from app.api.parameters import MOST_WAIT, WAIT
 from app.api.params import agent_from, dialect_from, target_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.routes.batch import ITEMS, ORIGINS_AT_ONCE, FailedOut
-from app.api.routes.origins import FleetOrigins
 from app.api.schemas.answers import AnswerOut
 from app.api.serialize import terms_of
+from app.api.services import services_of
 from app.api.yield_budget import YieldBudget
-from app.decide import Answer, Decider, Question
+from app.decide import Answer, Question
 from app.observability.metrics import Metrics
 from app.pacing import permit as permits
 from app.pacing.addresses import Addresses
@@ -174,14 +174,14 @@ async def permit(request: Request) -> Response:
             detail = f"The batch has {len(batch.items)} items; {ITEMS} at most are answered."
             raise Problem(422, "too-many-items", detail, parameter="items", value=len(batch.items))
         charge(request, len(batch.items) - 1)
-        renderer: Renderer = request.app.state.renderer
+        renderer = services_of(request).renderer
         outcomes = await while_connected(request.receive, _all_permits(request, batch.items))
         return await array_response("permits", (_text_of(outcome, renderer) for outcome in outcomes))
     asked = _read(said, _caller(request))
-    decider: Decider = request.app.state.decider
+    decider = services_of(request).decider
     answer = await decider.ask(asked.question)
     turn = await _turn_of(request, asked, answer, await _places(request, answer))
-    text = _joined(request.app.state.renderer.render(answer).text, turn)
+    text = _joined(services_of(request).renderer.render(answer).text, turn)
     return Response(text, media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
@@ -192,7 +192,7 @@ async def outcome(request: Request, permit: str, said: OutcomeIn) -> OutcomeOut:
     What one API key, or without keys one address, reports has the fleet hold back for 10 minutes at most. A longer
     Retry-After is kept once another one reports as long a one, or an operator does.
     """
-    pacing: Pacing = request.app.state.pacing
+    pacing = services_of(request).pacing
     try:
         taken = permits.read(permit, pacing.secret.accepted)
     except BadPermit as error:
@@ -204,12 +204,12 @@ async def outcome(request: Request, permit: str, said: OutcomeIn) -> OutcomeOut:
         released, degraded = bool(backs[0].value), any(back.degraded for back in backs)
     backoff = None
     if said.status in TOO_MUCH:
-        now: datetime = request.app.state.now()
+        now = services_of(request).now()
         reporter = None if is_operator(request) else _caller(request)
         back = await pacer.hold_back(taken[0].lane, retry_after(said.retry_after, now), reporter)
         backoff, degraded = round(back.value, 3), degraded or back.degraded
-        fleet: FleetOrigins = request.app.state.fleet_origins
-        fleet.lists.note_backoff(taken[0].lane.place, now.timestamp() + back.value)
+        lists = services_of(request).origin_lists
+        lists.note_backoff(taken[0].lane.place, now.timestamp() + back.value)
     pacing.metrics.outcome(said.status, said.elapsed, released=said.released, backoff=backoff is not None)
     return OutcomeOut(released=released, backoff=backoff, degraded=degraded)
 
@@ -256,7 +256,7 @@ def _caller(request: Request) -> str:
 
 async def _all_permits(request: Request, items: Sequence[object]) -> list[_Outcome]:
     """What comes of every item, in their order; its JSON, which may be long, is rendered when it is sent."""
-    decider: Decider = request.app.state.decider
+    decider = services_of(request).decider
     begun = time.monotonic()
     caller = _caller(request)
     asked: list[_Asked | Problem] = []
@@ -344,7 +344,7 @@ class _Places:
 
 
 async def _places(request: Request, answer: Answer) -> _Places:
-    pacing: Pacing = request.app.state.pacing
+    pacing = services_of(request).pacing
     question = answer.question
     lane = PaceKey.of(question.target.origin, question.agent.token)
     if pacing.addresses is None or answer.verdict.decision is not Decision.ALLOW:
@@ -361,7 +361,7 @@ def _text_of(outcome: _Outcome, renderer: Renderer) -> str:
 
 async def _turn_of(request: Request, asked: _Asked, answer: Answer, places: _Places) -> Mapping[str, object]:
     """The members of the answer that tell the turn, where there is one."""
-    pacing: Pacing = request.app.state.pacing
+    pacing = services_of(request).pacing
     decision = answer.verdict.decision
     if decision is not Decision.ALLOW:
         pacing.metrics.permit_denied(decision)

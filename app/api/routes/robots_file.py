@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api import raw_file
-from app.api.long_work import LongWork
 from app.api.middleware.auth import admin
 from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Wait
 from app.api.params import agent_from, dialect_from, target_from
@@ -14,7 +13,8 @@ from app.api.problems import Problem, documented
 from app.api.schemas.answers import WarningOut
 from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out, held_file_texts
 from app.api.serialize import robots_out, warnings_out
-from app.decide import CachedFile, Decider
+from app.api.services import services_of
+from app.decide import CachedFile
 from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.agents import STAR, read_agent
@@ -49,7 +49,7 @@ async def robots(
     origin = target_from(url).origin
     who = None if agent is None else agent_from(agent)
     reads = dialect_from(dialect, who or ANYBODY)
-    decider: Decider = request.app.state.decider
+    decider = services_of(request).decider
     file = await decider.hold(origin, max_age=max_age, wait=wait)
     match as_:
         case "facts":
@@ -57,7 +57,7 @@ async def robots(
         case "text":
             return _text(origin, file)
         case "json":
-            long_work: LongWork = request.app.state.long_work
+            long_work = services_of(request).long_work
             warnings: list[WarningOut] = []
             if file.robots is not None:
                 robots = file.robots
@@ -73,7 +73,7 @@ async def refresh(request: Request, url: OriginUrl) -> FactsOut:
     For operators. The answer is what the fetch found: with 503, too many others are under way.
     """
     origin = target_from(url).origin
-    decider: Decider = request.app.state.decider
+    decider = services_of(request).decider
     return facts_out(origin, await decider.refresh(origin))
 
 
@@ -89,7 +89,7 @@ async def purge(request: Request, url: OriginUrl) -> Response:
     For operators. With 503, only this process has forgotten it: the store cannot be reached. The others are told when
     it is back, if this process is still there then; asking again does no harm.
     """
-    decider: Decider = request.app.state.decider
+    decider = services_of(request).decider
     await decider.purge(target_from(url).origin)
     return Response(status_code=204)
 

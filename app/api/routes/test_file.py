@@ -16,6 +16,7 @@ from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.schemas.answers import WarningOut
 from app.api.serialize import warnings_out
+from app.api.services import services_of
 from app.api.test_rows import Asked, SimulatedOut, Tables, TestOut, TestRowOut
 from app.api.what_if import Pretence, SimulatedOutcomeIn
 from app.decide import Models
@@ -73,7 +74,7 @@ async def test(request: Request, trial: TestIn) -> Response:
 
     With `outcome`, what the service would say if every fetch of the file had come to that for so long.
     """
-    state = request.app.state
+    state = services_of(request)
     now, models, forbidden = state.now(), state.models, state.forbidden
     long_work: LongWork = state.long_work
     body = trial.body()

@@ -1,16 +1,16 @@
-"""The composition root: settings -> parts -> the application."""
+"""The service: settings to objects to the application, in the order in which each needs the ones before it."""
 
 import logging
+import os
+import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from datetime import UTC, datetime
 
 from fastapi import FastAPI
 
-from app import __version__
-from app.api import openapi, problems
 from app.api.encoding import Renderer
 from app.api.long_work import LongWork
 from app.api.middleware.access_log import AccessLog
@@ -20,16 +20,14 @@ from app.api.middleware.fast_path import FastPath
 from app.api.middleware.http_caching import NoStoreByDefault
 from app.api.middleware.same_origin import RefuseCrossSite
 from app.api.quotas import Quotas
-from app.api.routes import allowed, batch, history, indexing, ops, origins, overrides, pages, permits
-from app.api.routes import robots_file as held_file
-from app.api.routes import test_file as trial
+from app.api.routes import batch, permits
+from app.api.services import Services
 from app.auth.keys import load_keys
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import InvalidationListener
 from app.cache.lease import MARGIN
 from app.cache.origin_lists import OriginLists
-from app.cache.recheck_file import load as load_table
 from app.cache.redis_origin_lists import RedisOriginLists
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.redis_visits import RedisVisits
@@ -38,6 +36,9 @@ from app.cache.visits import Visits
 from app.decide import Decider
 from app.fetch.network import Resolver, SystemResolver, client_tls
 from app.history.redis_history import RedisHistory
+from app.main.application import application
+from app.main.domain_table import domain_table, pace_bounds, recheck_models
+from app.main.fetching import counted_fetch, fetcher_from
 from app.observability import tracing
 from app.observability.fetch_log import FetchLog
 from app.observability.metrics import State
@@ -51,19 +52,16 @@ from app.pacing.membership import FleetMembership
 from app.pacing.pacer import Pacer
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import Bounds
-from app.parts import bounds_of, connected, fetcher_of, fetching, instance_name, models_of, reread
-from app.redis.connect import open_connections, subscriber
+from app.redis.connect import Client, connect, open_connections, subscriber
 from app.redis.eviction import EvictionPolicy
 from app.redis.guarded_client import TIMEOUT, GuardedClient, StoreDown
-from app.reread import on_sighup
-from app.settings import Settings
+from app.reread import Reread, on_sighup
+from app.settings import BadSetting, Settings
 
 WITHOUT_KEYS = (
-    "API_KEYS_FILE is not set: whoever reaches this service may ask it, "
-    "and callers on this machine may also use the routes of operators"
+    "API_KEYS_FILE is not set: anyone who can reach this service may use it, "
+    "and callers on this machine may also use the operator routes"
 )
-
-ROUTES = (allowed, batch, trial, held_file, history, indexing, permits, overrides, origins, ops, pages)
 
 _log = logging.getLogger(__name__)
 
@@ -79,17 +77,22 @@ def create(
     spans: tracing.Spans | None = None,
     during: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> FastAPI:
-    """The service, which runs within the context that `during` makes.
+    """Make the service; `during` makes a context that it runs in.
 
-    The other arguments but the settings are what tests put in place of the world's (clocks: Unix seconds;
-    `store_timeout`: seconds for a call to the store).
+    Tests replace the clocks (Unix seconds), `store_timeout` (seconds for a call to the store), the resolver, the TLS
+    context and the spans. Raises BadSetting.
     """
     settings = settings or Settings.read()
-    client = connected(settings.redis_url, settings.redis_connections)
+    client = _connect(settings.redis_url, settings.redis_connections)
     spans = spans or tracing.spans_sent()
-    table = reread("RECHECK_FILE", settings.recheck_file, load_table)
-    keys = reread("API_KEYS_FILE", settings.api_keys_file, load_keys)
-    models, forbidden, memory = models_of(settings, table), settings.on_forbidden == "deny", settings.memory_bytes // 2
+    table = domain_table(settings)
+    keys_file = settings.api_keys_file
+    keys = None if keys_file is None else Reread("API_KEYS_FILE", keys_file, load_keys)
+    models, forbidden, memory = (
+        recheck_models(settings, table),
+        settings.on_forbidden == "deny",
+        settings.memory_bytes // 2,
+    )
 
     def state() -> State:
         held = {"snapshots": cache.usage, "files": decider.usage}
@@ -118,8 +121,8 @@ def create(
 
     # What is known of files: from the web, kept here and in the store, and what other processes tell of it.
     system = SystemResolver()
-    fetcher = fetcher_of(settings, resolver or system, ssl_context or client_tls())
-    store = RedisSnapshots(calls, instance=instance_name(settings.workers), clock=store_clock)
+    fetcher = fetcher_from(settings, resolver or system, ssl_context or client_tls())
+    store = RedisSnapshots(calls, instance=_instance_name(settings.workers), clock=store_clock)
     versions = RedisHistory(calls, clock, lost=metrics.history_lost)
     lease = settings.fetch_timeout + MARGIN
     lists, fetch_log = OriginLists(RedisOriginLists(calls), clock), FetchLog(time.monotonic)
@@ -131,7 +134,7 @@ def create(
     health = FetchHealth(metrics.contradicted)
     cache = RobotsCache(
         store,
-        fetching(fetcher, metrics),
+        counted_fetch(fetcher, metrics),
         clock,
         memory,
         lease=lease,
@@ -167,14 +170,14 @@ def create(
     shared = addresses if settings.pace_by_address else None
     secret = FleetSecret(calls, None if settings.permit_secret is None else settings.permit_secret.get_secret_value())
     own_bounds = Bounds(settings.pace_floor, settings.pace_cap)
-    pacing = permits.Pacing(pacer, bounds_of(own_bounds, table), own_bounds, shared, secret, metrics)
+    pacing = permits.Pacing(pacer, pace_bounds(own_bounds, table), own_bounds, shared, secret, metrics)
 
     async def probe() -> None:
         with suppress(StoreDown):
             await calls.ping()
         await eviction.read()
 
-    async def begin(stack: AsyncExitStack) -> None:
+    async def start(stack: AsyncExitStack) -> None:
         stack.callback(system.close)
         await stack.enter_async_context(tracing.ended(spans))
         for part in (client, calls, versions, fetcher, cache, pacer, addresses, long_work):
@@ -198,8 +201,7 @@ def create(
         await stack.enter_async_context(secret.kept())
         await stack.enter_async_context(during())
 
-    app = _application(
-        begin,
+    services = Services(
         decider=decider,
         renderer=renderer,
         store=calls,
@@ -210,11 +212,13 @@ def create(
         forbidden=forbidden,
         overrides=decided,
         pacing=pacing,
-        fleet_origins=origins.FleetOrigins(lists, cache.facts),
+        origin_lists=lists,
+        snapshot_of=cache.facts,
         long_work=long_work,
         now=lambda: datetime.fromtimestamp(clock(), UTC),
     )
-    # What a request passes on its way to the routes, the last of these first.
+    app = application(start, services)
+    # Each wraps those before it: a request passes the last one first.
     app.add_middleware(NoStoreByDefault)
     app.add_middleware(FastPath, decider=decider, renderer=renderer)
     app.add_middleware(BodyLimit, spares=batch.streams)
@@ -227,35 +231,16 @@ def create(
     return app
 
 
-def _application(begin: Callable[[AsyncExitStack], Awaitable[None]], **parts: object) -> FastAPI:
-    """The routes, with the parts that they ask for in `app.state`; `begin` begins what is to end with the application.
+def _connect(url: str | None, connections: int) -> Client:
+    """A client of the store, which connects when it is first used; raises BadSetting."""
+    if url is None:
+        raise BadSetting("REDIS_URL is not set: set it, or run `python -m app`, which starts an embedded Valkey.")
+    try:
+        return connect(url, connections)
+    except ValueError as error:
+        raise BadSetting(str(error)) from None
 
-    It ends in the reverse order.
-    """
 
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            await begin(stack)
-            app.state.phase = ops.Phase.RUNNING
-            yield
-            app.state.phase = ops.Phase.STOPPING
-
-    app = FastAPI(
-        title="robots.txt decisions",
-        version=__version__,
-        summary="Tells a fleet of crawlers what each robots.txt on the web permits.",
-        lifespan=lifespan,
-        generate_unique_id_function=openapi.operation_id,
-        docs_url=None,  # pages serves it, from here
-        redoc_url=None,
-        redirect_slashes=False,  # it reads query strings as UTF-8, which nobody has promised
-    )
-    app.state.phase = ops.Phase.STARTING
-    for name, part in parts.items():
-        setattr(app.state, name, part)
-    for routes in ROUTES:
-        app.include_router(routes.router)
-    problems.install(app)
-    openapi.install(app)
-    return app
+def _instance_name(workers: int) -> str:
+    """What the workers of one instance have in common: they share a network, and so its failures."""
+    return f"{socket.gethostname()}/{os.getppid() if workers > 1 else os.getpid()}"

@@ -1,0 +1,57 @@
+"""The FastAPI application: its routes, its lifespan and its OpenAPI document."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from fastapi import FastAPI
+
+from app import __version__
+from app.api import openapi, problems
+from app.api.routes import (
+    allowed,
+    batch,
+    history,
+    indexing,
+    ops,
+    origins,
+    overrides,
+    pages,
+    permits,
+    robots_file,
+    test_file,
+)
+from app.api.services import Phase, Services
+
+ROUTES = (allowed, batch, test_file, robots_file, history, indexing, permits, overrides, origins, ops, pages)
+
+
+def application(start: Callable[[AsyncExitStack], Awaitable[None]], services: Services) -> FastAPI:
+    """The routes, with the services that they need.
+
+    `start` enters on the stack what runs as long as the application; it ends in reverse order.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            await start(stack)
+            services.lifecycle.phase = Phase.RUNNING
+            yield
+            services.lifecycle.phase = Phase.STOPPING
+
+    app = FastAPI(
+        title="robots.txt decisions",
+        version=__version__,
+        summary="Tells a fleet of crawlers what each robots.txt on the web permits.",
+        lifespan=lifespan,
+        generate_unique_id_function=openapi.operation_id,
+        docs_url=None,  # served by routes.pages, without a CDN
+        redoc_url=None,
+        redirect_slashes=False,  # the redirect decodes the query string as UTF-8, which it need not be
+    )
+    app.state.services = services
+    for routes in ROUTES:
+        app.include_router(routes.router)
+    problems.install(app)
+    openapi.install(app)
+    return app
