@@ -10,10 +10,11 @@ from app.api.json_bodies import RequestModel, validated
 from app.api.parameters import AGENTS, MOST_AGE, MOST_WAIT, WAIT
 from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, bad_value, busy
-from app.decide import Answer, Decider, Question
+from app.decide import Decider
+from app.evaluate import Decision, Question
 from app.robots.access import Busy
 
-Found: TypeAlias = Answer | Problem
+Found: TypeAlias = Decision | Problem
 """What comes of an item."""
 
 
@@ -82,7 +83,7 @@ def after_waiting(question: Question, begun: float) -> Question:
 async def answer_to(decider: Decider, question: Question) -> Found:
     """The answer to a question that may have to wait."""
     try:
-        return await decider.ask(question)
+        return await decider.decide(question)
     except Busy as error:
         return busy(error, retry_after=error.retry_after)
 

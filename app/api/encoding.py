@@ -1,9 +1,9 @@
 """The text of an answer, put together from pieces that were rendered before, for answers like it.
 
 What an answer looks like is for `wire` to say, and nothing here repeats it: a piece is cut out of the text of a whole
-answer that `wire` rendered, and kept under all that it depends on. Answers that rest on the same edition of a file
+answer that `wire` rendered, and kept under all that it depends on. Answers that rest on the same revision of a file
 differ in the file's age and their URL; those with the same agent and the same rule, in nothing else. Where something
-beside the file had a say, an answer has no edition, and is rendered whole.
+beside the file had a say, an answer has no revision, and is rendered whole.
 """
 
 import re
@@ -13,11 +13,10 @@ from json.encoder import encode_basestring as quoted
 from math import inf
 from typing import NamedTuple
 
-from app.api.serialize import answer_out, changes_at, instant, terms_of
+from app.api.serialize import answer_out, instant
 from app.cache.byte_lru import ByteLRU
-from app.decide import Answer
-from app.robots.terms import Terms
-from app.robots.verdict import Decision
+from app.evaluate import Decision
+from app.robots.verdict import Permission
 
 PIECES_BYTES = 16 * 1024 * 1024
 """What the pieces of one process take at most, unless told otherwise."""
@@ -66,42 +65,48 @@ class Renderer:
         """The bytes and the number of the pieces."""
         return self._rows.usage[0] + self._files.usage[0], self._rows.usage[1] + self._files.usage[1]
 
-    def render(self, answer: Answer) -> Rendered:
+    def render(self, answer: Decision) -> Rendered:
         """The answer to `GET /v1/allowed`, without an explanation."""
-        question, verdict, held, _, now, _, edition, _ = answer
+        question, verdict, held, now, revision = (
+            answer.question,
+            answer.verdict,
+            answer.cached,
+            answer.now,
+            answer.revision,
+        )
         decision, reason, rule, selection = verdict
         freshness = held.freshness
-        if edition is None or freshness is None or decision is Decision.DEFER:
+        if revision is None or freshness is None or decision is Permission.DEFER:
             return Rendered(plain(answer), _until(answer))
         dialect, agent = question.dialect.name, question.agent.token
         line, token = rule.directive[0] if rule else 0, selection.token if selection else ""
-        row_key = (edition, dialect, agent, reason, line, token)
+        row_key = (revision, dialect, agent, reason, line, token)
         row = self._rows.get(row_key)
         if row is not None and row.by_usage:
             row = self._rows.get((row_key, _usage(answer)))
         if row is not None and row.until != inf:
             at = now if question.at is None else question.at.timestamp()
             row = row if row.since <= at < row.until else None
-        file = self._files.get((edition, held.source, freshness.stale))
+        file = self._files.get((revision, held.source, freshness.stale))
         if row is None or file is None:
             row, file = self._render_whole(answer, row_key)
         url = quoted(question.target.url)
         ages = f'"recheck_at":"{_instant(int(freshness.recheck_at))}","age":{int(freshness.age)}'
         return Rendered(f'{{"url":{url}{row.text}{file.before}{ages}{file.after}', row.until)
 
-    def _render_whole(self, answer: Answer, row_key: Hashable) -> tuple[_Row, _File]:
+    def _render_whole(self, answer: Decision, row_key: Hashable) -> tuple[_Row, _File]:
         row, file = _cut(answer, _until(answer))
         if row.by_usage:
             self._rows.put(row_key, _Row("", -inf, inf, by_usage=True), _OVERHEAD)
             row_key = (row_key, _usage(answer))
         self._rows.put(row_key, row, len(row.text) + _OVERHEAD)
-        held, freshness = answer.held, answer.held.freshness
+        held, freshness = answer.cached, answer.cached.freshness
         stale = freshness is not None and freshness.stale
-        self._files.put((answer.edition, held.source, stale), file, len(file.before) + len(file.after) + _OVERHEAD)
+        self._files.put((answer.revision, held.source, stale), file, len(file.before) + len(file.after) + _OVERHEAD)
         return row, file
 
 
-def plain(answer: Answer) -> str:
+def plain(answer: Decision) -> str:
     """The whole answer as `wire` renders it."""
     return answer_out(answer, explained=False).model_dump_json(exclude={"explanation"})
 
@@ -109,26 +114,19 @@ def plain(answer: Answer) -> str:
 _instant = lru_cache(4096)(instant)
 
 
-def _terms(answer: Answer) -> Terms | None:
-    return terms_of(answer.robots, answer.question.dialect, answer.question.agent, answer.verdict)
-
-
-def _usage(answer: Answer) -> Hashable:
-    terms = _terms(answer)
-    if terms is None or terms.usage is None:
-        return None
-    usage = terms.usage.at(answer.question.target.path, allowed=answer.verdict.decision is Decision.ALLOW)
+def _usage(answer: Decision) -> Hashable:
+    usage = answer.usage
     if usage is None:
         return None
     return tuple(usage.content_usage.items()), tuple(usage.content_signal.items()), usage.ai_training
 
 
-def _until(answer: Answer) -> float:
-    change = changes_at(_terms(answer), answer.at)
+def _until(answer: Decision) -> float:
+    change = answer.valid_until
     return inf if change is None else change.timestamp()
 
 
-def _cut(answer: Answer, until: float) -> tuple[_Row, _File]:
+def _cut(answer: Decision, until: float) -> tuple[_Row, _File]:
     text = plain(answer)
     begins = len(f'{{"url":{quoted(answer.question.target.url)}')
     # Neither can stand in a value: there, quotation marks are escaped, and what a file names is never a list.
@@ -137,6 +135,6 @@ def _cut(answer: Answer, until: float) -> tuple[_Row, _File]:
     if ages is None:
         raise ValueError(f"an answer that rests on a file has no age: {text[:500]}")
     since = -inf if until == inf else answer.at.timestamp()
-    terms = _terms(answer)
+    terms = answer.terms
     by_usage = terms is not None and terms.usage is not None
     return _Row(text[begins:ends], since, until, by_usage), _File(text[ends : ages.start()], text[ages.end() :])

@@ -1,9 +1,9 @@
-"""How decisions become the JSON that `shapes` describes."""
+"""Turn decisions into the models of `schemas`; nothing is worked out here."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from json.encoder import encode_basestring as quoted
-from typing import Any, NamedTuple, assert_never
+from typing import assert_never
 
 from app.api.schemas.answers import (
     AnswerOut,
@@ -22,23 +22,19 @@ from app.api.schemas.answers import (
     WindowOut,
 )
 from app.cache.robots_cache import CacheResult
-from app.decide import Answer
-from app.origin import Origin, Target
-from app.overrides.apply import with_delay
-from app.overrides.table import Matching, Override
+from app.evaluate import Decision
+from app.origin import Origin
+from app.overrides.table import Matching
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from app.robots.agents import Agent
-from app.robots.dialects import Dialect
 from app.robots.explain import Explanation, explain
 from app.robots.groups import Group
 from app.robots.lines import Directive, readable
 from app.robots.lint import lint
 from app.robots.patterns import Entry
-from app.robots.rates import Rate, Span, Window, schedule, visit_at
+from app.robots.rates import Rate, Span, Visit, Window, schedule
 from app.robots.robots_txt import RobotsTxt
-from app.robots.terms import Terms
 from app.robots.usage import Usage
-from app.robots.verdict import Decision, Verdict
+from app.robots.verdict import Verdict
 
 EXPLAINED_RULES = 100
 """So many of the rules that matched are shown; `matched` counts them all."""
@@ -50,32 +46,31 @@ What is left out is counted. A file could otherwise make every answer about its 
 """
 
 
-class Case(NamedTuple):
-    """One decision: who asked about what, and what came of it."""
-
-    target: Target
-    agent: Agent
-    dialect: Dialect
-    verdict: Verdict
-
-
-def answer_out(answer: Answer, *, explained: bool) -> AnswerOut:
+def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
     """The answer to `GET /v1/allowed`."""
-    question = answer.question
-    case = Case(question.target, question.agent, question.dialect, answer.verdict)
-    overrides = answer.overrides
-    slower = None if overrides is None else overrides.delaying
-    row = _row(case, answer.robots, answer.at, explained=explained, slower=slower)
-    sitemaps = answer.robots.sitemaps if answer.robots else ()
+    question, verdict, robots = decision.question, decision.verdict, decision.robots
+    rate, visit, usage, overrides = decision.rate, decision.visit, decision.usage, decision.overrides
+    sitemaps = robots.sitemaps if robots else ()
     shown = _fitting(sitemaps, SITEMAPS_ROOM)
     return AnswerOut(
-        **row,
+        url=question.target.url,
+        agent=question.agent.token,
+        dialect=question.dialect.name,
+        verdict=verdict.permission,
+        allowed=decision.allowed,
+        reason=verdict.reason,
+        rule=rule_out(verdict),
+        group=_group(verdict),
+        rate=rate_out(rate.value, rate.valid_until) if rate else None,
+        crawl_delay=decision.crawl_delay,
+        visit=visit_out(visit) if visit else None,
+        usage=usage_out(usage) if usage else None,
+        retry_at=None if decision.retry_at is None else instant(decision.retry_at),
+        explanation=_explanation(decision, robots) if explained and robots is not None else None,
         override=None if overrides is None else _override(overrides, shadows=explained),
-        rule=rule_out(answer.verdict),
         sitemaps=shown,
         more_sitemaps=len(sitemaps) - len(shown),
-        robots=robots_out(question.target.origin, answer.held),
-        retry_at=None if answer.retry_at is None else instant(answer.retry_at),
+        robots=robots_out(question.target.origin, decision.cached),
     )
 
 
@@ -89,48 +84,11 @@ def warnings_out(robots: RobotsTxt, content_type: str | None = None) -> list[War
     return [WarningOut(code=it.code, line=it.line, message=it.message) for it in lint(robots, content_type)]
 
 
-def terms_of(robots: RobotsTxt | None, dialect: Dialect, agent: Agent, verdict: Verdict) -> Terms | None:
-    """What the groups that were asked state beside their rules, where there are any."""
-    if robots is None or verdict.selection is None:
-        return None
-    return robots.reading(dialect).terms(verdict.selection, agent)
-
-
-def changes_at(terms: Terms | None, at: datetime) -> datetime | None:
-    """When something that the terms say of the instant `at` stops being so; None for never."""
-    if terms is None:
-        return None
-    changes = [terms.rates.at(at).valid_until, terms.visits.at(at).valid_until if terms.visits else None]
-    return min((change for change in changes if change is not None), default=None)
-
-
-def _row(
-    case: Case, robots: RobotsTxt | None, at: datetime, *, explained: bool, slower: Override | None = None
-) -> dict[str, Any]:
-    target, agent, dialect, verdict = case
-    terms = terms_of(robots, dialect, agent, verdict)
-    now = with_delay(terms.rates.at(at) if terms else None, slower)
-    return {
-        "url": target.url,
-        "agent": agent.token,
-        "dialect": dialect.name,
-        "verdict": verdict.decision,
-        "allowed": verdict.decision is Decision.ALLOW,
-        "reason": verdict.reason,
-        "group": _group(verdict),
-        "rate": rate_out(now.value, now.valid_until) if now else None,
-        "crawl_delay": terms.crawl_delay.seconds if terms and terms.crawl_delay else None,
-        "visit": visit_out(terms, at) if terms else None,
-        "usage": _usage(terms, case) if terms else None,
-        "explanation": _explanation(case, robots, terms) if explained and robots is not None else None,
-    }
-
-
-def robots_out(origin: Origin, held: CacheResult) -> RobotsOut:
-    """The facts of what is held for `origin`."""
-    snapshot, freshness = held.snapshot, held.freshness
+def robots_out(origin: Origin, cached: CacheResult) -> RobotsOut:
+    """The facts of the cached fetch for `origin`."""
+    snapshot, freshness = cached.snapshot, cached.freshness
     if snapshot is None:
-        return RobotsOut(url=origin.robots_url, source=held.source)
+        return RobotsOut(url=origin.robots_url, source=cached.source)
     failing = snapshot.failing
     outcome, status, cause = facts_of(snapshot.access)
     return RobotsOut(
@@ -145,7 +103,7 @@ def robots_out(origin: Origin, held: CacheResult) -> RobotsOut:
         stale=freshness is not None and freshness.stale,
         failing_since=instant(failing.since) if failing else None,
         truncated=isinstance(snapshot.access, Successful) and snapshot.access.truncated,
-        source=held.source,
+        source=cached.source,
     )
 
 
@@ -200,13 +158,6 @@ def _group(verdict: Verdict) -> GroupOut | None:
     return group_out(verdict.selection.token, verdict.group)
 
 
-def _usage(terms: Terms, case: Case) -> UsageOut | None:
-    if terms.usage is None:
-        return None
-    usage = terms.usage.at(case.target.path, allowed=case.verdict.decision is Decision.ALLOW)
-    return None if usage is None else usage_out(usage)
-
-
 def usage_out(usage: Usage) -> UsageOut:
     """What is stated about the use of a page."""
     usages, signals = (_fitting_members(stated, USAGE_ROOM) for stated in (usage.content_usage, usage.content_signal))
@@ -242,17 +193,19 @@ def _json_size(text: str) -> int:
     return len(quoted(text).encode()) + 1
 
 
-def _explanation(case: Case, robots: RobotsTxt, terms: Terms | None) -> ExplanationOut:
-    target, agent, dialect, verdict = case
-    found = explain(robots, dialect, agent, target.path, limit=EXPLAINED_RULES, selection=verdict.selection)
-    spans = schedule(terms.rates) if terms else []
+def _explanation(decision: Decision, robots: RobotsTxt) -> ExplanationOut:
+    question = decision.question
+    selection = decision.verdict.selection
+    found = explain(
+        robots, question.dialect, question.agent, question.target.path, limit=EXPLAINED_RULES, selection=selection
+    )
     return ExplanationOut(
         path=found.path,
         tokens=list(found.tokens),
         group=found.group,
         matched=found.matched,
         rules=[MatchOut(**dict(directive_out(rule.directive)), length=rule.length) for rule in explained_rules(found)],
-        schedule=spans_out(spans),
+        schedule=spans_out(schedule(decision.terms.rates)) if decision.terms else [],
     )
 
 
@@ -302,10 +255,8 @@ def _override(found: Matching, *, shadows: bool) -> OverrideOut | None:
     )
 
 
-def visit_out(terms: Terms, at: datetime) -> VisitOut | None:
-    if terms.visits is None:
-        return None
-    visit = visit_at(terms.visits, at)
+def visit_out(visit: Visit) -> VisitOut:
+    """Whether visits are welcome, and when that changes."""
     return VisitOut(
         now=visit.visit_now,
         next_open=rfc3339(visit.next_open) if visit.next_open else None,

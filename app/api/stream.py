@@ -18,7 +18,8 @@ from app.api.json_bodies import read_json
 from app.api.middleware.auth import charge_in_time
 from app.api.problems import Problem
 from app.api.yield_budget import YieldBudget
-from app.decide import Decider, Question
+from app.decide import Decider
+from app.evaluate import Question
 from app.origin import Origin
 from app.redis.background import cancel_and_wait
 
@@ -169,9 +170,9 @@ class AnswerLines(Response):
             await self._window.put(problem, 0)
             return
         asked = self._asked.get(question.target.origin)
-        answer = None if asked else self._decider.answer_now(question)
+        answer = None if asked else self._decider.decide_if_cached(question)
         if answer is not None:
-            self._decider.counted((answer,))
+            self._decider.count((answer,))
         await self._window.put(answer or self._ask(question, asked), len(line or b""))
 
     def _ask(self, question: Question, before: asyncio.Task[Found] | None) -> asyncio.Task[Found]:

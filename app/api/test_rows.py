@@ -40,9 +40,9 @@ from app.robots.dialects import Dialect
 from app.robots.explain import explain
 from app.robots.groups import Selection
 from app.robots.lines import Directive
-from app.robots.rates import schedule
+from app.robots.rates import schedule, visit_at
 from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Decision, Reason, Verdict
+from app.robots.verdict import Permission, Reason, Verdict
 
 
 class MatchedOut(BaseModel):
@@ -69,7 +69,7 @@ class TestRowOut(BaseModel):
     url: str
     agent: str
     dialect: str
-    verdict: Decision
+    verdict: Permission
     allowed: bool
     reason: Reason
     rule: int | None = Field(description="The rule that decided.")
@@ -85,7 +85,7 @@ class TimelineEntryOut(BaseModel):
 
     after: int
     at: str
-    verdict: Decision
+    verdict: Permission
     reason: Reason
     stale: bool = Field(description="Whether the copy from before is what answers.")
 
@@ -169,12 +169,12 @@ class Tables:
 
     def row(self, asked: Asked, verdict: Verdict, *, by_file: bool = True) -> TestRowOut:
         """The row of a decision; `by_file` says whether the file had a say in it."""
-        allowed = verdict.decision is Decision.ALLOW
+        allowed = verdict.permission is Permission.ALLOW
         return TestRowOut(
             url=asked.target.url,
             agent=asked.agent.token,
             dialect=asked.dialect.name,
-            verdict=verdict.decision,
+            verdict=verdict.permission,
             allowed=allowed,
             reason=verdict.reason,
             rule=None if verdict.rule is None else self._rule(verdict.rule.directive),
@@ -232,7 +232,7 @@ class Tables:
             dialect=dialect.name,
             rate=None if now is None else rate_out(now.value, now.valid_until),
             crawl_delay=terms.crawl_delay.seconds if terms and terms.crawl_delay else None,
-            visit=visit_out(terms, self._at) if terms else None,
+            visit=visit_out(visit_at(terms.visits, self._at)) if terms and terms.visits else None,
         )
         if not self._explained:
             return reader.model_dump_json(exclude={"tokens", "found", "schedule"})

@@ -20,7 +20,7 @@ from app.origin import Origin
 from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 from app.robots.judge import judge, recognise_challenge
 from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Decision, Verdict
+from app.robots.verdict import Permission, Verdict
 
 SimulatedCause = Literal[
     "timeout", "dns", "tls", "connection", "bad_response", "challenge", "redirect_loop", "blocked_address"
@@ -155,7 +155,7 @@ class Pretence:
         now = outage.now
         verdict = self._verdict(asked, now)
         row = tables.row(asked, verdict, by_file=self._reads_file(now.snapshot.access))
-        if verdict.decision is Decision.DEFER:
+        if verdict.permission is Permission.DEFER:
             row.retry_at = instant(now.freshness.recheck_at)
         held = CacheResult(now.snapshot, now.freshness, Source.MEMORY)
         timeline = [self._entry(asked, turn) for turn in outage.turns]
@@ -186,7 +186,7 @@ class Pretence:
         return TimelineEntryOut(
             after=int(turn.at - self._began),
             at=instant(turn.at),
-            verdict=verdict.decision,
+            verdict=verdict.permission,
             reason=verdict.reason,
             stale=turn.freshness.stale,
         )

@@ -14,7 +14,7 @@ from app.cli.client import Service, add_server
 from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.formatting import answer_lines
 from app.cli.standalone import alone
-from app.decide import Question
+from app.evaluate import Question
 from app.robots.access import Busy
 from app.robots.dialects import DIALECTS
 from app.settings import Settings
@@ -89,7 +89,7 @@ async def _decided(arguments: argparse.Namespace, *, explain: bool) -> str:
             wait=settings.fetch_timeout + MARGIN,
         )
         async with alone(settings) as decider:
-            answer = answer_out(await decider.ask(question), explained=explain)
+            answer = answer_out(await decider.decide(question), explained=explain)
     except Problem as problem:
         raise Failed(problem.detail) from None
     except Busy as error:

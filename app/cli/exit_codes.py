@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import NoReturn
 
-from app.robots.verdict import Decision
+from app.robots.verdict import Permission
 
 ALLOW, DISALLOW, DEFER, ERROR = 0, 1, 2, 3
 """What `check` and `test` end with. ERROR is what every command ends with that could not do its work."""
@@ -30,5 +30,5 @@ class Parser(argparse.ArgumentParser):
 def worst(decisions: Iterable[str]) -> int:
     """DISALLOW if any of them is, else DEFER if any is, else ALLOW."""
     found = set(decisions)
-    codes = {Decision.DISALLOW: DISALLOW, Decision.DEFER: DEFER}
+    codes = {Permission.DISALLOW: DISALLOW, Permission.DEFER: DEFER}
     return next((code for decision, code in codes.items() if decision in found), ALLOW)

@@ -19,7 +19,7 @@ from app.robots.judge import judge
 from app.robots.lines import Directive, Key, readable
 from app.robots.rates import Span, schedule
 from app.robots.robots_txt import Reading, RobotsTxt
-from app.robots.verdict import Decision, Verdict
+from app.robots.verdict import Permission, Verdict
 
 AGENTS = 1000
 """How many agents are compared; the first by name, and `*`."""
@@ -77,8 +77,8 @@ class PathChange(NamedTuple):
     @property
     def gained(self) -> bool | None:
         """Whether the path became open, or was that; None where it is so neither before nor after."""
-        opened = self.after.decision is Decision.ALLOW
-        return opened if opened or self.before.decision is Decision.ALLOW else None
+        opened = self.after.permission is Permission.ALLOW
+        return opened if opened or self.before.permission is Permission.ALLOW else None
 
 
 class RatesChange(NamedTuple):
@@ -292,7 +292,7 @@ class Comparison:
             yield
             change = PathChange(path, old, self._judge(self._after, agent, path))
             yield
-            if change.before.decision is change.after.decision:
+            if change.before.permission is change.after.permission:
                 continue
             room = _ROW_ROOM + len(path) + sum(len(it.rule.directive.value) for it in change[1:] if it.rule)
             if room > self._paths_room:

@@ -1,74 +1,52 @@
-"""What an override makes of an answer; pure. All delays are seconds."""
+"""Apply the operators' overrides to a decision; pure."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import NamedTuple, assert_never
+from dataclasses import replace
+from typing import assert_never
 
-from app.overrides.table import Allow, Delay, Deny, Override, Replace
-from app.robots.access import Access, Blocked, Successful
-from app.robots.agents import Agent
-from app.robots.dialects import Dialect
-from app.robots.rates import InForce, Rate, RateSource
+from app.evaluate import Decision
+from app.overrides.table import Allow, Delay, Deny, Matching, Override, Replace
+from app.robots.access import Blocked, Successful
 from app.robots.robots_txt import ROBOTS_PATH, RobotsTxt
-from app.robots.verdict import Decision, Reason, Verdict
+from app.robots.verdict import Permission, Reason, Verdict
+
+Parse = Callable[[Successful], RobotsTxt]
+"""Parse the robots.txt that an override brings."""
 
 
-class Applied(NamedTuple):
-    """A verdict, and the file that it and its rates are by; `override` is what decided, None where the file did."""
+def apply(decision: Decision, matching: Matching, parse: Parse) -> Decision:
+    """The decision with `matching` applied; its `overrides.deciding` is None where none had a say in the verdict."""
+    decided = decide_by(decision, matching.deciding, parse)
+    override = matching.deciding if decided.verdict.reason is Reason.OVERRIDDEN else None
+    matching = replace(matching, deciding=override)
+    if decided is decision and matching.delaying is None:
+        return replace(decision, overrides=matching)
+    retry_at = decision.retry_at if decided.verdict.permission is Permission.DEFER else None
+    return replace(decided, retry_at=retry_at, revision=None, overrides=matching)
 
-    verdict: Verdict
-    robots: RobotsTxt | None
-    override: Override | None
 
+def decide_by(decision: Decision, override: Override | None, parse: Parse) -> Decision:
+    """The decision with the verdict of one override, or the same object where the override has no say in it.
 
-def rule(
-    override: Override | None,
-    by_file: Applied,
-    access: Access | None,
-    dialect: Dialect,
-    agent: Agent,
-    path: str,
-    parse: Callable[[Successful], RobotsTxt],
-) -> Applied:
-    """What comes of `override` where the file alone, or its absence, says `by_file`.
-
-    A blocked address stays blocked: nothing is fetched from there, whatever an operator says of the pages. And
-    /robots.txt stays open, also where nothing is known of it yet (RFC 9309 2.2.2).
+    A blocked address stays blocked: nothing is fetched from it, whatever operators say about its pages. /robots.txt
+    stays allowed, even before the file is known (RFC 9309 2.2.2).
     """
-    if override is None or isinstance(access, Blocked):
-        return by_file
-    if path == ROBOTS_PATH:
-        return by_file._replace(verdict=Verdict(Decision.ALLOW, Reason.IMPLICIT))
+    question, verdict, snapshot = decision.question, decision.verdict, decision.cached.snapshot
+    if override is None or (snapshot is not None and isinstance(snapshot.access, Blocked)):
+        return decision
+    if question.target.path == ROBOTS_PATH:
+        return replace(decision, verdict=Verdict(Permission.ALLOW, Reason.IMPLICIT))
     match override.action:
         case Allow():
-            verdict = Verdict(Decision.ALLOW, Reason.OVERRIDDEN, None, by_file.verdict.selection)
-            return Applied(verdict, by_file.robots, override)
+            permission = Permission.ALLOW
         case Deny():
-            verdict = Verdict(Decision.DISALLOW, Reason.OVERRIDDEN, None, by_file.verdict.selection)
-            return Applied(verdict, by_file.robots, override)
+            permission = Permission.DISALLOW
         case Replace(own):
             robots = parse(own)
-            verdict = robots.judge(dialect, agent, path)._replace(reason=Reason.OVERRIDDEN)
-            return Applied(verdict, robots, override)
+            verdict = robots.judge(question.dialect, question.agent, question.target.path)
+            return replace(decision, verdict=verdict._replace(reason=Reason.OVERRIDDEN), robots=robots)
         case Delay():
-            return by_file
+            return decision
         case unknown:
             assert_never(unknown)
-
-
-def with_delay(now: InForce[Rate | None] | None, override: Override | None) -> InForce[Rate | None] | None:
-    """The rate in force, or the delay of `override` where that is longer: until either ends.
-
-    Its line is 0, since it stands in no file.
-    """
-    if override is None or not isinstance(override.action, Delay):
-        return now
-    seconds = override.action.seconds
-    rate = None if now is None else now.value
-    if rate is not None and rate.interval >= seconds:
-        return now
-    ends = [] if now is None or now.valid_until is None else [now.valid_until]
-    if override.expires_at is not None:
-        ends.append(datetime.fromtimestamp(override.expires_at, UTC))
-    floor = Rate(seconds, 1, seconds, seconds, RateSource.OVERRIDE, 0, None)
-    return InForce(floor, min(ends, default=None))
+    return replace(decision, verdict=Verdict(permission, Reason.OVERRIDDEN, None, verdict.selection))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from app.cache.recheck import Pace
-from app.overrides.apply import with_delay
+from app.evaluate import with_delay
 from app.overrides.table import Override
 from app.robots.rates import Rate, Timetable
 

@@ -6,7 +6,7 @@ from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unava
 from app.robots.agents import Agent
 from app.robots.dialects.dialect import Dialect
 from app.robots.robots_txt import ROBOTS_PATH, RobotsTxt
-from app.robots.verdict import Decision, Reason, Verdict
+from app.robots.verdict import Permission, Reason, Verdict
 
 
 def judge(
@@ -19,17 +19,17 @@ def judge(
     """
     match access:
         case Blocked():
-            return Verdict(Decision.DISALLOW, Reason.BLOCKED_ADDRESS)
+            return Verdict(Permission.DISALLOW, Reason.BLOCKED_ADDRESS)
         case _ if path == ROBOTS_PATH:
-            return Verdict(Decision.ALLOW, Reason.IMPLICIT)
+            return Verdict(Permission.ALLOW, Reason.IMPLICIT)
         case Unreachable(cause=Cause.CHALLENGE):
-            return Verdict(Decision.DEFER, Reason.CHALLENGE)
+            return Verdict(Permission.DEFER, Reason.CHALLENGE)
         case Unreachable():
-            return Verdict(Decision.DEFER, Reason.UNREACHABLE)
+            return Verdict(Permission.DEFER, Reason.UNREACHABLE)
         case Unavailable(status=401 | 403) if forbidden or dialect.forbidden_closes:
-            return Verdict(Decision.DISALLOW, Reason.FORBIDDEN)
+            return Verdict(Permission.DISALLOW, Reason.FORBIDDEN)
         case Unavailable():
-            return Verdict(Decision.ALLOW, Reason.UNAVAILABLE)
+            return Verdict(Permission.ALLOW, Reason.UNAVAILABLE)
         case Successful():
             robots = robots or RobotsTxt(access.body, truncated=access.truncated)
             return robots.judge(dialect, agent, path)

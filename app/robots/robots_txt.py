@@ -14,7 +14,7 @@ from app.robots.lines import BLANKS, EXTENSION_KEYS, RULE_KEYS, Directive, Form,
 from app.robots.patterns import INDEX_PAGE, Ruleset
 from app.robots.terms import Terms, read_terms
 from app.robots.usage import USAGE_KEYS
-from app.robots.verdict import Decision, Reason, Verdict
+from app.robots.verdict import Permission, Reason, Verdict
 
 ROBOTS_PATH: Final = "/robots.txt"
 
@@ -33,9 +33,9 @@ VERDICTS_KEPT: Final = 50
 _FILE_BYTES, _LINE_BYTES, _GROUP_BYTES, _RULE_BYTES, _USAGE_BYTES = 5000, 16, 400, 150, 500
 _SET_BYTES, _STATE_BYTES, _TOKEN_BYTES = 32, 20, 4
 
-_IMPLICIT: Final = Verdict(Decision.ALLOW, Reason.IMPLICIT)
-_NO_GROUP: Final = Verdict(Decision.ALLOW, Reason.NO_GROUP)
-_NO_RULES: Final = Verdict(Decision.ALLOW, Reason.NO_RULES)
+_IMPLICIT: Final = Verdict(Permission.ALLOW, Reason.IMPLICIT)
+_NO_GROUP: Final = Verdict(Permission.ALLOW, Reason.NO_GROUP)
+_NO_RULES: Final = Verdict(Permission.ALLOW, Reason.NO_RULES)
 
 # A URL without white space, as far as a Sitemap or License line has to be one.
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+://\S++")
@@ -70,14 +70,14 @@ class AgentRules:
     def _verdict(self, number: int) -> Verdict:
         ruleset, selection = self.ruleset, self.selection
         if number < 0:
-            verdict = Verdict(Decision.DISALLOW, Reason.TOO_COMPLEX, None, selection)
+            verdict = Verdict(Permission.DISALLOW, Reason.TOO_COMPLEX, None, selection)
         elif number == len(ruleset):
             reason = Reason.NO_MATCH if number else Reason.NO_RULES
-            verdict = Verdict(Decision.ALLOW, reason, None, selection)
+            verdict = Verdict(Permission.ALLOW, reason, None, selection)
         else:
             rule = ruleset.entry(number)
-            decision = Decision.ALLOW if rule.allows else Decision.DISALLOW
-            verdict = Verdict(decision, Reason.RULE, rule, selection)
+            permission = Permission.ALLOW if rule.allows else Permission.DISALLOW
+            verdict = Verdict(permission, Reason.RULE, rule, selection)
         if len(self._verdicts) >= VERDICTS_KEPT:
             self._verdicts.clear()
         self._verdicts[number] = verdict

@@ -9,7 +9,7 @@ from app.robots.groups import Group, Selection
 from app.robots.patterns import Entry
 
 
-class Decision(StrEnum):
+class Permission(StrEnum):
     """Whether the page may be fetched; DEFER says that this is not known now (RFC 9309 2.3.1.4)."""
 
     ALLOW = "allow"
@@ -39,7 +39,7 @@ class Reason(StrEnum):
 class Verdict(NamedTuple):
     """`rule` decided where `reason` is RULE; `selection` are the groups that were asked."""
 
-    decision: Decision
+    permission: Permission
     reason: Reason
     rule: Entry | None = None
     selection: Selection | None = None

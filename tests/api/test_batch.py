@@ -12,7 +12,8 @@ from app.api.encoding import Renderer
 from app.api.json_array import PIECE
 from app.api.middleware.body_limit import BODY_LIMIT
 from app.api.routes.batch import ITEMS, ORIGINS_AT_ONCE
-from app.decide import Answer, Decider, Question
+from app.decide import Decider
+from app.evaluate import Decision, Question
 from app.robots.access import Busy
 from tests.api.service import Service, running
 from tests.origins import Exchange, serve, text
@@ -99,7 +100,7 @@ async def test_a_bad_item_fails_alone(store_url: str) -> None:
 class NoRoom:
     """A Decider when no fetch can be begun."""
 
-    async def ask(self, _question: Question) -> Answer:
+    async def decide(self, _question: Question) -> Decision:
         raise Busy(7)
 
 
@@ -213,14 +214,14 @@ async def test_a_batch_is_not_worked_on_once_its_client_has_left(store_url: str,
         asked: list[Question] = []
         leaves = asyncio.Event()
 
-        async def ask(question: Question) -> Answer:
+        async def ask(question: Question) -> Decision:
             asked.append(question)
             leaves.set()
             for _ in range(10):
                 await asyncio.sleep(0)
             raise Busy(7)
 
-        service.app.state.services.decider.ask = ask
+        service.app.state.services.decider.decide = ask
         items = [{"url": f"http://h{n}.example/", "agent": "a"} for n in range(ITEMS)]
         await messages(service, json.dumps({"items": items}).encode(), path, leaves)
         assert ORIGINS_AT_ONCE <= len(asked) <= 2 * ORIGINS_AT_ONCE

@@ -1,6 +1,7 @@
 """Answers put together from pieces are, to the octet, those that are rendered whole; and how long they may be kept."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from app.api.middleware.http_caching import SHORT, cache_control
 from app.api.schemas.answers import AnswerOut
 from app.cache.freshness import DAY, Failing, Freshness, Snapshot, State
 from app.cache.robots_cache import CacheResult, Source
-from app.decide import Answer, Question
+from app.evaluate import Decision, Question
 from app.origin import read_target
 from app.overrides.table import Matching
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
@@ -68,7 +69,7 @@ AGENTS = ["ExampleBot", "examplebot/1.0", "Googlebot", "SeznamBot", "*", "other-
 
 def answer(
     which: int, path: str, agent: str, dialect: str | None = None, *, at: datetime | None = None, **other: object
-) -> Answer:
+) -> Decision:
     """What would be said `after` seconds of that snapshot."""
     known = SNAPSHOTS[which]
     after = float(str(other.get("after", 0.0)))
@@ -79,7 +80,7 @@ def answer(
     verdict = judge(known.access, PARSED[which], reader, who, question.target.path)
     stale = bool(other.get("stale"))
     held = CacheResult(known, Freshness(now + 3600, State.FRESH, now - known.fetched_at, stale), Source.MEMORY)
-    return Answer(question, verdict, held, PARSED[which], now, edition=which)
+    return Decision(question, verdict, held, PARSED[which], now, revision=which)
 
 
 questions = st.builds(
@@ -95,7 +96,7 @@ questions = st.builds(
 
 
 @given(st.lists(questions, min_size=2, max_size=12))
-def test_pieces_make_what_is_rendered_whole(answers: list[Answer]) -> None:
+def test_pieces_make_what_is_rendered_whole(answers: list[Decision]) -> None:
     renderer = Renderer()
     for given_ in (*answers, *answers):
         rendered = renderer.render(given_)
@@ -120,7 +121,7 @@ def test_every_pair_of_answers_shares_no_piece_that_it_should_not() -> None:
 
 def test_the_cases_of_every_dialect_are_rendered_alike() -> None:
     renderer = Renderer()
-    for edition, case in enumerate(rows("verdict-cases.jsonl")):
+    for revision, case in enumerate(rows("verdict-cases.jsonl")):
         access = Successful(200, case["robots"].encode())
         robots = RobotsTxt(access.body)
         held = CacheResult(
@@ -128,7 +129,7 @@ def test_the_cases_of_every_dialect_are_rendered_alike() -> None:
         )
         question = Question(read_target(case["url"]), read_agent(case["agent"]), DIALECTS[case["dialect"]])
         verdict = judge(access, robots, question.dialect, question.agent, question.target.path)
-        given_ = Answer(question, verdict, held, robots, NOW.timestamp(), edition=edition)
+        given_ = Decision(question, verdict, held, robots, NOW.timestamp(), revision=revision)
         assert renderer.render(given_).text == renderer.render(given_).text == plain(given_)
 
 
@@ -163,28 +164,28 @@ KEEPING = [
 
 
 @pytest.mark.parametrize(("given_", "header"), [row[1:] for row in KEEPING], ids=[row[0] for row in KEEPING])
-def test_an_answer_may_be_kept(given_: Answer, header: str) -> None:
+def test_an_answer_may_be_kept(given_: Decision, header: str) -> None:
     assert cache_control(given_, Renderer().render(given_).until) == header
 
 
-def kept(given_: Answer) -> str:
+def kept(given_: Decision) -> str:
     return cache_control(given_, Renderer().render(given_).until)
 
 
 def test_an_answer_is_kept_no_longer_than_its_file_is_new_enough() -> None:
     given_ = answer(1, "/", "a")
     for max_age, header in ((700, "private, max-age=100"), (600, "no-store"), (0, "no-store"), (1e9, HOUR)):
-        assert kept(given_._replace(question=given_.question._replace(max_age=max_age))) == header
+        assert kept(replace(given_, question=given_.question._replace(max_age=max_age))) == header
 
 
 def test_what_is_being_refreshed_and_what_is_not_known_is_never_kept() -> None:
     given_ = answer(1, "/", "a")
     for state in (State.GRACE, State.DUE):
         fresh = Freshness(NOW.timestamp() + 3600, state, 600.0, stale=False)
-        assert kept(given_._replace(held=CacheResult(given_.held.snapshot, fresh, Source.MEMORY))) == "no-store"
-    assert kept(given_._replace(held=CacheResult(None, None, Source.NONE), robots=None, edition=None)) == "no-store"
+        assert kept(replace(given_, cached=CacheResult(given_.cached.snapshot, fresh, Source.MEMORY))) == "no-store"
+    assert kept(replace(given_, cached=CacheResult(None, None, Source.NONE), robots=None, revision=None)) == "no-store"
 
 
 def test_what_operators_decided_is_kept_shortly() -> None:
-    overridden = answer(1, "/", "a")._replace(edition=None, overrides=Matching(None, None, None, None))
+    overridden = replace(answer(1, "/", "a"), revision=None, overrides=Matching(None, None, None, None))
     assert kept(overridden) == f"private, max-age={SHORT}"

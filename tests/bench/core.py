@@ -23,7 +23,7 @@ from urllib.robotparser import RobotFileParser
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Decision
+from app.robots.verdict import Permission
 from tests.bench.bodies import body, paths
 from tests.corpus import real_files
 
@@ -31,7 +31,7 @@ TOKEN = "ExampleBot"
 AGENT = read_agent(TOKEN)
 HOST = "https://www.example.com"
 DIALECT = DIALECTS["rfc9309"]
-_ALLOW = Decision.ALLOW
+_ALLOW = Permission.ALLOW
 SIZES = (5, 60, 2000, 15_000)
 SECONDS = 1.0
 """About how long each contestant is measured in a comparison; in at least 3 rounds, at most 200."""
@@ -57,7 +57,7 @@ def _parse_ours(body: bytes) -> RobotsTxt:
 
 
 def _decide_ours(robots: RobotsTxt, path: str) -> bool:
-    return robots.judge(DIALECT, AGENT, path).decision is _ALLOW
+    return robots.judge(DIALECT, AGENT, path).permission is _ALLOW
 
 
 OURS = Contestant("ours", _parse_ours, _decide_ours)

@@ -8,7 +8,7 @@ from app.robots.dialects import DIALECTS
 from app.robots.explain import explain
 from app.robots.lint import lint
 from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Decision, Reason
+from app.robots.verdict import Permission, Reason
 
 AGENTS = [read_agent(name) for name in ("a", "*", "Googlebot-News", "bingbot", "AdsBot-Google")]
 INSTANTS = [datetime(2026, 11, 21, hour, 59, tzinfo=UTC) for hour in (0, 7, 23)]
@@ -26,7 +26,7 @@ def check(data: bytes) -> None:
     path = "/" + (rest[: head[2]].decode("utf-8", "replace") * repeats)[: URL_LIMIT - 1]
     robots = RobotsTxt(rest[head[2] :])
     verdict = robots.judge(dialect, agent, path)
-    assert verdict.decision is not Decision.DEFER
+    assert verdict.permission is not Permission.DEFER
     explained = explain(robots, dialect, agent, path, limit=1)
     if verdict.reason is Reason.RULE:
         assert verdict.rule is not None
@@ -43,7 +43,7 @@ def check(data: bytes) -> None:
             until = terms.rates.at(instant).valid_until
             assert until is None or until > instant
         if terms.usage is not None:
-            terms.usage.at(path, allowed=verdict.decision is Decision.ALLOW)
+            terms.usage.at(path, allowed=verdict.permission is Permission.ALLOW)
     for group in reading.groups:
         assert group.line in robots.line_texts([group.line])
         assert all(line.line > group.line for line in (*group.rules, *group.members))

@@ -50,7 +50,7 @@ def answers(robots: RobotsTxt, paths: Sequence[str]) -> list[object]:
             for path in paths:
                 verdict = robots.judge(dialect, agent, path)
                 explained = explain(robots, dialect, agent, path, limit=5)
-                found += [verdict.decision, verdict.reason, verdict.rule, explained]
+                found += [verdict.permission, verdict.reason, verdict.rule, explained]
                 found.append(terms and terms.usage and terms.usage.at(path, allowed=True))
     return found
 

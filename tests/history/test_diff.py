@@ -23,7 +23,7 @@ from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.judge import judge
 from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Decision
+from app.robots.verdict import Permission
 
 KEYS = [
     *["User-agent: *", "User-agent: a", "User-agent: B/2", "User-agent: Googlebot", "User-agent: c3"],
@@ -73,7 +73,7 @@ def plain(found: Changes) -> Any:
 
 
 def told(verdict: Any) -> Any:
-    return verdict.decision, verdict.reason, verdict.rule
+    return verdict.permission, verdict.reason, verdict.rule
 
 
 @given(FILES, READERS)
@@ -95,7 +95,7 @@ def test_every_verdict_that_is_told_is_what_the_file_says(one: bytes, other: byt
             for path, was, now in change.paths:
                 assert told(was) == told(before.judge(dialect, read_agent(name), path))
                 assert told(now) == told(after.judge(dialect, read_agent(name), path))
-                assert was.decision is not now.decision
+                assert was.permission is not now.permission
 
 
 @given(FILES, FILES, READERS)
@@ -113,7 +113,7 @@ def test_no_change_of_a_drawn_path_is_missed(one: bytes, other: bytes, dialect: 
             rules = [rule for group in selection.groups for rule in group.rules] if selection else []
             drawn |= {path for _, _, value in rules if value and (path := witness(value.decode("latin-1")))}
         for path in drawn if dialect.name != "draft1996" else ():
-            verdicts = [robots.judge(dialect, agent, path).decision for robots in (before, after)]
+            verdicts = [robots.judge(dialect, agent, path).permission for robots in (before, after)]
             assert ((agent.token.lower(), path) in known) == (verdicts[0] is not verdicts[1])
 
 
@@ -154,7 +154,7 @@ def test_a_path_drawn_from_a_pattern_is_matched_by_it(pattern: str) -> None:
     path = witness(value)
     robots = RobotsTxt(f"User-agent: *\nDisallow: {value}\n".encode("latin-1"))
     if path is not None and " " not in value and "*" not in value[:-1].strip("*") and value:
-        assert robots.judge(DIALECTS["rfc9309"], read_agent("a"), path).decision is Decision.DISALLOW
+        assert robots.judge(DIALECTS["rfc9309"], read_agent("a"), path).permission is Permission.DISALLOW
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from app.robots.groups import Selection
 from app.robots.patterns import Ruleset
 from app.robots.robots_txt import RobotsTxt
 from app.robots.terms import Terms
-from app.robots.verdict import Decision, Verdict
+from app.robots.verdict import Permission, Verdict
 
 AGENT = read_agent("FooBot")
 
@@ -18,7 +18,7 @@ def ask(body: bytes | str, path: str, dialect: str = "rfc9309", agent: Agent = A
 
 def closes(dialect: str, rule: str, path: str) -> bool:
     """Whether a Disallow closes a path."""
-    return ask(f"User-agent: *\nDisallow: {rule}\n", path, dialect).decision is Decision.DISALLOW
+    return ask(f"User-agent: *\nDisallow: {rule}\n", path, dialect).permission is Permission.DISALLOW
 
 
 def select(robots: RobotsTxt, dialect: str, agent: Agent = AGENT) -> Selection:

@@ -10,7 +10,7 @@ from app.robots.dialects import DIALECTS
 from app.robots.explain import explain
 from app.robots.patterns import STEPS
 from app.robots.robots_txt import TOKENS_KEPT, VERDICTS_KEPT, RobotsTxt
-from app.robots.verdict import Decision, Reason
+from app.robots.verdict import Permission, Reason
 from tests.robots.asking import AGENT, select, terms
 from tests.robots.matching import AS_WRITTEN
 
@@ -44,7 +44,7 @@ def test_b17_where_steps_run_out_the_path_is_closed(name: str, key: str) -> None
     dialect, write = HOSTILE[name]
     robots = RobotsTxt(write(key))
     verdict = robots.judge(DIALECTS[dialect], AGENT, PATH)
-    assert (verdict.decision, verdict.reason, verdict.rule) == (Decision.DISALLOW, Reason.TOO_COMPLEX, None)
+    assert (verdict.permission, verdict.reason, verdict.rule) == (Permission.DISALLOW, Reason.TOO_COMPLEX, None)
     assert verdict.group is not None
     assert robots.judge(DIALECTS[dialect], AGENT, PATH) == verdict
     assert explain(robots, DIALECTS[dialect], AGENT, PATH, limit=5).matched == 0
@@ -116,7 +116,7 @@ def test_the_rules_that_are_kept_are_bounded_by_the_lines_of_the_file() -> None:
     for at in range(count):
         agent = read_agent(f"a{at}")
         verdict = reading.judge(agent, f"/own{at}")
-        assert (verdict.decision, verdict.reason) == (Decision.DISALLOW, Reason.RULE)
+        assert (verdict.permission, verdict.reason) == (Permission.DISALLOW, Reason.RULE)
         kept = sum(len(rules) for rules in reading._compiled.values())
         assert kept <= 1000 + 3 * len(robots.scan.lines)
 

@@ -13,7 +13,7 @@ from app.robots.groups import Groups, Selection
 from app.robots.lines import Key, scan
 from app.robots.lint import lint
 from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Decision, Reason
+from app.robots.verdict import Permission, Reason
 from tests.corpus import real_files
 from tests.robots.asking import AGENT
 from tests.robots.naive import READERS, grouped, read_groups, read_lines, scanned
@@ -49,7 +49,7 @@ def test_every_file_is_judged_and_explained_in_every_dialect() -> None:
         for dialect in DIALECTS.values():
             assert robots.judge(dialect, AGENT, "/robots.txt").reason is Reason.IMPLICIT
             verdict = robots.judge(dialect, AGENT, "/a?b=c")
-            assert verdict.decision is not Decision.DEFER
+            assert verdict.permission is not Permission.DEFER
             assert verdict.reason is not Reason.TOO_COMPLEX
             told = explain(robots, dialect, AGENT, "/a?b=c", limit=1).rules
             assert [rule.directive for rule in told] == ([verdict.rule.directive] if verdict.rule else [])

@@ -187,7 +187,7 @@ def test_2_2_1_the_order_of_groups_is_irrelevant(
     shuffled = list(groups)
     random.shuffle(shuffled)
     before, after = (ask("\n".join(written(order)), path, dialect) for order in (groups, shuffled))
-    assert (before.decision, before.reason) == (after.decision, after.reason)
+    assert (before.permission, before.reason) == (after.permission, after.reason)
     assert (before.rule and (before.rule.allows, before.rule.length)) == (
         after.rule and (after.rule.allows, after.rule.length)
     )
@@ -201,4 +201,4 @@ def test_b1_the_line_ending_never_changes_a_verdict(
 ) -> None:
     lf, crlf, cr = (ask(ending.join(written(groups)), path, dialect) for ending in ("\n", "\r\n", "\r"))
     for other in (crlf, cr):
-        assert (lf.decision, lf.reason, lf.rule) == (other.decision, other.reason, other.rule)
+        assert (lf.permission, lf.reason, lf.rule) == (other.permission, other.reason, other.rule)

@@ -22,7 +22,7 @@ from app.robots.usage import (
     signal_parts,
     split_path,
 )
-from app.robots.verdict import Decision
+from app.robots.verdict import Permission
 from tests.robots.asking import ask, terms
 from tests.robots.naive_matching import matches_in_either_form
 
@@ -42,7 +42,7 @@ def usage(body: str, agent: str, path: str, dialect: str = "rfc9309") -> Usage |
     robots, asking = RobotsTxt(body.encode()), read_agent(agent)
     found = terms(robots, dialect, asking).usage
     verdict = robots.judge(DIALECTS[dialect], asking, path)
-    return None if found is None else found.at(path, allowed=verdict.decision is Decision.ALLOW)
+    return None if found is None else found.at(path, allowed=verdict.permission is Permission.ALLOW)
 
 
 def stated(key: Key, *values: str | bytes) -> UsageTerms:
@@ -144,7 +144,7 @@ def test_i5_training_lines_close_and_open_nothing() -> None:
     body = b"User-agent: *\nDisallow: /a\nDisallowAITraining: /\nAllowAITraining: /a/b\n"
     for path, closed in (("/", False), ("/a/b", True)):
         verdict = ask(body, path)
-        assert (verdict.decision is Decision.DISALLOW) is closed
+        assert (verdict.permission is Permission.DISALLOW) is closed
 
 
 PATHS = st.text("/ab*$", max_size=5).map(lambda it: "/" + it)

@@ -10,7 +10,7 @@ from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.judge import judge, recognise_challenge
 from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Decision, Reason, Verdict
+from app.robots.verdict import Permission, Reason, Verdict
 from tests.robots.cases import rows
 
 VERDICTS = rows("verdict-cases.jsonl")
@@ -29,34 +29,34 @@ def test_the_verdict_and_rule_of_each_case_of_the_specification(case: dict[str, 
     if verdict.rule is not None:
         line = verdict.rule.directive.line
         rule = robots.line_texts([line])[line]
-    assert ((verdict.decision is Decision.ALLOW), rule) == (case["allowed"], case["rule"])
+    assert ((verdict.permission is Permission.ALLOW), rule) == (case["allowed"], case["rule"])
 
 
 @pytest.mark.parametrize(
-    ("access", "dialect", "decision", "reason"),
+    ("access", "dialect", "permission", "reason"),
     [
-        (Unavailable(404), "rfc9309", Decision.ALLOW, Reason.UNAVAILABLE),
-        (Unavailable(410), "draft1996", Decision.ALLOW, Reason.UNAVAILABLE),
-        (Unavailable(403), "rfc9309", Decision.ALLOW, Reason.UNAVAILABLE),
-        (Unavailable(401), "google", Decision.ALLOW, Reason.UNAVAILABLE),
-        (Unavailable(403), "draft1996", Decision.DISALLOW, Reason.FORBIDDEN),
-        (Unavailable(301, Cause.REDIRECT_LOOP), "rfc9309", Decision.ALLOW, Reason.UNAVAILABLE),
-        (Unreachable(Cause.SERVER_ERROR, 503), "rfc9309", Decision.DEFER, Reason.UNREACHABLE),
-        (Unreachable(Cause.TOO_MANY_REQUESTS, 429), "google", Decision.DEFER, Reason.UNREACHABLE),
-        (Unreachable(Cause.TIMEOUT), "draft1996", Decision.DEFER, Reason.UNREACHABLE),
-        (Unreachable(Cause.CHALLENGE, 202), "rfc9309", Decision.DEFER, Reason.CHALLENGE),
-        (Blocked("10.0.0.1"), "rfc9309", Decision.DISALLOW, Reason.BLOCKED_ADDRESS),
-        (Successful(200, b""), "rfc9309", Decision.ALLOW, Reason.NO_RULES),
-        (Successful(204, b""), "rfc9309", Decision.ALLOW, Reason.NO_RULES),
-        (Successful(200, b"User-agent: Bar\nDisallow: /"), "rfc9309", Decision.ALLOW, Reason.NO_GROUP),
-        (Successful(200, b"User-agent: *\nDisallow:"), "rfc9309", Decision.ALLOW, Reason.NO_RULES),
-        (Successful(200, b"User-agent: *\nDisallow: /y"), "rfc9309", Decision.ALLOW, Reason.NO_MATCH),
-        (Successful(200, b"User-agent: *\nDisallow: /x"), "rfc9309", Decision.DISALLOW, Reason.RULE),
+        (Unavailable(404), "rfc9309", Permission.ALLOW, Reason.UNAVAILABLE),
+        (Unavailable(410), "draft1996", Permission.ALLOW, Reason.UNAVAILABLE),
+        (Unavailable(403), "rfc9309", Permission.ALLOW, Reason.UNAVAILABLE),
+        (Unavailable(401), "google", Permission.ALLOW, Reason.UNAVAILABLE),
+        (Unavailable(403), "draft1996", Permission.DISALLOW, Reason.FORBIDDEN),
+        (Unavailable(301, Cause.REDIRECT_LOOP), "rfc9309", Permission.ALLOW, Reason.UNAVAILABLE),
+        (Unreachable(Cause.SERVER_ERROR, 503), "rfc9309", Permission.DEFER, Reason.UNREACHABLE),
+        (Unreachable(Cause.TOO_MANY_REQUESTS, 429), "google", Permission.DEFER, Reason.UNREACHABLE),
+        (Unreachable(Cause.TIMEOUT), "draft1996", Permission.DEFER, Reason.UNREACHABLE),
+        (Unreachable(Cause.CHALLENGE, 202), "rfc9309", Permission.DEFER, Reason.CHALLENGE),
+        (Blocked("10.0.0.1"), "rfc9309", Permission.DISALLOW, Reason.BLOCKED_ADDRESS),
+        (Successful(200, b""), "rfc9309", Permission.ALLOW, Reason.NO_RULES),
+        (Successful(204, b""), "rfc9309", Permission.ALLOW, Reason.NO_RULES),
+        (Successful(200, b"User-agent: Bar\nDisallow: /"), "rfc9309", Permission.ALLOW, Reason.NO_GROUP),
+        (Successful(200, b"User-agent: *\nDisallow:"), "rfc9309", Permission.ALLOW, Reason.NO_RULES),
+        (Successful(200, b"User-agent: *\nDisallow: /y"), "rfc9309", Permission.ALLOW, Reason.NO_MATCH),
+        (Successful(200, b"User-agent: *\nDisallow: /x"), "rfc9309", Permission.DISALLOW, Reason.RULE),
     ],
 )
-def test_l4_what_a_fetch_came_to_means(access: Access, dialect: str, decision: Decision, reason: Reason) -> None:
+def test_l4_what_a_fetch_came_to_means(access: Access, dialect: str, permission: Permission, reason: Reason) -> None:
     verdict = ask(access, dialect=dialect)
-    assert (verdict.decision, verdict.reason) == (decision, reason)
+    assert (verdict.permission, verdict.reason) == (permission, reason)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -75,7 +75,7 @@ def test_d8_the_file_itself_may_always_be_fetched(access: Access) -> None:
 
 
 def test_a32_a_blocked_address_is_blocked_for_the_file_too() -> None:
-    assert ask(Blocked("127.0.0.1"), "/robots.txt").decision is Decision.DISALLOW
+    assert ask(Blocked("127.0.0.1"), "/robots.txt").permission is Permission.DISALLOW
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from app.api.problems import documented
 from app.api.schemas.answers import AnswerOut
 from app.api.serialize import answer_out
 from app.api.services import services_of
-from app.decide import Question
+from app.evaluate import Question
 
 PATH = "/v1/allowed"
 router = APIRouter(tags=["decisions"])
@@ -52,7 +52,7 @@ async def allowed(
     decider = services_of(request).decider
     renderer = services_of(request).renderer
     past = past_from(as_of, services_of(request).now())
-    answer = await (decider.ask(question) if past is None else decider.decide_as_of(question, past))
+    answer = await (decider.decide(question) if past is None else decider.decide_as_of(question, past))
     rendered = renderer.render(answer)
     content = answer_out(answer, explained=True).model_dump_json() if explain else rendered.text
     headers = {"Cache-Control": cache_control(answer, rendered.until)}

@@ -20,7 +20,8 @@ from app.api.schemas.answers import AnswerOut, ProblemOut
 from app.api.services import services_of
 from app.api.stream import LINES, AnswerLines
 from app.api.yield_budget import YieldBudget
-from app.decide import Answer, Decider, Question, Seen
+from app.decide import BatchMemo, Decider
+from app.evaluate import Decision, Question
 from app.origin import Origin
 
 ITEMS = 1000
@@ -83,7 +84,7 @@ _LINE = {"anyOf": [{"$ref": f"#/components/schemas/{model.__name__}"} for model 
     openapi_extra=_BODY,
 )
 async def batch(request: Request) -> Response:
-    """Answer every item as `GET /v1/allowed` would; a bad one fails alone, with its problem in its place.
+    """Decision every item as `GET /v1/allowed` would; a bad one fails alone, with its problem in its place.
 
     As `application/x-ndjson`, items and answers are lines, without a limit to their number: each answer is sent as
     soon as it and those before it are known, so read them while you send.
@@ -111,8 +112,8 @@ async def _answers(decider: Decider, batch: BatchIn) -> list[Found]:
     """The answer to each item, in their order."""
     begun = time.monotonic()
     found: list[Found | None] = []
-    hot: list[Answer] = []
-    seen: Seen = {}
+    hot: list[Decision] = []
+    seen: BatchMemo = {}
     cold: dict[Origin, list[tuple[int, Question]]] = {}
     stretch = YieldBudget()
     for place, item in enumerate(batch.items):
@@ -122,7 +123,7 @@ async def _answers(decider: Decider, batch: BatchIn) -> list[Found]:
         except Problem as problem:
             answer = problem
         else:
-            answer = decider.answer_now(question, seen)
+            answer = decider.decide_if_cached(question, seen)
             if answer is None:
                 cold.setdefault(question.target.origin, []).append((place, question))
             else:
@@ -131,7 +132,7 @@ async def _answers(decider: Decider, batch: BatchIn) -> list[Found]:
         if stretch.is_over():
             await stretch.next()
             seen.clear()
-    decider.counted(hot)
+    decider.count(hot)
     if cold:
         groups = iter(cold.values())
 

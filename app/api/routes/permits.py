@@ -26,10 +26,9 @@ from app.api.params import agent_from, dialect_from, target_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.routes.batch import ITEMS, ORIGINS_AT_ONCE, FailedOut
 from app.api.schemas.answers import AnswerOut
-from app.api.serialize import terms_of
 from app.api.services import services_of
 from app.api.yield_budget import YieldBudget
-from app.decide import Answer, Question
+from app.evaluate import Decision, Question
 from app.observability.metrics import Metrics
 from app.pacing import permit as permits
 from app.pacing.addresses import Addresses
@@ -38,7 +37,7 @@ from app.pacing.pacer import Grant, Pacer
 from app.pacing.permit import BadPermit, Taken
 from app.pacing.schedule import Bounds, spans
 from app.pacing.slots import PaceKey, Slot, SlotRequest, WaitTooLong
-from app.robots.verdict import Decision
+from app.robots.verdict import Permission
 
 PATH = "/v1/permits"
 
@@ -142,7 +141,7 @@ class _Asked:
     max_wait: float
 
 
-_Outcome: TypeAlias = tuple[Answer, Mapping[str, object]] | Problem
+_Outcome: TypeAlias = tuple[Decision, Mapping[str, object]] | Problem
 """What comes of an item of a batch: the answer, and the members that tell the turn."""
 
 _NO_CALLER = re.compile(r"[^A-Za-z0-9._@-]")
@@ -162,7 +161,7 @@ _BODY = {
 
 @router.post(PATH, response_model=PermitOut | PermitsOut, responses={**documented(413, 422, 503)}, openapi_extra=_BODY)
 async def permit(request: Request) -> Response:
-    """Answer as `GET /v1/allowed` does, and where that is to allow, reserve the agent's next turn at the origin.
+    """Decision as `GET /v1/allowed` does, and where that is to allow, reserve the agent's next turn at the origin.
 
     All who ask share the pace of the origin's file, whichever process they ask. With `items`, several are answered at
     once, and a bad one fails alone.
@@ -179,7 +178,7 @@ async def permit(request: Request) -> Response:
         return await array_response("permits", (_text_of(outcome, renderer) for outcome in outcomes))
     asked = _read(said, _caller(request))
     decider = services_of(request).decider
-    answer = await decider.ask(asked.question)
+    answer = await decider.decide(asked.question)
     turn = await _turn_of(request, asked, answer, await _places(request, answer))
     text = _joined(services_of(request).renderer.render(answer).text, turn)
     return Response(text, media_type="application/json", headers={"Cache-Control": "no-store"})
@@ -279,7 +278,7 @@ async def _all_permits(request: Request, items: Sequence[object]) -> list[_Outco
                 await stretch.next()
 
     await _at_once(map(answer, _grouped(good, lambda at: good[at].question.target.origin)), ORIGINS_AT_ONCE)
-    answers = {at: one for at, one in sorted(found.items()) if isinstance(one, Answer)}
+    answers = {at: one for at, one in sorted(found.items()) if isinstance(one, Decision)}
     places: dict[int, _Places] = {}
 
     async def place(group: Iterable[int]) -> None:
@@ -343,11 +342,11 @@ class _Places:
         return self.shared or self.lane
 
 
-async def _places(request: Request, answer: Answer) -> _Places:
+async def _places(request: Request, answer: Decision) -> _Places:
     pacing = services_of(request).pacing
     question = answer.question
     lane = PaceKey.of(question.target.origin, question.agent.token)
-    if pacing.addresses is None or answer.verdict.decision is not Decision.ALLOW:
+    if pacing.addresses is None or answer.verdict.permission is not Permission.ALLOW:
         return _Places(lane, None)
     return _Places(lane, await pacing.addresses.lane(question.target.origin.host))
 
@@ -359,11 +358,11 @@ def _text_of(outcome: _Outcome, renderer: Renderer) -> str:
     return _joined(renderer.render(answer).text, turn)
 
 
-async def _turn_of(request: Request, asked: _Asked, answer: Answer, places: _Places) -> Mapping[str, object]:
+async def _turn_of(request: Request, asked: _Asked, answer: Decision, places: _Places) -> Mapping[str, object]:
     """The members of the answer that tell the turn, where there is one."""
     pacing = services_of(request).pacing
-    decision = answer.verdict.decision
-    if decision is not Decision.ALLOW:
+    decision = answer.verdict.permission
+    if decision is not Permission.ALLOW:
         pacing.metrics.permit_denied(decision)
         return _NO_TURN
     turn = await pacing.pacer.turn(*_wishes(pacing, asked, answer, places))
@@ -377,12 +376,10 @@ async def _turn_of(request: Request, asked: _Asked, answer: Answer, places: _Pla
     return _turn_out(turn, pacing.secret)
 
 
-def _wishes(pacing: Pacing, asked: _Asked, answer: Answer, places: _Places) -> tuple[SlotRequest, SlotRequest | None]:
-    question, snapshot = answer.question, answer.held.snapshot
-    terms = terms_of(answer.robots, question.dialect, question.agent, answer.verdict)
-    slower = None if answer.overrides is None else answer.overrides.delaying
-    bounds = pacing.bounds(question.target.origin.host)
-    pace = spans(None if terms is None else terms.rates, answer.now, bounds, slower)
+def _wishes(pacing: Pacing, asked: _Asked, answer: Decision, places: _Places) -> tuple[SlotRequest, SlotRequest | None]:
+    snapshot, terms = answer.cached.snapshot, answer.terms
+    bounds = pacing.bounds(answer.question.target.origin.host)
+    pace = spans(None if terms is None else terms.rates, answer.now, bounds, answer.delay)
     fetched_at = 0.0 if snapshot is None else snapshot.checked_at
     wish = SlotRequest(places.lane, pace, asked.caller, asked.cost, asked.max_wait, fetched_at)
     if places.shared is None:

@@ -14,7 +14,7 @@ from app.api.schemas.answers import WarningOut
 from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out, held_file_texts
 from app.api.serialize import robots_out, warnings_out
 from app.api.services import services_of
-from app.decide import CachedFile
+from app.evaluate import CachedFile
 from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.agents import STAR, read_agent
@@ -50,7 +50,7 @@ async def robots(
     who = None if agent is None else agent_from(agent)
     reads = dialect_from(dialect, who or ANYBODY)
     decider = services_of(request).decider
-    file = await decider.hold(origin, max_age=max_age, wait=wait)
+    file = await decider.get_file(origin, max_age=max_age, wait=wait)
     match as_:
         case "facts":
             return Response(facts_out(origin, file).model_dump_json(), media_type="application/json")
@@ -95,9 +95,9 @@ async def purge(request: Request, url: OriginUrl) -> Response:
 
 
 def _text(origin: Origin, file: CachedFile) -> Response:
-    snapshot = file.held.snapshot
+    snapshot = file.cached.snapshot
     if snapshot is None or not isinstance(snapshot.access, Successful):
-        facts = robots_out(origin, file.held)
+        facts = robots_out(origin, file.cached)
         found = facts.outcome or "pending"
         because = f" ({facts.cause})" if facts.cause else f" (status {facts.status})" if facts.status else ""
         raise Problem(404, "no-file", f"No file is held for {origin.key}: its robots.txt is {found}{because}.")

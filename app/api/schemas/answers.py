@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from app.cache.robots_cache import Source
-from app.robots.verdict import Decision, Reason
+from app.robots.verdict import Permission, Reason
 
 
 class RuleOut(BaseModel):
@@ -132,7 +132,7 @@ class RowOut(BaseModel):
     url: str
     agent: str
     dialect: str
-    verdict: Decision
+    verdict: Permission
     allowed: bool
     reason: Reason
     rule: RuleOut | None = None

@@ -13,7 +13,7 @@ from app.history.versions import Version
 from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.dialects import Dialect
-from app.robots.verdict import Decision, Reason, Verdict
+from app.robots.verdict import Permission, Reason, Verdict
 
 
 class VersionOut(BaseModel):
@@ -46,7 +46,7 @@ class HistoryOut(BaseModel):
 class SideOut(BaseModel):
     """What one of the two says of a path."""
 
-    verdict: Decision
+    verdict: Permission
     reason: Reason
     rule: RuleOut | None
 
@@ -154,4 +154,4 @@ def _path_out(change: PathChange) -> PathChangeOut:
 
 
 def _side_out(verdict: Verdict) -> SideOut:
-    return SideOut(verdict=verdict.decision, reason=verdict.reason, rule=rule_out(verdict))
+    return SideOut(verdict=verdict.permission, reason=verdict.reason, rule=rule_out(verdict))

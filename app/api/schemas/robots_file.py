@@ -16,7 +16,7 @@ from app.api.serialize import (
     spans_out,
     window_out,
 )
-from app.decide import CachedFile
+from app.evaluate import CachedFile
 from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.agents import Agent
@@ -139,12 +139,12 @@ class RobotsFileOut(FactsOut):
 
 def facts_out(origin: Origin, file: CachedFile) -> FactsOut:
     """The facts of the fetch, and nothing of the file."""
-    return FactsOut(robots=robots_out(origin, file.held))
+    return FactsOut(robots=robots_out(origin, file.cached))
 
 
 def content_type_of(file: CachedFile) -> str | None:
     """The Content-Type that the file came with."""
-    snapshot = file.held.snapshot
+    snapshot = file.cached.snapshot
     if snapshot is not None and isinstance(snapshot.access, Successful):
         return snapshot.access.content_type
     return None
@@ -154,7 +154,7 @@ def held_file_texts(
     origin: Origin, file: CachedFile, dialect: Dialect, agent: Agent | None, warnings: Sequence[WarningOut]
 ) -> Iterator[str]:
     """The JSON of RobotsFileOut, piece by piece: a file that is made to be slow takes seconds."""
-    facts = robots_out(origin, file.held)
+    facts = robots_out(origin, file.cached)
     if file.robots is None:
         yield RobotsFileOut(robots=facts, dialect=dialect.name).model_dump_json()
         return

@@ -1,0 +1,155 @@
+"""robots.txt files from the cache, parsed, under the recheck model in force for the crawler that asks."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import assert_never
+
+from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
+from app.cache.recheck import RFC9309, Model, VisitBasedRecheck
+from app.cache.robots_cache import CacheResult, RobotsCache, Source
+from app.cache.visits import Visits
+from app.evaluate import CachedFile, Question
+from app.history.versions import Version, held_at
+from app.origin import Origin
+from app.parsed_files import ParsedFiles, parse
+from app.robots.access import Successful
+from app.robots.agents import Agent
+
+Models = Callable[[str, str], Model]
+"""The recheck model in force for a host, given the name of the crawler's own model."""
+
+BatchMemo = dict[tuple[Origin, str, float | None], CachedFile]
+"""Files found so far within one batch: by origin, the crawler's own recheck model, and max_age."""
+
+
+class NoVersion(Exception):
+    """No version of an origin's file is known for an instant; `earliest` (Unix seconds) is the first one known."""
+
+    def __init__(self, origin: Origin, at: datetime, earliest: float | None) -> None:
+        known = "nothing is known of it at any time"
+        if earliest is not None:
+            known = f"the earliest that is known of it is of {datetime.fromtimestamp(earliest, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        asked = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        super().__init__(f"It is not known what was held of {origin.robots_url} at {asked}; {known}.")
+        self.earliest = earliest
+
+
+class CachedFiles:
+    """The files of a RobotsCache, each parsed once."""
+
+    def __init__(
+        self,
+        cache: RobotsCache,
+        parsed: ParsedFiles,
+        models: Models,
+        visits: Visits,
+        clock: Callable[[], float],
+    ) -> None:
+        self._cache = cache
+        self._parsed = parsed
+        self._models = models
+        self._visits = visits
+        self._clock = clock
+
+    async def get(
+        self, origin: Origin, *, visitor: Agent | None = None, max_age: float | None = None, wait: float = 10.0
+    ) -> CachedFile:
+        """The origin's file, fetched if needed. Raises Busy when the fetch queue is full.
+
+        `visitor` is the crawler that is about to visit the origin; None counts no visit.
+        """
+        recheck = await self._recheck(origin, visitor)
+        return self._file(origin, await self._cache.held(origin, recheck, max_age=max_age, wait=wait))
+
+    def get_if_fresh(self, question: Question, memo: BatchMemo | None = None) -> CachedFile | None:
+        """The file for a question, where memory has a fresh one; on None the caller falls back to get().
+
+        A caller with many questions passes a `memo`, which saves looking up an origin again. It must be cleared
+        whenever other tasks have run.
+        """
+        origin, visitor, max_age = question.target.origin, question.agent, question.max_age
+        if memo is not None:
+            file = memo.get((origin, visitor.recheck, max_age))
+            if file is not None:
+                return file
+        snapshot = self._cache.get_trusted(origin)
+        if snapshot is None:
+            return None
+        model = self._models(origin.host, visitor.recheck)
+        if isinstance(model, VisitBasedRecheck):
+            # Count the visit only if this call answers: get() counts it otherwise. Each visit counts, so no memo.
+            visits = self._visits.with_one_more(origin)
+            if visits is None:
+                return None
+            file = self._fresh(origin, snapshot, model.recheck(visits), max_age)
+            if file is not None:
+                self._visits.count(origin)
+            return file
+        file = self._fresh(origin, snapshot, model, max_age)
+        if memo is not None and file is not None:
+            memo[origin, visitor.recheck, max_age] = file
+        return file
+
+    async def get_version(self, origin: Origin, at: datetime) -> CachedFile:
+        """The version that was in use at the instant `at`; nothing is fetched. Raises NoVersion and StoreDown."""
+        history = await self._cache.history(origin)
+        version = held_at(history, at.timestamp())
+        # In a thread, since versions are stored compressed.
+        file = None if version is None else await asyncio.to_thread(_read, version)
+        if file is None:
+            raise NoVersion(origin, at, history[0].first_seen if history else None)
+        return file
+
+    async def refresh(self, origin: Origin) -> CachedFile:
+        """Fetch the file now, whatever the cache has. Raises Busy when the fetch queue is full."""
+        return self._file(origin, await self._cache.refresh(origin, await self._recheck(origin, None)))
+
+    def _file(self, origin: Origin, cached: CacheResult) -> CachedFile:
+        if cached.snapshot is None:
+            return CachedFile(cached, None)
+        parsed = self._parsed.get(origin, cached.snapshot)
+        return CachedFile(cached, parsed.robots, parsed.revision)
+
+    def _fresh(self, origin: Origin, snapshot: Snapshot, recheck: Recheck, max_age: float | None) -> CachedFile | None:
+        """The file of `snapshot` if that is fresh; within one second of age, the same object."""
+        now = self._clock()
+        parsed = self._parsed.get(origin, snapshot)
+        latest = parsed.latest
+        known = latest.cached.freshness if latest is not None and parsed.recheck is recheck else None
+        if known is None or snapshot.failing is not None or not snapshot.fetched_at <= now < known.recheck_at:
+            fresh = freshness(snapshot, recheck, origin.key, now)
+            if fresh.state is not State.FRESH:
+                return None
+        elif int(now - snapshot.fetched_at) == int(known.age):
+            fresh = known
+        else:
+            fresh = Freshness(known.recheck_at, State.FRESH, now - snapshot.fetched_at, stale=False)
+        if max_age is not None and now - snapshot.fetched_at > max_age and snapshot.failing is None:
+            return None
+        if latest is None or fresh is not known:
+            parsed.recheck = recheck
+            latest = CachedFile(CacheResult(snapshot, fresh, Source.MEMORY), parsed.robots, parsed.revision)
+            parsed.latest = latest
+        return latest
+
+    async def _recheck(self, origin: Origin, visitor: Agent | None) -> Recheck:
+        model = self._models(origin.host, RFC9309 if visitor is None else visitor.recheck)
+        match model:
+            case Recheck():
+                return model
+            case VisitBasedRecheck():
+                # Visits are counted for this model only; a fleet that rechecks by RFC 9309 writes none.
+                visits = self._visits.per_day(origin) if visitor is None else self._visits.visit(origin)
+                return model.recheck(await visits)
+            case unknown:
+                assert_never(unknown)
+
+
+def _read(version: Version) -> CachedFile | None:
+    """Unpack and parse a version; None where its stored bytes cannot be read."""
+    snapshot = version.read()
+    if snapshot is None:
+        return None
+    robots = parse(snapshot.access) if isinstance(snapshot.access, Successful) else None
+    return CachedFile(CacheResult(snapshot, None, Source.HISTORY), robots)

@@ -1,0 +1,125 @@
+"""`evaluate` is the one place where a decision is worked out; overrides are applied to what it returns."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from app.cache.freshness import Freshness, Snapshot, State
+from app.cache.robots_cache import CacheResult, Source
+from app.evaluate import PENDING_SECONDS, CachedFile, Decision, Question, evaluate
+from app.origin import read_target
+from app.overrides.apply import apply
+from app.overrides.table import Action as OverrideAction
+from app.overrides.table import Allow, Delay, Deny, Matching, Override, Replace
+from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from app.robots.agents import read_agent
+from app.robots.dialects import DIALECTS
+from app.robots.rates import RateSource
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Permission, Reason
+
+NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
+RECHECK = NOW.timestamp() + 3600
+RULES = b"User-agent: *\nDisallow: /a\nCrawl-delay: 2\nRequest-rate: 1/10 1800-1859\nVisit-time: 0600-1845\n"
+
+
+def question(path: str = "/", at: datetime | None = None) -> Question:
+    agent = read_agent("ExampleBot")
+    return Question(read_target(f"https://h.example{path}"), agent, DIALECTS["rfc9309"], at)
+
+
+def file(access: Access, revision: int | None = 1) -> CachedFile:
+    cached = CacheResult(
+        Snapshot(access, NOW.timestamp()), Freshness(RECHECK, State.FRESH, 0.0, stale=False), Source.MEMORY
+    )
+    return CachedFile(cached, RobotsTxt(access.body) if isinstance(access, Successful) else None, revision)
+
+
+def decided(access: Access, path: str = "/", *, at: datetime | None = None, forbidden: bool = False) -> Decision:
+    return evaluate(question(path, at), file(access), NOW.timestamp(), forbidden=forbidden)
+
+
+def override(action: OverrideAction, expires_at: float | None = None) -> Override:
+    return Override("one", "h.example", (), action, "why", expires_at, shadow=False)
+
+
+def overridden(decision: Decision, action: OverrideAction, expires_at: float | None = None) -> Decision:
+    one = override(action, expires_at)
+    deciding, delaying = (None, one) if isinstance(action, Delay) else (one, None)
+    return apply(decision, Matching(deciding, delaying, deciding, delaying), lambda own: RobotsTxt(own.body))
+
+
+def test_unknown_file_defers_for_a_few_seconds() -> None:
+    nothing = CachedFile(CacheResult(None, None, Source.NONE), None)
+    decision = evaluate(question(), nothing, 1000.0, forbidden=False)
+    assert (decision.verdict.permission, decision.verdict.reason) == (Permission.DEFER, Reason.PENDING)
+    assert (decision.retry_at, decision.allowed, decision.rate) == (1000.0 + PENDING_SECONDS, False, None)
+
+
+def test_unreachable_file_defers_until_the_recheck() -> None:
+    assert decided(Unreachable(Cause.SERVER_ERROR, 503)).retry_at == RECHECK
+
+
+def test_forbidden_closes_the_site_where_that_is_set() -> None:
+    assert decided(Unavailable(403)).allowed
+    assert decided(Unavailable(403), forbidden=True).verdict.reason is Reason.FORBIDDEN
+
+
+def test_rate_and_visit_end_at_the_earlier_of_the_two() -> None:
+    decision = decided(Successful(200, RULES))
+    assert decision.rate is not None
+    assert decision.rate.value is not None
+    assert decision.visit is not None
+    assert (decision.rate.value.interval, decision.crawl_delay) == (10, 2)
+    assert decision.rate.valid_until == NOW + timedelta(minutes=30)
+    assert decision.visit.visit_now
+    assert decision.valid_until == decision.visit.valid_until == NOW + timedelta(minutes=15)
+
+
+def test_rate_is_that_of_the_instant_asked_for() -> None:
+    rate = decided(Successful(200, RULES), at=NOW + timedelta(hours=1)).rate
+    assert rate is not None
+    assert rate.value is not None
+    assert rate.value.interval == 2
+
+
+def test_usage_is_not_stated_for_a_page_that_is_disallowed() -> None:
+    body = b"User-agent: *\nDisallow: /a\nContent-Usage: train-ai=n\n"
+    usage = decided(Successful(200, body), "/b").usage
+    assert usage is not None
+    assert dict(usage.content_usage) == {"train-ai": "n"}
+    assert decided(Successful(200, body), "/a").usage is None
+
+
+def test_override_replaces_the_verdict_and_the_revision() -> None:
+    decision = overridden(decided(Unreachable(Cause.SERVER_ERROR, 503)), Deny())
+    assert (decision.verdict.permission, decision.verdict.reason) == (Permission.DISALLOW, Reason.OVERRIDDEN)
+    assert (decision.retry_at, decision.revision) == (None, None)
+
+
+def test_override_with_a_file_brings_its_rates() -> None:
+    own = Successful(200, b"User-agent: *\nDisallow: /\nCrawl-delay: 7\n")
+    decision = overridden(decided(Successful(200, RULES)), Replace(own))
+    assert (decision.allowed, decision.crawl_delay, decision.verdict.reason) == (False, 7, Reason.OVERRIDDEN)
+
+
+def test_delay_slows_down_until_it_expires_and_never_hurries() -> None:
+    decision = decided(Successful(200, RULES))
+    slow = overridden(decision, Delay(60.0), NOW.timestamp() + 60).rate
+    assert slow is not None
+    assert slow.value is not None
+    assert (slow.value.interval, slow.value.source) == (60.0, RateSource.OVERRIDE)
+    assert slow.valid_until == NOW + timedelta(minutes=1)
+    assert overridden(decision, Delay(5.0)).rate == decision.rate
+
+
+def test_override_never_opens_a_blocked_address() -> None:
+    decision = overridden(decided(Blocked("10.0.0.1")), Allow())
+    assert decision.verdict.reason is Reason.BLOCKED_ADDRESS
+    assert decision.overrides == Matching(None, None, override(Allow()), None)
+
+
+def test_override_never_closes_the_robots_file_itself() -> None:
+    decision = overridden(decided(Unreachable(Cause.SERVER_ERROR, 503), "/a"), Deny())
+    assert not decision.allowed
+    pending = replace(decision, question=question("/robots.txt"))
+    assert overridden(pending, Deny()).verdict.reason is Reason.IMPLICIT
