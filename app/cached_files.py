@@ -10,7 +10,8 @@ from app.cache.recheck import RFC9309, Model, VisitBasedRecheck
 from app.cache.robots_cache import CacheResult, RobotsCache, Source
 from app.cache.visits import Visits
 from app.evaluate import CachedFile, Question
-from app.history.versions import Version, held_at
+from app.history.reader import HistoryReader
+from app.history.versions import Version, version_at
 from app.origin import Origin
 from app.parsed_files import ParsedFiles, parse
 from app.robots.access import Successful
@@ -41,12 +42,14 @@ class CachedFiles:
     def __init__(
         self,
         cache: RobotsCache,
+        history: HistoryReader,
         parsed: ParsedFiles,
         models: Models,
         visits: Visits,
         clock: Callable[[], float],
     ) -> None:
         self._cache = cache
+        self._history = history
         self._parsed = parsed
         self._models = models
         self._visits = visits
@@ -60,7 +63,7 @@ class CachedFiles:
         `visitor` is the crawler that is about to visit the origin; None counts no visit.
         """
         recheck = await self._recheck(origin, visitor)
-        return self._file(origin, await self._cache.held(origin, recheck, max_age=max_age, wait=wait))
+        return self._file(origin, await self._cache.get(origin, recheck, max_age=max_age, wait=wait))
 
     def get_if_fresh(self, question: Question, memo: BatchMemo | None = None) -> CachedFile | None:
         """The file for a question, where memory has a fresh one; on None the caller falls back to get().
@@ -93,8 +96,8 @@ class CachedFiles:
 
     async def get_version(self, origin: Origin, at: datetime) -> CachedFile:
         """The version that was in use at the instant `at`; nothing is fetched. Raises NoVersion and StoreDown."""
-        history = await self._cache.history(origin)
-        version = held_at(history, at.timestamp())
+        history = await self._history.read(origin)
+        version = version_at(history, at.timestamp())
         # In a thread, since versions are stored compressed.
         file = None if version is None else await asyncio.to_thread(_read, version)
         if file is None:

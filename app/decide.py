@@ -12,6 +12,7 @@ from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.cached_files import BatchMemo, CachedFiles, Models, NoVersion
 from app.evaluate import CachedFile, Decision, Question, evaluate, with_delay
+from app.history.reader import HistoryReader
 from app.history.versions import History
 from app.observability.metrics import Metrics
 from app.origin import Origin
@@ -51,12 +52,14 @@ class Decider:
         forbidden: bool,
         metrics: Metrics,
         monotonic: Callable[[], float],
+        history: HistoryReader | None = None,
         overrides: OverrideSource | None = None,
         asked: Callable[[str], None] = lambda _key: None,
     ) -> None:
         self._cache = cache
         self._parsed = ParsedFiles(memory_bytes)
-        self._files = CachedFiles(cache, self._parsed, models, visits, clock)
+        self._history = history or HistoryReader(cache, None, clock)
+        self._files = CachedFiles(cache, self._history, self._parsed, models, visits, clock)
         self._overriding = _Overriding(overrides or Nothing(), metrics, memory_bytes // 4)
         self._clock = clock
         self._forbidden = forbidden
@@ -119,7 +122,7 @@ class Decider:
 
     async def history(self, origin: Origin) -> History:
         """The versions of the origin's file, the current one included; nothing is fetched. Raises StoreDown."""
-        return await self._cache.history(origin)
+        return await self._history.read(origin)
 
     async def refresh(self, origin: Origin) -> CachedFile:
         """Fetch the origin's file now, whatever the cache has. Raises Busy when the fetch queue is full."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from app.redis.background import background
+from app.background import background
 
 LEAST, MOST = 300.0, 3600.0
 """Seconds between two full collections: none sooner, and one at the latest, however busy the process is."""

@@ -8,7 +8,7 @@ from app.cache.invalidation import Event
 from app.cache.ordering import Purged
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.redis_visits import RedisVisits
-from app.cache.tiered_snapshots import Put
+from app.cache.snapshot_store import Put
 from app.cache.visits import Tally
 from app.origin import Origin
 from app.overrides.redis_overrides import RedisOverrides
@@ -81,9 +81,9 @@ class SwitchableSnapshots(_Switch):
         self._check()
         return await self._store.suspect(origin, seconds)
 
-    async def tell(self, word: Event, origin: Origin) -> None:
+    async def publish(self, event: Event, origin: Origin) -> None:
         self._check()
-        await self._store.tell(word, origin)
+        await self._store.publish(event, origin)
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
         self._check()
@@ -138,7 +138,7 @@ class SlowSnapshots(_Switch):
         self._check()
         return False
 
-    async def tell(self, word: Event, origin: Origin) -> None:
+    async def publish(self, event: Event, origin: Origin) -> None:
         self._check()
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:

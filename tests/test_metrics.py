@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from app import __version__
+from app.background import background
 from app.observability.event_loop import sample_lag
 from app.observability.metrics import KEYS_COUNTED, Metrics, State
-from app.redis.background import background
 from app.robots.access import (
     Access,
     Blocked,

@@ -7,17 +7,16 @@ through, together, no more than the quota and what comes to them within a second
 afterwards, since it is in the debt. While the store is down each process counts alone, and settles when it is back.
 """
 
-import asyncio
 import math
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from app.api.problems import Problem
 from app.auth.keys import Limit
-from app.redis.background import background
+from app.background import periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 EVERY = 1.0
@@ -100,14 +99,8 @@ class Quotas:
     @asynccontextmanager
     async def settled(self, every: float = EVERY) -> AsyncIterator[None]:
         """While the block lasts, settle every so many seconds."""
-        async with background(self._keep_settling(every)):
+        async with periodically(self.settle, every, ignoring=StoreDown):
             yield
-
-    async def _keep_settling(self, every: float) -> None:
-        while True:
-            await asyncio.sleep(every)
-            with suppress(StoreDown):
-                await self.settle()
 
     async def _settle(self, ids: list[str]) -> None:
         buckets = [self._buckets[id_] for id_ in ids]
@@ -118,7 +111,7 @@ class Quotas:
         keys = [f"robots:{{quotas}}:{id_}" for id_ in ids]
         amounts = [f"{seconds:.6f}" for seconds in sent]
         try:
-            told = await self._calls.write(
+            told = await self._calls.run(
                 keys[0], lambda: self._calls.client.eval(_SETTLE, len(keys), *keys, *amounts, f"{LONGEST_DEBT:.0f}")
             )
             debts = _read_debts(told)

@@ -18,10 +18,10 @@ from app.api.json_bodies import read_json
 from app.api.middleware.auth import charge_in_time
 from app.api.problems import Problem
 from app.api.yield_budget import YieldBudget
+from app.background import cancel_and_wait
 from app.decide import Decider
 from app.evaluate import Question
 from app.origin import Origin
-from app.redis.background import cancel_and_wait
 
 LINES = "application/x-ndjson"
 

@@ -11,7 +11,7 @@ from app.api.problems import Problem, bad_value
 from app.api.serialize import instant, robots_out
 from app.api.test_rows import Asked, SimulatedRowOut, Tables, TimelineEntryOut
 from app.cache.freshness import Recheck
-from app.cache.outage import LONGEST, Outage, Turn, play
+from app.cache.outage import LONGEST, Outage, TimelineEntry, simulate_outage
 from app.cache.recheck import VisitBasedRecheck
 from app.cache.robots_cache import CacheResult, Source
 from app.decide import Models
@@ -144,7 +144,7 @@ class Pretence:
                 detail = f"An outcome is pretended for {OUTAGES} origins and recheck models at once, and not for more."
                 raise Problem(422, "too-many-origins", detail)
             origin, recheck = key
-            for outage in play(self._copy, self._fetched, recheck, origin.key, self._began, self._now):
+            for outage in simulate_outage(self._copy, self._fetched, recheck, origin.key, self._began, self._now):
                 if outage is not None:
                     self._played[key] = outage
                 yield ""
@@ -158,7 +158,7 @@ class Pretence:
         if verdict.permission is Permission.DEFER:
             row.retry_at = instant(now.freshness.recheck_at)
         held = CacheResult(now.snapshot, now.freshness, Source.MEMORY)
-        timeline = [self._entry(asked, turn) for turn in outage.turns]
+        timeline = [self._entry(asked, entry) for entry in outage.timeline]
         return SimulatedRowOut(**dict(row), robots=robots_out(asked.target.origin, held), timeline=timeline)
 
     def _key(self, asked: Asked) -> tuple[Origin, Recheck]:
@@ -176,19 +176,19 @@ class Pretence:
     def _reads_file(self, access: Access) -> bool:
         return isinstance(access, Successful) and bool(access.body or not self._robots.body)
 
-    def _verdict(self, asked: Asked, turn: Turn) -> Verdict:
-        path, access = asked.target.path, turn.snapshot.access
+    def _verdict(self, asked: Asked, entry: TimelineEntry) -> Verdict:
+        path, access = asked.target.path, entry.snapshot.access
         robots = None if isinstance(access, Successful) and not access.body else self._robots
         return judge(access, robots, asked.dialect, asked.agent, path, forbidden=self._forbidden)
 
-    def _entry(self, asked: Asked, turn: Turn) -> TimelineEntryOut:
-        verdict = self._verdict(asked, turn)
+    def _entry(self, asked: Asked, entry: TimelineEntry) -> TimelineEntryOut:
+        verdict = self._verdict(asked, entry)
         return TimelineEntryOut(
-            after=int(turn.at - self._began),
-            at=instant(turn.at),
+            after=int(entry.at - self._began),
+            at=instant(entry.at),
             verdict=verdict.permission,
             reason=verdict.reason,
-            stale=turn.freshness.stale,
+            stale=entry.freshness.stale,
         )
 
 

@@ -1,4 +1,4 @@
-"""Whether this process can still fetch: a pod without a way out must not look like a web that is down."""
+"""Whether this process can still fetch: a pod without network egress must not make the web look down."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +12,9 @@ FAILING_AFTER = 10
 
 @dataclass(slots=True)
 class FetchHealth:
-    """Counts fetches in a row that failed without an answer from the origin, and those that others contradict.
+    """Counts fetches in a row that failed without an answer from the origin, and how many of them are contradicted.
 
-    A contradiction, which `count` is told of: another process has an answer of an origin that could not be reached
-    from here.
+    A failure is contradicted if another process has an answer of the same origin; `count` is called for each.
     """
 
     count: Callable[[], None] = lambda: None
@@ -27,14 +26,14 @@ class FetchHealth:
         """Whether the fault is here: every fetch fails, and other processes reach the same origins."""
         return self.failed_in_a_row >= FAILING_AFTER and self.contradicted_in_a_row > 0
 
-    def fetched(self, found: Access | NotModified) -> None:
-        """A fetch of this process ended, and this is what it found."""
+    def note_fetch(self, found: Access | NotModified) -> None:
+        """Count a fetch of this process by what it found."""
         if isinstance(found, Unreachable) and is_local(found):
             self.failed_in_a_row += 1
         else:
             self.failed_in_a_row = self.contradicted_in_a_row = 0
 
-    def contradict(self) -> None:
-        """Another process has an answer of an origin that could not be reached from here."""
+    def note_contradiction(self) -> None:
+        """Count an origin that could not be reached from here and of which another process has an answer."""
         self.contradicted_in_a_row += 1
         self.count()

@@ -78,6 +78,10 @@ class Snapshot:
         """When its content was found first; `fetched_at` or before."""
         return self.fetched_at if self.since is None else self.since
 
+    def without_failing(self) -> "Snapshot | None":
+        """The copy alone, as if no fetch had failed since; None if there is no copy."""
+        return replace(self, failing=None) if isinstance(self.access, Successful) else None
+
     @property
     def checked_at(self) -> float:
         """When the origin was last asked, with or without success."""

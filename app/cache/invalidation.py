@@ -1,7 +1,7 @@
-"""What processes tell each other: an origin has a new snapshot, or was purged. One channel, one subscription each.
+"""Invalidations between processes: an origin has a new snapshot, or was purged. One channel, one subscription each.
 
-News saves time and is never relied on: whoever misses some learns the same from the store, when his trust in what he
-remembers is over.
+Invalidations save time and are never relied on. A process that misses one learns the same from the store when it no
+longer trusts what it has in memory.
 """
 
 import asyncio
@@ -11,44 +11,44 @@ from collections.abc import Callable
 from enum import StrEnum
 from types import TracebackType
 
+from app.background import cancel_and_wait
 from app.origin import BadUrl, Origin, read_target
-from app.redis.background import cancel_and_wait
 from app.redis.connect import Subscriber
 from app.redis.failures import FAILURES
 
 CHANNEL = "robots:news"
 
 LONGEST_MESSAGE = 512
-"""Octets of a message that is looked at; a host name has 253."""
+"""Bytes of a message that is read; a host name has 253."""
 
 QUIET = 5.0
-"""Seconds of silence after which the server is asked whether it is there; after as many more it is given up."""
+"""Seconds of silence after which the server is pinged; after as many more the connection is given up."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
-"""Seconds before a new attempt to subscribe: doubling, and from the start again once one has held for the longest."""
+"""Seconds before the next attempt to subscribe: they double, and start again after a subscription that lasted."""
 
 
 _log = logging.getLogger(__name__)
 
 
 class Event(StrEnum):
-    """What can be told of an origin."""
+    """What happened to an origin in another process."""
 
     CHANGED = "changed"
     PURGED = "purged"
 
 
-def write(teller: str, word: Event, origin: Origin) -> bytes:
-    """The message in which the process called `teller` says so."""
-    return f"{teller} {word} {origin.key}".encode()
+def encode(sender: str, event: Event, origin: Origin) -> bytes:
+    """The message that a process publishes; `sender` is its name."""
+    return f"{sender} {event} {origin.key}".encode()
 
 
-def read(message: object, listener: str) -> tuple[Event, Origin] | None:
-    """What another process said; None for the listener's own words, and for anything that is no message of ours."""
+def decode(message: object, own_name: str) -> tuple[Event, Origin] | None:
+    """The event of another process; None for this process's own messages, and for anything that is not a message."""
     if not isinstance(message, bytes) or len(message) > LONGEST_MESSAGE or not message.isascii():
         return None
     parts = message.decode().split(" ")
-    if len(parts) != 3 or parts[0] == listener or parts[1] not in list(Event):
+    if len(parts) != 3 or parts[0] == own_name or parts[1] not in list(Event):
         return None
     try:
         origin = read_target(parts[2]).origin
@@ -58,35 +58,34 @@ def read(message: object, listener: str) -> tuple[Event, Origin] | None:
 
 
 class InvalidationListener:
-    """Listens for as long as its block lasts, and subscribes again, ever more slowly, where that ends.
+    """Listens for the invalidations of other processes while its block lasts, and subscribes again if that ends.
 
-    `hear` is called with what other processes tell. `missed` is called whenever a subscription begins: whatever was
-    told before it has gone unheard. Anyone who reaches the server can write into the channel, so that a message can
-    at worst cause a question to the store.
+    `on_event` is called with each event, and `on_gap` whenever a subscription begins: events before that were missed.
+    Anyone who reaches the server can write into the channel, so a message can at worst cause a lookup in the store.
     """
 
     def __init__(
         self,
         subscribe: Callable[[], Subscriber],
-        listener: str,
-        hear: Callable[[Event, Origin], None],
-        missed: Callable[[], None],
+        own_name: str,
+        on_event: Callable[[Event, Origin], None],
+        on_gap: Callable[[], None],
         *,
         quiet: float = QUIET,
     ) -> None:
-        """`subscribe` makes a new subscriber; `listener` is this process's own name; `quiet`: see QUIET."""
+        """`subscribe` makes a new subscriber; `own_name` is this process's name; `quiet`: see QUIET."""
         self._subscribe = subscribe
-        self._listener = listener
-        self._hear = hear
-        self._missed = missed
+        self._own_name = own_name
+        self._on_event = on_event
+        self._on_gap = on_gap
         self._quiet = quiet
-        self._up = False
+        self._connected = False
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def up(self) -> bool:
-        """Whether news is heard now."""
-        return self._up
+    def connected(self) -> bool:
+        """Whether there is a subscription now."""
+        return self._connected
 
     async def __aenter__(self) -> "InvalidationListener":
         self._task = asyncio.create_task(self._keep_listening())
@@ -106,11 +105,11 @@ class InvalidationListener:
             try:
                 await self._listen()
             except FAILURES as error:
-                _log.warning("No news of other processes is heard: %s: %s", type(error).__name__, error)
+                _log.warning("Invalidations of other processes are not received: %s: %s", type(error).__name__, error)
             if now() - began > LONGEST_PAUSE:
                 pause = FIRST_PAUSE
-            # Not all processes at the same moment: they lost the server at the same moment.
-            await asyncio.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - no secret
+            # Spread out, because all processes lost the server at the same moment.
+            await asyncio.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - not a secret
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _listen(self) -> None:
@@ -122,27 +121,27 @@ class InvalidationListener:
             while True:
                 message = await subscriber.get_message(timeout=self._quiet)
                 if message is not None:
-                    self._take(message)
-                    # Messages that are read already are handed out without a pause, and a flood of them would let
-                    # nobody else run. The server cuts off a listener who lags too far behind.
+                    self._handle(message)
+                    # Messages that have been read already are returned without suspending, so a flood of them would
+                    # block the event loop. The server disconnects a subscriber that lags too far behind.
                     await asyncio.sleep(0)
                 elif not silent:
                     async with asyncio.timeout(self._quiet):
                         await subscriber.ping()
-                # The first answer is that to the subscription, or else this is no server that could tell any news.
-                if not self._up or (message is None and silent):
+                # The first answer must be that to the subscription, or this is not a server that could send events.
+                if not self._connected or (message is None and silent):
                     raise ConnectionError("the server does not answer, or not as it should")
                 silent = message is None
         finally:
-            self._up = False
+            self._connected = False
             await subscriber.aclose()
 
-    def _take(self, message: dict[str, object]) -> None:
+    def _handle(self, message: dict[str, object]) -> None:
         if message["type"] == "subscribe":
-            # Also when the client has subscribed anew by itself. Not before: what is told until here is not heard.
-            self._up = True
-            self._missed()
+            # Also when the client has subscribed anew by itself. Not before: events until now have been missed.
+            self._connected = True
+            self._on_gap()
         elif message["type"] == "message":
-            told = read(message["data"], self._listener)
-            if told is not None:
-                self._hear(*told)
+            event = decode(message["data"], self._own_name)
+            if event is not None:
+                self._on_event(*event)

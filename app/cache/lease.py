@@ -1,4 +1,4 @@
-"""One fetch per origin for the whole fleet: the holder of the lease fetches, the others wait for the result."""
+"""The lease of an origin: one process of the fleet fetches it, and the others wait for what it learns."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,49 +8,49 @@ from math import ceil
 from secrets import token_hex
 from typing import Protocol, TypeVar
 
+from app.background import background
 from app.origin import Origin
-from app.redis.background import background
 from app.redis.guarded_client import StoreDown
 
 MARGIN = 2.0
 """Seconds that the work may take beside the fetch: calls to the store come before and after it."""
 
 SECONDS = 2.0
-"""How long a lease outlives a holder that has died; while it lives, it renews the lease RENEWALS times as often."""
+"""How long a lease outlives a holder that has died; a live holder renews it RENEWALS times as often."""
 
 RENEWALS = 4
 
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Seconds between two looks while another holds the lease, the last one repeated; news cuts them short."""
+"""Seconds between two lookups while another process holds the lease, the last one repeated."""
 
 V = TypeVar("V")
 
 
 class LeaseStore(Protocol):
-    """Where leases are kept. Every method is bounded in time, and raises nothing but StoreDown."""
+    """Where leases are kept. Every method is bounded in time and raises only StoreDown."""
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
-        """Hold the origin's lease for so long, if nobody else does or else `by_force`: since when; None if not.
+        """Take the origin's lease for so long if it is free, or `by_force`; since when, or None if it was not taken.
 
         The instant is by the store's clock (Unix seconds).
         """
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
-        """Hold the lease for so long from now, if it is still the one that was taken with this token."""
+        """Extend the lease to so long from now, if this token still holds it."""
 
     async def release(self, origin: Origin, token: str) -> None:
-        """Give the lease up, if it is still the one that was taken with this token."""
+        """Give the lease up, if this token still holds it."""
 
 
 Work = Callable[[float | None], Awaitable[V]]
-"""What is done under a lease; it is given the instant at which that was taken, None where the store is down."""
+"""Work under a lease; it is passed the instant at which the lease was taken, or None if the store is down."""
 
 
 class Lease:
     """Lets one process of the fleet at a time work on an origin, for `longest` seconds at most.
 
-    It saves work and is no lock: a holder that was stopped, or whose renewals fail, is overtaken, and while the store
-    is down every process works. What comes of the work is ordered by when it began, so that a late holder does no harm.
+    It saves work and is not a lock: a holder that was stopped, or whose renewals fail, is overtaken, and while the
+    store is down every process works. Results are ordered by when their work began, so a late holder does no harm.
     """
 
     def __init__(
@@ -62,68 +62,68 @@ class Lease:
         self._seconds = seconds
         self._pauses = pauses
 
-    async def once(
+    async def run_once(
         self,
         origin: Origin,
-        learnt: Callable[[], Awaitable[V | None]],
+        lookup: Callable[[], Awaitable[V | None]],
         work: Work[V],
-        news: asyncio.Event,
+        wake: asyncio.Event,
     ) -> V:
-        """The result of `work`, or `learnt` as soon as that is not None: another has done it and left it in the store.
+        """Do the work, unless `lookup` first finds what another process has left in the store.
 
-        `learnt` may raise StoreDown. `news` is set when looking is worth while; without it, looking is repeated. After
-        waiting for as long as two works take, this process works too.
+        `lookup` may raise StoreDown. It is repeated while another process holds the lease, and at once when `wake` is
+        set. After waiting for twice the longest work, this process works too.
         """
         token = token_hex(16)
         try:
-            found, since = await self._wait(origin, token, learnt, news)
-            return await self._working(origin, token, since, work) if found is None else found
+            found, since = await self._wait(origin, token, lookup, wake)
+            return await self._work(origin, token, since, work) if found is None else found
         finally:
-            # Also when nothing is held: a call that was given up as late may have taken it afterwards. The token is
-            # compared, so that a late holder never ends the lease of the next one.
+            # Even if the lease was not taken: a call that timed out may have taken it afterwards. The token is
+            # compared, so a late holder never releases the lease of the next one.
             await self._release(origin, token)
 
-    async def always(self, origin: Origin, work: Work[V]) -> V:
-        """The result of `work`, begun now, while all others wait for it."""
+    async def run_now(self, origin: Origin, work: Work[V]) -> V:
+        """Do the work at once, while all other processes wait for it."""
         token = token_hex(16)
         try:
             since = await self._take_by_force(origin, token)
-            return await self._working(origin, token, since, work)
+            return await self._work(origin, token, since, work)
         finally:
             await self._release(origin, token)
 
     async def _wait(
-        self, origin: Origin, token: str, learnt: Callable[[], Awaitable[V | None]], news: asyncio.Event
+        self, origin: Origin, token: str, lookup: Callable[[], Awaitable[V | None]], wake: asyncio.Event
     ) -> tuple[V | None, float | None]:
-        """What was learnt; or None when it is our turn to work, and since when."""
+        """What `lookup` found; or None once this process may work, and since when it has the lease."""
         try:
             async with asyncio.timeout(2 * self._longest):
                 for pause in chain(self._pauses, repeat(self._pauses[-1])):
-                    news.clear()
+                    wake.clear()
                     since = await self._store.take(origin, token, self._seconds)
-                    # Look after winning, too: between our last look and this moment, another may have taken the
-                    # lease, done the work and given it back.
-                    found = await learnt()
+                    # Look up after taking the lease, too: since the last lookup another process may have taken it,
+                    # done the work and released it.
+                    found = await lookup()
                     if since is not None or found is not None:
                         return found, since
                     with suppress(TimeoutError):
                         async with asyncio.timeout(pause):
-                            await news.wait()
+                            await wake.wait()
         except StoreDown:
             return None, None
         except TimeoutError:
-            # By force, since what holds for so long is no lease of ours: a foreign value without an end would make
-            # everybody wait each time.
+            # By force: a lease of ours does not last that long, and a foreign value without an expiry would make
+            # every caller wait each time.
             return None, await self._take_by_force(origin, token)
         return None, None
 
-    async def _working(self, origin: Origin, token: str, since: float | None, work: Work[V]) -> V:
+    async def _work(self, origin: Origin, token: str, since: float | None, work: Work[V]) -> V:
         async with background(self._renew(origin, token)):
             return await work(since)
 
     async def _renew(self, origin: Origin, token: str) -> None:
         pause = self._seconds / RENEWALS
-        # For as long as the work may take, and no longer: one that hangs must not keep all others waiting.
+        # For as long as the work may take and no longer: work that hangs must not keep the fleet waiting.
         for _ in range(ceil(self._longest / pause)):
             await asyncio.sleep(pause)
             with suppress(StoreDown):
@@ -135,5 +135,5 @@ class Lease:
         return None
 
     async def _release(self, origin: Origin, token: str) -> None:
-        with suppress(StoreDown):  # then it ends by itself
+        with suppress(StoreDown):  # then it expires by itself
             await self._store.release(origin, token)

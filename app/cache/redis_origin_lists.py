@@ -40,17 +40,17 @@ class RedisOriginLists:
     A set that is something else is replaced, and a member that is not the key of an origin is passed over.
     """
 
-    def __init__(self, calls: GuardedClient) -> None:
-        self._calls = calls
-        self._client = calls.client
+    def __init__(self, redis: GuardedClient) -> None:
+        self._redis = redis
+        self._client = redis.client
 
     async def write(self, notes: Notes, now: float) -> None:
         """Put these into the lists; raises StoreDown."""
         commands = _commands(notes, now)
-        results = await self._calls.write(_SLOT, lambda: self._execute(commands))
+        results = await self._redis.run(_SLOT, lambda: self._execute(commands))
         wrong = {command[1] for command, result in zip(commands, results or (), strict=False) if _is_foreign(result)}
         for key in wrong:
-            await self._calls.write(key, partial(self._client.delete, key))
+            await self._redis.run(key, partial(self._client.delete, key))
 
     async def read(self, order: Order, now: float) -> Sequence[tuple[Origin, float]]:
         """A list, the highest score first; raises StoreDown."""
@@ -73,7 +73,7 @@ class RedisOriginLists:
         return results
 
     async def _read(self, key: str) -> Sequence[tuple[Origin, float]]:
-        told = await self._calls.read(key, lambda: self._client.eval(_READ, 1, key))
+        told = await self._redis.run(key, lambda: self._client.eval(_READ, 1, key))
         values = told if isinstance(told, list) else []
         read = ((_origin(name), _score(score)) for name, score in zip(values[::2], values[1::2], strict=False))
         return [(origin, score) for origin, score in read if origin is not None and score is not None]

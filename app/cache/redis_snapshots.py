@@ -5,11 +5,11 @@ import math
 from collections.abc import Callable
 from secrets import token_hex
 
-from app.cache import invalidation as news
+from app.cache import invalidation
 from app.cache.codec import ENCODED_LIMIT, decode, encode
 from app.cache.freshness import Snapshot
 from app.cache.ordering import Purged, after_purge, merge
-from app.cache.tiered_snapshots import Put
+from app.cache.snapshot_store import Put
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
 
@@ -65,15 +65,15 @@ class RedisSnapshots:
 
     def __init__(
         self,
-        calls: GuardedClient,
+        redis: GuardedClient,
         *,
         name: str | None = None,
         instance: str | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.name = name or token_hex(8)
-        self.calls = calls
-        self._client = calls.client
+        self.redis = redis
+        self._client = redis.client
         self._instance = instance or self.name
         self._clock = clock
 
@@ -81,7 +81,7 @@ class RedisSnapshots:
         """What is kept of the origin, None also for what is not ours; raises StoreDown."""
         # GETRANGE, not GET: no more is read than could be ours, whatever is there.
         key = snapshot_key(origin)
-        data = await self.calls.read(key, lambda: self._client.getrange(key, 0, ENCODED_LIMIT))
+        data = await self.redis.run(key, lambda: self._client.getrange(key, 0, ENCODED_LIMIT))
         return _read(data)
 
     async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> Put:
@@ -130,7 +130,7 @@ class RedisSnapshots:
     async def now(self, origin: Origin) -> float:
         """The server's time (Unix seconds), by which what is kept of the origin is ordered; raises StoreDown."""
         key = snapshot_key(origin)
-        said = await self.calls.read(key, lambda: self._client.eval(_TIME, 1, key))
+        said = await self.redis.run(key, lambda: self._client.eval(_TIME, 1, key))
         now = self._instant(said)
         if now is None:
             raise StoreDown(f"the store answers {said!r:.80} where it was asked for the time")
@@ -140,7 +140,7 @@ class RedisSnapshots:
         """Leave word for so long that the origin could not be reached; whether another instance has; StoreDown."""
         key, milliseconds = f"{snapshot_key(origin)}:suspect", math.ceil(seconds * 1000)
         return bool(
-            await self.calls.write(key, lambda: self._client.eval(_SUSPECT, 1, key, self._instance, str(milliseconds)))
+            await self.redis.run(key, lambda: self._client.eval(_SUSPECT, 1, key, self._instance, str(milliseconds)))
         )
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
@@ -150,27 +150,28 @@ class RedisSnapshots:
         """
         key, milliseconds = _lease_key(origin), math.ceil(seconds * 1000)
         limits = (str(milliseconds), str(LONGEST_LEASE), "force" if by_force else "")
-        return self._instant(await self.calls.write(key, lambda: self._client.eval(_TAKE, 1, key, token, *limits)))
+        return self._instant(await self.redis.run(key, lambda: self._client.eval(_TAKE, 1, key, token, *limits)))
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
         """Hold for so long from now the lease that was taken with this token, if it is still held; raises StoreDown."""
         key, milliseconds = _lease_key(origin), str(math.ceil(seconds * 1000))
-        await self.calls.write(key, lambda: self._client.eval(_RENEW, 1, key, token, milliseconds))
+        await self.redis.run(key, lambda: self._client.eval(_RENEW, 1, key, token, milliseconds))
 
     async def release(self, origin: Origin, token: str) -> None:
         """Give up the lease that was taken with this token, and no other; raises StoreDown."""
         key = _lease_key(origin)
-        await self.calls.write(key, lambda: self._client.eval(_RELEASE, 1, key, token))
+        await self.redis.run(key, lambda: self._client.eval(_RELEASE, 1, key, token))
 
-    async def tell(self, word: news.Event, origin: Origin) -> None:
-        """Say it to all processes that listen now; raises StoreDown."""
-        await self.calls.read(None, lambda: self._client.publish(news.CHANNEL, news.write(self.name, word, origin)))
+    async def publish(self, event: invalidation.Event, origin: Origin) -> None:
+        """Publish the event to all processes that are subscribed now; raises StoreDown."""
+        message = invalidation.encode(self.name, event, origin)
+        await self.redis.run(None, lambda: self._client.publish(invalidation.CHANNEL, message))
 
     async def _replace(self, origin: Origin, seen: str, data: bytes, keep_seconds: float) -> tuple[bytes, float] | None:
         """Put the data where what was `seen` (a SHA-1) is kept; else what is there, and the server's time."""
         key, arguments = snapshot_key(origin), (seen, data, str(max(1, math.ceil(keep_seconds))))
         # The client takes bytes as arguments, and its annotation says texts.
-        said = await self.calls.write(key, lambda: self._client.eval(_PUT, 1, key, *arguments))
+        said = await self.redis.run(key, lambda: self._client.eval(_PUT, 1, key, *arguments))
         match said:
             case 1:
                 return None

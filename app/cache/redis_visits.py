@@ -51,15 +51,15 @@ _ADD_SHA: Final = hashlib.sha1(_ADD.encode(), usedforsecurity=False).hexdigest()
 class RedisVisits:
     """Tallies under `robots:{scheme://host:port}:visits`, gone EXPIRY seconds after the last visit."""
 
-    def __init__(self, calls: GuardedClient, *, clock: Callable[[], float]) -> None:
-        self._calls = calls
-        self._client = calls.client
+    def __init__(self, redis: GuardedClient, *, clock: Callable[[], float]) -> None:
+        self._redis = redis
+        self._client = redis.client
         self._clock = clock
 
     async def read(self, origin: Origin) -> Tally | None:
         """What is kept of the origin, None also for what is not ours; raises StoreDown."""
         own = key(origin)
-        data = await self._calls.read(own, lambda: self._client.getrange(own, 0, _VALUE_LIMIT))
+        data = await self._redis.run(own, lambda: self._client.getrange(own, 0, _VALUE_LIMIT))
         return read_value(data, self._clock())
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:

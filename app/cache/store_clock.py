@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 
 class StoreClock:
-    """The store's clock (Unix seconds), as far ahead of this process's as it was when it was last heard.
+    """The store's clock (Unix seconds), as far ahead of this process's as it was when last read.
 
-    Until it is heard, and while the store is down, this process's own clock is the best that there is.
+    Until it is read for the first time, it is this process's own clock.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -16,6 +16,6 @@ class StoreClock:
     def __call__(self) -> float:
         return self._clock() + self._ahead
 
-    def heard(self, at: float) -> None:
-        """The store says that it is `at` now."""
+    def sync(self, at: float) -> None:
+        """Set the clock: the store reports that it is `at` now."""
         self._ahead = at - self._clock()

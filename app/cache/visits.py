@@ -138,7 +138,7 @@ class Visits:
                     return
 
     @asynccontextmanager
-    async def written_back(self, every: float = 60.0) -> AsyncIterator[None]:
+    async def writing_back(self, every: float = 60.0) -> AsyncIterator[None]:
         """While the block lasts, write back every so many seconds, or sooner when memory fills; and at its end."""
         writing = asyncio.create_task(self._keep_writing(every))
         try:

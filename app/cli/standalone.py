@@ -8,7 +8,7 @@ from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
 from app.cache.ordering import Purged
 from app.cache.robots_cache import RobotsCache
-from app.cache.tiered_snapshots import Put
+from app.cache.snapshot_store import Put
 from app.cache.visits import Tally, Visits
 from app.decide import Decider, Models
 from app.fetch.network import SystemResolver, client_tls
@@ -36,7 +36,7 @@ class NothingKept:
     async def suspect(self, _origin: Origin, _seconds: float) -> bool:
         return False
 
-    async def tell(self, _word: Event, _origin: Origin) -> None: ...
+    async def publish(self, _event: Event, _origin: Origin) -> None: ...
 
     async def take(self, _origin: Origin, _token: str, _seconds: float, *, by_force: bool = False) -> float:  # noqa: ARG002 - as LeaseStore has it
         return time.time()

@@ -8,12 +8,12 @@ from functools import partial
 from secrets import token_bytes
 from typing import Final, NamedTuple
 
+from app.background import cancel_and_wait
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
 from app.history import versions as history
 from app.history.versions import BYTES, EXPIRY, TAGGED, History
 from app.origin import Origin
-from app.redis.background import cancel_and_wait
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.robots.access import Successful
 
@@ -54,7 +54,7 @@ class RedisHistory:
 
     def __init__(
         self,
-        calls: GuardedClient,
+        redis: GuardedClient,
         clock: Callable[[], float],
         *,
         lost: Callable[[], None],
@@ -62,8 +62,8 @@ class RedisHistory:
         pause: float = PAUSE,
     ) -> None:
         """`clock`: Unix seconds; `waiting_bytes` and `pause`: see WAITING_BYTES and PAUSE."""
-        self._calls = calls
-        self._client = calls.client
+        self._redis = redis
+        self._client = redis.client
         self._clock = clock
         self._lost = lost
         self._room = waiting_bytes
@@ -128,7 +128,7 @@ class RedisHistory:
             # In a thread: compressing half a megabyte would hold up every answer meanwhile.
             versions = await asyncio.to_thread(self._with, held, [waiting.ended])
             data = history.write(versions, token_bytes(8))
-            if await self._calls.write(key, partial(self._replace, key, held[:TAGGED], data)):
+            if await self._redis.run(key, partial(self._replace, key, held[:TAGGED], data)):
                 return
         raise StoreDown(f"the history of {waiting.origin.key} was written by others {_ATTEMPTS} times meanwhile")
 
@@ -141,7 +141,7 @@ class RedisHistory:
     async def _read(self, origin: Origin) -> bytes:
         # One octet more than could be ours, so that what is longer is seen to be: no more is read, whatever is there.
         key = history_key(origin)
-        data = await self._calls.read(key, lambda: self._client.getrange(key, 0, BYTES))
+        data = await self._redis.run(key, lambda: self._client.getrange(key, 0, BYTES))
         return data if isinstance(data, bytes) else b""
 
 

@@ -91,7 +91,7 @@ def add(history: History, versions: Iterable[Version], now: float) -> History:
     return _bounded(joined)
 
 
-def with_held(history: History, held: Snapshot, now: float) -> History:
+def with_current(history: History, held: Snapshot, now: float) -> History:
     """The history with the version that is held now, which is in none, as its last."""
     version = version_of(held)
     versions = add(history, [version], now)
@@ -102,7 +102,7 @@ def with_held(history: History, held: Snapshot, now: float) -> History:
     return (*versions, replace(version, first_seen=at, last_seen=at))
 
 
-def held_at(history: History, at: float) -> Version | None:
+def version_at(history: History, at: float) -> Version | None:
     """The version that was held at this instant: the last one seen by then, if that was not more than KEEP before."""
     version = next((version for version in reversed(history) if version.first_seen <= at), None)
     return version if version is not None and at <= version.last_seen + KEEP else None

@@ -35,6 +35,7 @@ from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.decide import Decider
 from app.fetch.network import Resolver, SystemResolver, client_tls
+from app.history.reader import HistoryReader
 from app.history.redis_history import RedisHistory
 from app.main.application import application
 from app.main.domain_table import domain_table, pace_bounds, recheck_models
@@ -97,8 +98,8 @@ def create(
     def state() -> State:
         held = {"snapshots": cache.usage, "files": decider.usage}
         return State(
-            calls.degraded,
-            news.up,
+            redis.degraded,
+            listener.connected,
             fetcher.under_way,
             fetcher.waiting,
             held,
@@ -108,7 +109,7 @@ def create(
         )
 
     metrics = tracing.metrics_of(state, spans)
-    calls = GuardedClient(
+    redis = GuardedClient(
         client,
         monotonic=time.monotonic,
         timeout=store_timeout,
@@ -116,16 +117,16 @@ def create(
         failed=metrics.store_failed,
         answered=metrics.store_answered,
     )
-    eviction = EvictionPolicy(calls)
-    quotas = Quotas(calls, time.monotonic, metrics.quota_exceeded)
+    eviction = EvictionPolicy(redis)
+    quotas = Quotas(redis, time.monotonic, metrics.quota_exceeded)
 
     # What is known of files: from the web, kept here and in the store, and what other processes tell of it.
     system = SystemResolver()
     fetcher = fetcher_from(settings, resolver or system, ssl_context or client_tls())
-    store = RedisSnapshots(calls, instance=_instance_name(settings.workers), clock=store_clock)
-    versions = RedisHistory(calls, clock, lost=metrics.history_lost)
+    store = RedisSnapshots(redis, instance=_instance_name(settings.workers), clock=store_clock)
+    versions = RedisHistory(redis, clock, lost=metrics.history_lost)
     lease = settings.fetch_timeout + MARGIN
-    lists, fetch_log = OriginLists(RedisOriginLists(calls), clock), FetchLog(time.monotonic)
+    lists, fetch_log = OriginLists(RedisOriginLists(redis), clock), FetchLog(time.monotonic)
 
     def on_fetch(origin: Origin, snapshot: Snapshot, seconds: float) -> None:
         lists.note_fetch(origin, snapshot, seconds)
@@ -138,18 +139,19 @@ def create(
         clock,
         memory,
         lease=lease,
-        history=versions,
+        on_version_ended=versions.note,
         on_fetch=on_fetch,
         health=health,
     )
-    news = InvalidationListener(lambda: subscriber(client), store.name, cache.hear, cache.missed)
+    listener = InvalidationListener(lambda: subscriber(client), store.name, cache.on_event, cache.on_gap)
 
     # What becomes of a question: a decision, and its text.
-    visits = Visits(RedisVisits(calls, clock=clock), clock)
-    decided = Overrides(RedisOverrides(calls), clock)
+    visits = Visits(RedisVisits(redis, clock=clock), clock)
+    decided = Overrides(RedisOverrides(redis), clock)
     decider = Decider(
         cache,
         clock,
+        history=HistoryReader(cache, versions, clock),
         memory_bytes=memory,
         models=models,
         visits=visits,
@@ -162,41 +164,41 @@ def create(
     renderer, long_work = Renderer(settings.memory_bytes // 16), LongWork()
 
     # Turns.
-    places = FleetMembership(calls, store.name)
+    places = FleetMembership(redis, store.name)
     instances = settings.pace_instances
     alone = LocalPacer(None if instances is None else instances * settings.workers, lambda: places.place)
-    pacer = Pacer(RedisPacer(calls), alone, clock, time.monotonic, clock_stepped=metrics.store_clock_stepped)
+    pacer = Pacer(RedisPacer(redis), alone, clock, time.monotonic, clock_stepped=metrics.store_clock_stepped)
     addresses = Addresses(resolver or system, time.monotonic)
     shared = addresses if settings.pace_by_address else None
-    secret = FleetSecret(calls, None if settings.permit_secret is None else settings.permit_secret.get_secret_value())
+    secret = FleetSecret(redis, None if settings.permit_secret is None else settings.permit_secret.get_secret_value())
     own_bounds = Bounds(settings.pace_floor, settings.pace_cap)
     pacing = permits.Pacing(pacer, pace_bounds(own_bounds, table), own_bounds, shared, secret, metrics)
 
     async def probe() -> None:
         with suppress(StoreDown):
-            await calls.ping()
+            await redis.ping()
         await eviction.read()
 
     async def start(stack: AsyncExitStack) -> None:
         stack.callback(system.close)
         await stack.enter_async_context(tracing.ended(spans))
-        for part in (client, calls, versions, fetcher, cache, pacer, addresses, long_work):
+        for part in (client, redis, versions, fetcher, cache, pacer, addresses, long_work):
             stack.push_async_callback(part.aclose)
         rereading = on_sighup(*(file for file in (table, keys) if file is not None))
         for block in (
-            news,
+            listener,
             cache.delivering(),
-            visits.written_back(),
+            visits.writing_back(),
             rereading,
             quotas.settled(),
             metrics.updating(probe),
-            lists.flushed(),
+            lists.flushing(),
         ):
             await stack.enter_async_context(block)
         if keys is None:
             _log.info(WITHOUT_KEYS)
         await probe()  # the store is connected to before the first caller has to wait for it
-        await stack.enter_async_context(decided.followed())
+        await stack.enter_async_context(decided.syncing())
         await stack.enter_async_context(places.kept())
         await stack.enter_async_context(secret.kept())
         await stack.enter_async_context(during())
@@ -204,7 +206,7 @@ def create(
     services = Services(
         decider=decider,
         renderer=renderer,
-        store=calls,
+        store=redis,
         fetch_health=health,
         eviction=eviction,
         metrics=metrics,

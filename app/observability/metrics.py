@@ -4,7 +4,6 @@ No label holds a value that a caller or an origin chose: no agent, origin or pat
 ids of API keys are chosen by the operator, and at most KEYS_COUNTED of them get a label.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from app import __version__
+from app.background import background, periodically
 from app.observability.event_loop import sample_lag
 from app.observability.processes import Exposition
-from app.redis.background import background
 from app.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -321,21 +320,20 @@ class Metrics:
 
         The probe notices failures that no request has met. A scrape of another worker shows the gauges as last updated.
         """
+
+        async def probe_and_update() -> None:
+            await probe()
+            self.update_gauges()
+
         self._exposition.forget_dead_workers()
         self.update_gauges()
         try:
             async with AsyncExitStack() as stack:
-                await stack.enter_async_context(background(self._update(probe, every)))
+                await stack.enter_async_context(periodically(probe_and_update, every))
                 await stack.enter_async_context(background(sample_lag(self._lag.observe)))
                 yield
         finally:
             self._exposition.forget_this_worker()
-
-    async def _update(self, probe: Callable[[], Awaitable[None]], every: float) -> None:
-        while True:
-            await asyncio.sleep(every)
-            await probe()
-            self.update_gauges()
 
 
 def _class_of(status: int | None) -> str:

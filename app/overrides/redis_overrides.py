@@ -19,7 +19,7 @@ from app.redis.guarded_client import GuardedClient, StoreDown
 COUNT_LIMIT = 10_000
 """How many overrides there may be."""
 
-OCTETS_LIMIT = 16 * 1024 * 1024
+BYTES_LIMIT = 16 * 1024 * 1024
 """Octets of all overrides together, as they are written."""
 
 ROW_LIMIT = 4 * 1024 * 1024
@@ -38,10 +38,10 @@ _READ_AT_ONCE, _ROWS_AT_ONCE = 1024 * 1024, 200
 """Bytes and rows that one call asks for: more would take longer than a call may."""
 
 _ROWS, _AUDIT = "robots:{overrides}:rows", "robots:{overrides}:audit"
-_VERSION, _OCTETS, _LOG = ":version", ":octets", ":log"
+_VERSION, _BYTES, _LOG = ":version", ":octets", ":log"
 """Fields of the hash that are no rows; no id has a colon."""
 
-_META: Final = frozenset({_VERSION, _OCTETS, _LOG})
+_META: Final = frozenset({_VERSION, _BYTES, _LOG})
 _NOTHING: Final = hashlib.sha1(b"", usedforsecurity=False).hexdigest()
 _WRITTEN_VERSION: Final = re.compile(rb"([0-9]{1,17}) ([0-9]{1,12}) ([0-9]{1,17})")
 _ENTRY_LIMIT = 16 * 1024
@@ -67,8 +67,8 @@ local now = tonumber(last) + 1
 redis.call('LLEN', audit)
 local held = redis.call('HGET', rows, id) or ''
 if redis.sha1hex(held) ~= expected then return 'changed' end
-local total, count = tonumber(redis.call('HGET', rows, '{_OCTETS}')), 0
-for _, name in ipairs({{'{_VERSION}', '{_OCTETS}', '{_LOG}'}}) do count = count - redis.call('HEXISTS', rows, name) end
+local total, count = tonumber(redis.call('HGET', rows, '{_BYTES}')), 0
+for _, name in ipairs({{'{_VERSION}', '{_BYTES}', '{_LOG}'}}) do count = count - redis.call('HEXISTS', rows, name) end
 count = count + redis.call('HLEN', rows)
 if not total then
   total = 0
@@ -85,7 +85,7 @@ end
 log = id .. ' ' .. log
 if #log > {LONGEST_LOG} then log = string.match(string.sub(log, 1, {LONGEST_LOG}), '^(.*) ') end
 redis.call('HSET', rows, '{_VERSION}', string.format('%s %.0f %s', born, now, clock),
-  '{_OCTETS}', string.format('%.0f', math.max(total, 0)), '{_LOG}', log)
+  '{_BYTES}', string.format('%.0f', math.max(total, 0)), '{_LOG}', log)
 redis.call('LPUSH', audit, entry)
 redis.call('LTRIM', audit, 0, tonumber(ARGV[7]) - 1)
 return 'done'
@@ -177,9 +177,9 @@ class State:
 class RedisOverrides:
     """The overrides that all processes share. Whatever cannot be had raises StoreDown."""
 
-    def __init__(self, calls: GuardedClient) -> None:
-        self._calls = calls
-        self._client = calls.client
+    def __init__(self, redis: GuardedClient) -> None:
+        self._redis = redis
+        self._client = redis.client
 
     async def state(self) -> State:
         """What version the overrides have, and what was changed last; raises StoreDown."""
@@ -193,7 +193,7 @@ class RedisOverrides:
     async def ids(self) -> Collection[str]:
         """The ids of all rows; raises StoreDown, also where there are more than could be ours."""
         limit = str(2 * COUNT_LIMIT)
-        data = await self._calls.read(_ROWS, lambda: self._client.eval(_IDS, 1, _ROWS, limit))
+        data = await self._redis.run(_ROWS, lambda: self._client.eval(_IDS, 1, _ROWS, limit))
         if data == 0:
             raise StoreDown(f"{_ROWS} has more than {limit} fields: somebody else writes there")
         names = data if isinstance(data, list) else []
@@ -203,7 +203,7 @@ class RedisOverrides:
     async def rows(self, ids: Collection[str]) -> Mapping[str, Row | None]:
         """The rows of these ids, without those that are not there; None for one that is not ours; raises StoreDown."""
         found: dict[str, Row | None] = {}
-        left, room = list(dict.fromkeys(ids))[: 2 * COUNT_LIMIT], OCTETS_LIMIT
+        left, room = list(dict.fromkeys(ids))[: 2 * COUNT_LIMIT], BYTES_LIMIT
         while left and room > 0:
             values = await self._read(left[:_ROWS_AT_ONCE], ROW_LIMIT)
             for id_, value in zip(left, values, strict=False):
@@ -216,12 +216,12 @@ class RedisOverrides:
     async def _read(self, fields: Sequence[str], longest: int) -> Sequence[object]:
         """The values of the first of these fields, one at least; None for none."""
         arguments = (str(_READ_AT_ONCE), str(longest), *fields)
-        data = await self._calls.read(_ROWS, lambda: self._client.eval(_READ, 1, _ROWS, *arguments))
+        data = await self._redis.run(_ROWS, lambda: self._client.eval(_READ, 1, _ROWS, *arguments))
         return data if isinstance(data, list) and data else [None] * len(fields)
 
     async def _was_changed(self) -> bool:
         """Whether the audit knows of a change."""
-        length = await self._calls.read(_AUDIT, lambda: self._client.llen(_AUDIT))
+        length = await self._redis.run(_AUDIT, lambda: self._client.llen(_AUDIT))
         return isinstance(length, int) and length > 0
 
     async def put(self, override: Override, by: str, at: float) -> bool:
@@ -246,24 +246,24 @@ class RedisOverrides:
 
     async def audit(self, start: int, count: int) -> Sequence[Entry]:
         """So many changes, newest first, from the one that `start` newer ones precede."""
-        data = await self._calls.read(
+        data = await self._redis.run(
             _AUDIT, lambda: cast("Awaitable[list[bytes]]", self._client.lrange(_AUDIT, start, start + count - 1))
         )
         entries = map(_decode_entry, data if isinstance(data, list) else [])
         return [entry for entry in entries if entry is not None]
 
     async def _held(self, id_: str) -> tuple[bytes, Row | None]:
-        data = await self._calls.read(_ROWS, lambda: cast("Awaitable[bytes | None]", self._client.hget(_ROWS, id_)))
+        data = await self._redis.run(_ROWS, lambda: cast("Awaitable[bytes | None]", self._client.hget(_ROWS, id_)))
         return (data, _decode(id_, data)) if isinstance(data, bytes) else (b"", None)
 
     async def _change(self, id_: str, held: bytes, before: Row | None, after: Row | None, by: str, at: float) -> None:
         entry = _encode_entry(Entry(at, by, id_, _summary(before), _summary(after)))
         data = b"" if after is None else _encode(after)
         digest = hashlib.sha1(held, usedforsecurity=False).hexdigest()
-        limits = (str(COUNT_LIMIT), str(OCTETS_LIMIT), str(AUDIT_LIMIT))
+        limits = (str(COUNT_LIMIT), str(BYTES_LIMIT), str(AUDIT_LIMIT))
         # The client takes octets as arguments, and its annotation says texts.
         values: list[Any] = [_ROWS, _AUDIT, id_, digest, data, entry, *limits]
-        said = await self._calls.write(_ROWS, lambda: self._client.eval(_CHANGE, 2, *values))
+        said = await self._redis.run(_ROWS, lambda: self._client.eval(_CHANGE, 2, *values))
         match said:
             case b"done":
                 return
@@ -272,7 +272,7 @@ class RedisOverrides:
             case b"many":
                 raise ManyOverrides(f"There are {COUNT_LIMIT} overrides, and that is as many as there may be.")
             case b"large":
-                raise ManyOverrides(f"All overrides together would have more than {OCTETS_LIMIT} octets.")
+                raise ManyOverrides(f"All overrides together would have more than {BYTES_LIMIT} octets.")
             case _:
                 raise StoreDown(f"the keys of the overrides, {_ROWS} and its like, hold something else")
 

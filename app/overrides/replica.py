@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
+from app.background import background
 from app.overrides.redis_overrides import ChangedMeanwhile, Entry, ManyOverrides, Row, State, Version
 from app.overrides.table import Override, Table
-from app.redis.background import background
 from app.redis.guarded_client import COOLDOWN, StoreDown
 
 EVERY = 3.0
@@ -96,7 +96,7 @@ class Overrides:
             self.known = True
 
     @asynccontextmanager
-    async def followed(self, every: float = EVERY) -> AsyncIterator[None]:
+    async def syncing(self, every: float = EVERY) -> AsyncIterator[None]:
         """While the block lasts, look for changes every so many seconds; it begins after the first look."""
         await self._look()
         if not self.known:

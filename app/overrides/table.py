@@ -108,7 +108,7 @@ class Override:
                 assert_never(self.action)
 
     @property
-    def octets(self) -> int:
+    def size(self) -> int:
         """Octets of the robots.txt that it brings."""
         return len(self.action.access.body) if isinstance(self.action, Replace) else 0
 

@@ -1,12 +1,11 @@
 """The secret that the fleet signs permits with: a setting's, or one that its processes agree on in the store."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from secrets import token_bytes
 from typing import Final
 
-from app.redis.background import background
+from app.background import periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 KEY: Final = "robots:permits:secret"
@@ -46,24 +45,19 @@ class FleetSecret:
             yield
             return
         await self.agree()
-        async with background(self._keep_agreeing()):
+        async with periodically(self.agree, EVERY):
             yield
 
     async def agree(self) -> None:
         """Offer the secret in force to the store, and use what it has; without the store, nothing changes."""
         client = self._calls.client
         try:
-            await self._calls.write(KEY, lambda: client.set(KEY, self.current, nx=True))
-            held = await self._calls.read(KEY, lambda: client.get(KEY))
+            await self._calls.run(KEY, lambda: client.set(KEY, self.current, nx=True))
+            held = await self._calls.run(KEY, lambda: client.get(KEY))
             if not isinstance(held, bytes) or len(held) != LENGTH:
                 # Not ours: another type, or a value that somebody else wrote.
-                await self._calls.write(KEY, lambda: client.set(KEY, self.current))
+                await self._calls.run(KEY, lambda: client.set(KEY, self.current))
                 return
         except StoreDown:
             return
         self.accepted = (held, *(secret for secret in self.accepted if secret != held))[:ACCEPTED]
-
-    async def _keep_agreeing(self) -> None:
-        while True:
-            await asyncio.sleep(EVERY)
-            await self.agree()

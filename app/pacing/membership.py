@@ -1,11 +1,10 @@
 """Which place each process has in the fleet: agreed on in the store, for the time when that cannot be asked."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
-from app.redis.background import background
+from app.background import periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 EVERY = 3.0
@@ -51,21 +50,16 @@ class FleetMembership:
     async def kept(self) -> AsyncIterator[None]:
         """While the block lasts, show up among the others, and see who they are."""
         await self.show_up()
-        async with background(self._keep_showing()):
+        async with periodically(self.show_up, EVERY):
             yield
 
     async def show_up(self) -> None:
         """Tell the others, and see who they are; without the store, what was seen last stays."""
         try:
-            said = await self._calls.write(KEY, lambda: self._calls.client.eval(_SHOW_UP, 1, KEY, self._name))
+            said = await self._calls.run(KEY, lambda: self._calls.client.eval(_SHOW_UP, 1, KEY, self._name))
         except StoreDown:
             return
         self.place = _read(said)
-
-    async def _keep_showing(self) -> None:
-        while True:
-            await asyncio.sleep(EVERY)
-            await self.show_up()
 
 
 def _read(said: Any) -> Rank | None:

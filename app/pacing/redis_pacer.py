@@ -38,7 +38,7 @@ class _Script:
             except NoScriptError:
                 return await calls.client.eval(self._text, len(keys), *keys, *arguments)
 
-        return await calls.write(keys[0], command)
+        return await calls.run(keys[0], command)
 
 
 _RESERVE, _OUTCOME = _Script("reserve.lua"), _Script("outcome.lua")

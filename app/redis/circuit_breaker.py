@@ -1,4 +1,4 @@
-"""A circuit breaker: calls to one shard of the store, each of them short, and none for a while after one failed."""
+"""A circuit breaker for one shard of the store: calls are short, and after a failure none is sent for a while."""
 
 import asyncio
 import logging
@@ -9,20 +9,20 @@ from typing import TypeVar
 
 from redis.exceptions import ResponseError
 
-from app.redis.background import cancel_and_wait
+from app.background import cancel_and_wait
 from app.redis.failures import FAILURES
 
 COOLDOWN = 1.0
-"""Seconds for which a shard is left alone after a call to it failed."""
+"""Seconds for which no call is sent to a shard after one failed."""
 
 SLICES = 10
-"""How many parts the time of a call is cut into."""
+"""How many parts the timeout of a call is divided into."""
 
 LOG_EVERY = 60.0
-"""Seconds for which a shard that fails again and again is logged once."""
+"""Seconds in which a shard that fails repeatedly is logged once."""
 
 LATE = 5.0
-"""Seconds after which a late call is cancelled; connecting over a bad line may take long."""
+"""Seconds after which a late call is cancelled; connecting over a slow network may take long."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 
 class StoreDown(Exception):
-    """The store cannot be used now; the message is what it, or the way to it, said."""
+    """The store cannot be used now; the message says what failed."""
 
 
 class Failure(StrEnum):
-    """How a call fails: the server refused it, or gave no answer in time that could be understood."""
+    """How a call fails: the server refused it, or did not send a valid answer in time."""
 
     REFUSED = "refused"
     UNANSWERED = "unanswered"
@@ -42,7 +42,7 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What the last failed call met with, and for how many seconds the shard has been degraded."""
+    """Why the last call failed, and for how many seconds the shard has been degraded."""
 
     what: str
     seconds: float
@@ -50,7 +50,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a call may take, in seconds, how many run at once, and how many late ones beside them.
+    """How long a call may take in seconds, how many run at once, and how many late ones in addition.
 
     Each call holds a connection, so the calls to a shard need `concurrent + late` of them.
     """
@@ -61,7 +61,7 @@ class Limits:
 
     @classmethod
     def within(cls, connections: int, timeout: float) -> "Limits":
-        """The limits for a process that may have so many connections to a shard, at least 5."""
+        """The limits for a process that may have so many connections, at least 5, to a shard."""
         # One is the subscriber's, one finds the other nodes of a cluster, and one writes visits back.
         left = connections - 3
         late = max(1, left // 4)
@@ -72,9 +72,9 @@ class CircuitBreaker:
     """The calls to one shard.
 
     A call takes at most `limits.timeout` seconds once it has begun. After one that fails or is late, all are refused
-    for COOLDOWN seconds of `monotonic`; then one is let through, and the others once it has succeeded. `failed` is
-    called for every failed call, but not for those that are refused during the cooldown; `answered` with the seconds
-    that every answer took, a refusal by the server included. `name` is for the log.
+    for COOLDOWN seconds of `monotonic`. Then one is sent, and the others once it has succeeded. `failed` is called for
+    every failed call, except those refused during the cooldown; `answered` with the seconds that every answer took,
+    refusals by the server included. `name` appears in the log.
     """
 
     def __init__(
@@ -98,16 +98,16 @@ class CircuitBreaker:
         self._refuses = False
         self._trouble: tuple[str, float] | None = None  # what, and since when
         self._logged_at: float | None = None
-        self._quiet = False  # the trouble was not logged, and so its end is not
+        self._quiet = False  # the trouble was not logged, so its end is not either
 
     @property
     def degraded(self) -> bool:
-        """Whether the last call that was tried failed, or the server has refused one since the last good probe."""
+        """Whether the last call failed, or the server has refused one since the last successful probe."""
         return self._down or self._refuses
 
     @property
     def trouble(self) -> Trouble | None:
-        """What is wrong while the shard is degraded, else None."""
+        """What is wrong while the shard is degraded."""
         if self._trouble is None or not self.degraded:
             return None
         what, since = self._trouble
@@ -118,17 +118,17 @@ class CircuitBreaker:
         await cancel_and_wait(self._late)
 
     async def probe(self, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a command that does all that the service needs, and forget what was refused if that is not."""
-        # Nothing less will do: a server may answer reads and refuse writes, or take SET and refuse EVAL.
+        """Run a command that does all that the service needs; if it succeeds, earlier refusals no longer count."""
+        # A server may answer reads and refuse writes, or accept SET and refuse EVAL.
         result = await self.run(command)
         self._refuses = False
         self._note_success()
         return result
 
     async def run(self, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run the command. None if its key holds a value of another type; raises StoreDown."""
-        # Waiting for room is outside the timeout: a thousand calls at once are no sign of a slow store. It is bounded
-        # all the same, since once a call has failed those behind it are refused.
+        """Run the command; None if its key holds a value of another type. Raises StoreDown."""
+        # The wait for the semaphore is outside the timeout: a thousand calls at once do not mean that the store is
+        # slow. It is bounded all the same, because once a call has failed, those behind it are refused.
         async with self._running:
             self._admit()
             begun = self._monotonic()
@@ -140,7 +140,7 @@ class CircuitBreaker:
                 if str(error).startswith("WRONGTYPE"):
                     result = None
                 else:
-                    # The server answered in time. A store that is full, say, refuses writes and can still be read.
+                    # The server answered in time: a full store, for example, refuses writes and can still be read.
                     self._refuses, self._down, self._open_until = True, False, None
                     raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {error}") from error
             except FAILURES as error:
@@ -156,15 +156,15 @@ class CircuitBreaker:
             return
         now = self._monotonic()
         if now < self._open_until:
-            raise StoreDown(f"{self._name} failed less than {COOLDOWN:g} s ago and is left alone")
+            raise StoreDown(f"{self._name} failed less than {COOLDOWN:g} s ago and is not called")
         # This call goes ahead, and the others are refused until it has succeeded.
         self._open_until = now + COOLDOWN
 
     async def _in_time(self, command: Callable[[], Awaitable[T]]) -> T:
         call = asyncio.create_task(_bounded(command))
         try:
-            # In slices, each of which starts after the one before was seen to end: if it is this process that was held
-            # up, the pause counts as one slice, and an answer that arrived meanwhile is still read.
+            # In slices, each started after the one before has ended: if it was this process that stalled, the stall
+            # counts as one slice, and an answer that arrived meanwhile is still read.
             for _ in range(SLICES):
                 await asyncio.wait([call], timeout=self._limits.timeout / SLICES)
                 if call.done():
@@ -173,14 +173,14 @@ class CircuitBreaker:
             if not call.done():
                 self._leave(call)
             elif not call.cancelled():
-                call.exception()  # retrieved also where the caller is cancelled now, or asyncio would log it
+                call.exception()  # retrieved even if the caller is cancelled now, or asyncio would log it
         if not call.done():
             raise TimeoutError
         return call.result()
 
     def _leave(self, call: asyncio.Task[T]) -> None:
-        # A late call runs on, because it may be connecting: a distant server would never be reached if every attempt
-        # ended after the time that a command has. Once it is connected, the next call finds the connection.
+        # A late call goes on, because it may be connecting: a distant server would never be reached if every attempt
+        # ended after the timeout of a command. Once connected, the next call finds the connection.
         if len(self._late) >= self._limits.late:
             call.cancel()
         self._late.add(call)

@@ -1,4 +1,4 @@
-"""What a full store would throw out: its eviction policy, which is the operator's to set, and may not suit."""
+"""The eviction policy of the store, which decides what a full store drops."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from app.redis.failures import FAILURES
 from app.redis.guarded_client import GuardedClient
 
 PATIENCE = 1.0
-"""Seconds that the store has to tell its policy."""
+"""Seconds that the store has to report its policy."""
 
 _log = logging.getLogger(__name__)
 
@@ -20,21 +20,21 @@ _log = logging.getLogger(__name__)
 class EvictionPolicy:
     """The `maxmemory-policy` of the store, read once; `risk` names one that may evict what must not be lost."""
 
-    def __init__(self, calls: GuardedClient) -> None:
-        self._calls = calls
+    def __init__(self, redis: GuardedClient) -> None:
+        self._redis = redis
         self._known = False
         self.risk: str | None = None
 
     async def read(self) -> None:
-        """Read the policy, unless it is known or not told; a store that is down is asked again next time."""
-        if self._known or self._calls.degraded:
+        """Read the policy, once; a store that is down is asked again next time."""
+        if self._known or self._redis.degraded:
             return
         try:
-            # Past the circuit breaker: a user who may not ask for INFO can do all that the service needs.
+            # Not through the circuit breaker: a user without permission for INFO can do all that the service needs.
             async with asyncio.timeout(PATIENCE):
-                servers = await _memory(self._calls.client)
+                servers = await _memory(self._redis.client)
         except ResponseError as error:
-            _log.info("The store does not tell its maxmemory-policy: %s", error)
+            _log.info("The store does not report its maxmemory-policy: %s", error)
             servers = []
         except FAILURES:
             return
@@ -49,16 +49,16 @@ class EvictionPolicy:
 
 
 async def _memory(client: Client) -> list[Any]:
-    """What INFO says of the memory of each master."""
+    """The memory section of INFO, for each master."""
     if isinstance(client, Redis):
         return [await client.info("memory")]
     found: dict[str, Any] = await client.info("memory", target_nodes=client.PRIMARIES)
-    # Of one master alone, redis-py returns what that says, and of several a table of them.
+    # For one master redis-py returns its reply, and for several a dict of replies.
     return [found] if "maxmemory_policy" in found else list(found.values())
 
 
 def _risk(memory: Any) -> str | None:
-    """The policy, where it may evict keys that never expire, or those that expire soon before those that do not."""
+    """The policy if it may evict keys without expiry, or pacing before files."""
     if not isinstance(memory, dict) or not memory.get("maxmemory"):
         return None
     policy = str(memory.get("maxmemory_policy"))[:40]

@@ -1,6 +1,6 @@
-"""What can go wrong with a server of Redis."""
+"""The exceptions of calls to a Redis server."""
 
 from redis.exceptions import RedisError
 
 FAILURES = (RedisError, OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, RecursionError)
-"""What redis-py raises when a server fails, and when it talks nonsense: it converts, indexes and calls what came."""
+"""What redis-py raises when a server fails or sends nonsense, which it converts, indexes and calls unchecked."""

@@ -1,4 +1,4 @@
-"""All calls of a process to its store, with a circuit breaker for each shard: one that fails stops no others."""
+"""The calls of a process to the store, with a circuit breaker for each shard: a failing shard leaves the others be."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,12 +16,12 @@ TIMEOUT = 0.1
 """Seconds that a call to the store may take."""
 
 MAX_CONCURRENT = Limits.within(CONNECTIONS, TIMEOUT).concurrent
-"""How many calls to one shard run at once, unless set otherwise."""
+"""How many calls to one shard run at once, by default."""
 
 _PROBE = "robots:probe"
 
-# All that the service needs of a server: it runs scripts, lets them write, and passes messages on.
-_TRY: Final = """
+# What the service needs of a server: it runs scripts, lets them write, and publishes messages.
+_PROBE_SCRIPT: Final = """
 redis.call('set', KEYS[1], '', 'px', 1000)
 redis.call('publish', 'robots:probe', '')
 """
@@ -34,11 +34,11 @@ def _ignore(_event: object) -> None:
 
 
 class GuardedClient:
-    """Everything that a process asks of its store goes through one of these, so that all callers notice when it fails.
+    """All calls to the store go through one instance, so that all callers notice when it fails.
 
-    A shard is what fails as a whole: a master of a cluster, or the only server. Calls to it are bounded by a circuit
-    breaker of its own: `timeout` seconds for each, and as many at once as `connections` to a server allow. `failed` is
-    called for every failed call, `answered` with the seconds that every answer took. `client` is for the commands.
+    A shard fails as a whole: it is a master of a cluster, or the only server. Its circuit breaker bounds the calls to
+    it: `timeout` seconds for each, and as many at once as `connections` to a server allow. `failed` is called for
+    every failed call, `answered` with the seconds that every answer took. Commands are methods of `client`.
     """
 
     def __init__(
@@ -66,19 +66,15 @@ class GuardedClient:
 
     @property
     def trouble(self) -> Trouble | None:
-        """What is wrong with the shard that has been degraded for the longest time, None while none is."""
+        """What is wrong with the shard that has been degraded for the longest time; None if none is."""
         found = (self._breaker(shard).trouble for shard in shards(self.client))
         return max(filter(None, found), key=lambda trouble: trouble.seconds, default=None)
 
-    async def read(self, key: str | None, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a command on the shard of `key`, or on any where that is None; raises StoreDown.
+    async def run(self, key: str | None, command: Callable[[], Awaitable[T]]) -> T | None:
+        """Run a command on the shard of `key`, on any if that is None; raises StoreDown.
 
-        The result is None if the key holds a value of another type than the command asks for.
+        The result is None if the key holds a value of another type than the command expects.
         """
-        return await self._breaker(self.shard_of(key)).run(command)
-
-    async def write(self, key: str | None, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a command that writes, as `read` does."""
         return await self._breaker(self.shard_of(key)).run(command)
 
     def shard_of(self, key: str | None) -> int:
@@ -86,17 +82,17 @@ class GuardedClient:
         return shard_of(self.client, key)
 
     async def ping(self) -> None:
-        """Try every shard; raises StoreDown unless all of them do what the service needs."""
-        # PING would not tell: a server that is full, a replica, and one that refuses us commands answer it as well.
+        """Probe every shard; raises StoreDown unless all of them do what the service needs."""
+        # PING is not enough: a full server, a replica, and one whose ACL denies commands all answer it.
         results = await asyncio.gather(*map(self.ping_shard, shards(self.client)), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
     async def ping_shard(self, shard: int) -> None:
-        """Try this shard; raises StoreDown unless it does what the service needs."""
+        """Probe this shard; raises StoreDown unless it does what the service needs."""
         key = self._probe_key(shard)
-        await self._breaker(shard).probe(lambda: self.client.eval(_TRY, 1, key))
+        await self._breaker(shard).probe(lambda: self.client.eval(_PROBE_SCRIPT, 1, key))
 
     async def aclose(self) -> None:
         """Cancel the late calls; the client is its owner's to close."""

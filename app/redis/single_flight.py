@@ -1,33 +1,33 @@
-"""One piece of work per key at a time, shared by all who ask for it meanwhile."""
+"""One task per key at a time, shared by all callers that ask meanwhile."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from app.redis.background import cancel_and_wait
+from app.background import cancel_and_wait
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """At most one task per key; it belongs to nobody who waits for it, so a caller who hangs up fails no other."""
+    """At most one task per key. No caller owns it, so one that is cancelled does not fail the others."""
 
     def __init__(self, expected: type[Exception] | tuple[type[Exception], ...] = ()) -> None:
-        """What a flight raises is the event loop's to report, unless it is `expected`: nobody may be waiting for it."""
+        """The event loop reports what a flight raises unless it is `expected`, since no caller may be waiting."""
         self._expected = expected
         self._flights: dict[K, asyncio.Task[V]] = {}
 
     async def do(self, key: K, fn: Callable[[], Coroutine[Any, Any, V]]) -> V:
-        """The result of the flight under way for `key`, or of `fn` where there is none; what it raises, all get."""
+        """Join the flight under way for `key`, or start one with `fn`; what it raises is raised for all callers."""
         flight = self.start(key, fn)
         # asyncio.wait leaves the flight alone when this caller is cancelled; a bare await would cancel it for all.
         await asyncio.wait([flight])
         return flight.result()
 
     def start(self, key: K, fn: Callable[[], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
-        """The flight under way for `key`, begun with `fn` where there is none; nobody has to wait for it.
+        """The flight under way for `key`, started with `fn` if there was none; it need not be awaited.
 
         Wait for it with asyncio.wait only: awaiting the task itself, and being cancelled, would cancel it for all.
         """
@@ -42,14 +42,14 @@ class SingleFlight(Generic[K, V]):
         return self._flights.get(key)
 
     async def aclose(self) -> None:
-        """Cancel what is under way, and come back when all of it has ended."""
+        """Cancel what is under way and wait until it has ended."""
         await cancel_and_wait(self._flights.values())
 
     def _land(self, key: K, flight: asyncio.Task[V]) -> None:
         del self._flights[key]
         if flight.cancelled():
             return
-        # Looking at the exception tells asyncio that it was seen, so that it warns of none itself.
+        # Retrieving the exception keeps asyncio from warning about it.
         error = flight.exception()
         if error is not None and not isinstance(error, self._expected):
             context = {"message": f"unexpected error in the flight for {key}", "exception": error, "task": flight}

@@ -145,7 +145,7 @@ def measure(files: Sequence[tuple[str, bytes]]) -> Bytes:
     def past(store: RedisSnapshots, at: int, *found: Access) -> Any:
         versions = [_version(access, SINCE + number * DAY) for number, access in enumerate(found)]
         kept = history.write(history.add((), versions, NOW), token_bytes(8))
-        return store.calls.client.set(history_key(origins[at]), kept, ex=int(history.EXPIRY))
+        return store.redis.client.set(history_key(origins[at]), kept, ex=int(history.EXPIRY))
 
     def changed(store: RedisSnapshots, _: RedisVisits, at: int) -> Any:
         return past(store, at, Successful(200, bodies[at]))
@@ -176,12 +176,12 @@ async def _taken(put: Put, number: int) -> tuple[float, float]:
         client = connect(url)
         store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=5.0))
         visits = RedisVisits(GuardedClient(client, monotonic=time.monotonic, timeout=5.0), clock=lambda: NOW)
-        await store.calls.ping()
+        await store.redis.ping()
         before = await client.info("memory")
         for start in range(0, number, 32):
             await asyncio.gather(*(put(store, visits, at) for at in range(start, min(start + 32, number))))
         after = await client.info("memory")
-        await store.calls.aclose()
+        await store.redis.aclose()
         await client.aclose()
     used, resident = (int(after[name]) - int(before[name]) for name in ("used_memory", "used_memory_rss"))
     return used / number, resident / number

@@ -42,7 +42,7 @@ async def new_cache(store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, 
     caches: list[RobotsCache] = []
 
     def new() -> RobotsCache:
-        caches.append(RobotsCache(store, web.fetch, clock, 1_000_000, history=past))
+        caches.append(RobotsCache(store, web.fetch, clock, 1_000_000, on_version_ended=past.note))
         return caches[-1]
 
     yield new

@@ -7,6 +7,7 @@ import pytest
 from app.cache.content import digest
 from app.cache.freshness import DAY
 from app.cache.robots_cache import RobotsCache
+from app.history.reader import HistoryReader
 from app.history.versions import History
 from app.redis.guarded_client import StoreDown
 from app.robots.access import (
@@ -15,6 +16,10 @@ from app.robots.access import (
 )
 from tests.cache.web import DEFAULT, DOWN, FILE, NEWER, SITE, NewCache, Past, ScriptedWeb
 from tests.doubles import Clock, SwitchableSnapshots
+
+
+async def history(cache: RobotsCache, past: Past, clock: Clock) -> History:
+    return await HistoryReader(cache, past, clock).read(SITE)
 
 
 def stretches(history: History, clock: Clock) -> list[tuple[bytes, int, int]]:
@@ -30,14 +35,14 @@ async def test_while_a_file_stays_what_it_is_nothing_is_written_down(
         await cache.refresh(SITE, DEFAULT)
         clock.now += 40 * DAY / 5
     assert past.noted == []
-    assert stretches(await cache.history(SITE), clock) == [(digest(FILE), -48 * int(DAY), -8 * int(DAY))]
+    assert stretches(await history(cache, past, clock), clock) == [(digest(FILE), -48 * int(DAY), -8 * int(DAY))]
 
 
 async def test_a_change_writes_down_what_has_ended_and_nothing_else(
     new_cache: NewCache, web: ScriptedWeb, clock: Clock, past: Past
 ) -> None:
     one, other = new_cache(), new_cache()
-    await one.held(SITE, DEFAULT)
+    await one.get(SITE, DEFAULT)
     clock.now += 100
     await one.refresh(SITE, DEFAULT)
     clock.now += 100
@@ -45,22 +50,22 @@ async def test_a_change_writes_down_what_has_ended_and_nothing_else(
     await other.refresh(SITE, DEFAULT)
     assert [it.access for it in past.noted] == [FILE]
     clock.now += 100
-    one.missed()
+    one.on_gap()
     for cache in (one, other):
-        assert stretches(await cache.history(SITE), clock) == [
+        assert stretches(await history(cache, past, clock), clock) == [
             (digest(FILE), -300, -200),
             (digest(NEWER), -100, -100),
         ]
 
 
 async def test_a_copy_that_lapses_is_history(cache: RobotsCache, web: ScriptedWeb, clock: Clock, past: Past) -> None:
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     web.finds(DOWN)
     clock.now += 20 * DAY
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     clock.now += 11 * DAY
-    assert stretches(await cache.history(SITE), clock) == [(digest(FILE), -31 * int(DAY), -31 * int(DAY))]
-    held = await cache.held(SITE, DEFAULT)
+    assert stretches(await history(cache, past, clock), clock) == [(digest(FILE), -31 * int(DAY), -31 * int(DAY))]
+    held = await cache.get(SITE, DEFAULT)
     assert held.snapshot is not None
     assert held.snapshot.access == DOWN
     assert [it.access for it in past.noted] == [FILE]
@@ -70,7 +75,7 @@ async def test_what_is_purged_is_history(
     new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, past: Past
 ) -> None:
     one, other = new_cache(), new_cache()
-    await one.held(SITE, DEFAULT)
+    await one.get(SITE, DEFAULT)
     clock.now += 100
     store.on = False
     with pytest.raises(StoreDown):
@@ -78,22 +83,22 @@ async def test_what_is_purged_is_history(
     assert past.noted == []
     store.on = True
     await other.purge(SITE)
-    assert stretches(await other.history(SITE), clock) == [(digest(FILE), -100, -100)]
+    assert stretches(await history(other, past, clock), clock) == [(digest(FILE), -100, -100)]
     web.finds(NEWER)
     clock.now += 1
-    await other.held(SITE, DEFAULT)
-    assert stretches(await other.history(SITE), clock) == [(digest(FILE), -101, -101), (digest(NEWER), 0, 0)]
+    await other.get(SITE, DEFAULT)
+    assert stretches(await history(other, past, clock), clock) == [(digest(FILE), -101, -101), (digest(NEWER), 0, 0)]
 
 
 async def test_what_two_fetches_of_a_process_find_at_once_is_all_known(
-    cache: RobotsCache, web: ScriptedWeb, clock: Clock
+    cache: RobotsCache, web: ScriptedWeb, clock: Clock, past: Past
 ) -> None:
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     clock.now += 100
     web.let_go.clear()
     web.asked.clear()
     web.finds(NotModified())
-    slow = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=10))
+    slow = asyncio.create_task(cache.get(SITE, DEFAULT, max_age=10))
     await web.asked.wait()
     late = web.let_go
     web.let_go = asyncio.Event()
@@ -105,15 +110,15 @@ async def test_what_two_fetches_of_a_process_find_at_once_is_all_known(
     web.finds(NotModified())
     late.set()
     await slow
-    assert stretches(await cache.history(SITE), clock) == [(digest(FILE), -102, -2), (digest(NEWER), -1, -1)]
+    assert stretches(await history(cache, past, clock), clock) == [(digest(FILE), -102, -2), (digest(NEWER), -1, -1)]
 
 
 @pytest.mark.parametrize("learnt_later", [False, True])
 async def test_what_was_learnt_by_processes_that_did_not_know_of_each_other_is_all_known(
-    new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, learnt_later: bool
+    new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, past: Past, learnt_later: bool
 ) -> None:
     cut_off, other = new_cache(), new_cache()
-    await cut_off.held(SITE, DEFAULT)
+    await cut_off.get(SITE, DEFAULT)
     clock.now += 100
 
     async def apart() -> None:
@@ -131,9 +136,9 @@ async def test_what_was_learnt_by_processes_that_did_not_know_of_each_other_is_a
     for step in (together, apart) if learnt_later else (apart, together):
         await step()
     for cache in (cut_off, other):
-        cache.missed()
-        await cache.held(SITE, DEFAULT)
+        cache.on_gap()
+        await cache.get(SITE, DEFAULT)
     expected = [digest(FILE), digest(NEWER), digest(Unavailable(404))]
     for cache in (cut_off, other):
-        found = [it.digest for it in await cache.history(SITE)]
+        found = [it.digest for it in await history(cache, past, clock)]
         assert found == ([expected[0], expected[2], expected[1]] if learnt_later else expected)

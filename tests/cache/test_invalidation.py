@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.invalidation import CHANNEL, LONGEST_MESSAGE, Event, InvalidationListener, read, write
+from app.cache.invalidation import CHANNEL, LONGEST_MESSAGE, Event, InvalidationListener, decode, encode
 from app.cache.redis_snapshots import RedisSnapshots
 from app.origin import Origin
 from app.redis.connect import connect, subscriber
@@ -28,11 +28,11 @@ class Listener:
         self._changed = asyncio.Condition()
         self._notes: set[asyncio.Task[None]] = set()
 
-    def hear(self, word: Event, origin: Origin) -> None:
-        self.heard.append((word, origin))
+    def on_event(self, event: Event, origin: Origin) -> None:
+        self.heard.append((event, origin))
         self._note()
 
-    def missed(self) -> None:
+    def on_gap(self) -> None:
         self.gaps += 1
         self._note()
 
@@ -57,9 +57,9 @@ async def listening(
     client = connect(url)
     listener = Listener()
     async with InvalidationListener(
-        lambda: subscriber(client), name, listener.hear, listener.missed, quiet=quiet
-    ) as news:
-        yield listener, news
+        lambda: subscriber(client), name, listener.on_event, listener.on_gap, quiet=quiet
+    ) as subscription:
+        yield listener, subscription
     await client.aclose()
 
 
@@ -71,9 +71,9 @@ def store(store_client: Redis) -> RedisSnapshots:
 @pytest.mark.parametrize("origin", [SITE, ODD, Origin("http", "xn--bcher-kva.example", 80)])
 @pytest.mark.parametrize("word", Event)
 def test_what_is_written_is_read_by_others_only(word: Event, origin: Origin) -> None:
-    message = write("teller", word, origin)
-    assert read(message, "listener") == (word, origin)
-    assert read(message, "teller") is None
+    message = encode("teller", word, origin)
+    assert decode(message, "listener") == (word, origin)
+    assert decode(message, "teller") is None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_is_written_is_read_by_others_only(word: Event, origin: Origin) -> 
     ],
 )
 def test_what_is_no_message_of_ours_says_nothing(message: object) -> None:
-    assert read(message, "listener") is None
+    assert decode(message, "listener") is None
 
 
 async def test_what_one_tells_all_others_hear(store_url: str, store: RedisSnapshots) -> None:
@@ -113,8 +113,8 @@ async def test_what_one_tells_all_others_hear(store_url: str, store: RedisSnapsh
     ):
         for listener in (one, two, teller):
             await listener.until(lambda self: self.gaps == 1)
-        await store.tell(Event.CHANGED, SITE)
-        await store.tell(Event.PURGED, ODD)
+        await store.publish(Event.CHANGED, SITE)
+        await store.publish(Event.PURGED, ODD)
         for listener in (one, two):
             await listener.until(lambda self: len(self.heard) == 2)
             assert listener.heard == [(Event.CHANGED, SITE), (Event.PURGED, ODD)]
@@ -129,7 +129,7 @@ async def test_garbage_is_passed_over(
         await listener.until(lambda self: self.gaps == 1)
         for _ in range(20):
             await store_client.publish(CHANNEL, garbage)
-        await store.tell(Event.CHANGED, SITE)
+        await store.publish(Event.CHANGED, SITE)
         await listener.until(lambda self: len(self.heard) == 1)
         assert listener.gaps == 1
 
@@ -143,7 +143,7 @@ async def test_after_a_huge_message_news_is_heard_again(
         await store_client.publish(CHANNEL, bytes(40_000_000))
 
         async def heard() -> int:
-            await store.tell(Event.CHANGED, SITE)
+            await store.publish(Event.CHANGED, SITE)
             return len(listener.heard)
 
         await until(heard, bool)
@@ -154,7 +154,7 @@ async def test_a_flood_lets_others_run(store_url: str, store_client: Redis) -> N
         await listener.until(lambda self: self.gaps == 1)
         flood = store_client.pipeline(transaction=False)
         for _ in range(5000):
-            flood.publish(CHANNEL, write("teller", Event.CHANGED, SITE))
+            flood.publish(CHANNEL, encode("teller", Event.CHANGED, SITE))
         await flood.execute()
         turns = 0
         async with asyncio.timeout(60):
@@ -168,25 +168,25 @@ async def test_a_flood_lets_others_run(store_url: str, store_client: Redis) -> N
 async def test_a_subscription_that_is_cut_begins_again_and_says_that_something_was_missed(
     between: Proxy, store: RedisSnapshots
 ) -> None:
-    async with listening(between.url) as (listener, news):
+    async with listening(between.url) as (listener, subscription):
         await listener.until(lambda self: self.gaps == 1)
-        assert news.up
+        assert subscription.connected
         for gaps in (2, 3):
             between.cut()
             await listener.until(lambda self, gaps=gaps: self.gaps == gaps)  # type: ignore[misc]
-        assert news.up
-        await store.tell(Event.CHANGED, SITE)
+        assert subscription.connected
+        await store.publish(Event.CHANGED, SITE)
         await listener.until(lambda self: len(self.heard) == 1)
 
 
 async def test_without_a_server_it_is_tried_again_until_there_is_one(between: Proxy, store: RedisSnapshots) -> None:
     between.refusing = True
-    async with listening(between.url) as (listener, news):
+    async with listening(between.url) as (listener, subscription):
         await until_so(lambda: between.connections >= 3)
-        assert not news.up
+        assert not subscription.connected
         between.refusing = False
         await listener.until(lambda self: self.gaps == 1)
-        assert news.up
+        assert subscription.connected
 
 
 @pytest.mark.parametrize("nonsense", [b"-ERR no\r\n", b"+OK\r\n", b"*3\r\n:x\r\n", b">1\r\n+message\r\n", b"\x00" * 9])
@@ -201,26 +201,26 @@ async def test_a_server_that_talks_nonsense_is_left_for_one_that_does_not(betwee
 
 
 async def test_a_silent_server_is_asked_for_a_sign_of_life_and_then_left(between: Proxy) -> None:
-    async with listening(between.url, quiet=0.2) as (listener, news):
+    async with listening(between.url, quiet=0.2) as (listener, subscription):
         await listener.until(lambda self: self.gaps == 1)
         between.held.clear()
-        await until_so(lambda: not news.up)
+        await until_so(lambda: not subscription.connected)
         between.held.set()
         await listener.until(lambda self: self.gaps == 2)
 
 
 async def test_a_server_that_is_there_and_has_nothing_to_say_is_kept(between: Proxy) -> None:
-    async with listening(between.url, quiet=0.05) as (listener, news):
+    async with listening(between.url, quiet=0.05) as (listener, subscription):
         await listener.until(lambda self: self.gaps == 1)
         heard = between.answers
         await until_so(lambda: between.answers > heard + 5)
-        assert (listener.gaps, news.up) == (1, True)
+        assert (listener.gaps, subscription.connected) == (1, True)
 
 
 async def test_its_end_leaves_no_task_and_no_connection(store_url: str, store_client: Redis) -> None:
     before = asyncio.all_tasks()
-    async with listening(store_url) as (listener, news):
+    async with listening(store_url) as (listener, subscription):
         await listener.until(lambda self: self.gaps == 1)
-    assert not news.up
+    assert not subscription.connected
     assert asyncio.all_tasks() == before
     assert await store_client.pubsub_numsub(CHANNEL) == [(CHANNEL.encode(), 0)]

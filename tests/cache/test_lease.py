@@ -31,7 +31,7 @@ class Fleet:
         self.done = asyncio.Event()
         self.news = [asyncio.Event() for _ in range(4)]
 
-    async def learnt(self) -> str | None:
+    async def lookup(self) -> str | None:
         self.looks += 1
         self.looked.set()
         return self.left
@@ -60,7 +60,7 @@ def store(store_client: Redis) -> RedisSnapshots:
 def once(store: RedisSnapshots, fleet: Fleet) -> Callable[..., asyncio.Task[str]]:
     def begin(process: int, seconds: float = LONG, pauses: tuple[float, ...] = NEVER) -> asyncio.Task[str]:
         lease = Lease(store, seconds, pauses=pauses)
-        return asyncio.create_task(lease.once(SITE, fleet.learnt, fleet.work, fleet.news[process]))
+        return asyncio.create_task(lease.run_once(SITE, fleet.lookup, fleet.work, fleet.news[process]))
 
     return begin
 
@@ -126,8 +126,8 @@ async def test_of_those_who_wait_for_a_dead_holder_one_works(once: Once, fleet: 
 class Renewals(RedisSnapshots):
     """A store that counts how often a lease was renewed."""
 
-    def __init__(self, calls: GuardedClient) -> None:
-        super().__init__(calls)
+    def __init__(self, redis: GuardedClient) -> None:
+        super().__init__(redis)
         self.count = 0
         self.enough = asyncio.Event()
 
@@ -140,7 +140,7 @@ class Renewals(RedisSnapshots):
 
 async def test_a_lease_is_renewed_for_as_long_as_its_holder_works(store_client: Redis, fleet: Fleet) -> None:
     store = Renewals(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
-    working = asyncio.create_task(Lease(store, LONG).once(SITE, fleet.learnt, fleet.work, asyncio.Event()))
+    working = asyncio.create_task(Lease(store, LONG).run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await store.enough.wait()
     # Three times as long as the lease lasts where nobody renews it.
     assert await store.take(SITE, "another's", LONG) is None
@@ -157,7 +157,7 @@ async def test_work_that_hangs_is_waited_for_no_longer_than_work_may_take(
     store: RedisSnapshots, fleet: Fleet, store_client: Redis
 ) -> None:
     lease = Lease(store, 2 * SHORT, seconds=SHORT)
-    hanging = asyncio.create_task(lease.once(SITE, fleet.learnt, fleet.work, asyncio.Event()))
+    hanging = asyncio.create_task(lease.run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await fleet.working.wait()
     await until(lambda: store_client.exists(KEY), lambda count: count == 0)
     assert await store.take(SITE, "another's", LONG) is not None
@@ -191,7 +191,7 @@ async def test_what_looks_like_a_lease_is_waited_for_once(once: Once, fleet: Fle
 async def test_a_holder_who_is_late_does_not_end_the_lease_of_the_next(
     store: RedisSnapshots, fleet: Fleet, store_client: Redis
 ) -> None:
-    late = asyncio.create_task(Lease(store, LONG).once(SITE, fleet.learnt, fleet.work, asyncio.Event()))
+    late = asyncio.create_task(Lease(store, LONG).run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await fleet.working.wait()
     await store_client.delete(KEY)
     assert await store.take(SITE, "the next one's", LONG)
@@ -215,7 +215,7 @@ async def test_what_is_ordered_is_done_though_another_is_at_it_and_the_next_wait
     once: Once, store: RedisSnapshots, fleet: Fleet
 ) -> None:
     assert await store.take(SITE, "another's", LONG)
-    ordered = asyncio.create_task(Lease(store, LONG).always(SITE, fleet.work))
+    ordered = asyncio.create_task(Lease(store, LONG).run_now(SITE, fleet.work))
     await fleet.working.wait()
     other = once(1)
     fleet.done.set()
@@ -238,9 +238,9 @@ async def test_while_the_store_is_down_everyone_works_for_himself(fleet: Fleet) 
     fleet.done.set()
     lease = Lease(Down(), LONG)
     for number in (1, 2):
-        assert await lease.once(SITE, fleet.learnt, fleet.work, asyncio.Event()) == f"worked {number}"
+        assert await lease.run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()) == f"worked {number}"
         fleet.left = None
-    assert await lease.always(SITE, fleet.work) == "worked 3"
+    assert await lease.run_now(SITE, fleet.work) == "worked 3"
 
 
 async def test_who_waits_works_himself_when_the_store_goes_down(
@@ -252,10 +252,10 @@ async def test_who_waits_works_himself_when_the_store_goes_down(
     async def down() -> str | None:
         if fleet.looks:
             raise StoreDown("it is switched off")
-        return await fleet.learnt()
+        return await fleet.lookup()
 
     fleet.done.set()
-    waiting = asyncio.create_task(lease.once(SITE, down, fleet.work, fleet.news[0]))
+    waiting = asyncio.create_task(lease.run_once(SITE, down, fleet.work, fleet.news[0]))
     await fleet.looked.wait()
     fleet.news[0].set()
     assert await waiting == "worked 1"

@@ -28,8 +28,8 @@ class Process:
 
     def __init__(self, client: Redis) -> None:
         self.now = NOW
-        self.calls = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
-        self.lists = OriginLists(RedisOriginLists(self.calls), lambda: self.now)
+        self.redis = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
+        self.lists = OriginLists(RedisOriginLists(self.redis), lambda: self.now)
 
     async def read(self, order: Order) -> list[tuple[str, float]]:
         return [(it.key, score) for it, score in await self.lists.read(order)]
@@ -159,6 +159,6 @@ async def test_nothing_is_written_where_nothing_was_noted(one: Process, store_cl
 
 
 async def test_what_was_noted_is_written_at_the_end(one: Process, other: Process) -> None:
-    async with one.lists.flushed(every=FLUSH_EVERY):
+    async with one.lists.flushing(every=FLUSH_EVERY):
         one.lists.note_fetch(origin(1), failed(), 0.1)
     assert [key for key, _ in await other.read(Order.FAILING)] == [origin(1).key]

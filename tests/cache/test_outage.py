@@ -1,9 +1,9 @@
-"""An outage played through says what the cache would hold, at every moment of it."""
+"""An outage simulated through says what the cache would hold, at every moment of it."""
 
 import pytest
 
 from app.cache.freshness import DAY, HOUR, KEEP, MINUTE, Recheck, freshness, next_snapshot, usable
-from app.cache.outage import LONGEST, Outage, play
+from app.cache.outage import LONGEST, Outage, simulate_outage
 from app.robots.access import Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 
 COPY = Successful(200, b"User-agent: *\nDisallow: /")
@@ -12,20 +12,22 @@ KEY = "https://www.example.com"
 BEGAN = 1_000_000_000.0
 
 
-def played(copy: Successful | None, fetched: Fetched, recheck: Recheck, key: str, began: float, now: float) -> Outage:
-    *_, outage = play(copy, fetched, recheck, key, began, now)
+def simulated(
+    copy: Successful | None, fetched: Fetched, recheck: Recheck, key: str, began: float, now: float
+) -> Outage:
+    *_, outage = simulate_outage(copy, fetched, recheck, key, began, now)
     assert outage is not None
     return outage
 
 
 def test_each_fetch_is_a_step() -> None:
-    steps = sum(1 for _ in play(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + LONGEST))
+    steps = sum(1 for _ in simulate_outage(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + LONGEST))
     assert 60 <= steps < 10_000
 
 
 def test_a_copy_stands_in_for_30_days_after_it_was_fetched_and_then_nothing_does() -> None:
-    outage = played(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN)
-    first, second = outage.turns
+    outage = simulated(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN)
+    first, second = outage.timeline
     assert (first.at, first.kind) == (BEGAN, (Successful, True))
     assert second.kind == (Unreachable, False)
     fetched_at = first.snapshot.fetched_at
@@ -43,7 +45,7 @@ def test_what_is_held_now_is_what_the_same_fetches_leave() -> None:
     while at <= now:
         held = next_snapshot(held, Fetched(DOWN), at)
         at = freshness(held, Recheck(), KEY, at).recheck_at
-    outage = played(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, now)
+    outage = simulated(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, now)
     assert outage.now.snapshot.failing is not None
     assert held.failing is not None
     assert outage.now.snapshot.failing.attempts == held.failing.attempts
@@ -55,22 +57,22 @@ def test_what_is_held_now_is_what_the_same_fetches_leave() -> None:
 def test_failures_are_retried_ever_more_slowly_and_retry_after_is_obeyed() -> None:
     def next_try(after: float, access: Unreachable = DOWN) -> float:
         now = BEGAN + after
-        return played(None, Fetched(access), Recheck(), KEY, BEGAN, now).now.freshness.recheck_at - now
+        return simulated(None, Fetched(access), Recheck(), KEY, BEGAN, now).now.freshness.recheck_at - now
 
     assert next_try(0) <= 1.1 * 5 * MINUTE
-    assert played(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + DAY).now.freshness.recheck_at > BEGAN + DAY
+    assert simulated(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + DAY).now.freshness.recheck_at > BEGAN + DAY
     slow = Unreachable(Cause.TOO_MANY_REQUESTS, 429, retry_after=12 * 3600)
     assert next_try(0, slow) >= 12 * HOUR
 
 
 @pytest.mark.parametrize("access", [Unavailable(404), Unavailable(403), Blocked("10.0.0.1")])
 def test_an_answer_takes_the_place_of_the_copy_at_once(access: Unavailable | Blocked) -> None:
-    outage = played(COPY, Fetched(access), Recheck(), KEY, BEGAN, BEGAN + 2 * DAY)
-    assert [turn.kind for turn in outage.turns] == [(type(access), False)]
+    outage = simulated(COPY, Fetched(access), Recheck(), KEY, BEGAN, BEGAN + 2 * DAY)
+    assert [entry.kind for entry in outage.timeline] == [(type(access), False)]
     assert outage.now.snapshot.access == access
 
 
 @pytest.mark.parametrize("lasting", [-1.0, LONGEST + 1])
 def test_an_outage_that_is_too_long_is_refused(lasting: float) -> None:
-    with pytest.raises(ValueError, match="cannot be played"):
-        played(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + lasting)
+    with pytest.raises(ValueError, match="cannot be simulated"):
+        simulated(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + lasting)

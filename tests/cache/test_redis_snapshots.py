@@ -114,7 +114,7 @@ async def test_no_more_of_a_value_is_read_than_could_be_ours(store: RedisSnapsho
 async def test_a_key_of_another_type_is_a_miss_and_is_overwritten(store: RedisSnapshots, store_client: Redis) -> None:
     await store_client.rpush(KEY, "a", "b")
     assert await store.get(SITE) is None
-    assert not store.calls.degraded
+    assert not store.redis.degraded
     await store.put(SITE, COPY, 60)
     assert await store.get(SITE) == COPY
 
@@ -126,20 +126,20 @@ async def test_a_store_that_does_not_answer_is_down_then_left_alone_then_tried_a
         with pytest.raises(StoreDown, match="did not answer") as caught:
             await short.get(SITE)
         assert isinstance(caught.value.__cause__, TimeoutError)
-        assert short.calls.degraded
+        assert short.redis.degraded
     # It answers again, and is left alone all the same, until its rest is over.
     with pytest.raises(StoreDown, match="left alone"):
         await short.get(SITE)
     monotonic.now += COOLDOWN
-    await short.calls.ping()
-    assert not short.calls.degraded
+    await short.redis.ping()
+    assert not short.redis.degraded
     assert await short.get(SITE) is None
 
 
 async def test_after_a_rest_one_call_goes_ahead(short: RedisSnapshots, store_client: Redis, monotonic: Clock) -> None:
     with stopped(await process_of(store_client)):
         with pytest.raises(StoreDown):
-            await short.calls.ping()
+            await short.redis.ping()
         monotonic.now += COOLDOWN
         calls = [asyncio.create_task(short.put(SITE, COPY, 60)) for _ in range(5)]
         errors = await asyncio.gather(*calls, return_exceptions=True)
@@ -150,7 +150,7 @@ async def test_calls_without_number_are_no_failure_of_the_store(store: RedisSnap
     origins = [Origin("https", f"host{number}.example", 443) for number in range(20 * MAX_CONCURRENT)]
     await asyncio.gather(*(store.put(origin, COPY, 60) for origin in origins))
     assert await asyncio.gather(*(store.get(origin) for origin in origins)) == [COPY] * len(origins)
-    assert not store.calls.degraded
+    assert not store.redis.degraded
 
 
 async def test_a_store_that_refuses_to_write_is_still_read(store: RedisSnapshots, store_client: Redis) -> None:
@@ -160,19 +160,19 @@ async def test_a_store_that_refuses_to_write_is_still_read(store: RedisSnapshots
         with pytest.raises(StoreDown, match="refused"):
             await store.put(SITE, Snapshot(Unavailable(404), 2000.0), 60)
         assert await store.get(SITE) == COPY
-        assert store.calls.degraded
+        assert store.redis.degraded
         with pytest.raises(StoreDown, match="refused"):
-            await store.calls.ping()
+            await store.redis.ping()
     finally:
         await store_client.config_set("maxmemory", "0")
-    await store.calls.ping()
-    assert not store.calls.degraded
+    await store.redis.ping()
+    assert not store.redis.degraded
 
 
 async def test_a_store_that_is_not_there_is_down(monotonic: Clock, tmp_path: Path) -> None:
     client = connect(f"unix://{tmp_path}/none")
     store = RedisSnapshots(GuardedClient(client, monotonic=monotonic))
-    for call in (store.get(SITE), store.put(SITE, COPY, 60), store.calls.ping()):
+    for call in (store.get(SITE), store.put(SITE, COPY, 60), store.redis.ping()):
         monotonic.now += COOLDOWN
         with pytest.raises(StoreDown):
             await call
@@ -185,7 +185,7 @@ async def far(between: Proxy, monotonic: Clock) -> AsyncIterator[RedisSnapshots]
     client = connect(between.url)
     store = RedisSnapshots(GuardedClient(client, monotonic=monotonic))
     yield store
-    await store.calls.aclose()
+    await store.redis.aclose()
     await client.aclose()
 
 
@@ -193,7 +193,7 @@ async def tried(store: RedisSnapshots, monotonic: Clock) -> bool:
     """Whether it can be used, now that it has been left alone for long enough."""
     monotonic.now += COOLDOWN
     try:
-        await store.calls.ping()
+        await store.redis.ping()
     except StoreDown:
         return False
     return True
@@ -205,10 +205,10 @@ async def test_a_store_that_takes_longer_to_connect_to_than_a_call_may_take_come
     between.latency = 0.3
     with pytest.raises(StoreDown, match="did not answer"):
         await far.get(SITE)
-    assert far.calls.degraded
+    assert far.redis.degraded
     assert await until(lambda: tried(far, monotonic), bool)
     assert await far.get(SITE) is None
-    assert not far.calls.degraded
+    assert not far.redis.degraded
 
 
 async def test_connections_that_are_cut_in_the_middle_are_made_anew(
@@ -251,7 +251,7 @@ async def test_late_calls_are_bounded_and_end_with_the_store(
         monotonic.now += COOLDOWN
         await asyncio.gather(*(store.get(SITE) for _ in range(3 * MAX_CONCURRENT)), return_exceptions=True)
         assert between.connections <= 2 * MAX_CONCURRENT
-    await store.calls.aclose()
+    await store.redis.aclose()
     await client.aclose()
     between.held.set()
     between.cut()
@@ -288,7 +288,7 @@ async def test_a_server_that_talks_nonsense_holds_nothing_and_is_used_again_when
         lambda: far.put(SITE, COPY, 60),
         lambda: far.take(SITE, "token", 60),
         lambda: far.release(SITE, "token"),
-        lambda: far.tell(Event.CHANGED, SITE),
+        lambda: far.publish(Event.CHANGED, SITE),
     ]
     for call in calls:
         monotonic.now += COOLDOWN

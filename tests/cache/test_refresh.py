@@ -24,18 +24,18 @@ from tests.doubles import Clock, SwitchableSnapshots
 async def test_past_its_recheck_it_is_served_and_refreshed_behind(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
-    first = await cache.held(SITE, DEFAULT)
+    first = await cache.get(SITE, DEFAULT)
     assert first.freshness is not None
     web.let_go.clear()
     web.asked.clear()
     web.finds(NEWER)
     clock.now = first.freshness.recheck_at + 1
-    graced = await cache.held(SITE, DEFAULT)
+    graced = await cache.get(SITE, DEFAULT)
     assert graced.freshness is not None
     assert graced.freshness.state is State.GRACE
     assert graced.snapshot is first.snapshot
     await web.asked.wait()
-    due = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=0))
+    due = asyncio.create_task(cache.get(SITE, DEFAULT, max_age=0))
     web.let_go.set()
     held = await due
     assert held.snapshot is not None
@@ -46,10 +46,10 @@ async def test_past_its_recheck_it_is_served_and_refreshed_behind(
 async def test_what_is_due_is_refreshed_first_and_conditionally(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     web.finds(NotModified())
     clock.now += 2 * DAY
-    held = await cache.held(SITE, DEFAULT)
+    held = await cache.get(SITE, DEFAULT)
     assert held.source is Source.REVALIDATED
     assert held.snapshot == Snapshot(FILE, clock.now, None, TAGGED, 3600.0, since=int(clock.now - 2 * DAY))
     assert web.calls[1:] == [(SITE, TAGGED)]
@@ -57,29 +57,29 @@ async def test_what_is_due_is_refreshed_first_and_conditionally(
 
 async def test_only_a_copy_makes_a_fetch_conditional(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
     web.finds(Unavailable(404))
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     clock.now += 2 * DAY
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     assert web.calls == [(SITE, Validators())] * 2
 
 
 async def test_an_older_copy_than_wanted_is_refreshed(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     clock.now += 10
-    assert (await cache.held(SITE, DEFAULT, max_age=10)).source is Source.MEMORY
-    assert (await cache.held(SITE, DEFAULT, max_age=9)).source is Source.FETCHED
+    assert (await cache.get(SITE, DEFAULT, max_age=10)).source is Source.MEMORY
+    assert (await cache.get(SITE, DEFAULT, max_age=9)).source is Source.FETCHED
     assert len(web.calls) == 2
 
 
 async def test_a_failing_origin_is_not_hammered_for_a_newer_copy(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     web.finds(DOWN)
     clock.now += 2 * DAY
     recheck_at = 0.0
     for _ in range(5):
-        held = await cache.held(SITE, DEFAULT, max_age=0)
+        held = await cache.get(SITE, DEFAULT, max_age=0)
         assert held.snapshot is not None
         assert held.freshness is not None
         assert held.snapshot.access == FILE
@@ -89,13 +89,13 @@ async def test_a_failing_origin_is_not_hammered_for_a_newer_copy(
     assert len(web.calls) == 2
     clock.now = recheck_at
     web.finds(NEWER)
-    assert (await cache.held(SITE, DEFAULT)).source is Source.FETCHED
+    assert (await cache.get(SITE, DEFAULT)).source is Source.FETCHED
 
 
 async def test_without_a_copy_a_failure_is_what_is_known(cache: RobotsCache, web: ScriptedWeb) -> None:
     web.finds(DOWN)
     for source in (Source.FETCHED, Source.MEMORY):
-        held = await cache.held(SITE, DEFAULT)
+        held = await cache.get(SITE, DEFAULT)
         assert held.snapshot is not None
         assert held.snapshot.access == DOWN
         assert held.source is source
@@ -106,10 +106,10 @@ async def test_rfc9309_a_missing_file_does_not_answer_for_an_unreachable_origin(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     web.finds(Unavailable(404))
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     web.finds(DOWN)
     clock.now += 2 * DAY
-    held = await cache.held(SITE, DEFAULT)
+    held = await cache.get(SITE, DEFAULT)
     assert held.snapshot is not None
     assert held.snapshot.access == DOWN
 
@@ -117,10 +117,10 @@ async def test_rfc9309_a_missing_file_does_not_answer_for_an_unreachable_origin(
 async def test_a_copy_past_thirty_days_is_not_served_for_a_fetch_that_is_late(
     cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock
 ) -> None:
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     store.on = False
     clock.now += KEEP + 1
-    assert (await cache.held(SITE, DEFAULT, wait=0)).snapshot is None
+    assert (await cache.get(SITE, DEFAULT, wait=0)).snapshot is None
 
 
 # Purged, and refreshed to order.
@@ -129,16 +129,16 @@ async def test_a_copy_past_thirty_days_is_not_served_for_a_fetch_that_is_late(
 async def test_what_is_purged_is_fetched_again_everywhere(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
     one, told, untold = new_cache(), new_cache(), new_cache()
     for cache in (one, told, untold):
-        await cache.held(SITE, DEFAULT)
+        await cache.get(SITE, DEFAULT)
     web.finds(NEWER)
     await one.purge(SITE)
     clock.now += 1
-    told.hear(Event.PURGED, SITE)
-    assert (await told.held(SITE, DEFAULT)).source is Source.FETCHED
-    assert (await one.held(SITE, DEFAULT)).source is Source.STORE
-    assert (await untold.held(SITE, DEFAULT)).source is Source.MEMORY  # for as long as it trusts its memory
+    told.on_event(Event.PURGED, SITE)
+    assert (await told.get(SITE, DEFAULT)).source is Source.FETCHED
+    assert (await one.get(SITE, DEFAULT)).source is Source.STORE
+    assert (await untold.get(SITE, DEFAULT)).source is Source.MEMORY  # for as long as it trusts its memory
     clock.now += 31
-    assert (await untold.held(SITE, DEFAULT)).source is Source.STORE
+    assert (await untold.get(SITE, DEFAULT)).source is Source.STORE
     assert len(web.calls) == 2
 
 
@@ -146,19 +146,19 @@ async def test_who_was_not_told_of_a_purge_finds_it_in_the_store(
     new_cache: NewCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     one, untold = new_cache(), new_cache()
-    await untold.held(SITE, DEFAULT)
+    await untold.get(SITE, DEFAULT)
     clock.now += 10
     await one.purge(SITE)
     clock.now += 29 * DAY
-    untold.missed()
-    assert (await untold.held(SITE, DEFAULT)).source is Source.FETCHED
+    untold.on_gap()
+    assert (await untold.get(SITE, DEFAULT)).source is Source.FETCHED
     assert len(web.calls) == 2
 
 
 async def test_a_purge_that_the_fleet_cannot_be_told_of_is_an_error(
     cache: RobotsCache, store: SwitchableSnapshots
 ) -> None:
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     store.on = False
     with pytest.raises(StoreDown):
         await cache.purge(SITE)
@@ -172,29 +172,29 @@ async def test_a_purge_forgets_what_was_learnt_before_it_and_not_what_was_after(
     purged_at = clock.now + 100
     store.on = False
     clock.now = purged_at + learnt_after
-    await cut_off.held(SITE, DEFAULT)
+    await cut_off.get(SITE, DEFAULT)
     store.on = True
     clock.now = purged_at
     await other.purge(SITE)
     clock.now += 50
-    assert (await cut_off.held(SITE, DEFAULT)).source is source
+    assert (await cut_off.get(SITE, DEFAULT)).source is source
 
 
 async def test_an_order_fetches_whole_what_is_fresh(new_cache: NewCache, web: ScriptedWeb) -> None:
     cache, other = new_cache(), new_cache()
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     web.finds(NEWER)
     held = await cache.refresh(SITE, DEFAULT)
     assert held.snapshot is not None
     assert (held.snapshot.access, held.source) == (NEWER, Source.FETCHED)
     assert web.calls == [(SITE, Validators())] * 2
-    assert (await other.held(SITE, DEFAULT)).snapshot == held.snapshot
+    assert (await other.get(SITE, DEFAULT)).snapshot == held.snapshot
 
 
 async def test_an_order_does_not_mind_the_back_off_and_keeps_the_copy(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     web.finds(DOWN)
     for attempts in (1, 2):
         clock.now += 1
@@ -234,16 +234,16 @@ async def test_an_older_copy_that_the_store_was_given_again_does_not_replace_a_l
     new_cache: NewCache, store_client: Redis, web: ScriptedWeb, clock: Clock
 ) -> None:
     behind, ahead = new_cache(), new_cache()
-    await behind.held(SITE, DEFAULT)
+    await behind.get(SITE, DEFAULT)
     clock.now += 50
     web.finds(NEWER)
-    later = await ahead.held(SITE, DEFAULT, max_age=10)
+    later = await ahead.get(SITE, DEFAULT, max_age=10)
     await store_client.flushall()
-    assert (await behind.held(SITE, DEFAULT)).source is Source.MEMORY
+    assert (await behind.get(SITE, DEFAULT)).source is Source.MEMORY
     clock.now += 31
-    assert (await ahead.held(SITE, DEFAULT)).snapshot is later.snapshot
-    behind.missed()
-    assert (await behind.held(SITE, DEFAULT)).snapshot == later.snapshot
+    assert (await ahead.get(SITE, DEFAULT)).snapshot is later.snapshot
+    behind.on_gap()
+    assert (await behind.get(SITE, DEFAULT)).snapshot == later.snapshot
     assert len(web.calls) == 2
 
 
@@ -252,11 +252,11 @@ async def test_what_was_learnt_by_a_clock_that_was_ahead_wins_over_nothing(
 ) -> None:
     wrong, right = new_cache(), new_cache()
     clock.now += 5000
-    await wrong.held(SITE, DEFAULT)
+    await wrong.get(SITE, DEFAULT)
     clock.now -= 5000
     web.finds(NEWER)
     await right.refresh(SITE, DEFAULT)
-    wrong.missed()
-    held = await wrong.held(SITE, DEFAULT)
+    wrong.on_gap()
+    held = await wrong.get(SITE, DEFAULT)
     assert held.snapshot is not None
     assert held.snapshot.access == NEWER

@@ -26,20 +26,20 @@ from tests.doubles import Clock, SlowSnapshots, SwitchableSnapshots
 async def test_what_nobody_knows_is_fetched_and_then_in_memory(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
-    first = await cache.held(SITE, DEFAULT)
+    first = await cache.get(SITE, DEFAULT)
     assert first.snapshot == Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
     assert first.freshness is not None
     assert (first.source, first.freshness.state, first.freshness.age) == (Source.FETCHED, State.FRESH, 0)
     clock.now += 14
-    second = await cache.held(SITE, DEFAULT)
+    second = await cache.get(SITE, DEFAULT)
     assert second.source is Source.MEMORY
     assert second.snapshot is first.snapshot
     assert web.calls == [(SITE, Validators())]
 
 
 async def test_what_another_process_fetched_is_in_the_store(new_cache: NewCache, web: ScriptedWeb) -> None:
-    fetched = await new_cache().held(SITE, DEFAULT)
-    found = await new_cache().held(SITE, DEFAULT)
+    fetched = await new_cache().get(SITE, DEFAULT)
+    found = await new_cache().get(SITE, DEFAULT)
     assert found.source is Source.STORE
     assert found.snapshot == fetched.snapshot
     assert len(web.calls) == 1
@@ -48,25 +48,25 @@ async def test_what_another_process_fetched_is_in_the_store(new_cache: NewCache,
 async def test_memory_is_trusted_for_a_while_and_stays_the_same_object(
     cache: RobotsCache, store: SwitchableSnapshots, clock: Clock
 ) -> None:
-    first = await cache.held(SITE, DEFAULT)
+    first = await cache.get(SITE, DEFAULT)
     gets = store.gets
     clock.now += 31
-    again = await cache.held(SITE, DEFAULT)
+    again = await cache.get(SITE, DEFAULT)
     assert (again.source, store.gets) == (Source.STORE, gets + 1)
     assert again.snapshot is first.snapshot
     clock.now += 14
-    assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
+    assert (await cache.get(SITE, DEFAULT)).source is Source.MEMORY
     assert store.gets == gets + 1
 
 
 async def test_what_another_process_learnt_is_taken_over(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
     one, other = new_cache(), new_cache()
-    await one.held(SITE, DEFAULT)
+    await one.get(SITE, DEFAULT)
     web.finds(NEWER)
     clock.now += 10
-    await other.held(SITE, DEFAULT, max_age=5)
+    await other.get(SITE, DEFAULT, max_age=5)
     clock.now += 25
-    held = await one.held(SITE, DEFAULT)
+    held = await one.get(SITE, DEFAULT)
     assert held.snapshot is not None
     assert held.snapshot.access == NEWER
 
@@ -76,13 +76,13 @@ async def test_what_the_store_has_lost_is_given_to_it_again(
     new_cache: NewCache, store_client: Redis, web: ScriptedWeb, clock: Clock, value: bytes | None
 ) -> None:
     cache = new_cache()
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     await store_client.flushall()
     if value is not None:
         await store_client.set(KEY, value)
     clock.now += 31
-    assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
-    assert (await new_cache().held(SITE, DEFAULT)).source is Source.STORE
+    assert (await cache.get(SITE, DEFAULT)).source is Source.MEMORY
+    assert (await new_cache().get(SITE, DEFAULT)).source is Source.STORE
     assert len(web.calls) == 1
 
 
@@ -91,17 +91,17 @@ async def test_garbage_in_the_store_is_a_miss_and_is_overwritten(
     new_cache: NewCache, store_client: Redis, web: ScriptedWeb, value: bytes
 ) -> None:
     await store_client.set(KEY, value)
-    assert (await new_cache().held(SITE, DEFAULT)).source is Source.FETCHED
-    assert (await new_cache().held(SITE, DEFAULT)).source is Source.STORE
+    assert (await new_cache().get(SITE, DEFAULT)).source is Source.FETCHED
+    assert (await new_cache().get(SITE, DEFAULT)).source is Source.STORE
     assert len(web.calls) == 1
 
 
 async def test_a_clock_that_is_set_back_asks_the_store_again(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     clock.now -= 5000
-    held = await cache.held(SITE, DEFAULT)
+    held = await cache.get(SITE, DEFAULT)
     assert held.freshness is not None
     assert (held.source, held.freshness.age) == (Source.STORE, 0)
     assert len(web.calls) == 1
@@ -112,15 +112,15 @@ async def test_a_clock_that_is_set_back_asks_the_store_again(
 
 async def test_news_of_a_change_ends_the_trust_in_memory(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
     one, other = new_cache(), new_cache()
-    await one.held(SITE, DEFAULT)
+    await one.get(SITE, DEFAULT)
     web.finds(NEWER)
     clock.now += 10
-    newer = await other.held(SITE, DEFAULT, max_age=5)
-    assert (await one.held(SITE, DEFAULT)).source is Source.MEMORY
-    one.hear(Event.CHANGED, SITE)
-    held = await one.held(SITE, DEFAULT)
+    newer = await other.get(SITE, DEFAULT, max_age=5)
+    assert (await one.get(SITE, DEFAULT)).source is Source.MEMORY
+    one.on_event(Event.CHANGED, SITE)
+    held = await one.get(SITE, DEFAULT)
     assert (held.snapshot, held.source) == (newer.snapshot, Source.STORE)
-    assert (await one.held(SITE, DEFAULT)).source is Source.MEMORY
+    assert (await one.get(SITE, DEFAULT)).source is Source.MEMORY
     assert len(web.calls) == 2
 
 
@@ -128,12 +128,12 @@ async def test_news_of_what_memory_has_already_leaves_the_object_that_is_known(
     new_cache: NewCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     one, other = new_cache(), new_cache()
-    first = await one.held(SITE, DEFAULT)
+    first = await one.get(SITE, DEFAULT)
     web.finds(NotModified())
     clock.now += 10
-    await other.held(SITE, DEFAULT, max_age=5)
-    one.hear(Event.CHANGED, SITE)
-    held = await one.held(SITE, DEFAULT)
+    await other.get(SITE, DEFAULT, max_age=5)
+    one.on_event(Event.CHANGED, SITE)
+    held = await one.get(SITE, DEFAULT)
     assert first.snapshot is not None
     assert held.snapshot is not None
     assert held.snapshot.fetched_at == first.snapshot.fetched_at + 10
@@ -145,17 +145,17 @@ async def test_news_that_may_have_been_missed_ends_all_trust(
 ) -> None:
     other = Origin("https", "other.example", 443)
     for origin in (SITE, other):
-        await cache.held(origin, DEFAULT)
-    cache.missed()
+        await cache.get(origin, DEFAULT)
+    cache.on_gap()
     gets = store.gets
     for origin in (SITE, other):
-        assert (await cache.held(origin, DEFAULT)).source is Source.STORE
-        assert (await cache.held(origin, DEFAULT)).source is Source.MEMORY
+        assert (await cache.get(origin, DEFAULT)).source is Source.STORE
+        assert (await cache.get(origin, DEFAULT)).source is Source.MEMORY
     assert store.gets == gets + 2
     assert len(web.calls) == 2
 
 
-@pytest.mark.parametrize("tell", [lambda cache: cache.hear(Event.CHANGED, SITE), lambda cache: cache.missed()])
+@pytest.mark.parametrize("tell", [lambda cache: cache.on_event(Event.CHANGED, SITE), lambda cache: cache.on_gap()])
 async def test_what_the_store_was_saying_when_news_came_is_not_trusted(
     slow: tuple[SlowSnapshots, RobotsCache], web: ScriptedWeb, clock: Clock, tell: Callable[[RobotsCache], None]
 ) -> None:
@@ -163,31 +163,31 @@ async def test_what_the_store_was_saying_when_news_came_is_not_trusted(
     older = Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
     store.has = older
     store.says_so.clear()
-    asking = asyncio.create_task(cache.held(SITE, DEFAULT))
+    asking = asyncio.create_task(cache.get(SITE, DEFAULT))
     await store.asked.wait()
     clock.now += 1
     store.has = newer = Snapshot(NEWER, clock.now, None, TAGGED, 3600.0)
     tell(cache)
     store.says_so.set()
     assert (await asking).snapshot == older
-    assert (await cache.held(SITE, DEFAULT)).snapshot == newer
+    assert (await cache.get(SITE, DEFAULT)).snapshot == newer
     assert web.calls == []
 
 
 async def test_news_of_what_is_not_known_here_is_nothing(cache: RobotsCache, store: SwitchableSnapshots) -> None:
     for word in Event:
-        cache.hear(word, SITE)
+        cache.on_event(word, SITE)
     assert store.gets == 0
 
 
 async def test_news_while_the_store_is_down_leaves_what_is_in_memory(
     cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb
 ) -> None:
-    known = await cache.held(SITE, DEFAULT)
+    known = await cache.get(SITE, DEFAULT)
     store.on = False
-    cache.hear(Event.CHANGED, SITE)
-    cache.missed()
-    held = await cache.held(SITE, DEFAULT)
+    cache.on_event(Event.CHANGED, SITE)
+    cache.on_gap()
+    held = await cache.get(SITE, DEFAULT)
     assert held.source is Source.MEMORY
     assert held.snapshot is known.snapshot
     assert len(web.calls) == 1
@@ -198,25 +198,25 @@ async def test_news_while_the_store_is_down_leaves_what_is_in_memory(
 
 async def test_no_wait_answers_now_and_fetches_behind(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
     web.let_go.clear()
-    held = await cache.held(SITE, DEFAULT, wait=0)
+    held = await cache.get(SITE, DEFAULT, wait=0)
     assert (held.snapshot, held.freshness, held.source) == (None, None, Source.NONE)
     await web.asked.wait()
-    waiting = asyncio.create_task(cache.held(SITE, DEFAULT))
+    waiting = asyncio.create_task(cache.get(SITE, DEFAULT))
     web.let_go.set()
     assert (await waiting).snapshot == Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
     assert len(web.calls) == 1
 
 
 async def test_a_fetch_that_is_late_leaves_what_is_known(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
-    first = await cache.held(SITE, DEFAULT)
+    first = await cache.get(SITE, DEFAULT)
     web.let_go.clear()
     clock.now += 2 * DAY
-    late = await cache.held(SITE, DEFAULT, wait=0.001)
+    late = await cache.get(SITE, DEFAULT, wait=0.001)
     assert late.snapshot is first.snapshot
     assert late.freshness is not None
     assert (late.source, late.freshness.state) == (Source.STORE, State.DUE)
     other = Origin("https", "other.example", 443)
-    assert (await cache.held(other, DEFAULT, wait=0.001)).snapshot is None
+    assert (await cache.get(other, DEFAULT, wait=0.001)).snapshot is None
 
 
 async def test_a_fetch_that_is_not_made_is_raised_where_there_is_no_copy(
@@ -224,20 +224,20 @@ async def test_a_fetch_that_is_not_made_is_raised_where_there_is_no_copy(
 ) -> None:
     web.answer = Busy(5)
     with pytest.raises(Busy):
-        await cache.held(SITE, DEFAULT)
+        await cache.get(SITE, DEFAULT)
     web.finds(Unavailable(404))
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     web.answer = Busy(5)
     clock.now += 2 * DAY
     with pytest.raises(Busy):
-        await cache.held(SITE, DEFAULT)
+        await cache.get(SITE, DEFAULT)
 
 
 async def test_a_fetch_that_is_not_made_leaves_the_copy(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
-    first = await cache.held(SITE, DEFAULT)
+    first = await cache.get(SITE, DEFAULT)
     web.answer = Busy(5)
     clock.now += 2 * DAY
-    held = await cache.held(SITE, DEFAULT)
+    held = await cache.get(SITE, DEFAULT)
     assert held.snapshot is first.snapshot
     assert len(web.calls) == 2
 
@@ -245,7 +245,7 @@ async def test_a_fetch_that_is_not_made_leaves_the_copy(cache: RobotsCache, web:
 async def test_closing_ends_a_fetch_behind(cache: RobotsCache, web: ScriptedWeb) -> None:
     web.let_go.clear()
     before = asyncio.all_tasks()
-    await cache.held(SITE, DEFAULT, wait=0)
+    await cache.get(SITE, DEFAULT, wait=0)
     await web.asked.wait()
     assert asyncio.all_tasks() > before
     await cache.aclose()

@@ -20,7 +20,7 @@ async def test_two_hundred_callers_of_a_cold_origin_make_one_fetch(
     cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb
 ) -> None:
     web.let_go.clear()
-    callers = [asyncio.create_task(cache.held(SITE, DEFAULT)) for _ in range(200)]
+    callers = [asyncio.create_task(cache.get(SITE, DEFAULT)) for _ in range(200)]
     await web.asked.wait()
     web.let_go.set()
     held = await asyncio.gather(*callers)
@@ -31,7 +31,7 @@ async def test_two_hundred_callers_of_a_cold_origin_make_one_fetch(
 
 async def test_a_caller_who_hangs_up_does_not_end_the_fetch(cache: RobotsCache, web: ScriptedWeb) -> None:
     web.let_go.clear()
-    first, second = (asyncio.create_task(cache.held(SITE, DEFAULT)) for _ in range(2))
+    first, second = (asyncio.create_task(cache.get(SITE, DEFAULT)) for _ in range(2))
     await web.asked.wait()
     first.cancel()
     await asyncio.wait([first])
@@ -46,11 +46,11 @@ async def test_who_hears_from_the_store_just_before_a_fetch_ends_does_not_fetch_
     store, cache = slow
     store.on = False
     web.let_go.clear()
-    first = asyncio.create_task(cache.held(SITE, DEFAULT))
+    first = asyncio.create_task(cache.get(SITE, DEFAULT))
     await web.asked.wait()
     store.says_so.clear()
     store.asked.clear()
-    second = asyncio.create_task(cache.held(SITE, DEFAULT))
+    second = asyncio.create_task(cache.get(SITE, DEFAULT))
     await store.asked.wait()
     # The second hears that nothing is known while that is so still, and comes to run when the fetch is over.
     store.says_so.set()
@@ -65,11 +65,11 @@ async def test_what_the_store_said_before_a_fetch_ended_does_not_undo_it(
 ) -> None:
     store, cache = slow
     web.let_go.clear()
-    first = asyncio.create_task(cache.held(SITE, DEFAULT))
+    first = asyncio.create_task(cache.get(SITE, DEFAULT))
     await web.asked.wait()
     store.says_so.clear()
     store.asked.clear()
-    second = asyncio.create_task(cache.held(SITE, DEFAULT))
+    second = asyncio.create_task(cache.get(SITE, DEFAULT))
     await store.asked.wait()
     web.let_go.set()
     fetched = await first
@@ -83,7 +83,7 @@ async def test_what_is_written_late_does_not_undo_what_was_learnt_meanwhile(
 ) -> None:
     store, cache = slow
     store.on = False
-    await cache.held(SITE, DEFAULT)
+    await cache.get(SITE, DEFAULT)
     store.on = True
     store.writes.clear()
     web.finds(NEWER)
@@ -92,17 +92,17 @@ async def test_what_is_written_late_does_not_undo_what_was_learnt_meanwhile(
     # process trusts its memory for 15 to 30 s: still at the first question, and no longer at the second.
     web.let_go.clear()
     web.asked.clear()
-    first = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=5))
+    first = asyncio.create_task(cache.get(SITE, DEFAULT, max_age=5))
     await web.asked.wait()
     clock.now += 20
-    second = asyncio.create_task(cache.held(SITE, DEFAULT))
+    second = asyncio.create_task(cache.get(SITE, DEFAULT))
     await store.written.wait()
     store.on = False
     web.let_go.set()
     newer = await first
     store.writes.set()
     await second
-    assert (await cache.held(SITE, DEFAULT)).snapshot is newer.snapshot
+    assert (await cache.get(SITE, DEFAULT)).snapshot is newer.snapshot
 
 
 # One fetch for the fleet.
@@ -112,9 +112,9 @@ async def test_of_two_processes_one_fetches_and_the_other_takes_what_is_stored(
     new_cache: NewCache, web: ScriptedWeb
 ) -> None:
     web.let_go.clear()
-    fetching = asyncio.create_task(new_cache().held(SITE, DEFAULT))
+    fetching = asyncio.create_task(new_cache().get(SITE, DEFAULT))
     await web.asked.wait()
-    waiting = [asyncio.create_task(cache.held(SITE, DEFAULT)) for cache in (new_cache(), new_cache())]
+    waiting = [asyncio.create_task(cache.get(SITE, DEFAULT)) for cache in (new_cache(), new_cache())]
     web.let_go.set()
     assert (await fetching).source is Source.FETCHED
     assert [one.source for one in await asyncio.gather(*waiting)] == [Source.STORE] * 2
@@ -124,10 +124,10 @@ async def test_of_two_processes_one_fetches_and_the_other_takes_what_is_stored(
 async def test_what_is_due_is_refreshed_by_one_process(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
     caches = [new_cache() for _ in range(3)]
     for cache in caches:
-        await cache.held(SITE, DEFAULT)
+        await cache.get(SITE, DEFAULT)
     clock.now += 2 * DAY
     web.finds(NEWER)
-    held = await asyncio.gather(*(cache.held(SITE, DEFAULT, max_age=0) for cache in caches))
+    held = await asyncio.gather(*(cache.get(SITE, DEFAULT, max_age=0) for cache in caches))
     assert [one.snapshot.access for one in held if one.snapshot] == [NEWER] * 3
     assert len(web.calls) == 2
 
@@ -136,11 +136,11 @@ async def test_what_was_fetched_while_one_waited_is_new_enough_however_new_he_wa
     new_cache: NewCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     web.let_go.clear()
-    fetching = asyncio.create_task(new_cache().held(SITE, DEFAULT, max_age=0))
+    fetching = asyncio.create_task(new_cache().get(SITE, DEFAULT, max_age=0))
     await web.asked.wait()
     cache = new_cache()
-    await cache.held(SITE, DEFAULT, wait=0, max_age=0)
-    waiting = asyncio.create_task(cache.held(SITE, DEFAULT, max_age=0))
+    await cache.get(SITE, DEFAULT, wait=0, max_age=0)
+    waiting = asyncio.create_task(cache.get(SITE, DEFAULT, max_age=0))
     clock.now += 3
     web.let_go.set()
     await fetching
@@ -152,9 +152,9 @@ async def test_what_was_fetched_while_one_waited_is_new_enough_however_new_he_wa
 async def test_a_process_that_ends_leaves_the_fetch_to_another(new_cache: NewCache, web: ScriptedWeb) -> None:
     ending, other = new_cache(), new_cache()
     web.let_go.clear()
-    await ending.held(SITE, DEFAULT, wait=0)
+    await ending.get(SITE, DEFAULT, wait=0)
     await web.asked.wait()
-    waiting = asyncio.create_task(other.held(SITE, DEFAULT))
+    waiting = asyncio.create_task(other.get(SITE, DEFAULT))
     await ending.aclose()
     web.let_go.set()
     assert (await waiting).source is Source.FETCHED
@@ -163,15 +163,15 @@ async def test_a_process_that_ends_leaves_the_fetch_to_another(new_cache: NewCac
 
 async def test_no_wait_is_no_wait_while_another_process_fetches(new_cache: NewCache, web: ScriptedWeb) -> None:
     web.let_go.clear()
-    fetching = asyncio.create_task(new_cache().held(SITE, DEFAULT))
+    fetching = asyncio.create_task(new_cache().get(SITE, DEFAULT))
     await web.asked.wait()
     other = new_cache()
     for wait in (0, 0.01):
-        assert (await other.held(SITE, DEFAULT, wait=wait)).snapshot is None
+        assert (await other.get(SITE, DEFAULT, wait=wait)).snapshot is None
     web.let_go.set()
     assert (await fetching).source is Source.FETCHED
     # The other process is still waiting for the result, or has just taken it from the store.
-    assert (await other.held(SITE, DEFAULT)).source in {Source.STORE, Source.MEMORY}
+    assert (await other.get(SITE, DEFAULT)).source in {Source.STORE, Source.MEMORY}
     assert len(web.calls) == 1
 
 
@@ -180,12 +180,12 @@ async def test_a_redirected_file_is_kept_for_the_origin_that_was_asked_and_for_n
 ) -> None:
     target = Origin("https", "target.example", 443)
     web.answer = Fetched(FILE, target.robots_url, TAGGED, HOURLY)
-    redirected = await cache.held(SITE, DEFAULT)
+    redirected = await cache.get(SITE, DEFAULT)
     assert redirected.snapshot is not None
     assert redirected.snapshot.final_url == target.robots_url
     assert await store_client.keys() == [KEY.encode()]
     web.finds(NEWER)
-    held = await cache.held(target, DEFAULT)
+    held = await cache.get(target, DEFAULT)
     assert held.snapshot is not None
     assert (held.snapshot.access, held.source) == (NEWER, Source.FETCHED)
     assert [origin for origin, _ in web.calls] == [SITE, target]

@@ -17,16 +17,16 @@ from tests.doubles import Clock, SwitchableSnapshots
 async def test_without_the_store_it_goes_on_from_memory_and_by_fetching(
     cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock
 ) -> None:
-    known = await cache.held(SITE, DEFAULT)
+    known = await cache.get(SITE, DEFAULT)
     store.on = False
     clock.now += 100
-    held = await cache.held(SITE, DEFAULT)
+    held = await cache.get(SITE, DEFAULT)
     assert held.source is Source.MEMORY
     assert held.snapshot is known.snapshot
     other = Origin("https", "other.example", 443)
-    assert (await cache.held(other, DEFAULT)).source is Source.FETCHED
+    assert (await cache.get(other, DEFAULT)).source is Source.FETCHED
     clock.now += 100
-    assert (await cache.held(other, DEFAULT)).source is Source.MEMORY
+    assert (await cache.get(other, DEFAULT)).source is Source.MEMORY
     assert len(web.calls) == 2
 
 
@@ -36,7 +36,7 @@ async def test_without_the_store_a_failure_is_remembered(
     store.on = False
     web.finds(DOWN)
     for _ in range(5):
-        held = await cache.held(SITE, DEFAULT, max_age=0)
+        held = await cache.get(SITE, DEFAULT, max_age=0)
         assert held.snapshot is not None
         assert held.snapshot.access == DOWN
         clock.now += 40
@@ -47,16 +47,16 @@ async def test_what_was_learnt_without_the_store_is_given_to_it_later(
     new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock
 ) -> None:
     one, other = new_cache(), new_cache()
-    await one.held(SITE, DEFAULT)
+    await one.get(SITE, DEFAULT)
     store.on = False
     web.finds(NEWER)
     clock.now += 50
-    learnt = await one.held(SITE, DEFAULT, max_age=10)
+    learnt = await one.get(SITE, DEFAULT, max_age=10)
     store.on = True
     clock.now += 50
-    held = await one.held(SITE, DEFAULT)
+    held = await one.get(SITE, DEFAULT)
     assert held.snapshot is learnt.snapshot
-    found = await other.held(SITE, DEFAULT)
+    found = await other.get(SITE, DEFAULT)
     assert (found.snapshot, found.source) == (learnt.snapshot, Source.STORE)
     assert len(web.calls) == 2
 
@@ -71,16 +71,16 @@ async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
     pid = int((await store_client.info("server"))["process_id"])
     os.kill(pid, signal.SIGSTOP)
     try:
-        assert (await cache.held(SITE, DEFAULT)).source is Source.FETCHED
-        assert stopped.calls.degraded
+        assert (await cache.get(SITE, DEFAULT)).source is Source.FETCHED
+        assert stopped.redis.degraded
         clock.now += 40
-        assert (await cache.held(SITE, DEFAULT)).source is Source.MEMORY
+        assert (await cache.get(SITE, DEFAULT)).source is Source.MEMORY
     finally:
         os.kill(pid, signal.SIGCONT)
     monotonic.now += COOLDOWN
     clock.now += 40
-    await cache.held(SITE, DEFAULT)
-    assert not stopped.calls.degraded
+    await cache.get(SITE, DEFAULT)
+    assert not stopped.redis.degraded
     assert await stopped.get(SITE) is not None
     assert len(web.calls) == 1
     await cache.aclose()

@@ -1,6 +1,7 @@
 """What was learnt together is not asked about together again."""
 
 from app.cache.freshness import Snapshot
+from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.store_clock import StoreClock
 from app.cache.tiered_snapshots import TieredSnapshots
 from app.origin import Origin, read_target
@@ -18,24 +19,23 @@ class Store:
 
 async def test_trust_in_what_was_learnt_together_ends_over_half_of_its_time() -> None:
     now = 1000.0
-    known = TieredSnapshots(
+    snapshots = TieredSnapshots(
         Store(),  # type: ignore[arg-type]
+        SnapshotMemory(10_000_000, lambda: now, TRUST),
         lambda: now,
-        10_000_000,
-        TRUST,
         store_clock=StoreClock(lambda: now),
-        overruled=lambda *_: None,
-        contradicted=lambda: None,
+        on_version_ended=lambda *_: None,
+        on_contradiction=lambda: None,
     )
     origins = [read_target(f"https://host-{number}.example/").origin for number in range(300)]
     for origin in origins:
-        await known.look(origin)
+        await snapshots.get(origin)
     ended = []
     for second in range(TRUST + 1):
         now = 1000.0 + second
-        get_trusted = [origin for origin in origins if known.get_trusted(origin) is not None]
-        ended.append(len(origins) - len(get_trusted))
-        origins = get_trusted
+        trusted = [origin for origin in origins if snapshots.get_trusted(origin) is not None]
+        ended.append(len(origins) - len(trusted))
+        origins = trusted
     assert sum(ended[: TRUST // 2]) == 0
     assert origins == []
     assert max(ended) < 60  # of 300 in 15 s

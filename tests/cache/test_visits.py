@@ -380,7 +380,7 @@ async def test_a_server_that_is_full_refuses_and_gets_it_later(
 
 async def test_at_its_end_a_process_writes_what_it_counted(new_process: NewProcess, clock: Clock) -> None:
     visits = new_process()
-    async with visits.written_back(every=3600):
+    async with visits.writing_back(every=3600):
         await visit(visits, clock, 5, 0)
     assert await new_process().per_day(SITE) == 5
 
@@ -389,7 +389,7 @@ async def test_a_process_writes_from_time_to_time(
     new_process: NewProcess, store: SwitchableVisits, clock: Clock
 ) -> None:
     visits = new_process()
-    async with visits.written_back(every=0.001):
+    async with visits.writing_back(every=0.001):
         await visit(visits, clock, 5, 0)
         await store.asked.wait()
         store.asked.clear()
@@ -399,7 +399,7 @@ async def test_a_process_writes_from_time_to_time(
 
 async def test_a_process_writes_when_its_memory_is_half_full(store: SwitchableVisits, clock: Clock) -> None:
     visits = Visits(store, clock, origins=10)
-    async with visits.written_back(every=3600):
+    async with visits.writing_back(every=3600):
         for origin in sites(5):
             await visits.visit(origin)
         await store.asked.wait()

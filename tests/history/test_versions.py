@@ -18,10 +18,10 @@ from app.history.versions import (
     History,
     Version,
     add,
-    held_at,
     read,
+    version_at,
     version_of,
-    with_held,
+    with_current,
     write,
 )
 from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
@@ -139,7 +139,7 @@ def test_at_every_instant_the_stretch_that_began_last_is_held(versions: list[Str
     for at in range(51):
         covering = [(since, digest(access)) for access, since, until in versions if since <= at <= until]
         if covering:
-            version = held_at(history, at)
+            version = version_at(history, at)
             assert version is not None
             assert version.digest == max(covering)[1]
 
@@ -147,7 +147,7 @@ def test_at_every_instant_the_stretch_that_began_last_is_held(versions: list[Str
 @given(STRETCHES, ACCESSES, st.integers(0, 50), st.integers(0, 50))
 def test_what_is_held_now_is_the_last_version(versions: list[Stretch], access: Access, since: int, lasted: int) -> None:
     now = replace(snapshot(access, since + lasted), since=since)
-    history = with_held(add((), [held(*it) for it in versions], NOW), now, NOW)
+    history = with_current(add((), [held(*it) for it in versions], NOW), now, NOW)
     assert history[-1].digest == digest(access)
     assert history[-1].last_seen >= since + lasted
     assert all(one.digest != other.digest for one, other in pairwise(history))
@@ -156,7 +156,7 @@ def test_what_is_held_now_is_the_last_version(versions: list[Stretch], access: A
 def test_what_is_held_now_is_the_last_version_whatever_a_clock_that_was_ahead_has_written() -> None:
     history = add((), [seen(A, NOW + 1e6)], NOW + 2e6)
     present = replace(snapshot(B, NOW + 50), since=int(NOW))
-    assert with_held(history, present, NOW + 60)[-1].digest == digest(B)
+    assert with_current(history, present, NOW + 60)[-1].digest == digest(B)
 
 
 def test_an_instant_that_is_still_to_come_counts_as_now() -> None:
@@ -241,9 +241,9 @@ def test_another_content_under_a_digest_is_nothing() -> None:
 
 def test_a_version_is_held_until_the_next_one_or_as_long_as_a_copy_may_stand_in() -> None:
     history = add((), [seen(A, 1000), seen(B, 2000), seen(B, 3000)], NOW)
-    assert held_at(history, 999) is None
-    assert held_at(history, 1000) == history[0]
-    assert held_at(history, 1999) == history[0]
-    assert held_at(history, 2000) == history[1]
-    assert held_at(history, 3000 + KEEP) == history[1]
-    assert held_at(history, 3001 + KEEP) is None
+    assert version_at(history, 999) is None
+    assert version_at(history, 1000) == history[0]
+    assert version_at(history, 1999) == history[0]
+    assert version_at(history, 2000) == history[1]
+    assert version_at(history, 3000 + KEEP) == history[1]
+    assert version_at(history, 3001 + KEEP) is None

@@ -338,7 +338,7 @@ async def test_what_expired_a_day_ago_is_removed_and_the_audit_says_so(new_proce
     one = new_process()
     await one.put(override("a", expires_at=NOW + 10), "me")
     await one.put(override("b"), "me")
-    async with one.followed(every=0.0):
+    async with one.syncing(every=0.0):
         clock.now = NOW + 10 + KEPT - 1
         await one.put(override("c"), "me")
         assert "a" in one.rows

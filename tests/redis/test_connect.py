@@ -103,7 +103,7 @@ async def client(request: pytest.FixtureRequest, urls: dict[str, str]) -> AsyncI
 
 async def test_every_engine_keeps_snapshots(client: Client) -> None:
     store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
-    await store.calls.ping()
+    await store.redis.ping()
     assert await store.get(SITES[0]) is None
     await asyncio.gather(*(store.put(site, copy(site), 60) for site in SITES))
     assert await asyncio.gather(*(store.get(site) for site in SITES)) == [copy(site) for site in SITES]
@@ -220,7 +220,7 @@ async def test_where_nothing_listens_every_call_fails_as_a_store_that_is_down(fo
     async with connected(form.format(*(f"127.0.0.1:{free_port()}" for _ in range(form.count("{"))))) as client:
         for _ in range(2):
             store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
-            for call in (store.get(SITES[0]), store.calls.ping()):
+            for call in (store.get(SITES[0]), store.redis.ping()):
                 with pytest.raises(StoreDown):
                     await call
         for use in (client.publish(CHANNEL, b""), subscribed(client), batch(client)):
@@ -352,7 +352,7 @@ async def survives(client: Client, fleet: Fleet, lose: Callable[[], None]) -> No
         await until("the loss is felt", is_refused)
         cache = RobotsCache(store, web.fetch, lambda: NOW, 1_000_000)
         async with asyncio.timeout(60):
-            answers = await asyncio.gather(*(cache.held(site, Recheck(), wait=60.0) for site in COLD))
+            answers = await asyncio.gather(*(cache.get(site, Recheck(), wait=60.0) for site in COLD))
         assert [answer.snapshot and answer.snapshot.access for answer in answers] == [copy(s).access for s in COLD]
         assert sorted(site.key for site in web.asked) == sorted(site.key for site in COLD)
         await cache.aclose()

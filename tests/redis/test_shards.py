@@ -50,25 +50,25 @@ def hung(fleet: Fleet, node: Node) -> Iterator[None]:
 
 
 @pytest.fixture
-async def calls(fleet: Fleet) -> AsyncIterator[GuardedClient]:
+async def redis(fleet: Fleet) -> AsyncIterator[GuardedClient]:
     client = connect(cluster_url(fleet))
-    calls = GuardedClient(client, monotonic=time.monotonic, timeout=SLOWEST)
-    yield calls
-    await calls.aclose()
+    redis = GuardedClient(client, monotonic=time.monotonic, timeout=SLOWEST)
+    yield redis
+    await redis.aclose()
     await client.aclose()
 
 
-async def test_every_master_is_a_shard_and_is_probed(calls: GuardedClient, fleet: Fleet) -> None:
-    assert calls.shard_of(snapshot_key(SITES[0])) == ANY
-    await calls.ping()
-    await calls.ping()
-    assert len({calls.shard_of(snapshot_key(site)) for site in SITES}) == 3
+async def test_every_master_is_a_shard_and_is_probed(redis: GuardedClient, fleet: Fleet) -> None:
+    assert redis.shard_of(snapshot_key(SITES[0])) == ANY
+    await redis.ping()
+    await redis.ping()
+    assert len({redis.shard_of(snapshot_key(site)) for site in SITES}) == 3
     assert [node.ask("DBSIZE") > 0 for node in fleet.masters] == [True] * 3
 
 
-async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(calls: GuardedClient, fleet: Fleet) -> None:
-    store = RedisSnapshots(calls)
-    await calls.ping()
+async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(redis: GuardedClient, fleet: Fleet) -> None:
+    store = RedisSnapshots(redis)
+    await redis.ping()
     stopped = owner(fleet, SITES[0])
     healthy = [site for site in SITES if owner(fleet, site) is not stopped]
     with hung(fleet, stopped):
@@ -79,14 +79,14 @@ async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(calls: Gu
             await asyncio.gather(*(store.put(site, copy(site), 60) for site in healthy))
             assert await asyncio.gather(*(store.get(site) for site in healthy)) == [copy(site) for site in healthy]
             await calling
-        assert calls.degraded
-        assert calls.trouble is not None
+        assert redis.degraded
+        assert redis.trouble is not None
         with pytest.raises(StoreDown):
-            await calls.ping()
+            await redis.ping()
 
 
-async def test_a_shard_that_hangs_leaves_permits_of_the_others_alone(calls: GuardedClient, fleet: Fleet) -> None:
-    pace = RedisPacer(calls)
+async def test_a_shard_that_hangs_leaves_permits_of_the_others_alone(redis: GuardedClient, fleet: Fleet) -> None:
+    pace = RedisPacer(redis)
     pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic)
     wishes = [
         SlotRequest(PaceKey.of(site, "ExampleBot"), (PaceWindow(math.inf, 0.1),), "w", max_wait=60) for site in SITES
@@ -106,8 +106,8 @@ async def test_a_shard_that_hangs_leaves_permits_of_the_others_alone(calls: Guar
 async def test_a_process_keeps_within_its_connections_to_each_server(fleet: Fleet, connections: int) -> None:
     before = [open_to(server) for server in fleet.masters]
     client = connect(cluster_url(fleet), connections)
-    calls = GuardedClient(client, monotonic=time.monotonic, timeout=SLOWEST, connections=connections)
-    store, visits = RedisSnapshots(calls), RedisVisits(calls, clock=time.time)
+    redis = GuardedClient(client, monotonic=time.monotonic, timeout=SLOWEST, connections=connections)
+    store, visits = RedisSnapshots(redis), RedisVisits(redis, clock=time.time)
     tallies = {site: Tally(1.0, time.time(), time.time()) for site in SITES}
     async with aclosing(subscriber(client)) as listener:
         await listener.subscribe("test:news")
@@ -123,7 +123,7 @@ async def test_a_process_keeps_within_its_connections_to_each_server(fleet: Flee
     added = [now - old for now, old in zip(most, before, strict=True)]
     assert max(added) <= connections, added
     assert min(added) >= Limits.within(connections, SLOWEST).concurrent, added
-    await calls.aclose()
+    await redis.aclose()
     await client.aclose()
 
 
@@ -139,9 +139,9 @@ async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() 
         pool = client.connection_pool
         assert isinstance(pool, _MasterPool)
         now = 0.0
-        calls = GuardedClient(client, monotonic=lambda: now, timeout=0.5)
-        # As many connections as calls at once, all of which are idle when the master hangs.
-        await asyncio.gather(*(calls.write("a", lambda: client.set("a", b"1")) for _ in range(20)))
+        redis = GuardedClient(client, monotonic=lambda: now, timeout=0.5)
+        # As many connections as redis at once, all of which are idle when the master hangs.
+        await asyncio.gather(*(redis.run("a", lambda: client.set("a", b"1")) for _ in range(20)))
         fleet.copied()
         fleet.masters[0].stop()
         [replica] = fleet.replicas
@@ -150,7 +150,7 @@ async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() 
         while True:
             now += 1.0
             try:
-                await calls.write("a", lambda: client.set("a", b"2"))
+                await redis.run("a", lambda: client.set("a", b"2"))
                 break
             except StoreDown:
                 failed += 1
@@ -158,5 +158,5 @@ async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() 
                 # The sentinels are asked behind the callers, once the connection that hangs is given up.
                 await until_so(lambda: pool._searches.under_way(None) is None)
         assert failed <= 5
-        await calls.aclose()
+        await redis.aclose()
         await client.aclose()

@@ -19,7 +19,7 @@ from app.api.serialize import instant
 from app.api.services import ServicesDep
 from app.decide import NoVersion
 from app.history.diff import Comparison, Side
-from app.history.versions import History, Version, held_at
+from app.history.versions import History, Version, version_at
 from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.dialects import Dialect
@@ -111,7 +111,7 @@ def _by_id(origin: Origin, versions: History, id_: str) -> Version:
 
 
 def _by_instant(origin: Origin, versions: History, at: datetime) -> Version:
-    found = held_at(versions, at.timestamp())
+    found = version_at(versions, at.timestamp())
     if found is None:
         raise NoVersion(origin, at, versions[0].first_seen if versions else None)
     return found

@@ -28,7 +28,7 @@ from app.redis.guarded_client import StoreDown
 PAGE = 100
 """Overrides, or changes, of the longest page."""
 
-PAGE_OCTETS = 1024 * 1024
+PAGE_BYTES = 1024 * 1024
 """Octets of the robots.txt texts on one page, after which it ends; it has one override at least."""
 
 ActionName = Literal["allow", "deny", "robots", "delay"]
@@ -207,9 +207,9 @@ async def _up_to_date(held: Overrides) -> tuple[Overrides, bool]:
 
 def _page(wanted: list[Override], limit: int) -> list[Override]:
     page: list[Override] = []
-    room = PAGE_OCTETS
+    room = PAGE_BYTES
     for one in wanted[:limit]:
-        room -= one.octets
+        room -= one.size
         if page and room < 0:
             break
         page.append(one)

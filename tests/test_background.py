@@ -5,8 +5,8 @@ from functools import partial
 
 from redis.asyncio import Redis
 
+from app.background import cancel_and_wait
 from app.cache.invalidation import InvalidationListener
-from app.redis.background import cancel_and_wait
 from app.redis.connect import connect, subscriber
 
 

@@ -1,0 +1,70 @@
+"""What a process knows of an origin after comparing its memory with the store; pure."""
+
+from dataclasses import dataclass, replace
+
+from app.cache.freshness import Snapshot, usable
+from app.cache.ordering import Purged, after_purge, merge
+from app.cache.snapshot_memory import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """The snapshot to keep, None for nothing.
+
+    `from_store`: the store had it as it is. `lacking`: the store lacks part of it. `ended` lists snapshots whose
+    content may have ended by the merge. `contradicted`: the store has an answer of an origin that this process alone
+    could not reach.
+    """
+
+    snapshot: Snapshot | None
+    from_store: bool = False
+    saved: bool = True
+    doubtful: bool = False
+    lacking: bool = False
+    ended: tuple[Snapshot, ...] = ()
+    contradicted: bool = False
+
+
+def reconcile(entry: Entry | None, found: Snapshot | Purged | None, now: float, store_now: float) -> Reconciled:
+    """Compare the entry in memory with what the store has; `store_now` is the store's clock, `now` this process's."""
+    if isinstance(found, Purged):
+        left = None if entry is None else after_purge(entry.snapshot, found, store_now)
+        return _from_memory(None if entry is None or left is None else replace(entry, snapshot=left), now)
+    if found is None:
+        # A purge would have left a mark. So the store was down when this was learned, or has lost it since: it was
+        # restarted empty, is full, or the key was overwritten with something that cannot be read.
+        return _from_memory(entry, now)
+    if entry is None:
+        return Reconciled(found, from_store=True)
+    return _merged(entry, found, store_now)
+
+
+def as_known(known: Snapshot, found: Snapshot) -> Snapshot:
+    """`found`, made of the objects of `known` where they are equal: derived values are cached by identity."""
+    if found == known:
+        return known
+    return replace(found, access=known.access) if found.access == known.access else found
+
+
+def _from_memory(entry: Entry | None, now: float) -> Reconciled:
+    if entry is None or usable(entry.snapshot, now) is None:
+        return Reconciled(None)
+    return Reconciled(entry.snapshot, saved=entry.saved, doubtful=entry.doubtful, lacking=entry.shared is not None)
+
+
+def _merged(entry: Entry, found: Snapshot, now: float) -> Reconciled:
+    merged = merge(entry.snapshot, found, now)
+    contradicted = entry.doubtful and merged.failing is None
+    if merged == found:
+        # If the entry was saved, the process that found the other content knew of it.
+        ended = () if entry.saved else (entry.snapshot,)
+        return Reconciled(as_known(entry.snapshot, found), from_store=True, ended=ended, contradicted=contradicted)
+    same_answer = merged.fetched_at == found.fetched_at and merged.access == found.access
+    return Reconciled(
+        as_known(entry.snapshot, merged),
+        saved=entry.saved,
+        doubtful=entry.doubtful,
+        lacking=not entry.doubtful or not same_answer,
+        ended=(found,),
+        contradicted=contradicted,
+    )

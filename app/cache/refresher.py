@@ -1,0 +1,116 @@
+"""Fetching an origin's file for the fleet: under its lease, and ordered by when the fetch began."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+
+from app.cache.fetch_health import FetchHealth
+from app.cache.freshness import Snapshot, next_snapshot
+from app.cache.lease import Lease
+from app.cache.store_clock import StoreClock
+from app.cache.tiered_snapshots import Source, TieredSnapshots
+from app.origin import Origin
+from app.robots.access import Fetched, NotModified, Successful, Unreachable, Validators
+
+Fetch = Callable[[Origin, Validators], Awaitable[Fetched]]
+"""One bounded fetch, conditional if there are validators; it raises Busy if none could be made, and nothing else."""
+
+OnFetch = Callable[[Origin, Snapshot, float], None]
+"""Called after every fetch with the snapshot that it led to, and the seconds that it took."""
+
+IsFresh = Callable[[Snapshot, bool], bool]
+"""Whether a snapshot needs no fetch; the flag is true if another process fetched it while this caller waited."""
+
+
+class Refresher:
+    """Fetches origins, one process of the fleet at a time, and saves what is found.
+
+    `on_fetch` and `health` are called after every fetch.
+    """
+
+    def __init__(
+        self,
+        snapshots: TieredSnapshots,
+        lease: Lease,
+        fetch: Fetch,
+        store_clock: StoreClock,
+        *,
+        on_fetch: OnFetch,
+        health: FetchHealth,
+    ) -> None:
+        self._snapshots = snapshots
+        self._lease = lease
+        self._fetch = fetch
+        self._store_clock = store_clock
+        self._on_fetch = on_fetch
+        self._health = health
+
+    async def refresh(self, origin: Origin, seen: Snapshot | None, is_fresh: IsFresh) -> tuple[Snapshot, Source]:
+        """Fetch unless somebody has a fresh snapshot by then; `seen` is the one that was due. Raises Busy."""
+        # A refresh may have ended between the caller's lookup and now. Its flight is over, so this is a new one, and
+        # without this check every caller whom the store answered late would fetch again. Memory is enough: what a
+        # refresh of this process learns is put there first.
+        known = self._snapshots.peek(origin)
+        if known is not None and known is not seen and is_fresh(known, False):
+            return known, Source.MEMORY
+        checked, before = False, None
+
+        async def lookup() -> tuple[Snapshot, Source] | None:
+            nonlocal checked, before
+            found, source = await self._snapshots.get_from_store(origin)
+            waited_for = checked and found is not None and (before is None or found.checked_at > before.checked_at)
+            checked, before = True, before if checked else found
+            return (found, source) if found is not None and is_fresh(found, waited_for) else None
+
+        with self._snapshots.waiting(origin) as invalidated:
+            return await self._lease.run_once(origin, lookup, partial(self._fetch_and_save, origin, seen), invalidated)
+
+    async def fetch_now(self, origin: Origin) -> tuple[Snapshot, Source]:
+        """Fetch the whole file at once, while the rest of the fleet waits. Raises Busy."""
+        known, _ = await self._snapshots.get(origin)
+        return await self._lease.run_now(origin, partial(self._fetch_and_save, origin, known, whole=True))
+
+    async def _fetch_and_save(
+        self, origin: Origin, seen: Snapshot | None, began: float | None, *, whole: bool = False
+    ) -> tuple[Snapshot, Source]:
+        """Fetch; the fetch began at `began` by the store's clock, None for now. `whole`: unconditionally."""
+        if began is not None:
+            self._store_clock.sync(began)
+        fetched, snapshot = await self._fetch_once(origin, seen, began, whole=whole)
+        kept = await self._snapshots.save(origin, snapshot, seen)
+        if kept is None:
+            # Purged meanwhile, so what began before is no answer any more. If it is purged again, those who asked
+            # before that get the second result all the same, and it is not kept.
+            fetched, snapshot = await self._fetch_once(origin, None, None, whole=True)
+            kept = await self._snapshots.save(origin, snapshot) or snapshot
+        if kept.checked_at != snapshot.checked_at:
+            return kept, Source.STORE
+        if kept.failing is not None and isinstance(kept.access, Successful):
+            return kept, Source.MEMORY
+        return kept, Source.REVALIDATED if isinstance(fetched.access, NotModified) else Source.FETCHED
+
+    async def _fetch_once(
+        self, origin: Origin, seen: Snapshot | None, began: float | None, *, whole: bool
+    ) -> tuple[Fetched, Snapshot]:
+        """What one fetch finds, and the snapshot that follows what was known when it began."""
+        began = self._store_clock() if began is None else began
+        known = self._snapshots.peek(origin) or seen
+        conditional = known is not None and isinstance(known.access, Successful) and not whole
+        now = asyncio.get_running_loop().time
+        started = now()
+        fetched = await self._fetch(origin, known.validators if known is not None and conditional else Validators())
+        seconds = now() - started
+        self._health.note_fetch(fetched.access)
+        snapshot = next_snapshot(known, _dated_to_beginning(fetched, seconds), began)
+        self._on_fetch(origin, snapshot, seconds)
+        return fetched, snapshot
+
+
+def _dated_to_beginning(fetched: Fetched, seconds: float) -> Fetched:
+    """The result with its Retry-After counted from the beginning of a fetch that took so many seconds."""
+    failure = fetched.access
+    if not isinstance(failure, Unreachable) or failure.retry_after is None:
+        return fetched
+    return replace(fetched, access=replace(failure, retry_after=failure.retry_after + max(0, math.ceil(seconds))))

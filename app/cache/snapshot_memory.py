@@ -1,0 +1,104 @@
+"""The snapshots that a process has in memory, and which of them may answer without asking the store."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from app.cache.freshness import Snapshot, usable
+from app.cache.packed_lru import PackedLRU
+from app.origin import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A snapshot in memory.
+
+    `saved` is false while the store does not have it, because it was down. `doubtful`: only this process has met the
+    failures of the snapshot, so they are not shared. `validated_at` is when the store last agreed with the entry, None
+    after an invalidation; `generation` is the subscription under which it did.
+    """
+
+    snapshot: Snapshot
+    saved: bool
+    doubtful: bool
+    validated_at: float | None
+    generation: int
+
+    @property
+    def shared(self) -> Snapshot | None:
+        """The part of the snapshot that the store is to have."""
+        return self.snapshot.without_failing() if self.doubtful else self.snapshot
+
+
+class SnapshotMemory:
+    """Snapshots in at most `memory_bytes`, each trusted for up to `trust` seconds after the store agreed with it.
+
+    An invalidation ends the trust in one entry, and a gap in the subscription ends it for all.
+    """
+
+    def __init__(self, memory_bytes: int, clock: Callable[[], float], trust: float) -> None:
+        self._entries: PackedLRU[Entry] = PackedLRU(Entry, memory_bytes)
+        self._clock = clock
+        self._trust = trust
+        self._generation = 0
+        self._undisturbed: set[Origin] = set()
+
+    @property
+    def usage(self) -> tuple[int, int]:
+        """The bytes and the number of the snapshots."""
+        return self._entries.usage
+
+    def get_trusted(self, origin: Origin) -> Snapshot | None:
+        """The usable snapshot that may answer without asking the store."""
+        entry = self._entries.get(origin)
+        if entry is None or entry.validated_at is None or entry.generation != self._generation:
+            return None
+        now = self._clock()
+        return usable(entry.snapshot, now) if 0 <= now - entry.validated_at < self._trust_in(origin) else None
+
+    def peek(self, origin: Origin) -> Entry | None:
+        """The entry, trusted or not."""
+        return self._entries.peek(origin)
+
+    def keep(
+        self, origin: Origin, snapshot: Snapshot, *, saved: bool, doubtful: bool = False, validated: bool = True
+    ) -> None:
+        """Store the snapshot; it is trusted if it was `validated` and no invalidation came meanwhile."""
+        validated_at = self._clock() if validated and origin in self._undisturbed else None
+        self._entries.put(origin, Entry(snapshot, saved, doubtful, validated_at, self._generation))
+
+    def drop(self, origin: Origin) -> None:
+        """Forget the origin."""
+        self._entries.drop(origin)
+
+    def invalidate(self, origin: Origin) -> Entry | None:
+        """End the trust in the origin's entry; the entry, if it was trusted until now."""
+        self._undisturbed.discard(origin)
+        entry = self._entries.peek(origin)
+        if entry is None or entry.validated_at is None:
+            return None
+        self._entries.put(origin, replace(entry, validated_at=None))
+        return entry
+
+    def invalidate_all(self) -> None:
+        """End the trust in all entries."""
+        self._generation += 1
+        self._undisturbed.clear()
+
+    @contextmanager
+    def validating(self, origin: Origin) -> Iterator[None]:
+        """Watch for invalidations during a call to the store.
+
+        The store's answer and the invalidation that outdates it arrive on two connections, in any order. An answer
+        that was under way when an invalidation came is kept, but not trusted.
+        """
+        self._undisturbed.add(origin)
+        try:
+            yield
+        finally:
+            self._undisturbed.discard(origin)
+
+    def _trust_in(self, origin: Origin) -> float:
+        # Between half and all of `trust`, so that entries that were learned together do not expire together and queue
+        # up for lookups. The hash of a str differs from process to process, and so do the seconds.
+        return self._trust * (0.5 + (hash(origin.key) & 0xFFFF) / 0x20000)
