@@ -1,4 +1,4 @@
-"""`python -m app`: picks the command; what each of them does is in app.cli."""
+"""`python -m app`: run a command of app.cli."""
 
 import argparse
 import importlib
@@ -11,31 +11,31 @@ from app.redis.embedded import EmbeddedServerFailed, NoEmbeddedServer
 from app.settings import BadSetting
 
 COMMANDS = {
-    "serve": "start the service; the default when no command is given",
-    "check": "ask whether an agent may fetch a URL: fetch the site's robots.txt and say why",
-    "why": "explain one answer: the file, the group, the rules, and what the file said before",
-    "test": "ask the same of a robots.txt that you have at hand, for several URLs and agents",
-    "warm": "let a running service fetch the files of many origins",
-    "key": "make an API key, and the lines of API_KEYS_FILE that admit it",
+    "serve": "start the service (the default command)",
+    "check": "decide whether an agent may fetch a URL, by fetching the site's robots.txt",
+    "why": "explain a decision: the file, the group, the rules, and earlier versions",
+    "test": "test a local robots.txt with several URLs and agents",
+    "warm": "let a running service fetch the robots.txt of many origins",
+    "key": "generate an API key and its lines for API_KEYS_FILE",
     "openapi": "print the OpenAPI document",
 }
 
 
 def main() -> int:
-    """Run the command that is named and return its exit code; 3 if it failed, after an error message."""
+    """Run the command in the arguments and return its exit code; on failure print an error and return 3."""
     parser = Parser(prog="python -m app", description="A robots.txt decision service.")
     parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "serve")
     for name, summary in COMMANDS.items():
         named = parsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == wanted:
-            # Only its own module: the service takes a second to import, which `key` and `warm` do not need.
+            # Import only this command: the service takes a second to import, and `key` and `warm` do not need it.
             command = importlib.import_module(f"app.cli.{name}")
             command.add(named)
             parser.set_defaults(run=command.run)
     arguments = parser.parse_args()
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # text is anybody's, a terminal's is not
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a terminal may not encode all text of a site
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -45,11 +45,11 @@ def main() -> int:
     except (BadSetting, NoEmbeddedServer, EmbeddedServerFailed) as error:
         print(f"cannot start: {error}", file=sys.stderr)
     except BrokenPipeError:
-        # Whoever read the output has seen enough; what is left of it must not fail again when Python ends.
+        # The reader has closed the pipe. The output that is left must not fail again when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception:  # noqa: BLE001 - nothing is swallowed: but Python's own exit code would read as a verdict
+    except Exception:  # noqa: BLE001 - printed below; Python's own exit code 1 would read as disallow
         traceback.print_exc()
     return ERROR
 

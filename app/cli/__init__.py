@@ -1,1 +1,1 @@
-"""What `python -m app` can do, a module each: `add` says how it is called, and `run` gives the exit code."""
+"""The commands of `python -m app`, one module each: `add` declares the arguments, `run` returns the exit code."""

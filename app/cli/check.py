@@ -1,4 +1,4 @@
-"""`python -m app check`: may this agent fetch this URL, asked of the site itself or of a running service."""
+"""`python -m app check`: decide whether an agent may fetch a URL, here or by a running service."""
 
 import argparse
 import asyncio
@@ -10,10 +10,10 @@ from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem
 from app.api.serialize import answer_out
 from app.cache.lease import MARGIN
-from app.cli.client import Service, add_server
+from app.cli.client import ServiceClient, add_server
 from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.formatting import answer_lines
-from app.cli.standalone import alone
+from app.cli.standalone import standalone
 from app.evaluate import Question
 from app.robots.access import Busy
 from app.robots.dialects import DIALECTS
@@ -21,63 +21,60 @@ from app.settings import Settings
 
 
 def add(parser: Parser) -> None:
-    """One URL, one agent."""
-    parser.description = "Fetch a site's robots.txt, and say whether the agent may fetch the URL."
+    """Add the arguments: a URL and an agent."""
+    parser.description = "Fetch a site's robots.txt and decide whether the agent may fetch the URL."
     parser.epilog = (
-        "Ends with 0 for allow, 1 for disallow, 2 for defer (ask again later), 3 where no answer could be had. "
-        "The environment variables of the service hold here too: ALLOW_ADDRESSES=127.0.0.0/8 admits this machine."
+        "Exit code: 0 for allow, 1 for disallow, 2 for defer (ask again later), 3 for an error. "
+        "The settings of the service apply: ALLOW_ADDRESSES=127.0.0.0/8 permits fetches from this machine."
     )
-    parser.add_argument("url", metavar="URL", help="the page, absolute, http or https")
+    parser.add_argument("url", metavar="URL", help="the absolute http or https URL of the page")
     parser.add_argument(
         "--agent",
         action="append",
         required=True,
-        help="a product token or a whole User-Agent header; given several times, the first that has a group counts",
+        help="a product token or a User-Agent header; if repeated, the first with a group in the file decides",
     )
-    parser.add_argument("--dialect", choices=list(DIALECTS), help="how the file is read; by agent where none is named")
-    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant that rates are asked for; now")
+    parser.add_argument("--dialect", choices=list(DIALECTS), help="the dialect; the default depends on the agent")
+    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
     parser.add_argument(
-        "--explain", action="store_true", help="also every rule that matched, and how the group was found"
+        "--explain", action="store_true", help="also print every matching rule, and how the group was found"
     )
-    parser.add_argument("--json", action="store_true", help="print the answer of GET /v1/allowed")
+    parser.add_argument("--json", action="store_true", help="print the JSON of GET /v1/allowed")
     add_server(parser, None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the answer; the code of its verdict. Raises Failed."""
-    if arguments.server is None:
-        answer = decided_here(arguments, explain=arguments.explain)
-    else:
-        with Service(arguments.server) as service:
-            answer = decided_there(service, arguments, explain=arguments.explain)
+    """Print the answer; return the exit code of its verdict. Raise Failed."""
+    answer = asyncio.run(_answer(arguments))
     lines = [json.dumps(answer, separators=(",", ":"))] if arguments.json else answer_lines(answer)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return worst([answer["verdict"]])
 
 
-def decided_here(arguments: argparse.Namespace, *, explain: bool) -> dict[str, Any]:
-    """The answer to what the arguments ask (url, agent, dialect, at), by a fetch of this process; raises Failed."""
-    text = asyncio.run(_decided(arguments, explain=explain))
-    answer: dict[str, Any] = json.loads(text)
-    return answer
+async def _answer(arguments: argparse.Namespace) -> dict[str, Any]:
+    if arguments.server is None:
+        return await decide_here(arguments, explain=arguments.explain)
+    async with ServiceClient(arguments.server) as service:
+        return await ask_service(service, arguments, explain=arguments.explain)
 
 
-def decided_there(
-    service: Service, arguments: argparse.Namespace, *, explain: bool, as_of: str | None = None
+async def ask_service(
+    service: ServiceClient, arguments: argparse.Namespace, *, explain: bool, as_of: str | None = None
 ) -> dict[str, Any]:
-    """The same, by a running service, and as of an instant where one is named; raises Failed."""
-    named = {
+    """Let a running service decide the question in the arguments (url, agent, dialect, at). Raise Failed."""
+    optional = {
         "dialect": arguments.dialect,
         "at": arguments.at,
         "as_of": as_of,
         "explain": "true" if explain else None,
     }
-    parameters = {name: value for name, value in named.items() if value is not None}
+    parameters = {name: value for name, value in optional.items() if value is not None}
     parameters |= {"url": arguments.url, "agent": arguments.agent}
-    return service.get_object("/v1/allowed", parameters, expected="verdict")
+    return await service.get_object("/v1/allowed", parameters, expected="verdict")
 
 
-async def _decided(arguments: argparse.Namespace, *, explain: bool) -> str:
+async def decide_here(arguments: argparse.Namespace, *, explain: bool) -> dict[str, Any]:
+    """Decide the question in the arguments (url, agent, dialect, at) by a fetch of this process. Raise Failed."""
     settings = Settings.read()
     try:
         agent = agent_from(arguments.agent)
@@ -88,10 +85,12 @@ async def _decided(arguments: argparse.Namespace, *, explain: bool) -> str:
             at=instant_from(arguments.at),
             wait=settings.fetch_timeout + MARGIN,
         )
-        async with alone(settings) as decider:
+        async with standalone(settings) as decider:
             answer = answer_out(await decider.decide(question), explained=explain)
     except Problem as problem:
         raise Failed(problem.detail) from None
     except Busy as error:
         raise Failed(str(error)) from None
-    return answer.model_dump_json(exclude=None if explain else {"explanation"})
+    text = answer.model_dump_json(exclude=None if explain else {"explanation"})
+    decided: dict[str, Any] = json.loads(text)
+    return decided

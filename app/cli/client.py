@@ -1,11 +1,11 @@
-"""A running service, asked over HTTP by commands."""
+"""An HTTP client of a running service, for commands."""
 
 import json
 import os
 import re
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
 
 import httpcore
@@ -14,27 +14,27 @@ from app.cli.exit_codes import Failed, Parser
 from app.fetch.network import client_tls
 from app.origin import BadUrl, read_target
 
-SERVER = "http://127.0.0.1:8080"
-"""Where a service listens that was started with no settings."""
+DEFAULT_SERVER = "http://127.0.0.1:8080"
+"""Where a service without settings listens."""
 
-KEY = "ROBOTS_API_KEY"
-"""The environment variable that holds the key to ask with; not an argument, since everyone can see those."""
+API_KEY = "ROBOTS_API_KEY"
+"""The environment variable with the API key. There is no argument for it, since other users can read arguments."""
 
 TIMEOUT = 90.0
-"""Seconds of silence after which an answer is given up: a fetch may hold one for a minute."""
+"""Seconds without a byte after which a request fails; the service may wait a minute for a fetch."""
 
 ANSWER_LIMIT = 16 * 1024 * 1024
-"""Octets of the longest answer that is read."""
+"""Bytes of the longest answer that is read."""
 
 _KEY = re.compile(r"[!-~]{1,512}")
 
 
-class Away(Failed):
-    """Nothing that speaks HTTP answers there now; the text says what was met."""
+class ServiceUnavailable(Failed):
+    """The service does not respond; the text says what happened."""
 
 
 class Answer(NamedTuple):
-    """What came back; names of headers are in lower case."""
+    """A response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,69 +42,75 @@ class Answer(NamedTuple):
 
 
 def add_server(parser: Parser, default: str | None) -> None:
-    """The argument --server."""
-    meaning = "ask this service" + (f"; {default} where none is named" if default else ", and fetch nothing here")
-    parser.add_argument("--server", metavar="URL", default=default, help=f"{meaning} (a key for it: {KEY})")
+    """Add the argument --server."""
+    meaning = "ask this service" + (f"; default {default}" if default else " instead of fetching from here")
+    parser.add_argument("--server", metavar="URL", default=default, help=f"{meaning} (API key: ${API_KEY})")
 
 
-class Service:
-    """The service at a URL, over `connections` connections at most; may be used by several threads."""
+class ServiceClient:
+    """A client of the service at a URL, with at most `connections` connections."""
 
     def __init__(self, url: str, *, connections: int = 1) -> None:
-        """Raises Failed for a URL, or a key in the environment, that cannot be used."""
+        """Raise Failed if the URL, or the API key in the environment, is malformed."""
         self.url = url
         try:
             target = read_target(url)
         except BadUrl as error:
-            raise Failed(f"The server cannot be asked: {error}.") from None
+            raise Failed(f"--server: {error}.") from None
         self._base = target.origin.key + quote(target.path.partition("?")[0].rstrip("/"), safe="/%")
         self._headers: list[tuple[bytes | str, bytes | str]] = [("Accept", "application/json"), *_authorization()]
         tls = client_tls() if target.origin.scheme == "https" else None
-        self._pool = httpcore.ConnectionPool(tls, max_connections=connections, max_keepalive_connections=connections)
+        self._pool = httpcore.AsyncConnectionPool(
+            tls, max_connections=connections, max_keepalive_connections=connections
+        )
 
-    def __enter__(self) -> "Service":
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._pool.close()
+        await self._pool.aclose()
 
-    def get_object(self, path: str, parameters: Mapping[str, Any], *, expected: str) -> dict[str, Any]:
-        """The JSON object that a GET answers with 200, which has the member `expected`; raises Failed for all else."""
-        answer = self.get(path, parameters)
+    async def get_object(self, path: str, parameters: Mapping[str, Any], *, expected: str) -> dict[str, Any]:
+        """GET a JSON object with the member `expected`. Raise Failed for any other response."""
+        answer = await self.get(path, parameters)
         try:
-            told: dict[str, Any] = json.loads(answer.content)
+            found: dict[str, Any] = json.loads(answer.content)
             if answer.status != 200:
-                raise Failed(f"{self.url} answers {answer.status}: {told['detail']}")
-            _ = told[expected]
+                raise Failed(f"{self.url} answers {answer.status}: {found['detail']}")
+            _ = found[expected]
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise Failed(f"{self.url} answers {answer.status}, but not as a service of this kind does.") from None
-        return told
+            raise self.not_this_service(answer) from None
+        return found
 
-    def get(self, path: str, parameters: Mapping[str, Any]) -> Answer:
-        """The answer to a GET, a list being several parameters; raises Away, or Failed where it is too long."""
+    async def get(self, path: str, parameters: Mapping[str, Any]) -> Answer:
+        """GET a path; a list is sent as repeated parameters. Raise ServiceUnavailable, or Failed if it is too long."""
         url = f"{self._base}{path}?{urlencode(parameters, doseq=True)}"
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT)
         try:
-            with self._pool.stream("GET", url, headers=self._headers, extensions={"timeout": timeouts}) as response:
+            async with self._pool.stream(
+                "GET", url, headers=self._headers, extensions={"timeout": timeouts}
+            ) as response:
                 content = b""
-                for piece in response.iter_stream():
-                    content += piece
+                async for chunk in response.aiter_stream():
+                    content += chunk
                     if len(content) > ANSWER_LIMIT:
-                        raise Failed(
-                            f"{self.url} sends more than {ANSWER_LIMIT} octets: it is no service of this kind."
-                        )
+                        raise Failed(f"{self.url} sends more than {ANSWER_LIMIT} bytes; is it this service?")
                 headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
                 return Answer(response.status, headers, content)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
-            raise Away(f"{self.url} does not answer: {str(error) or type(error).__name__}.") from error
+            raise ServiceUnavailable(f"{self.url} does not respond: {str(error) or type(error).__name__}.") from error
+
+    def not_this_service(self, answer: Answer) -> Failed:
+        """The error for a response that this service would not send."""
+        return Failed(f"{self.url} answers {answer.status} with an unexpected body; is it this service?")
 
 
 def _authorization() -> list[tuple[str, str]]:
-    key = os.environ.get(KEY, "")
+    key = os.environ.get(API_KEY, "")
     if not key:
         return []
     if not _KEY.fullmatch(key):
-        raise Failed(f"{KEY} holds what no key is made of: it is printable ASCII without blanks.")
+        raise Failed(f"{API_KEY} is not a valid API key: use printable ASCII without spaces.")
     return [("Authorization", f"Bearer {key}")]

@@ -1,18 +1,18 @@
-"""Answers as lines of text for people. What sites wrote is shown so that it can do nothing to a terminal."""
+"""Answers as lines of text. Text of sites is escaped so that it cannot control a terminal."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def shown(text: str) -> str:
-    """The text on one line: what is not printable, escape sequences first of all, as Python writes it."""
-    return text if text.isprintable() else "".join(it if it.isprintable() else repr(it)[1:-1] for it in text)
+def printable(text: str) -> str:
+    """The text on one line, with characters that are not printable escaped as in Python."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def answer_lines(answer: Mapping[str, Any]) -> Iterator[str]:
     """The lines of an answer of `GET /v1/allowed`, the verdict first."""
     robots = answer["robots"]
-    told = {
+    members = {
         answer["verdict"]: answer["url"],
         "agent": f"{answer['agent']}, by {answer['dialect']}",
         "reason": answer["reason"],
@@ -22,35 +22,36 @@ def answer_lines(answer: Mapping[str, Any]) -> Iterator[str]:
         "visit": visit_text(answer["visit"]),
         "usage": _usage(answer["usage"]),
         "robots": _robots(robots),
-        "stale": f"a copy stands in, since {robots['failing_since']}" if robots["stale"] else None,
+        "stale": f"cached copy; fetches have failed since {robots['failing_since']}" if robots["stale"] else None,
         "retry": f"at {answer['retry_at']}" if answer["retry_at"] else None,
     }
-    for name, text in told.items():
+    for name, text in members.items():
         if text is not None:
-            yield f"{name:<9} {shown(text)}"
+            yield f"{name:<9} {printable(text)}"
     for text in _why(answer.get("explanation")):
-        yield shown(text)
+        yield printable(text)
 
 
 def row_line(row: Mapping[str, Any]) -> str:
     """One line for a row of `POST /v1/test`."""
     rule = row["rule"]
     why = f"line {rule['line']}: {rule['text']}" if rule else row["reason"]
-    return shown(f"{row['verdict']:<9} {row['agent']} ({row['dialect']})  {row['url']}  {why}")
+    return printable(f"{row['verdict']:<9} {row['agent']} ({row['dialect']})  {row['url']}  {why}")
 
 
 def row_details(row: Mapping[str, Any]) -> Iterator[str]:
-    """What else is to be said of a row, indented: its rate, when to ask again, why."""
+    """The further lines of a row, indented: rate, timeline, explanation."""
     rate = rate_text(row["rate"])
     if rate is not None:
-        yield f"  rate {shown(rate)}"
+        yield f"  rate {printable(rate)}"
     for entry in row.get("timeline") or ():
-        yield f"  {shown(_entry(entry))}"
+        yield f"  {printable(_entry(entry))}"
     for text in _why(row.get("explanation")):
-        yield f"  {shown(text)}"
+        yield f"  {printable(text)}"
 
 
 def rule_text(rule: Mapping[str, Any] | None) -> str | None:
+    """A rule with its line number, or None."""
     return None if rule is None else f"line {rule['line']}: {rule['directive']}: {rule['pattern']}"
 
 
@@ -59,6 +60,7 @@ def _group(group: Mapping[str, Any] | None) -> str | None:
 
 
 def rate_text(rate: Mapping[str, Any] | None) -> str | None:
+    """A rate in words, or None."""
     if rate is None:
         return None
     until = f", until {rate['valid_until']}" if rate.get("valid_until") else ""
@@ -69,17 +71,18 @@ def rate_text(rate: Mapping[str, Any] | None) -> str | None:
 
 
 def visit_text(visit: Mapping[str, Any] | None) -> str | None:
+    """Whether a visit is welcome now, or None."""
     if visit is None:
         return None
-    return "welcome now" if visit["now"] else f"not welcome now; from {visit['next_open'] or 'no time on'}"
+    return "welcome now" if visit["now"] else f"not welcome now; next: {visit['next_open'] or 'never'}"
 
 
 def _usage(usage: Mapping[str, Any] | None) -> str | None:
     if usage is None:
         return None
-    stated = (usage["content_usage"], usage["content_signal"])
+    signals = (usage["content_usage"], usage["content_signal"])
     more = f" and {usage['more']} more" if usage["more"] else ""
-    return ", ".join(f"{name}={value}" for said in stated for name, value in said.items()) + more or None
+    return ", ".join(f"{name}={value}" for signal in signals for name, value in signal.items()) + more or None
 
 
 def _robots(robots: Mapping[str, Any]) -> str:
@@ -103,9 +106,9 @@ def _why(explanation: Mapping[str, Any] | None) -> Iterator[str]:
     yield f"path      {explanation['path']}"
     yield f"because   {explanation['group']}"
     for rule in explanation["rules"]:
-        yield f"matched   line {rule['line']}: {rule['directive']}: {rule['pattern']} ({rule['length']} octets)"
-    unseen = explanation["matched"] - len(explanation["rules"])
-    if unseen > 0:
-        yield f"          and {unseen} more"
+        yield f"matched   line {rule['line']}: {rule['directive']}: {rule['pattern']} ({rule['length']} bytes)"
+    omitted = explanation["matched"] - len(explanation["rules"])
+    if omitted > 0:
+        yield f"          and {omitted} more"
     for span in explanation["schedule"]:
         yield f"{span['start']}-{span['end']} {rate_text(span['rate']) or 'no limit'}"

@@ -1,4 +1,4 @@
-"""`python -m app key`: a new API key for its owner, and the lines of API_KEYS_FILE that admit it."""
+"""`python -m app key`: generate an API key and its lines for API_KEYS_FILE."""
 
 import argparse
 import sys
@@ -8,18 +8,18 @@ from app.cli.exit_codes import Failed, Parser
 
 
 def add(parser: Parser) -> None:
-    """The id that the key is known by."""
-    parser.description = "Make an API key. The key goes to its owner, the lines go into API_KEYS_FILE."
+    """Add the arguments: the id of the key, and its scope."""
+    parser.description = "Generate an API key. Give the key to its owner, and add the lines to API_KEYS_FILE."
     parser.epilog = (
-        "The key is printed on standard error, and its lines on standard output: key NAME >> keys.toml. "
-        "Other users may not read the file: chmod 600 keys.toml."
+        "The key goes to standard error and the lines to standard output: key ID >> keys.toml. "
+        "The file must not be readable by other users: chmod 600 keys.toml."
     )
-    parser.add_argument("id", metavar="ID", help="what the key is called in the file, in logs and in the audit")
-    parser.add_argument("--admin", action="store_true", help="it may also use the routes of operators")
+    parser.add_argument("id", metavar="ID", help="the name of the key in the file, in logs and in the audit")
+    parser.add_argument("--admin", action="store_true", help="grant the scope admin, for the routes of operators")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print them; always 0. Raises Failed for an id that cannot be one."""
+    """Print the key and its lines. Raise Failed for an invalid id."""
     try:
         key, lines = new_key(arguments.id, Scope.ADMIN if arguments.admin else Scope.READ)
     except ValueError as error:

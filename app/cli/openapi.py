@@ -1,4 +1,4 @@
-"""`python -m app openapi`: the OpenAPI document, as openapi.json keeps it."""
+"""`python -m app openapi`: print the OpenAPI document, as in openapi.json."""
 
 import argparse
 import sys
@@ -10,11 +10,11 @@ from app.settings import Settings
 
 
 def add(parser: Parser) -> None:
-    """It takes no arguments."""
+    """Add no arguments."""
     parser.description = "Print the OpenAPI document of the service."
 
 
 def run(_arguments: argparse.Namespace) -> int:
-    """Print it; always 0."""
+    """Print the document."""
     sys.stdout.write(as_text(create(Settings(redis_url="redis://localhost"))))
     return 0

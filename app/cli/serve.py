@@ -1,4 +1,4 @@
-"""`python -m app serve`: the service, with a server of its own to keep things in where REDIS_URL names none."""
+"""`python -m app serve`: run the service, with an embedded Valkey if REDIS_URL is not set."""
 
 import argparse
 import os
@@ -20,25 +20,25 @@ from app.observability import logs, processes
 from app.redis.embedded import serve
 from app.settings import BadSetting, Settings
 
-ENDING = 60
-"""Seconds for which what is under way may go on once the process is told to end: as long as a question may wait."""
+SHUTDOWN_TIMEOUT = 60
+"""Seconds that open requests may take after SIGTERM: as long as a question may wait."""
 
 
 def add(parser: Parser) -> None:
-    """It takes no arguments: its settings are environment variables."""
-    parser.description = "Serve; settings are environment variables, which the README lists."
+    """Add no arguments: the settings are environment variables."""
+    parser.description = "Run the service. Settings are environment variables; the README lists them."
 
 
 def run(_arguments: argparse.Namespace) -> int:
-    """Serve until told to end; raises what stops the start."""
-    # uvicorn sends itself the signal again that it ended by. To be told to end is no failure.
-    signal.signal(signal.SIGTERM, _end)
+    """Serve until SIGTERM or SIGINT. Raise what prevents the start."""
+    # uvicorn raises the signal that stopped it once more. A requested stop is not a failure.
+    signal.signal(signal.SIGTERM, _exit)
     settings = Settings.read()
     check_exposure(settings)
     allow_files()
     with ExitStack() as stack:
         if settings.redis_url is None:
-            # In the environment, since workers are processes that read their settings there.
+            # In the environment, because workers read their settings there.
             os.environ["REDIS_URL"] = stack.enter_context(serve(settings.data_dir))
         if settings.workers > 1:
             stack.enter_context(processes.shared_metrics())
@@ -54,27 +54,27 @@ def run(_arguments: argparse.Namespace) -> int:
     return 0 if server.started else STARTUP_FAILURE
 
 
-def _end(_number: int, _frame: object) -> None:
+def _exit(_number: int, _frame: object) -> None:
     sys.exit(0)
 
 
 def check_exposure(settings: Settings) -> None:
-    """Raise BadSetting where other machines could reach a service without keys, and nobody said that they may."""
+    """Raise BadSetting if other machines could use the service without API keys and no setting permits it."""
     if settings.api_keys_file is None and not settings.allow_unauthenticated and not is_loopback(settings.host):
         raise BadSetting(
-            f"HOST={settings.host} lets other machines ask, and API_KEYS_FILE is not set. Set API_KEYS_FILE to a file "
-            "of keys (`python -m app key NAME` makes one), or ALLOW_UNAUTHENTICATED=1 if the network keeps strangers "
-            "out, or HOST=127.0.0.1."
+            f"HOST={settings.host} lets other machines use the service, and API_KEYS_FILE is not set. Set "
+            "API_KEYS_FILE to a file of keys (`python -m app key NAME` makes one), or ALLOW_UNAUTHENTICATED=1 if the "
+            "network admits only trusted clients, or HOST=127.0.0.1."
         )
 
 
 def create() -> FastAPI:
-    """The application as a process serves it that does nothing else."""
+    """Create the application for a process that only serves it."""
     return service.create(during=collected_when_quiet)
 
 
 def configuration(settings: Settings, application: str = "app.cli.serve:create") -> uvicorn.Config:
-    """How the application is served that this function makes, named as `module:function`."""
+    """The uvicorn configuration for an application factory, named as `module:function`."""
     return uvicorn.Config(
         application,
         factory=True,
@@ -83,7 +83,7 @@ def configuration(settings: Settings, application: str = "app.cli.serve:create")
         workers=settings.workers,
         http=Connection,
         ws="none",
-        timeout_graceful_shutdown=ENDING,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         log_config=logs.configuration(settings.log_format or ("text" if sys.stderr.isatty() else "json")),
-        access_log=False,  # the application writes those lines itself, without the query
+        access_log=False,  # the application writes its own, without the query
     )

@@ -1,4 +1,4 @@
-"""What decides in the service, for one process that shares nothing and keeps nothing."""
+"""A Decider for one command, with an empty cache and without a store."""
 
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -19,8 +19,8 @@ from app.origin import Origin
 from app.settings import Settings
 
 
-class NothingKept:
-    """A store for who is alone: it has nothing, keeps nothing, and gives every lease."""
+class NullStore:
+    """A store that is always empty and grants every lease."""
 
     async def get(self, _origin: Origin) -> Snapshot | Purged | None:
         return None
@@ -46,8 +46,8 @@ class NothingKept:
     async def release(self, _origin: Origin, _token: str) -> None: ...
 
 
-class NobodyCounted:
-    """The visits of a fleet of one, which has just begun."""
+class NullVisits:
+    """Visit counts that are always empty."""
 
     async def read(self, _origin: Origin) -> Tally | None:
         return None
@@ -57,19 +57,19 @@ class NobodyCounted:
 
 
 @asynccontextmanager
-async def alone(settings: Settings) -> AsyncIterator[Decider]:
-    """A Decider that knows nothing yet, and fetches as the settings say."""
+async def standalone(settings: Settings) -> AsyncIterator[Decider]:
+    """Yield a Decider with an empty cache, which fetches as the settings say."""
     resolver = SystemResolver()
     fetcher = fetcher_from(settings, resolver, client_tls())
 
     metrics = Metrics(lambda: State(False, False, fetcher.under_way, fetcher.waiting, {}))
-    cache = RobotsCache(NothingKept(), counted_fetch(fetcher, metrics), time.time, settings.memory_bytes // 2)
+    cache = RobotsCache(NullStore(), counted_fetch(fetcher, metrics), time.time, settings.memory_bytes // 2)
     decider = Decider(
         cache,
         time.time,
         memory_bytes=settings.memory_bytes // 2,
         models=own_models(settings),
-        visits=Visits(NobodyCounted(), time.time),
+        visits=Visits(NullVisits(), time.time),
         forbidden=settings.on_forbidden == "deny",
         metrics=metrics,
         monotonic=time.monotonic,
@@ -82,5 +82,5 @@ async def alone(settings: Settings) -> AsyncIterator[Decider]:
 
 
 def own_models(settings: Settings) -> Models:
-    """The recheck models in force where nothing but the settings, and the table that they name, is known."""
+    """The recheck models of the settings and of the table that they name."""
     return recheck_models(settings, domain_table(settings))

@@ -1,119 +1,88 @@
-"""`python -m app warm`: lets a running service fetch the files of many origins before crawlers ask about them."""
+"""`python -m app warm`: let a running service fetch the files of many origins before crawlers ask about them."""
 
 import argparse
+import asyncio
 import sys
-import time
-from collections.abc import Iterator
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from app.cli.client import SERVER, Service, add_server
-from app.cli.crew import Crew
+from tqdm import tqdm
+
+from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server
 from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
-from app.cli.formatting import shown
-from app.cli.progress_bar import Bar
-from app.cli.state_file import Done
-from app.origin import URL_LIMIT, BadUrl, Origin, read_target
+from app.cli.formatting import printable
+from app.cli.state_file import StateFile
+from app.cli.warmer import Warmer
+from app.origin import URL_LIMIT, BadUrl, read_target
 
 ALL, SOME = 0, 1
-"""What it ends with: every origin was asked; some were not, or lines could not be read."""
+"""Exit codes: every origin was fetched; some were not, or lines could not be read."""
 
 LINES_SHOWN = 10
-"""How many of the lines that cannot be read are shown."""
+"""How many unreadable lines are reported one by one."""
 
 
 def add(parser: Parser) -> None:
-    """A list of origins, and the service to ask."""
-    parser.description = "Let a running service fetch the files of many origins: each once, and as it fetches any."
+    """Add the arguments: a list of origins and the service to ask."""
+    parser.description = "Let a running service fetch the robots.txt of many origins, each once."
     parser.epilog = (
-        "Ends with 0 if every origin was asked, 1 if some were not or lines could not be read, 3 if the service cannot "
-        "be asked, 130 if interrupted. What an origin answers is no failure: the service knows it now."
+        "Exit code: 0 if every origin was asked about, 1 if some were not or lines could not be read, 3 if the service "
+        "cannot be used, 130 if interrupted. A failed fetch is not an error: the service has stored its outcome."
     )
     parser.add_argument(
-        "file", metavar="FILE", help="origins or URLs, one per line, # for comments; - is standard input"
+        "file", metavar="FILE", help="origins or URLs, one per line, # for comments; - for standard input"
     )
-    add_server(parser, SERVER)
-    parser.add_argument("--concurrency", type=_number, default=50, metavar="N", help="origins asked about at once; 50")
+    add_server(parser, DEFAULT_SERVER)
     parser.add_argument(
-        "--state",
-        metavar="FILE",
-        help="remember there which origins are done, so that the same command goes on from it",
+        "--concurrency", type=_concurrency, default=50, metavar="N", help="parallel requests, 1 to 1000; default 50"
+    )
+    parser.add_argument(
+        "--state", metavar="FILE", help="record finished origins in FILE, so that the same command can resume"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask about every origin, with a bar on a terminal; a summary on standard error. Raises Failed."""
+    """Ask about every origin and print a summary on standard error; return the exit code. Raise Failed."""
     with ExitStack() as stack:
         source = stack.enter_context(_open(arguments.file))
-        done = stack.enter_context(Done(arguments.state))
-        service = stack.enter_context(Service(arguments.server, connections=arguments.concurrency))
-        bar = Bar(source, sys.stderr, time.monotonic)
-        crew = Crew(service, done.add, arguments.concurrency)
-        lines = _Lines(source, done)
+        state = stack.enter_context(StateFile(arguments.state))
+        origins, unreadable = _read_origins(source)
+        remaining = [origin for origin in origins if origin not in state]
+        bar = stack.enter_context(tqdm(total=len(remaining), unit=" origins", disable=None, leave=False))
 
-        def look() -> None:
-            bar.draw(crew.found.total())
+        def done(origin: str) -> None:
+            state.add(origin)
+            bar.update()
 
-        broken: Failed | None = None
+        service = ServiceClient(arguments.server, connections=arguments.concurrency)
+        warmer = Warmer(service, done, arguments.concurrency)
+        failed: Failed | None = None
         try:
-            with crew:
-                for origin in lines:
-                    crew.give(origin, look)
-                crew.finish(look)
-            code = SOME if crew.not_asked or lines.unread else ALL
+            asyncio.run(_warm(service, warmer, remaining))
+            code = SOME if warmer.unanswered or unreadable else ALL
         except KeyboardInterrupt:
             code = INTERRUPTED
         except Failed as error:
-            code, broken = ERROR, error
-        bar.clear()
-        _sum_up(crew, lines, arguments.state if code in {INTERRUPTED, ERROR} else None)
-        if broken is not None:
-            raise broken
+            code, failed = ERROR, error
+        bar.close()
+        others = {
+            "done before": len(origins) - len(remaining),
+            "without an answer": warmer.unanswered,
+            "unreadable lines": unreadable,
+        }
+        sys.stderr.write(_summary(warmer.outcomes, others))
+        if arguments.state is not None and code in {INTERRUPTED, ERROR}:
+            sys.stderr.write(f"Not finished. Run the same command with --state {arguments.state} to resume.\n")
+        if failed is not None:
+            raise failed
     return code
 
 
-class _Lines:
-    """The origins of a list, each once, without those that are done."""
-
-    def __init__(self, source: BinaryIO, done: Done) -> None:
-        self._source = source
-        self._done = done
-        self.skipped = 0
-        self.unread = 0
-
-    def __iter__(self) -> Iterator[Origin]:
-        seen: set[str] = set()
-        for number, text in enumerate(self._texts(), 1):
-            url = text.strip()
-            if not url or url.startswith("#"):
-                continue
-            try:
-                origin = read_target(url).origin
-            except BadUrl as error:
-                self._note(number, str(error))
-                continue
-            if origin.key in seen:
-                continue
-            seen.add(origin.key)
-            if origin.key in self._done:
-                self.skipped += 1
-            else:
-                yield origin
-
-    def _texts(self) -> Iterator[str]:
-        # A line longer than any URL is read in pieces, of which the first is too long, and the others are dropped.
-        within = False
-        while line := self._source.readline(URL_LIMIT + 2):
-            if not within:
-                yield line.decode("utf-8-sig", "replace")
-            within = not line.endswith(b"\n")
-
-    def _note(self, number: int, wrong: str) -> None:
-        self.unread += 1
-        if self.unread <= LINES_SHOWN:
-            more = "" if self.unread < LINES_SHOWN else " (no more of these are shown)"
-            sys.stderr.write(f"line {number}: {shown(wrong)}{more}\n")
+async def _warm(service: ServiceClient, warmer: Warmer, origins: list[str]) -> None:
+    async with service:
+        await warmer.run(origins)
 
 
 def _open(name: str) -> BinaryIO:
@@ -122,20 +91,40 @@ def _open(name: str) -> BinaryIO:
     try:
         return Path(name).open("rb")
     except OSError as error:
-        raise Failed(f"{name} cannot be read: {error.strerror}.") from None
+        raise Failed(f"Cannot read {name}: {error.strerror}.") from None
 
 
-def _number(text: str) -> int:
+def _read_origins(source: BinaryIO) -> tuple[list[str], int]:
+    """The distinct origins of a list, in its order, and the number of unreadable lines, which are reported."""
+    origins: dict[str, None] = {}
+    unreadable = number = 0
+    continued = False  # the line is longer than any URL: its first part was reported, and the rest is skipped
+    while line := source.readline(URL_LIMIT + 2):
+        skipped, continued = continued, not line.endswith(b"\n")
+        if skipped:
+            continue
+        number += 1
+        url = line.decode("utf-8-sig", "replace").strip()
+        if not url or url.startswith("#"):
+            continue
+        try:
+            origins[read_target(url).origin.key] = None
+        except BadUrl as error:
+            unreadable += 1
+            if unreadable <= LINES_SHOWN:
+                more = "" if unreadable < LINES_SHOWN else " (further lines are only counted)"
+                sys.stderr.write(f"line {number}: {printable(str(error))}{more}\n")
+    return list(origins), unreadable
+
+
+def _concurrency(text: str) -> int:
     number = int(text)
     if not 1 <= number <= 1000:
         raise ValueError
     return number
 
 
-def _sum_up(crew: Crew, lines: _Lines, state: str | None) -> None:
-    told = [f"{number} {what}" for what, number in sorted(crew.found.items())]
-    extra = {"done before": lines.skipped, "not asked": crew.not_asked, "lines not read": lines.unread}
-    told += [f"{number} {what}" for what, number in extra.items() if number]
-    sys.stderr.write(f"{crew.found.total()} origins asked{': ' if told else ''}{', '.join(told)}\n")
-    if state is not None:
-        sys.stderr.write(f"Not all of the list was gone through; with --state {state}, the same command goes on.\n")
+def _summary(outcomes: Counter[str], others: dict[str, int]) -> str:
+    counts = [f"{number} {name}" for name, number in sorted(outcomes.items())]
+    counts += [f"{number} {name}" for name, number in others.items() if number]
+    return f"{outcomes.total()} origins fetched{': ' if counts else ''}{', '.join(counts)}\n"

@@ -1,90 +1,94 @@
-"""`python -m app why`: the story of one answer, from the URL to the verdict, and how the answer came to change."""
+"""`python -m app why`: explain a decision from the URL to the verdict, and how it changed over time."""
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.cli.check import decided_here, decided_there
-from app.cli.client import Service, add_server
+from app.cli.check import ask_service, decide_here
+from app.cli.client import ServiceClient, add_server
 from app.cli.exit_codes import Parser, worst
-from app.cli.formatting import rate_text, rule_text, shown, visit_text
+from app.cli.formatting import printable, rate_text, rule_text, visit_text
 from app.robots.dialects import DIALECTS
 
 VERSIONS = 5
-"""How many versions of the file are asked what they said."""
+"""Earlier versions of the file that are shown with their verdicts."""
 
 _REASONS = {
     "rule": "a rule of the group decides",
-    "no_match": "no rule of the group matches, and what no rule matches is allowed",
-    "no_group": "no group speaks for this agent, so nothing is disallowed",
+    "no_match": "no rule of the group matches, so the page is allowed",
+    "no_group": "no group applies to this agent, so nothing is disallowed",
     "no_rules": "the group has no rules, so nothing is disallowed",
     "unavailable": "the origin has no robots.txt (a 4xx status), so nothing is disallowed",
-    "forbidden": "robots.txt is forbidden (401 or 403), and this service takes that for a complete disallow",
-    "unreachable": "robots.txt cannot be had, and no copy stands in: ask again later",
-    "challenge": "the origin answers with a page for people in place of its robots.txt: ask again later",
+    "forbidden": "robots.txt is forbidden (401 or 403), which this service treats as a complete disallow",
+    "unreachable": "robots.txt cannot be fetched and there is no cached copy: ask again later",
+    "challenge": "the origin answers with a challenge page instead of robots.txt: ask again later",
     "pending": "robots.txt is still being fetched: ask again in a moment",
     "implicit": "/robots.txt itself is always allowed",
-    "too_complex": "deciding would take too long: the file and the URL were made to be slow together",
-    "blocked_address": "the host leads to an address that is not fetched from",
-    "overridden": "an operator's override decides, whatever the file says",
+    "too_complex": "evaluating this file for this URL is too expensive",
+    "blocked_address": "the host resolves to an address that the service does not fetch from",
+    "overridden": "an operator's override decides, regardless of the file",
 }
 _SOURCES = {
-    "memory": "this answer comes from memory",
-    "store": "this answer comes from the store",
+    "memory": "from memory",
+    "store": "from the store",
     "fetched": "fetched for this answer",
-    "revalidated": "checked for this answer, and unchanged",
-    "history": "this answer comes from the history",
-    "none": "nothing is held",
+    "revalidated": "revalidated for this answer, unchanged",
+    "history": "from the history",
+    "none": "nothing cached",
 }
 _PRECEDENCE = {"draft1996": "the first in the file decides"}
 
 
 def add(parser: Parser) -> None:
-    """One URL, one agent."""
-    parser.description = "Tell how one answer came about, step by step."
+    """Add the arguments: a URL and an agent."""
+    parser.description = "Explain a decision step by step."
     parser.epilog = (
-        "Ends as `check` does: 0 for allow, 1 for disallow, 2 for defer, 3 where no answer could be had. "
-        "With --server, it also tells what the last versions of the file said."
+        "Exit code, as for check: 0 for allow, 1 for disallow, 2 for defer, 3 for an error. "
+        "With --server, it also shows the verdicts of earlier versions of the file."
     )
-    parser.add_argument("url", metavar="URL", help="the page, absolute, http or https")
+    parser.add_argument("url", metavar="URL", help="the absolute http or https URL of the page")
     parser.add_argument(
-        "agent", metavar="AGENT", nargs="+", help="a product token or a User-Agent header; more to fall back to"
+        "agent", metavar="AGENT", nargs="+", help="a product token or a User-Agent header; further ones are fallbacks"
     )
-    parser.add_argument("--dialect", choices=list(DIALECTS), help="how the file is read; by agent where none is named")
-    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant that rates are asked for; now")
-    parser.add_argument("--json", action="store_true", help="print the answer, with its explanation and `before`")
+    parser.add_argument("--dialect", choices=list(DIALECTS), help="the dialect; the default depends on the agent")
+    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
+    parser.add_argument("--json", action="store_true", help="print the JSON, with its explanation and `before`")
     add_server(parser, None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the story; the code of its verdict. Raises Failed."""
-    before: list[dict[str, Any]] = []
-    if arguments.server is None:
-        answer = decided_here(arguments, explain=True)
+    """Print the explanation; return the exit code of the verdict. Raise Failed."""
+    answer, before = asyncio.run(_answer(arguments))
+    if arguments.json:
+        lines = iter([json.dumps({**answer, "before": before}, separators=(",", ":"))])
     else:
-        with Service(arguments.server) as service:
-            answer = decided_there(service, arguments, explain=True)
-            before = _before(service, arguments)
-    story = (
-        [json.dumps({**answer, "before": before}, separators=(",", ":"))] if arguments.json else _story(answer, before)
-    )
-    sys.stdout.write("".join(f"{shown(line)}\n" for line in story))
+        lines = _explanation(answer, before)
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
     return worst([answer["verdict"]])
 
 
-def _before(service: Service, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """The last versions of the file, the newest first, each with the verdict that it gave on this question."""
-    history = service.get_object("/v1/robots/history", {"url": arguments.url}, expected="versions")
-    told = []
+async def _answer(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The answer, and the earlier versions where a service knows them."""
+    if arguments.server is None:
+        return await decide_here(arguments, explain=True), []
+    async with ServiceClient(arguments.server) as service:
+        return await ask_service(service, arguments, explain=True), await _before(service, arguments)
+
+
+async def _before(service: ServiceClient, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """The last versions of the file, newest first, each with its verdict on this question."""
+    history = await service.get_object("/v1/robots/history", {"url": arguments.url}, expected="versions")
+    versions = []
     for version in history["versions"][:VERSIONS]:
-        answer = decided_there(service, arguments, explain=False, as_of=version["from"])
-        told.append({**version, **{name: answer[name] for name in ("verdict", "reason", "rule")}})
-    return told
+        answer = await ask_service(service, arguments, explain=False, as_of=version["from"])
+        versions.append({**version, **{name: answer[name] for name in ("verdict", "reason", "rule")}})
+    return versions
 
 
-def _story(answer: Mapping[str, Any], before: list[dict[str, Any]]) -> Iterator[str]:
+def _explanation(answer: Mapping[str, Any], before: list[dict[str, Any]]) -> Iterator[str]:
     explanation, override = answer["explanation"], answer["override"]
     yield f"{answer['verdict']}: {_REASONS.get(answer['reason'], answer['reason'])}."
     yield ""
@@ -95,7 +99,7 @@ def _story(answer: Mapping[str, Any], before: list[dict[str, Any]]) -> Iterator[
         yield f"group     {explanation['group']}"
         yield from _rules(answer, explanation)
     if override is not None:
-        effect = "would act, and is a shadow" if override["shadow"] else "acts"
+        effect = "would apply, but is in shadow mode" if override["shadow"] else "applies"
         until = f", until {override['expires_at']}" if override["expires_at"] else ""
         yield f"override  {override['id']} {effect}: {override['action']} for {override['scope']}{until}"
         yield f"          because {override['reason']}"
@@ -114,24 +118,24 @@ def _file(robots: Mapping[str, Any]) -> Iterator[str]:
     if robots["outcome"] is None:
         yield f"file      {robots['url']} has not been fetched yet"
         return
-    what = ", ".join(str(robots[name]) for name in ("outcome", "status", "cause") if robots[name] is not None)
-    yield f"file      {robots['url']}: {what}"
+    outcome = ", ".join(str(robots[name]) for name in ("outcome", "status", "cause") if robots[name] is not None)
+    yield f"file      {robots['url']}: {outcome}"
     if robots["final_url"]:
         yield f"          redirected to {robots['final_url']}"
     source = _SOURCES.get(robots["source"], robots["source"])
-    yield f"          found at {robots['fetched_at']}, {robots['age']} s ago; {source}"
+    yield f"          fetched at {robots['fetched_at']}, {robots['age']} s ago; {source}"
     if robots["failing_since"]:
-        copy = "; the copy above stands in" if robots["outcome"] == "successful" else ""
+        copy = "; the copy above is used meanwhile" if robots["outcome"] == "successful" else ""
         yield f"          fetches have failed since {robots['failing_since']}{copy}"
     if robots["truncated"]:
-        yield "          the file is too long: its end does not count"
+        yield "          the file is too long and was truncated"
     if robots["recheck_at"]:
-        yield f"          due to be fetched again at {robots['recheck_at']}"
+        yield f"          due for a recheck at {robots['recheck_at']}"
 
 
 def _rules(answer: Mapping[str, Any], explanation: Mapping[str, Any]) -> Iterator[str]:
     matched = explanation["matched"]
-    precedence = _PRECEDENCE.get(answer["dialect"], "the longest decides, and allow between equals")
+    precedence = _PRECEDENCE.get(answer["dialect"], "the longest decides; allow wins a tie")
     yield f"rules     {matched or 'none'} matched {explanation['path']}" + (f"; {precedence}" if matched > 1 else "")
     for number, rule in enumerate(explanation["rules"]):
         yield f"          {'decides: ' if number == 0 else 'and '}{rule_text(rule)} ({rule['length']} bytes)"

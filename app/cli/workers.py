@@ -1,4 +1,4 @@
-"""The worker processes of `python -m app serve`, and their parent, which replaces them one by one on SIGHUP."""
+"""The worker processes of `python -m app serve`; their parent replaces them one by one on SIGHUP."""
 
 import logging
 import os
@@ -12,17 +12,17 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
-START = 120.0
-"""Seconds that a worker may take to start. On a busy machine it takes many times as long as on an idle one."""
+START_TIMEOUT = 120.0
+"""Seconds that a worker may take to start, on a busy machine."""
 
 ATTEMPTS = 3
-"""How many new workers may fail to start before a restart is given up."""
+"""How many new workers may fail to start before the restart is aborted."""
 
 _log = logging.getLogger("uvicorn.error")
 
 
 class Worker(Process):
-    """A worker; `was_ready` is whether it was seen to serve."""
+    """A worker process; `was_ready` is whether it has reported that it serves."""
 
     def __init__(self, config: Config, sockets: list[socket]) -> None:
         super().__init__(config, sockets)
@@ -31,8 +31,8 @@ class Worker(Process):
 
     @property
     def serves(self) -> bool:
-        """Whether it has begun to serve."""
-        # Not `is_ready`, which asks anew at every call: a worker that is slow to start answers all of that one by one.
+        """Whether the worker has started serving."""
+        # Not `is_ready`, which sends a ping at every call: a worker that starts slowly would have to answer them all.
         with suppress(OSError, EOFError):
             if not self.was_ready and not self._asked:
                 self.parent_conn.send(b"ping")
@@ -42,54 +42,54 @@ class Worker(Process):
         return self.was_ready
 
     def is_alive(self, timeout: float = 5) -> bool:
-        """Whether it answers in so many seconds, or may still be starting."""
+        """Whether the worker answers within `timeout` seconds, or may still be starting."""
         if not self.process.is_alive():
             return False
         if self.serves:
             return self.ping(timeout)
-        return time.monotonic() - self._started_at < START
+        return time.monotonic() - self._started_at < START_TIMEOUT
 
 
 class Workers(Multiprocess):
-    """uvicorn's workers, and their parent.
+    """uvicorn's supervisor with a rolling restart.
 
     uvicorn's own restart gives up when a worker needs more than 5 s to start, which leaves some workers replaced and
-    others not, and it hears no signal while it waits. Here the restart is a step of the parent's loop: a new worker is
-    started, and once it serves, an old one is told to end. All the while as many serve as are configured.
+    others not, and it handles no signal while it waits. Here the restart is a step of the supervisor's loop: it starts
+    a new worker and, once that serves, terminates an old one. The configured number of workers serves throughout.
 
-    It may take long or fail. So where workers have files to read again, `reread`, SIGHUP is passed on to them at once:
-    an API key that was revoked must not live as long as the slowest start.
+    A restart may take long or fail. So if workers have files to reload (`reread`), SIGHUP is forwarded to them at once:
+    a revoked API key must not live as long as the slowest start.
     """
 
     def __init__(self, config: Config, sockets: list[socket], *, reread: bool) -> None:
         super().__init__(config, sockets)
         self._reread = reread
         if hasattr(signal, "SIGHUP"):
-            signal.signal(signal.SIGHUP, self._hang_up)
+            signal.signal(signal.SIGHUP, self._on_sighup)
         self.failed = False  # whether no worker could be started
         self._outdated: list[Process] = []
         self._successor: Worker | None = None
-        self._ending: list[Process] = []
+        self._terminating: list[Process] = []
         self._failures = 0
 
     def init_processes(self) -> None:
         """Start the workers."""
         self.processes = [self._start() for _ in range(self.processes_num)]
 
-    def _hang_up(self, number: int, _frame: object) -> None:
-        self._pass_on_hang_up()
+    def _on_sighup(self, number: int, _frame: object) -> None:
+        self._forward_sighup()
         self.signal_queue.append(number)
 
-    def _pass_on_hang_up(self) -> None:
-        # Not to a worker that is still starting, which it would kill: those are replaced.
+    def _forward_sighup(self) -> None:
+        # Not to a worker that is still starting, which SIGHUP would kill: that one is replaced.
         for worker in self.processes if self._reread else ():
             if isinstance(worker, Worker) and worker.was_ready and worker.pid is not None and worker.exitcode is None:
                 with suppress(ProcessLookupError):
                     os.kill(worker.pid, signal.SIGHUP)
 
     def handle_hup(self) -> None:
-        """Replace all workers that there are now, also those that began to start before this signal."""
-        self._pass_on_hang_up()
+        """Replace all current workers, including those that started before this signal and do not serve yet."""
+        self._forward_sighup()
         _log.info("Received SIGHUP, replacing %d workers one by one.", len(self.processes))
         self._outdated, self._failures = list(self.processes), 0
         self._dismiss_successor()
@@ -101,7 +101,7 @@ class Workers(Multiprocess):
         """The number of workers is a setting."""
 
     def keep_subprocess_alive(self) -> None:
-        """Replace what has died, and what is to be replaced."""
+        """Replace dead workers, and continue a restart."""
         for at, worker in enumerate(self.processes):
             if worker.is_alive(self.config.timeout_worker_healthcheck):
                 continue
@@ -119,23 +119,26 @@ class Workers(Multiprocess):
         self._replace()
 
     def terminate_all(self) -> None:
-        """Tell all workers to end, and listen no longer than they do."""
-        # Else whoever connects while the workers end is let in, by a socket that is no longer accepted from.
+        """Terminate all workers and stop listening."""
+        # Otherwise clients could still connect to a socket from which no worker accepts any more.
         for listener in self.sockets:
             listener.close()
         self._dismiss_successor()
         super().terminate_all()
 
     def join_all(self) -> None:
-        """Wait until all have ended."""
+        """Wait until all workers have exited."""
         super().join_all()
-        for worker in self._ending:
+        for worker in self._terminating:
             worker.join()
 
     def _replace(self) -> None:
         """Take the next step of a restart."""
-        ending, self._ending = self._ending, [worker for worker in self._ending if worker.process.is_alive()]
-        if ending and not (self._ending or self._outdated):
+        ending, self._terminating = (
+            self._terminating,
+            [worker for worker in self._terminating if worker.process.is_alive()],
+        )
+        if ending and not (self._terminating or self._outdated):
             _log.info("All workers were replaced.")
         if self._successor is None:
             if self._outdated:
@@ -145,13 +148,13 @@ class Workers(Multiprocess):
             old = self._outdated.pop(0)
             self.processes[self.processes.index(old)] = new
             old.terminate()
-            self._ending.append(old)
+            self._terminating.append(old)
         elif not self._successor.is_alive():
             self._failures += 1
             _log.error("New worker [%s] did not start (attempt %d).", self._successor.pid, self._failures)
             self._dismiss_successor()
             if self._failures == ATTEMPTS:
-                _log.error("The restart was given up: %d workers were not replaced.", len(self._outdated))
+                _log.error("Restart aborted: %d workers were not replaced.", len(self._outdated))
                 self._outdated = []
 
     def _start(self) -> Worker:

@@ -17,7 +17,7 @@ from app.api.middleware.access_log import AccessLog
 from app.api.middleware.body_limit import BODY_LIMIT
 from app.auth.keys import new_key
 from app.main.service import create
-from app.observability.logs import AsJson
+from app.observability.logs import JsonFormatter
 from app.observability.metrics import Metrics, State
 from app.settings import Settings
 from tests.api.service import running
@@ -38,7 +38,7 @@ class Lines:
 def lines() -> Iterator[Lines]:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(AsJson())
+    handler.setFormatter(JsonFormatter())
     logger = logging.getLogger("app")
     level = logger.level
     logger.addHandler(handler)

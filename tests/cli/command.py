@@ -1,4 +1,4 @@
-"""Commands as people run them: `python -m app ...` as a process of its own."""
+"""Commands as users run them: `python -m app ...` in a process of its own."""
 
 import asyncio
 import multiprocessing
@@ -15,11 +15,11 @@ from app.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
 LOOPBACK = {"ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
-_OURS = ("REDIS_URL", "ROBOTS_API_KEY", "API_KEYS_FILE")
+_SETTINGS = ("REDIS_URL", "ROBOTS_API_KEY", "API_KEYS_FILE")
 
 
-class Ended(NamedTuple):
-    """How a command ended: its exit code, and what it said."""
+class Result(NamedTuple):
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -27,25 +27,25 @@ class Ended(NamedTuple):
 
 
 class Running:
-    """A command under way."""
+    """A running command."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     def interrupt(self) -> None:
-        """Ctrl-C."""
+        """Send SIGINT, as Ctrl-C does."""
         self._process.send_signal(signal.SIGINT)
 
-    async def ended(self, given: bytes | None = None) -> Ended:
-        """Wait for its end, with this on its standard input."""
+    async def ended(self, given: bytes | None = None) -> Result:
+        """Write to standard input and wait for the exit."""
         out, err = await self._process.communicate(given)
         assert self._process.returncode is not None
-        return Ended(self._process.returncode, out.decode(), err.decode())
+        return Result(self._process.returncode, out.decode(), err.decode())
 
 
 @asynccontextmanager
 async def command(*arguments: str, settings: Mapping[str, str] = LOOPBACK) -> AsyncIterator[Running]:
-    """The command, begun; it is ended with the block."""
+    """Start a command; it is killed at the end of the block."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -65,13 +65,13 @@ async def command(*arguments: str, settings: Mapping[str, str] = LOOPBACK) -> As
             await process.communicate()
 
 
-# A process that has imported the program already, and forks for each run.
+# A process that has already imported the program and forks for each run.
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["app.__main__", *(f"app.cli.{name}" for name in COMMANDS)])
 
 
-async def run(*arguments: str, given: bytes | None = None, settings: Mapping[str, str] = LOOPBACK) -> Ended:
-    """The command, run to its end."""
+async def run(*arguments: str, given: bytes | None = None, settings: Mapping[str, str] = LOOPBACK) -> Result:
+    """Run a command to its end."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, name) for name in ("in", "out", "err")]
         files[0].write_bytes(given or b"")
@@ -79,7 +79,7 @@ async def run(*arguments: str, given: bytes | None = None, settings: Mapping[str
         await asyncio.to_thread(process.start)
         await asyncio.to_thread(process.join)
         assert process.exitcode is not None
-        return Ended(process.exitcode, files[1].read_text(), files[2].read_text())
+        return Result(process.exitcode, files[1].read_text(), files[2].read_text())
 
 
 def _main(arguments: Sequence[str], environment: Mapping[str, str], files: Sequence[Path]) -> NoReturn:
@@ -94,4 +94,4 @@ def _main(arguments: Sequence[str], environment: Mapping[str, str], files: Seque
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in _OURS}
+    return {name: value for name, value in os.environ.items() if name not in _SETTINGS}

@@ -1,4 +1,4 @@
-"""`python -m app` serving on loopback, as a process of its own."""
+"""`python -m app` on loopback, in a process of its own."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ _LISTENING = re.compile(rb"Uvicorn running on (http://[0-9.:]+)")
 
 @asynccontextmanager
 async def service(store_url: str, **others: str) -> AsyncIterator[str]:
-    """The URL of a service on that store, which may fetch from loopback; `others` are more settings."""
+    """Yield the URL of a service on this store that may fetch from loopback; `others` are more settings."""
     settings = {**LOOPBACK, "REDIS_URL": store_url, "PORT": "0", "ACCESS_LOG": "false", **others}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "app", cwd=ROOT, env={**os.environ, **settings}, stderr=asyncio.subprocess.PIPE
@@ -26,7 +26,7 @@ async def service(store_url: str, **others: str) -> AsyncIterator[str]:
             if found:
                 break
         else:
-            raise AssertionError("the service ended before it listened")
+            raise AssertionError("the service exited before it listened")
         yield found[1].decode()
     finally:
         process.kill()

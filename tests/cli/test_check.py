@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.cli.formatting import shown
+from app.cli.formatting import printable
 from tests.cli.command import run
 from tests.origins import serve, text
 
@@ -22,7 +22,7 @@ async def test_the_exit_code_is_the_verdict(path: str, code: int, verdict: str) 
     assert len(origin.requests) == 1
 
 
-async def test_an_origin_that_fails_is_deferred_with_the_time_to_ask_again() -> None:
+async def test_failed_fetch_is_deferred_with_retry_at() -> None:
     async with serve(text(503)) as origin:
         ended = await run("check", f"{origin.url}/", "--agent", "ExampleBot", "--json")
     assert ended.code == 2
@@ -31,7 +31,7 @@ async def test_an_origin_that_fails_is_deferred_with_the_time_to_ask_again() -> 
     assert answer["retry_at"] is not None
 
 
-async def test_an_address_that_is_not_public_is_refused_unless_a_setting_admits_it() -> None:
+async def test_private_address_is_blocked_by_default() -> None:
     async with serve(text(200)) as origin:
         ended = await run("check", f"{origin.url}/", "--agent", "ExampleBot", settings={})
     assert (ended.code, origin.requests) == (1, [])
@@ -51,31 +51,31 @@ async def test_an_address_that_is_not_public_is_refused_unless_a_setting_admits_
         ("http://h/", "--agent", "A", "--server", "http://127.0.0.1:1"),
     ],
 )
-async def test_what_cannot_be_asked_ends_with_3_and_says_why(arguments: tuple[str, ...]) -> None:
+async def test_bad_arguments_exit_with_3_and_an_error(arguments: tuple[str, ...]) -> None:
     ended = await run("check", *arguments)
     assert (ended.code, ended.out) == (3, "")
     assert ended.err
     assert "Traceback" not in ended.err
 
 
-async def test_a_setting_that_cannot_be_read_ends_with_3_and_is_named() -> None:
+async def test_bad_setting_exits_with_3_and_is_named() -> None:
     ended = await run("check", "http://h/", "--agent", "A", settings={"FETCH_TIMEOUT": "soon"})
     assert ended.code == 3
     assert "FETCH_TIMEOUT" in ended.err
 
 
-async def test_a_file_cannot_write_to_the_terminal() -> None:
+async def test_file_text_cannot_control_the_terminal() -> None:
     async with serve(text(200, b"User-agent: *\nDisallow: /[2J\xe2\x80\xae/\n")) as origin:
         ended = await run("check", f"{origin.url}/[2J%E2%80%AE/", "--agent", "A", "--explain")
     assert ended.code == 1
     assert "\u202e" not in ended.out
     assert r"/[2J\u202e/" in ended.out
-    assert shown("\x1b[2J\n\ud800é") == r"\x1b[2J\n\ud800é"
+    assert printable("\x1b[2J\n\ud800é") == r"\x1b[2J\n\ud800é"
 
 
-async def test_explain_tells_every_rule_that_matched_and_the_rates_of_the_day() -> None:
+async def test_explain_lists_matching_rules_and_rates_of_the_day() -> None:
     robots = "User-agent: *\nAllow: /a\nDisallow: /\nRequest-rate: 1/20 0800-1200\n"
     async with serve(text(200, robots)) as origin:
         ended = await run("check", f"{origin.url}/a", "--agent", "A", "--explain")
-    assert "matched   line 2: allow: /a (2 octets)\nmatched   line 3: disallow: / (1 octets)\n" in ended.out
+    assert "matched   line 2: allow: /a (2 bytes)\nmatched   line 3: disallow: / (1 bytes)\n" in ended.out
     assert "08:00-12:00 one document every 20 s (request-rate, line 4)\n12:00-24:00 no limit\n" in ended.out

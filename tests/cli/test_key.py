@@ -1,4 +1,4 @@
-"""`python -m app key`: what it prints is a key, and the lines that admit it."""
+"""`python -m app key`: it prints a key and its lines for API_KEYS_FILE."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.cli.command import run
 
 
 @pytest.mark.parametrize(("flags", "scope"), [((), Scope.READ), (("--admin",), Scope.ADMIN)])
-async def test_the_lines_admit_the_key_in_its_scope(tmp_path: Path, flags: tuple[str, ...], scope: Scope) -> None:
+async def test_printed_lines_admit_the_key_in_its_scope(tmp_path: Path, flags: tuple[str, ...], scope: Scope) -> None:
     ended = await run("key", "crawler-7", *flags)
     assert ended.code == 0, ended.err
     file = tmp_path / "keys.toml"
@@ -21,7 +21,7 @@ async def test_the_lines_admit_the_key_in_its_scope(tmp_path: Path, flags: tuple
     assert (found.id, found.scopes) == ("crawler-7", frozenset({scope}))
 
 
-async def test_an_id_that_cannot_be_one_ends_with_3_and_is_named() -> None:
+async def test_invalid_id_exits_with_3_and_is_named() -> None:
     ended = await run("key", "a b")
     assert (ended.code, ended.out) == (3, "")
     assert "'a b'" in ended.err

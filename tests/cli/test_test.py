@@ -1,4 +1,4 @@
-"""`python -m app test`: a robots.txt at hand, and a fetch of it that is pretended."""
+"""`python -m app test`: a local robots.txt, with real and simulated outcomes."""
 
 import json
 from pathlib import Path
@@ -29,12 +29,12 @@ def file(tmp_path: Path) -> str:
         (["http://h/"], ["--cause", "blocked_address"], 1),
     ],
 )
-async def test_the_exit_code_is_the_worst_of_all_rows(file: str, urls: list[str], more: list[str], code: int) -> None:
+async def test_exit_code_is_the_worst_verdict(file: str, urls: list[str], more: list[str], code: int) -> None:
     ended = await run("test", file, *urls, "--agent", "ExampleBot", *more)
     assert ended.code == code, ended.err
 
 
-async def test_a_line_per_row_and_the_warnings_apart(file: str) -> None:
+async def test_rows_go_to_stdout_and_warnings_to_stderr(file: str) -> None:
     ended = await run("test", file, "http://h/typo/", "http://h/", "--agent", "ExampleBot", "--agent", "OtherBot")
     assert ended.out.splitlines() == [
         "disallow  ExampleBot (rfc9309)  http://h/typo/  line 3: Dissallow: /typo/",
@@ -45,7 +45,7 @@ async def test_a_line_per_row_and_the_warnings_apart(file: str) -> None:
     assert f"{file}:3: typo-key:" in ended.err
 
 
-async def test_the_file_may_come_by_standard_input_and_the_answer_be_json() -> None:
+async def test_file_from_stdin_and_json_output() -> None:
     ended = await run("test", "-", "http://h/private/", "--agent", "A", "--dialect", "google", "--json", given=ROBOTS)
     assert ended.code == 1
     answer = json.loads(ended.out)
@@ -53,7 +53,7 @@ async def test_the_file_may_come_by_standard_input_and_the_answer_be_json() -> N
     assert (row["dialect"], answer["rules"][row["rule"]]["line"]) == ("google", 2)
 
 
-async def test_a_pretended_outcome_shows_what_becomes_of_the_copy(file: str) -> None:
+async def test_simulated_outcome_shows_the_timeline_of_the_copy(file: str) -> None:
     ended = await run("test", file, "http://h/private/", "--agent", "A", "--status", "503", "--for", "3d")
     lines = ended.out.splitlines()
     assert lines[1] == "  after 0 s: disallow (rule, from the copy)"
@@ -74,7 +74,7 @@ async def test_a_pretended_outcome_shows_what_becomes_of_the_copy(file: str) -> 
         ("FILE", "http://h/", "--agent", "A", "--status", "302"),
     ],
 )
-async def test_what_cannot_be_tested_ends_with_3_and_says_why(file: str, arguments: tuple[str, ...]) -> None:
+async def test_bad_arguments_exit_with_3_and_an_error(file: str, arguments: tuple[str, ...]) -> None:
     ended = await run("test", *(file if it == "FILE" else it for it in arguments))
     assert (ended.code, ended.out) == (3, "")
     assert ended.err

@@ -110,7 +110,7 @@ async def test_workers_that_cannot_start_replace_none(store_url: str, tmp_path: 
         before = alive(service)
         table.write_text("this is no TOML")
         service.tell(signal.SIGHUP)
-        await asyncio.to_thread(service.says, "The restart was given up")
+        await asyncio.to_thread(service.says, "Restart aborted")
         assert alive(service) == before
         table.write_text("")
         service.tell(signal.SIGHUP)
