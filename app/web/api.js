@@ -1,27 +1,27 @@
-// The routes of the service that this page asks. URLs are relative, so the page works below any prefix.
+// The routes of the service that this page uses. URLs are relative, so the page works below any prefix.
 
 import { KeyField } from "./key.js";
-import { duration } from "./words.js";
+import { duration } from "./labels.js";
 
 const keys = new KeyField(document.getElementById("keyed"), document.getElementById("forget"));
 
-/** What the service, or the way to it, has against a request; `parameter` says which value of it, where one is at fault. */
-export class Trouble extends Error {
+/** A failed request; `parameter` names the value at fault, if any. */
+export class ServiceError extends Error {
   constructor(detail, parameter = null) {
     super(detail);
     this.parameter = parameter;
   }
 }
 
-/** `POST v1/test`, explained, each row with what it refers to; raises Trouble. */
+/** `POST v1/test`, explained, with the references of each row resolved; throws ServiceError. */
 export async function judge(question, signal) {
   const body = JSON.stringify({ ...question, explain: true });
   const answer = await ask("v1/test", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
-  if (answer.left_out > 0) throw new Trouble("The question is too large for the service: name fewer pages or crawlers.");
+  if (answer.left_out > 0) throw new ServiceError("The question is too large: name fewer pages or crawlers.");
   return { ...answer, rows: answer.rows.map((row) => whole(row, answer)) };
 }
 
-/** A row with the rule, the group and the like in place of their numbers. */
+/** A row with its rule, group, reader and usage in place of their indexes. */
 function whole(row, { readers, groups, rules, usages }) {
   const { rate, crawl_delay, visit, tokens, found, schedule } = readers[row.reader];
   const matched = row.explanation.rules.map(({ rule, length }) => ({ ...rules[rule], length }));
@@ -37,29 +37,29 @@ function whole(row, { readers, groups, rules, usages }) {
   };
 }
 
-/** `GET v1/robots`: the file that is held for the origin of `url`; raises Trouble. */
+/** `GET v1/robots`: the cached file of the origin of `url`; throws ServiceError. */
 export function held(url, signal) {
   return ask(`v1/robots?${new URLSearchParams({ url })}`, { signal });
 }
 
-/** `GET v1/robots/history`: what is known that the file was, the newest first; raises Trouble. */
+/** `GET v1/robots/history`: the known versions, newest first; throws ServiceError. */
 export async function versions(url, signal) {
   return (await ask(`v1/robots/history?${new URLSearchParams({ url })}`, { signal })).versions;
 }
 
-/** One of these, with its text; raises Trouble. */
+/** One version with its text; throws ServiceError. */
 export async function version(url, id, signal) {
   return (await ask(`v1/robots/history?${new URLSearchParams({ url, version: id })}`, { signal })).versions[0];
 }
 
-/** `GET v1/robots/diff`: who gained or lost what from one version to another, each an id or an instant; raises Trouble. */
+/** `GET v1/robots/diff`: what changed from one version to another, each an id or an instant; throws ServiceError. */
 export function differs(url, from, to, dialect, signal) {
   const query = new URLSearchParams({ url, from, dialect });
   if (to !== null) query.set("to", to);
   return ask(`v1/robots/diff?${query}`, { signal });
 }
 
-/** The answer's JSON. A question that needs a key, or another one, waits until somebody gives it. */
+/** The JSON of a response. A request that needs an API key waits until the user enters one. */
 async function ask(path, init) {
   for (;;) {
     const used = keys.key;
@@ -67,13 +67,13 @@ async function ask(path, init) {
     const answer = await json(response);
     const detail = answer?.detail ?? refusal(response);
     if (response.status === 401 || (response.status === 403 && used !== null)) {
-      // Who has given no key yet is not told how programs send one.
+      // Without a key yet, do not show the text meant for programs, which says how to send one.
       await keys.wanted(used === null ? null : detail, used, init.signal);
       continue;
     }
     keys.taken(used);
     if (response.ok && answer !== null) return answer;
-    throw new Trouble(detail, answer?.parameter ?? null);
+    throw new ServiceError(detail, answer?.parameter ?? null);
   }
 }
 
@@ -83,7 +83,7 @@ async function send(path, init, key) {
     return await fetch(path, { ...init, headers, credentials: "omit" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Trouble("The service did not answer.");
+    throw new ServiceError("The service did not respond.");
   }
 }
 
@@ -96,15 +96,15 @@ async function json(response) {
   }
 }
 
-/** What an answer says that has no words of its own: it is from something on the way. */
+/** A message for a response without `detail`, from a proxy for example. */
 function refusal(response) {
   const seconds = Number(response.headers.get("Retry-After") ?? "");
-  const again = seconds > 0 ? `: ask again in ${duration(seconds)}.` : ".";
+  const again = seconds > 0 ? `: try again in ${duration(seconds)}.` : ".";
   const said = {
-    401: "The service wants an API key",
-    403: "This is not permitted to you",
-    429: "Too much was asked in too short a time",
-    503: "The service takes no questions at the moment",
+    401: "The service requires an API key",
+    403: "Your API key does not permit this",
+    429: "Too many requests",
+    503: "The service is not available at the moment",
   }[response.status];
   return (said ?? `The service answered ${response.status}`) + again;
 }

@@ -1,9 +1,9 @@
-// What differs between two versions of a file, line by line, with a few lines around each difference.
+// The line diff of two versions, with a few lines of context.
 
 import { coloured } from "./listing.js";
 import { count, el, MOST_SHOWN } from "./text.js";
 import { differences } from "./diff.js";
-import { Rows } from "./rows.js";
+import { VirtualList } from "./virtual-list.js";
 
 const AROUND = 3;
 const SIGNS = { same: " ", gone: "−", new: "+" };
@@ -16,7 +16,7 @@ export class Changes {
     this._rows = null;
   }
 
-  /** Show what leads from one list of lines to the other. */
+  /** Show the diff from one list of lines to another. */
   show(before, after) {
     const steps = differences(before, after);
     const gone = steps.filter(({ kind }) => kind === "gone").length;
@@ -24,17 +24,17 @@ export class Changes {
     this._facts.textContent = gone + added === 0 ? "" : `${count(gone, "line")} removed, ${added.toLocaleString("en")} added`;
     const kept = near(steps);
     this._rows?.close();
-    this._rows = new Rows(
+    this._rows = new VirtualList(
       this._box,
       kept.length,
       (index) => Math.min(textOf(kept[index], before, after).length, MOST_SHOWN) + 20,
       (index) => draw(kept[index], before, after),
     );
-    if (kept.length === 0) this._box.replaceChildren(el("p", { class: "empty" }, "The two versions do not differ in any line."));
+    if (kept.length === 0) this._box.replaceChildren(el("p", { class: "empty" }, "No line differs between the two versions."));
   }
 }
 
-/** The steps that change something and those near to them; {skipped} stands for what is left out. */
+/** The changed lines and their context; {skipped} stands for the omitted lines. */
 function near(steps) {
   const kept = [];
   let [last, next] = [-Infinity, -1];
@@ -63,7 +63,7 @@ function textOf(step, before, after) {
 }
 
 function draw(step, before, after) {
-  if (step.skipped) return el("div", { class: "line skipped" }, `${count(step.skipped, "line")} alike`);
+  if (step.skipped) return el("div", { class: "line skipped" }, `${count(step.skipped, "unchanged line")}`);
   const number = (index) => el("span", { class: "number" }, index === null ? "" : String(index + 1));
   return el(
     "div",

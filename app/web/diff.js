@@ -1,12 +1,12 @@
-// Two versions of a file, line by line. Bounded for any two files: exact where that is cheap, and where it is not,
-// between lines that occur once in either version, which is how people compare long files, too.
+// A line diff with bounded cost: exact where that is cheap, otherwise anchored at lines that occur once in each version
+// (patience diff).
 
 const CELLS = 2_000_000;
 const DEPTH = 30;
 
 /**
- * The steps from one list of lines to the other, in order: {kind, before, after} with kind "same", "gone" or "new", and
- * the 0-based index of the line in each version that has it, null in one that has not.
+ * The edit script from one list of lines to another, in order: {kind, before, after} with kind "same", "gone" or "new", and
+ * the 0-based index of the line in each version, or null.
  */
 export function differences(before, after) {
   const steps = [];
@@ -50,7 +50,7 @@ function replace({ steps }, aFrom, aTo, bFrom, bTo) {
   for (let at = bFrom; at < bTo; at += 1) steps.push({ kind: "new", before: null, after: at });
 }
 
-/** The longest common subsequence, by the table that every textbook has. */
+/** The longest common subsequence, by dynamic programming. */
 function align({ a, b, steps }, aFrom, aTo, bFrom, bTo) {
   const width = bTo - bFrom + 1;
   const longest = new Uint32Array((aTo - aFrom + 1) * width);
@@ -79,7 +79,7 @@ function align({ a, b, steps }, aFrom, aTo, bFrom, bTo) {
   replace({ steps }, aFrom + i, aTo, bFrom + j, bTo);
 }
 
-/** Lines that occur once in either part, as [index, index], those of them that keep their order. */
+/** Lines that occur once in each part and keep their order, as [index, index]. */
 function common({ a, b }, aFrom, aTo, bFrom, bTo) {
   const inA = once(a, aFrom, aTo);
   const inB = once(b, bFrom, bTo);
@@ -91,14 +91,14 @@ function common({ a, b }, aFrom, aTo, bFrom, bTo) {
   return ascending(pairs.sort((left, right) => left[0] - right[0]));
 }
 
-/** Line -> its index, or -1 where it occurs more than once. */
+/** Line -> its index, or -1 if it occurs more than once. */
 function once(lines, from, to) {
   const found = new Map();
   for (let at = from; at < to; at += 1) found.set(lines[at], found.has(lines[at]) ? -1 : at);
   return found;
 }
 
-/** The longest run of pairs that ascend in their second index, by patience sorting. */
+/** The longest subsequence of pairs with ascending second index, by patience sorting. */
 function ascending(pairs) {
   const tops = [];
   const links = new Array(pairs.length);

@@ -1,5 +1,5 @@
-// The API's description, shown by Swagger UI. Paths are below this page, wherever a proxy has put it. No validator: that
-// is a service of others, which the policy shuts out.
+// The API reference, rendered by Swagger UI. Paths are relative to this page, so a proxy may add a prefix. The online
+// validator is off: the content security policy blocks it.
 const base = new URL(".", document.baseURI).href.replace(/\/$/, "");
 const response = await fetch("openapi.json");
 const spec = { ...(await response.json()), servers: [{ url: base }] };

@@ -1,4 +1,4 @@
-// What a first visit shows: a small file in which most of what this page explains happens.
+// The example of a first visit: a small file that shows most features of this page.
 
 export const EXAMPLE = {
   site: "",

@@ -1,6 +1,6 @@
-// A field for a whole file. There are texts of half a megabyte that keep a browser busy for ten seconds when they stand in
-// an editor, as hundreds of thousands of lines do, or one line of nothing but changes of direction. Those are held beside
-// the field: judged and shown like any other, and not edited.
+// A field for a whole file. Some texts of half a megabyte block a browser for ten seconds in a textarea: hundreds of
+// thousands of lines, or one line full of bidirectional controls. They are kept outside the field: they are tested and
+// shown like any other, but cannot be edited.
 
 import { count, el } from "./text.js";
 
@@ -11,7 +11,7 @@ export class FileField {
   constructor(field) {
     this._field = field;
     this._held = null;
-    this._note = el("p", { class: "held", hidden: true, tabindex: -1 });
+    this._note = el("p", { class: "too-large", hidden: true, tabindex: -1 });
     field.after(this._note);
     field.addEventListener("paste", (event) => {
       const text = event.clipboardData?.getData("text/plain") ?? "";
@@ -33,11 +33,11 @@ export class FileField {
     this._field.value = why === null ? text : "";
     this._field.hidden = why !== null;
     this._note.hidden = why === null;
-    this._note.replaceChildren(...(why === null ? [] : [`This file has ${why}: it is judged whole, but not edited here. `, this._emptier()]));
+    this._note.replaceChildren(...(why === null ? [] : [`This file has ${why}: it is tested as a whole but cannot be edited here. `, this._emptier()]));
   }
 
   _emptier() {
-    const button = el("button", { type: "button" }, "Empty the field");
+    const button = el("button", { type: "button" }, "Clear the field");
     button.addEventListener("click", () => {
       this.value = "";
       this._field.focus();
@@ -47,7 +47,7 @@ export class FileField {
   }
 }
 
-/** What makes a text too much for an editor; null where nothing does. */
+/** Why a text is too large to edit, or null. */
 function burden(text) {
   let [lines, from, longest] = [0, 0, 0];
   while (from <= text.length) {

@@ -1,5 +1,4 @@
-// The API key, where the service wants one. It is kept for this tab alone: it is in no link, in no state, and gone with
-// the tab.
+// The API key, if the service requires one. It is stored for this tab only: never in a link, and deleted with the tab.
 
 import { plain } from "./text.js";
 
@@ -7,7 +6,7 @@ const NAME = "robots-decisions-key";
 const SENDABLE = /^[\x21-\x7e]+$/;
 
 export class KeyField {
-  /** `forgets` is the button that lets go of the key; it shows while there is one. */
+  /** `forgets` is the button that deletes the key; it is shown while there is one. */
   constructor(form, forgets) {
     this._form = form;
     this._forgets = forgets;
@@ -27,14 +26,14 @@ export class KeyField {
     this._hold(this._key);
   }
 
-  /** The key that questions are to be asked with, or null. */
+  /** The key to send with requests, or null. */
   get key() {
     return this._key;
   }
 
   /**
-   * Ask for another key than `used`, and say what is `wrong` with that, null where there was none; done once there is
-   * one, AbortError once `signal` says so.
+   * Ask for another key than `used`, and say what is `wrong` with it (null if there was none). Resolves once the user
+   * has entered one; rejects when `signal` aborts.
    */
   async wanted(wrong, used, signal) {
     signal.throwIfAborted();
@@ -54,7 +53,7 @@ export class KeyField {
     });
   }
 
-  /** Nothing more is wanted: the service has answered a question that was asked with `used`. */
+  /** Hide the form: the service has accepted the key `used`. */
   taken(used) {
     if (used !== this._key || this._form.hidden || this._waiting.size > 0) return;
     const within = this._form.contains(document.activeElement);
@@ -69,14 +68,14 @@ export class KeyField {
     if (!this._form.contains(at)) this._from = at === document.body ? null : at;
     this._form.hidden = false;
     this._forgets.hidden = true;
-    this._say(wrong ?? "The service answers those who have an API key.", wrong !== null);
+    this._say(wrong ?? "This service requires an API key.", wrong !== null);
     this._field.focus();
     this._field.select();
   }
 
   _give(key) {
     if (!SENDABLE.test(key)) {
-      this._say(key === "" ? "Paste the key that you were given." : "That is no API key: one has neither blanks nor letters with accents.", true);
+      this._say(key === "" ? "Paste your API key." : "Not a valid API key: use printable ASCII without spaces.", true);
       this._field.focus();
       return;
     }
@@ -102,7 +101,7 @@ export class KeyField {
       if (key === null) sessionStorage.removeItem(NAME);
       else sessionStorage.setItem(NAME, key);
     } catch {
-      // A browser that keeps nothing for this page has it until the page is left.
+      // Without session storage, the key is kept until the page is left.
     }
   }
 }

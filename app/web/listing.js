@@ -1,6 +1,6 @@
-// The file, line by line: numbers, what the chosen verdict rests on, and what is wrong where it is wrong.
+// The file with line numbers, the lines behind the chosen verdict, and warnings at their lines.
 
-import { Rows } from "./rows.js";
+import { VirtualList } from "./virtual-list.js";
 import { count, el, MOST_SHOWN, quoted, shown } from "./text.js";
 
 const AGENT = /^\s*user[- ]?agent/i;
@@ -23,30 +23,30 @@ export class Listing {
     });
   }
 
-  /** Show the lines of a file, and its warnings at theirs. */
-  show(lines, octets, warnings) {
+  /** Show the lines of a file and its warnings. */
+  show(lines, bytes, warnings) {
     this._lines = lines;
     this._marks = new Map();
     this._group = null;
     this._warnings = new Map();
     for (const warning of warnings) {
-      // A file of no lines can be warned about, and so can the end of one that is cut.
+      // A warning may concern an empty file, or the end of a truncated one.
       const line = Math.max(1, Math.min(warning.line, lines.length));
       this._warnings.set(line, [...(this._warnings.get(line) ?? []), warning]);
     }
     this._rows?.close();
-    this._rows = new Rows(
+    this._rows = new VirtualList(
       this._box,
       lines.length,
       (index) => Math.min(lines[index].length, MOST_SHOWN) + 20,
       (index) => this._draw(index),
     );
-    if (lines.length === 0) this._box.replaceChildren(el("p", { class: "empty" }, "The file is empty: it restricts nobody."));
-    this._facts.textContent = `${count(lines.length, "line")}, ${count(octets, "byte")}`;
+    if (lines.length === 0) this._box.replaceChildren(el("p", { class: "empty" }, "The file is empty: it restricts no crawler."));
+    this._facts.textContent = `${count(lines.length, "line")}, ${count(bytes, "byte")}`;
     this._list(warnings);
   }
 
-  /** Light up what the verdict of `row` rests on, and bring it into view. */
+  /** Highlight the lines behind the verdict of `row` and scroll to them. */
   light(row) {
     this._marks = new Map();
     for (const rule of row.explanation?.rules ?? []) this._mark(rule.line, "matches");
@@ -59,7 +59,7 @@ export class Listing {
     if (line !== undefined) this._rows.reveal(line - 1);
   }
 
-  /** Bring a line into view. */
+  /** Scroll to a line. */
   reveal(line) {
     this._rows?.reveal(line - 1);
   }
@@ -96,7 +96,7 @@ export class Listing {
   }
 }
 
-/** A line with its key and its comment told apart. */
+/** A line with its key and comment separated. */
 export function coloured(line) {
   const hash = line.indexOf("#");
   const end = Math.min(hash < 0 ? line.length : hash, MOST_SHOWN);

@@ -1,17 +1,17 @@
-// The page: what is asked, what is answered, and which of the answers is being looked at.
+// The page: the question, the answer, and the selected verdict.
 
-import { held, judge, Trouble, version } from "./api.js";
+import { held, judge, ServiceError, version } from "./api.js";
 import { Changes } from "./changes.js";
-import { Earlier, period } from "./earlier.js";
+import { VersionList, period } from "./versions.js";
 import { EXAMPLE } from "./example.js";
 import { explanation } from "./why.js";
-import { facts, without } from "./fetched.js";
+import { facts, without } from "./fetch-facts.js";
 import { FileField } from "./file-field.js";
 import { fragmentOf, isLink, stateOf } from "./state.js";
-import { instant } from "./words.js";
-import { Gains } from "./gains.js";
+import { instant } from "./labels.js";
+import { DiffSummary } from "./diff-summary.js";
 import { Listing } from "./listing.js";
-import { Numbered } from "./numbered.js";
+import { LineNumbers } from "./line-numbers.js";
 import { Pace } from "./pace.js";
 import { Table } from "./table.js";
 import { count, el, linesOf, plain } from "./text.js";
@@ -23,25 +23,25 @@ const at = (id) => document.getElementById(id);
 const fields = { site: at("site"), robots: at("robots"), other: at("other") };
 const robots = new FileField(fields.robots);
 const other = new FileField(fields.other);
-const urls = new Numbered(at("urls"), at("urls-said"));
-const agents = new Numbered(at("agents"), at("agents-said"));
+const urls = new LineNumbers(at("urls"), at("urls-said"));
+const agents = new LineNumbers(at("agents"), at("agents-said"));
 const ticks = [...document.querySelectorAll("input[name=dialect]")];
 const sides = [...document.querySelectorAll("input[name=side]")];
 const table = new Table(at("table"), choose);
 const listing = new Listing(at("lines"), at("listing-facts"), at("warnings"));
 const pace = new Pace(at("pace-body"));
 const changes = new Changes(at("diff"), at("changes-facts"));
-const earlier = new Earlier(at("earlier"), lookAt);
-const gains = new Gains(at("gains"), at("reader"));
+const versions = new VersionList(at("versions"), lookAt);
+const diffSummary = new DiffSummary(at("diff-summary"), at("reader"));
 
-/** What the last answer was about: per version its text, its warnings, and its rows, an array for each page. */
+/** The last answer: for each version its text, warnings, and rows, an array per page. */
 let answered = null;
 let chosen = [0, 0];
 let asking = null;
 let fetching = null;
 let looking = null;
 
-// --- what is asked ---
+// --- state ---
 
 function state() {
   return {
@@ -53,8 +53,8 @@ function state() {
     dialects: ticks.filter(({ checked }) => checked).map(({ value }) => value),
     chosen,
     side: side(),
-    fetched: earlier.site,
-    earlier: earlier.chosen && { id: earlier.chosen.id, from: earlier.chosen.from, reader: at("reader").value },
+    fetched: versions.site,
+    earlier: versions.chosen && { id: versions.chosen.id, from: versions.chosen.from, reader: at("reader").value },
   };
 }
 
@@ -73,12 +73,12 @@ async function restore(wanted) {
   if ([...at("reader").options].some(({ value }) => value === wanted.earlier?.reader)) at("reader").value = wanted.earlier.reader;
   if (wanted.robots === null && wanted.site !== "") {
     await fetchFile();
-    if (wanted.earlier !== null && earlier.site !== null) await earlier.find(wanted.earlier);
+    if (wanted.earlier !== null && versions.site !== null) await versions.find(wanted.earlier);
     return;
   }
-  if (wanted.fetched !== null) earlier.offer(wanted.fetched);
-  // The version is looked up and not taken from the link, in which anybody may call any text what a site once served.
-  if (wanted.earlier === null || !(await earlier.find(wanted.earlier))) await ask();
+  if (wanted.fetched !== null) versions.offer(wanted.fetched);
+  // The text of the version comes from the service: a link is untrusted, and could show any text as one of the site.
+  if (wanted.earlier === null || !(await versions.find(wanted.earlier))) await ask();
 }
 
 function side() {
@@ -87,30 +87,30 @@ function side() {
 
 // --- asking ---
 
-/** Ask about what the fields hold, and show the answer. */
+/** Send the question in the fields and show the answer. */
 async function ask() {
   asking?.abort();
   const mine = (asking = new AbortController());
   at("verdicts").removeAttribute("aria-busy");
   const question = { urls: urls.asked, agents: agents.asked, dialects: state().dialects };
-  const versions = [robots.value, other.value].filter((text, index) => index === 0 || text !== "");
-  const since = earlier.site?.file ? earlier.chosen : null;
-  if (earlier.chosen === null) gains.hide();
+  const texts = [robots.value, other.value].filter((text, index) => index === 0 || text !== "");
+  const since = versions.site?.file ? versions.chosen : null;
+  if (versions.chosen === null) diffSummary.hide();
   quiet();
   if (question.urls.length === 0) urls.tell([{ line: null, detail: "Name at least one page." }]);
   if (question.agents.length === 0) agents.tell([{ line: null, detail: "Name at least one crawler." }]);
   if (question.urls.length === 0 || question.agents.length === 0) return;
   at("verdicts").setAttribute("aria-busy", "true");
   try {
-    const read = await readable(question, versions[0], mine.signal);
+    const read = await readable(question, texts[0], mine.signal);
     const answers = [read.answer];
-    if (versions.length > 1 && read.answer !== null) {
-      answers.push(await judge(wire(read, versions[1]), mine.signal).catch((error) => blame(error, "other")));
+    if (texts.length > 1 && read.answer !== null) {
+      answers.push(await judge(wire(read, texts[1]), mine.signal).catch((error) => blame(error, "other")));
     }
     if (mine.signal.aborted) return;
-    show(read, versions, answers, since);
+    show(read, texts, answers, since);
   } catch (error) {
-    if (error instanceof Trouble) complain(error);
+    if (error instanceof ServiceError) complain(error);
     else if (error.name !== "AbortError") throw error;
   } finally {
     if (asking === mine) at("verdicts").removeAttribute("aria-busy");
@@ -118,8 +118,8 @@ async function ask() {
 }
 
 /**
- * The answer about those lines that can be read, and what is wrong with the others. The service names the first line that
- * it cannot read, so it is asked again without it.
+ * The answer for the valid lines, and the errors of the others. The service reports the first invalid line, so the
+ * question is sent again without it.
  */
 async function readable(question, file, signal) {
   const unread = { urls: [], agents: [] };
@@ -129,13 +129,13 @@ async function readable(question, file, signal) {
       return { ...question, unread, answer: await judge(wire(question, file), signal) };
     } catch (error) {
       const place = /^(urls|agents)\[(\d+)\]$/.exec(error.parameter ?? "");
-      if (!(error instanceof Trouble) || place === null) throw error;
+      if (!(error instanceof ServiceError) || place === null) throw error;
       const [, name, index] = place;
       const [line] = question[name].splice(Number(index), 1);
       unread[name].push({ ...line, detail: error.message });
       if (unread[name].length > MOST_UNREAD) {
         tellUnread(unread);
-        throw new Trouble(`More than ${MOST_UNREAD} lines cannot be read; the first of them are marked.`);
+        throw new ServiceError(`More than ${MOST_UNREAD} lines cannot be read; the first ones are marked.`);
       }
     }
   }
@@ -146,13 +146,13 @@ function wire({ urls: pages, agents: names, dialects }, file) {
 }
 
 function blame(error, parameter) {
-  throw error instanceof Trouble ? new Trouble(error.message, parameter) : error;
+  throw error instanceof ServiceError ? new ServiceError(error.message, parameter) : error;
 }
 
 function complain({ message, parameter }) {
   const place = { robots: "robots", other: "other", url: "site" }[parameter] ?? "question";
   say(place, message, true);
-  at("summary").textContent = "There is no answer.";
+  at("summary").textContent = "No answer.";
 }
 
 function tellUnread(unread) {
@@ -190,73 +190,73 @@ async function fetchFile() {
   try {
     const file = await held(fields.site.value, mine.signal);
     if (mine.signal.aborted) return undefined;
-    earlier.offer({ url: fields.site.value, at: file.robots.fetched_at, file: file.text !== null });
+    versions.offer({ url: fields.site.value, at: file.robots.fetched_at, file: file.text !== null });
     if (file.text === null) return say("site", without(file.robots), true);
     robots.value = file.text;
     say("site", facts(file.robots));
     if (urls.value === EXAMPLE.urls || urls.asked.length === 0) urls.value = fields.site.value;
     return await ask();
   } catch (error) {
-    if (error instanceof Trouble) return say("site", error.message, true);
+    if (error instanceof ServiceError) return say("site", error.message, true);
     if (error.name !== "AbortError") throw error;
     return undefined;
   }
 }
 
-// --- what it was before ---
+// --- earlier versions ---
 
-/** Show an earlier version of what was fetched: beside the file, or in its place where there is none; true once it is. */
+/** Show an earlier version, beside the current file or instead of it if there is none; true once it is shown. */
 async function lookAt(wanted) {
   looking?.abort();
   const mine = (looking = new AbortController());
-  const { site } = earlier;
+  const { site } = versions;
   at("linked").hidden = true;
-  earlier.say("Fetching …");
+  versions.say("Fetching …");
   try {
     const { text } = await version(site.url, wanted.id, mine.signal);
     if (mine.signal.aborted) return false;
-    earlier.mark(wanted);
+    versions.mark(wanted);
     const beside = site.file ? other : robots;
     beside.value = text ?? "";
     if (site.file) at("comparing").open = text !== null;
-    const told = gains.show(site, wanted);
-    await Promise.all([ask(), told]);
+    const comparison = diffSummary.show(site, wanted);
+    await Promise.all([ask(), comparison]);
     if (mine.signal.aborted) return false;
-    earlier.say(...seen(text), " ", toChanges());
+    versions.say(...seen(text), " ", toChanges());
     return true;
   } catch (error) {
-    if (error instanceof Trouble) earlier.complain(error.message);
+    if (error instanceof ServiceError) versions.complain(error.message);
     else if (error.name !== "AbortError") throw error;
     return false;
   }
 }
 
 function seen(text) {
-  const when = period(earlier.chosen);
-  if (!earlier.site.file) return [`The file is shown as it was, ${when}.`];
-  if (text === null) return [`There was no file to compare line by line, ${when}.`];
+  const when = period(versions.chosen);
+  if (!versions.site.file) return [`The field shows the file as it was, ${when}.`];
+  if (text === null) return [`There was no file to compare, ${when}.`];
   return [`The second version is the file as it was, ${when}.`];
 }
 
 function toChanges() {
   const button = el("button", { type: "button", class: "to-line" }, "See what changed");
   button.addEventListener("click", () => {
-    const place = at("changes").hidden || at("because").hidden ? at("gains") : at("changes");
+    const place = at("changes").hidden || at("because").hidden ? at("diff-summary") : at("changes");
     place.focus();
     place.scrollIntoView();
   });
   return button;
 }
 
-/** Leave the site whose earlier versions are offered. */
+/** Reset the earlier versions of the last site. */
 function drop() {
   looking?.abort();
-  if (earlier.chosen !== null && earlier.site.file) other.value = "";
-  earlier.forget();
-  gains.hide();
+  if (versions.chosen !== null && versions.site.file) other.value = "";
+  versions.forget();
+  diffSummary.hide();
 }
 
-// --- what is answered ---
+// --- the answer ---
 
 function show(read, texts, answers, since) {
   tellUnread(read.unread);
@@ -290,7 +290,7 @@ function show(read, texts, answers, since) {
   showSide();
 }
 
-/** The lines of the question as the table has them: those that were answered, and the others in their places. */
+/** The lines of the question for the table, in order: the answered and the invalid ones. */
 function lines(read) {
   const good = read.urls.map(({ line, text }, row) => ({ line, text, row }));
   const bad = read.unread.urls.map(({ line, text, detail }) => ({ line, text, trouble: detail }));
@@ -318,7 +318,7 @@ function choose(row, column) {
   showChosen();
 }
 
-/** Show the version that is to be explained. */
+/** Show the version that is selected for the explanation. */
 function showSide() {
   const version = answered[side()];
   listing.show(version.lines, new TextEncoder().encode(version.text).length, version.warnings);
@@ -339,9 +339,9 @@ async function link() {
   const { fragment, left } = await fragmentOf(state());
   const size = count(new TextEncoder().encode(robots.value + other.value).length, "byte");
   const said = {
-    file: `The file is too large to be in a link (${size}), so the link names the site: it shows the file as it is there then.`,
-    site: `The file is too large to be in a link (${size}), and no site is named to fetch it from: the link holds the question alone.`,
-    question: "The question is too long to be in a link.",
+    file: `The file is too large for a link (${size}), so the link names the site and will show its current file.`,
+    site: `The file is too large for a link (${size}), and no site is named: the link contains only the question.`,
+    question: "The question is too long for a link.",
   };
   at("linked").hidden = false;
   if (fragment === null) {
@@ -353,7 +353,7 @@ async function link() {
   at("link-text").value = location.href;
   at("link-text").focus();
   at("link-text").select();
-  // A page that did not come over TLS has no clipboard; the link is selected, ready to be copied by hand.
+  // Without TLS there is no clipboard access; the selected link can be copied by hand.
   const copied = await navigator.clipboard?.writeText(location.href).then(
     () => true,
     () => false,
@@ -361,11 +361,11 @@ async function link() {
   at("link-said").textContent = [copied ? "Copied." : "", left === null ? "" : said[left]].join(" ").trim();
 }
 
-/** Show what the address holds, or else the example. */
+/** Show the state in the address, or the example. */
 async function follow() {
   const wanted = await stateOf(location.hash);
   await restore(wanted ?? EXAMPLE);
-  if (wanted === null && isLink(location.hash)) say("question", "The link cannot be read: this is an example.", true);
+  if (wanted === null && isLink(location.hash)) say("question", "The link cannot be read; this is an example.", true);
 }
 
 // --- events ---
@@ -402,14 +402,14 @@ for (const field of document.querySelectorAll("#robots, #other, #urls, #agents, 
 at("reader").addEventListener("change", () => {
   at("linked").hidden = true;
 });
-fields.other.addEventListener("input", () => earlier.site?.file && earlier.leave());
+fields.other.addEventListener("input", () => versions.site?.file && versions.leave());
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();
   test();
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
-  // Followed as a link, it would take the place of the state in the address.
+  // As a link, it would replace the state in the address.
   event.preventDefault();
   at("verdicts").focus();
 });

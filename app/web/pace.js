@@ -1,6 +1,6 @@
-// The pace that a verdict's group asks for, as a band of the UTC day and in words.
+// The rates of a verdict's group through the UTC day, as a band and in words.
 
-import { duration, origin, pace } from "./words.js";
+import { duration, origin, pace } from "./labels.js";
 import { el, shown } from "./text.js";
 
 const DAY = 24 * 60;
@@ -10,7 +10,7 @@ export class Pace {
   constructor(box) {
     this._box = box;
     this._spans = [];
-    // The marker moves while the page is open; once in half a minute is as fine as a band of a day can show.
+    // The marker moves while the page is open; half a minute is the finest step that the band can show.
     setInterval(() => this._tick(), 30_000);
   }
 
@@ -70,7 +70,7 @@ export class Pace {
     const titles = ["UTC", "Pace", ""].map((title) => el(title ? "th" : "td", title ? { scope: "col" } : {}, title));
     const table = el("table", { class: "spans" }, el("thead", {}, el("tr", {}, titles)), el("tbody", {}, rows));
     const more = this._spans.length - rows.length;
-    return el("div", { class: "box" }, table, more > 0 && el("p", { class: "hint" }, `and ${more} more stretches of the day`));
+    return el("div", { class: "box" }, table, more > 0 && el("p", { class: "hint" }, `and ${more} more spans of the day`));
   }
 
   _tick() {
@@ -103,7 +103,7 @@ function place(element, minute) {
   element.style.left = `${(minute / DAY) * 100}%`;
 }
 
-/** Slower is taller; what is between is spread by the logarithm, since rates differ by factors. */
+/** Slower is taller, on a logarithmic scale. */
 function height(rate, fastest, slowest) {
   if (rate === null) return 12;
   if (rate.interval <= 0 || fastest <= 0 || slowest === fastest) return slowest === fastest ? 76 : 30;
@@ -111,20 +111,20 @@ function height(rate, fastest, slowest) {
 }
 
 function nothing(row) {
-  if (row.group === null) return "No group speaks for this crawler, so none asks it to slow down.";
-  return "Nothing that this reading heeds limits the pace, at any time of the day.";
+  if (row.group === null) return "No group applies to this crawler, so nothing limits its rate.";
+  return "Nothing in this dialect limits the rate, at any time of the day.";
 }
 
-/** What is stated beside the rate: none of it changes a verdict. */
+/** Other statements of the group; none of them changes a verdict. */
 function remarks(row) {
   const said = [];
   const obeyed = row.explanation?.schedule.some(({ rate }) => rate?.source === "crawl-delay") ?? false;
   if (row.crawl_delay !== null && !obeyed) {
-    said.push(`A Crawl-delay of ${duration(row.crawl_delay)} is declared; it is not what sets the pace here.`);
+    said.push(`A Crawl-delay of ${duration(row.crawl_delay)} is declared, but it does not set the rate here.`);
   }
   if (row.visit !== null) {
     const next = row.visit.next_open === null ? "" : `; next from ${row.visit.next_open.slice(11, 16)} UTC`;
-    said.push(row.visit.now ? "Visit-time welcomes a visit now." : `Visit-time welcomes no visit now${next}.`);
+    said.push(row.visit.now ? "Visit-time welcomes a visit now." : `Visit-time does not welcome a visit now${next}.`);
   }
   for (const [name, title] of [["content_usage", "Content-Usage"], ["content_signal", "Content-Signal"]]) {
     const stated = Object.entries(row.usage?.[name] ?? {}).map(([key, value]) => `${key}=${value}`);

@@ -1,5 +1,5 @@
-// The link that reproduces the page. What it holds stands in the fragment, which browsers send to nobody: neither the
-// service nor a log sees it.
+// The link that reproduces the page. Its state is in the fragment, which browsers do not send: neither the service nor a
+// log sees it.
 
 const MARK = "#1=";
 const LINK_LIMIT = 16_000;
@@ -7,8 +7,8 @@ const TEXT_LIMIT = 2_000_000;
 const WHEN = /^\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ$/;
 
 /**
- * The fragment for a state, and what had to be left out of it: null, or "file" where the link would be too long to be
- * passed on and names the site instead, or "site" where there is no site to name either.
+ * The fragment for a state, and what was left out of it: null, "file" if the link would be too long and names the site
+ * instead, or "site" if there is no site to name either.
  */
 export async function fragmentOf(state) {
   const whole = await encode(state);
@@ -20,12 +20,12 @@ export async function fragmentOf(state) {
   return { fragment: null, left: "question" };
 }
 
-/** Whether a fragment is meant as a link to a state. */
+/** Whether a fragment is a link to a state. */
 export function isLink(fragment) {
   return fragment.startsWith(MARK);
 }
 
-/** The state that a fragment holds; null where it holds none, or none that can be read. */
+/** The state in a fragment, or null. */
 export async function stateOf(fragment) {
   if (!isLink(fragment) || fragment.length > 2 * LINK_LIMIT) return null;
   try {
@@ -53,17 +53,17 @@ async function decode(text) {
     const { done, value } = await reader.read();
     if (done) return unpacked + decoder.decode();
     unpacked += decoder.decode(value, { stream: true });
-    // Anybody can make a link, and a short one can unpack to a thousand times its length.
+    // Links are untrusted, and a short one can unpack to a thousand times its length.
     if (unpacked.length > TEXT_LIMIT) {
       await reader.cancel();
-      throw new RangeError("the link unpacks to more than a page takes");
+      throw new RangeError("the link unpacks to too much text");
     }
   }
 }
 
-/** The state with nothing in it but what this page writes into one; TypeError where it holds no question. */
+/** The state, reduced to the members that this page writes; throws TypeError without a question. */
 function checked(state) {
-  if (typeof state.urls !== "string" || typeof state.agents !== "string") throw new TypeError("it holds no question");
+  if (typeof state.urls !== "string" || typeof state.agents !== "string") throw new TypeError("the link has no question");
   const text = (value) => (typeof value === "string" ? value : "");
   const index = (value) => (Number.isSafeInteger(value) && value >= 0 ? value : 0);
   const list = (value) => (Array.isArray(value) ? value : []);
@@ -80,7 +80,7 @@ function checked(state) {
   };
 }
 
-/** The site whose earlier versions are offered, and the one that is looked at: an instant that is none is left out. */
+/** The site and the selected earlier version; invalid instants are left out. */
 function compared(fetched, earlier) {
   const text = (value) => typeof value === "string" && value !== "";
   const when = (value) => value === null || (typeof value === "string" && WHEN.test(value));

@@ -1,7 +1,7 @@
-// The table of verdicts: a row for each page, a column for each crawler and reading. One cell is chosen, and one is in
-// the order of the Tab key; the arrow keys move from there, as in any grid.
+// The table of verdicts: a row per page, a column per crawler and dialect. It is an ARIA grid: one cell is in the tab
+// order, and the arrow keys move between cells.
 
-import { briefly, DIALECTS, SIGNS } from "./words.js";
+import { briefly, DIALECTS, SIGNS } from "./labels.js";
 import { el, quoted } from "./text.js";
 
 export class Table {
@@ -102,13 +102,13 @@ function cell(answer, other, back, row, column) {
   );
 }
 
-/** A verdict as a sign and a word in its colour. */
+/** A verdict as a coloured sign and word. */
 export function verdict(row) {
   const sign = el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[row.verdict] ?? "?");
   return el("span", { class: `verdict ${row.verdict}` }, sign, row.verdict);
 }
 
-/** A URL with its path in front: the origin is what the rows most often share. */
+/** A URL with its path emphasised: rows mostly share the origin. */
 function address(text) {
   const [, origin, path] = /^([a-z]+:\/\/[^/?#]*)?(.*)$/is.exec(text);
   return el("bdi", { class: "address" }, origin && el("span", { class: "origin" }, shownPart(origin)), shownPart(path));

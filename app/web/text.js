@@ -1,15 +1,15 @@
-// Text that somebody else wrote, made fit to look at.
+// Safe display of untrusted text.
 //
-// It only ever becomes text nodes: no string of a robots.txt, of a URL or of an answer is read as markup anywhere on
-// this page. What would not show, or would change the order in which other characters show (controls, bidirectional
-// overrides, zero-width characters, half surrogate pairs), is drawn as its code point instead.
+// It only ever becomes text nodes: no string of a robots.txt, a URL or an answer is parsed as markup anywhere on this
+// page. Characters that are invisible or reorder others (controls, bidirectional overrides, zero-width characters, lone
+// surrogates) are shown as their code points.
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 const UNSEEN_RUNS = /(?!\t)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu;
 
 export const MOST_SHOWN = 1000;
 
-/** An element; strings among its children become text nodes, and what is null or false is left out. */
+/** An element; string children become text nodes, null and false are skipped. */
 export function el(name, attributes, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
@@ -21,7 +21,7 @@ export function el(name, attributes, ...children) {
   return element;
 }
 
-/** The text as nodes; unseen characters are drawn as U+XXXX, and past `most` characters only their number is. */
+/** The text as nodes; invisible characters are shown as U+XXXX, and text past `most` characters is only counted. */
 export function shown(text, most = MOST_SHOWN) {
   const fragment = document.createDocumentFragment();
   const head = text.length > most ? text.slice(0, most) : text;
@@ -37,12 +37,12 @@ export function shown(text, most = MOST_SHOWN) {
   return fragment;
 }
 
-/** Somebody else's text inside a line of our own: its direction is its own affair. */
+/** Untrusted text inside our own line, with its direction isolated. */
 export function quoted(text, most) {
   return el("bdi", {}, shown(text, most));
 }
 
-/** The same for attributes, which hold no elements. */
+/** The text for an attribute, which cannot hold elements. */
 export function plain(text) {
   return text.slice(0, MOST_SHOWN).replace(UNSEEN_RUNS, codePoints);
 }
@@ -55,7 +55,7 @@ function codePoints(run) {
   return points.join(" ") + (run.length > 80 ? " …" : "");
 }
 
-/** The lines as the service counts them: CRLF is one end of a line, and what follows the last end is no line. */
+/** The lines as the service counts them: CRLF is one line break, and a final line break does not start a line. */
 export function linesOf(text) {
   const lines = text.split(/\r\n|\r|\n/);
   if (lines.at(-1) === "") lines.pop();

@@ -1,4 +1,4 @@
-"""The description of the API, by Swagger UI: it works under its policy, and asks nobody but the service."""
+"""The description of the API, by Swagger UI: it works under its policy, and contacts no other host."""
 
 from collections.abc import AsyncIterator
 
@@ -27,7 +27,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest.mark.parametrize("below", ["", f"{PREFIX.removeprefix('/')}/"])
-async def test_routes_are_shown_and_tried_from_the_service_alone(service: str, browser: Browser, below: str) -> None:
+async def test_api_reference_needs_only_the_service(service: str, browser: Browser, below: str) -> None:
     page = await browser.new_page()
     troubles: list[str] = []
     asked: list[str] = []

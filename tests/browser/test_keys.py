@@ -36,13 +36,13 @@ async def browser() -> AsyncIterator[Browser]:
         yield browser
 
 
-async def test_a_key_is_asked_for_and_the_question_is_repeated_with_it(service: str, browser: Browser) -> None:
+async def test_page_asks_for_a_key_and_repeats_the_question(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.page.goto(service)
         field = visitor.page.get_by_label("API key", exact=True)
         await expect(field).to_be_focused()
         assert await field.get_attribute("type") == "password"
-        assert await visitor.text("#key-said") == "The service answers those who have an API key."
+        assert await visitor.text("#key-said") == "This service requires an API key."
         assert await field.get_attribute("aria-invalid") is None
         await _give(visitor, "people.wrong")
         await expect(visitor.page.locator("#key-said")).to_have_text(
@@ -56,7 +56,7 @@ async def test_a_key_is_asked_for_and_the_question_is_repeated_with_it(service: 
         await expect(visitor.page.locator("#verdicts")).to_be_focused()
 
 
-async def test_a_key_is_kept_for_the_tab_alone(service: str, browser: Browser) -> None:
+async def test_key_is_stored_for_this_tab_only(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.enter("", KEY)
         await visitor.page.locator("#link").click()
@@ -75,7 +75,7 @@ async def test_a_key_is_kept_for_the_tab_alone(service: str, browser: Browser) -
         assert (await friend.cells())[1][0] == "disallow, line 9"
 
 
-async def test_a_fetch_waits_for_the_key_and_goes_on_where_it_was(service: str, browser: Browser) -> None:
+async def test_fetch_continues_after_the_key_is_entered(service: str, browser: Browser) -> None:
     async with serve(text(200, "User-agent: *\nDisallow: /x\n")) as origin, visiting(browser, service) as visitor:
         await visitor.enter("", KEY)
         await visitor.page.get_by_role("button", name="Forget the API key").click()
@@ -90,7 +90,7 @@ async def test_a_fetch_waits_for_the_key_and_goes_on_where_it_was(service: str, 
         await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allow, 3 disallow.")
 
 
-async def test_a_question_that_was_given_up_asks_for_no_key_twice(service: str, browser: Browser) -> None:
+async def test_aborted_question_does_not_ask_for_a_key_again(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.page.goto(service)
         await expect(visitor.page.locator("#key")).to_be_focused()
@@ -104,19 +104,23 @@ async def test_a_question_that_was_given_up_asks_for_no_key_twice(service: str, 
         await expect(visitor.page.locator("#test")).to_be_focused()
 
 
-async def test_what_can_be_no_key_is_not_sent(service: str, browser: Browser) -> None:
+async def test_malformed_key_is_not_sent(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.page.goto(service)
         await expect(visitor.page.locator("#key")).to_be_focused()
         before = len(visitor.asked)
-        for wrong, said in [("", "Paste the key"), ("a b", "no API key"), ("kl\u00ed\u010d", "no API key")]:
+        for wrong, said in [
+            ("", "Paste your API key"),
+            ("a b", "Not a valid API key"),
+            ("kl\u00ed\u010d", "no API key"),
+        ]:
             await _give(visitor, wrong)
             await expect(visitor.page.locator("#key-said")).to_contain_text(said)
         assert len(visitor.asked) == before
         assert await visitor.evaluate("sessionStorage.length") == 0
 
 
-async def test_a_key_that_has_asked_enough_is_told_when_to_ask_again(service: str, browser: Browser) -> None:
+async def test_exceeded_quota_shows_when_to_try_again(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.enter("", SLOW_KEY)
         for _ in range(2):
@@ -128,10 +132,10 @@ async def test_a_key_that_has_asked_enough_is_told_when_to_ask_again(service: st
         assert await visitor.page.locator("#keyed").is_hidden()
 
 
-async def test_a_refusal_by_something_on_the_way_is_put_into_words(service: str, browser: Browser) -> None:
+async def test_error_of_a_proxy_has_a_readable_message(service: str, browser: Browser) -> None:
     refusals: list[tuple[int, dict[str, str], str]] = [
-        (429, {"Retry-After": "90"}, "Too much was asked in too short a time: ask again in 90\u00a0s."),
-        (503, {}, "The service takes no questions at the moment."),
+        (429, {"Retry-After": "90"}, "Too many requests: try again in 90\u00a0s."),
+        (503, {}, "The service is not available at the moment."),
         (502, {"Retry-After": "soon"}, "The service answered 502."),
     ]
     async with visiting(browser, service) as visitor:
@@ -149,7 +153,7 @@ async def test_a_refusal_by_something_on_the_way_is_put_into_words(service: str,
         visitor.troubles.clear()  # the browser logs a 5xx as an error of the page
 
 
-async def test_a_key_that_may_not_ask_makes_room_for_another(service: str, browser: Browser) -> None:
+async def test_forbidden_key_can_be_replaced(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.enter("", KEY)
         refused = "{\"detail\": \"The API key 'people' is not for this: it lacks the scope 'read'.\"}"

@@ -38,11 +38,11 @@ HOSTILE = (
 )
 
 
-async def test_a_first_visit_shows_an_example_that_is_evaluated(service: str, browser: Browser) -> None:
+async def test_first_visit_shows_an_evaluated_example(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         assert await visitor.text("#summary") == "15 verdicts: 9 allow, 6 disallow. 1 warning about the file."
-        for needless in ("#keyed", "#forget", "#earlier", "#gains"):
+        for needless in ("#keyed", "#forget", "#versions", "#diff-summary"):
             assert await visitor.page.locator(needless).is_hidden()
         assert (await visitor.cells())[1] == ["disallow, line 9", "disallow, line 15", "disallow, line 3"]
         assert await visitor.text("#table thead") == "Page SeznamBot Googlebot ExampleBot Seznam Google RFC 9309"
@@ -51,7 +51,7 @@ async def test_a_first_visit_shows_an_example_that_is_evaluated(service: str, br
         assert "line 9 Disallow: /basket/ 8 decided" in why
 
 
-async def test_the_line_that_decides_is_lit_and_its_group_is_marked(service: str, browser: Browser) -> None:
+async def test_deciding_line_and_its_group_are_highlighted(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         assert await visitor.lines(".is-decides") == [9]
@@ -63,10 +63,10 @@ async def test_the_line_that_decides_is_lit_and_its_group_is_marked(service: str
         assert (await visitor.text(".is-decides")).endswith("decides")
         await visitor.choose(0, 0)
         assert await visitor.lines(".is-decides") == []
-        assert "none of them matches this page" in await visitor.text("#why")
+        assert "none matches this page" in await visitor.text("#why")
 
 
-async def test_warnings_stand_at_their_lines(service: str, browser: Browser) -> None:
+async def test_warnings_are_shown_at_their_lines(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         assert await visitor.lines(".odd") == [15]
@@ -76,7 +76,7 @@ async def test_warnings_stand_at_their_lines(service: str, browser: Browser) -> 
         assert await visitor.text("#warnings ul") == f"line 15 {warning}"
 
 
-async def test_dialects_are_read_side_by_side(service: str, browser: Browser) -> None:
+async def test_dialects_are_shown_side_by_side(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.page.get_by_label("RFC 9309").check()
@@ -86,10 +86,10 @@ async def test_dialects_are_read_side_by_side(service: str, browser: Browser) ->
         assert await visitor.cells() == [["allow, line 5", "disallow, line 4"]]
         assert await visitor.text("#table thead") == "Page ExampleBot RFC 9309 Draft of 1996"
         await visitor.choose(0, 1)
-        assert "the first in the file counts" in await visitor.text("#why")
+        assert "the first in the file decides" in await visitor.text("#why")
 
 
-async def test_the_day_is_drawn_with_a_marker_for_now(service: str, browser: Browser) -> None:
+async def test_day_band_has_a_marker_for_now(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.ask(robots=RATES, agents="SeznamBot", urls="https://h.example/x")
@@ -115,10 +115,10 @@ async def test_the_day_is_drawn_with_a_marker_for_now(service: str, browser: Bro
         assert await visitor.lines(".is-pace") == [3, 4]
         await visitor.page.clock.set_fixed_time(NOW.replace(hour=20))
         await visitor.ask(agents="Googlebot")
-        assert "limits the pace" in await visitor.text("#pace")
+        assert "limits the rate" in await visitor.text("#pace")
 
 
-async def test_a_second_version_shows_what_would_change(service: str, browser: Browser) -> None:
+async def test_second_version_shows_changed_verdicts(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         first = "User-agent: *\nDisallow: /a\n" + "# the same\n" * 9 + "Allow: /z\n"
@@ -143,7 +143,7 @@ async def test_a_second_version_shows_what_would_change(service: str, browser: B
             "3 3 # the same",
             "4 4 # the same",
             "5 5 # the same",
-            "4 lines alike",
+            "4 unchanged lines",
             "10 10 # the same",
             "11 11 # the same",
             "12 12 Allow: /z",
@@ -168,7 +168,7 @@ DIFFERENCES = """async (pairs) => {
 }"""
 
 
-async def test_a_diff_holds_both_versions_whole_and_in_order(service: str, browser: Browser) -> None:
+async def test_diff_contains_both_versions_in_order(service: str, browser: Browser) -> None:
     long = [f"line {number}" for number in range(3000)]
     pairs = [
         ([], []),
@@ -186,7 +186,7 @@ async def test_a_diff_holds_both_versions_whole_and_in_order(service: str, brows
     assert [each["same"] for each in found[:5]] == [0, 0, 2, 2, 3000 - 429]
 
 
-async def test_the_page_is_used_by_keyboard_alone(service: str, browser: Browser) -> None:
+async def test_page_works_by_keyboard_alone(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         keyboard = visitor.page.keyboard
@@ -194,7 +194,9 @@ async def test_the_page_is_used_by_keyboard_alone(service: str, browser: Browser
         for _ in range(17):
             await keyboard.press("Tab")
             order.append(await visitor.evaluate("(it => it.id || it.value || it.innerText)(document.activeElement)"))
-            width = "parseFloat(getComputedStyle(document.activeElement.closest('.numbered') ?? document.activeElement)"
+            width = (
+                "parseFloat(getComputedStyle(document.activeElement.closest('.line-numbers') ?? document.activeElement)"
+            )
             assert await visitor.evaluate(f"{width}.outlineWidth) >= 2"), order[-1]
         assert order[:5] == ["Skip to the verdicts", "The API", "site", "fetch", "robots"]
         assert order[5:8] == ["Compare with a second version", "urls", "agents"]
@@ -217,7 +219,7 @@ async def test_the_page_is_used_by_keyboard_alone(service: str, browser: Browser
             assert await visitor.page.locator(selector).get_attribute("aria-live") == "polite"
 
 
-async def test_hostile_text_is_text(service: str, browser: Browser) -> None:
+async def test_hostile_text_is_shown_as_text(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.page.locator("#comparing summary").click()
@@ -250,7 +252,7 @@ async def test_hostile_text_is_text(service: str, browser: Browser) -> None:
     ],
     ids=["rules", "blank lines", "one line"],
 )
-async def test_a_file_of_half_a_megabyte_stays_usable(service: str, browser: Browser, robots: str, lines: int) -> None:
+async def test_page_stays_usable_with_half_a_megabyte(service: str, browser: Browser, robots: str, lines: int) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.ask(robots=robots, agents="ExampleBot", urls="https://h.example/x\nhttps://h.example/y")
@@ -267,21 +269,19 @@ async def test_a_file_of_half_a_megabyte_stays_usable(service: str, browser: Bro
         assert await visitor.lines(".is-decides") == []
 
 
-async def test_a_file_that_no_editor_could_hold_is_judged_whole_and_can_be_emptied(
-    service: str, browser: Browser
-) -> None:
+async def test_file_too_large_to_edit_is_tested_and_can_be_cleared(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.ask(robots="User-agent: *\nDisallow: /" + "\u0001a" * 6000, urls="https://h.example/")
-        assert "This file has a line of 12,011 characters" in await visitor.text(".held")
+        assert "This file has a line of 12,011 characters" in await visitor.text(".too-large")
         assert await visitor.page.locator("#robots").is_hidden()
-        await visitor.page.get_by_role("button", name="Empty the field").click()
+        await visitor.page.get_by_role("button", name="Clear the field").click()
         await expect(visitor.page.locator("#robots")).to_be_focused()
         await visitor.ask(robots=RATES, agents="ExampleBot", urls="https://h.example/x")
         assert await visitor.cells() == [["disallow, line 2"]]
 
 
-async def test_a_phone_never_scrolls_sideways(service: str, browser: Browser) -> None:
+async def test_phone_does_not_scroll_sideways(service: str, browser: Browser) -> None:
     async with visiting(browser, service, viewport=PHONE, is_mobile=True, has_touch=True) as visitor:
         await visitor.open()
         overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -306,7 +306,7 @@ async def test_a_phone_never_scrolls_sideways(service: str, browser: Browser) ->
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_both_schemes_can_be_read(service: str, browser: Browser, scheme: str) -> None:
+async def test_colour_schemes_have_enough_contrast(service: str, browser: Browser, scheme: str) -> None:
     async with visiting(browser, service, color_scheme=scheme, reduced_motion="reduce") as visitor:
         await visitor.open()
         await visitor.page.locator("#comparing summary").click()
@@ -317,7 +317,7 @@ async def test_both_schemes_can_be_read(service: str, browser: Browser, scheme: 
         assert await visitor.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
 
 
-async def test_a_link_reproduces_the_state(service: str, browser: Browser) -> None:
+async def test_link_reproduces_the_state(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.page.locator("#comparing summary").click()
@@ -343,7 +343,7 @@ async def test_a_link_reproduces_the_state(service: str, browser: Browser) -> No
         assert not any("#" in address or "1=" in address for address in friend.asked[1:])
 
 
-async def test_a_link_names_the_site_where_the_file_is_too_large_for_it(service: str, browser: Browser) -> None:
+async def test_link_names_the_site_if_the_file_is_too_large(service: str, browser: Browser) -> None:
     rules = "".join(f"Disallow: /{number * number}\n" for number in range(20_000))
     async with serve(text(200, f"User-agent: *\n{rules}Disallow: /x\n")) as origin:
         async with visiting(browser, service) as visitor:
@@ -352,7 +352,7 @@ async def test_a_link_names_the_site_where_the_file_is_too_large_for_it(service:
             await expect(visitor.page.locator("#listing-facts")).to_contain_text("20,002 lines")
             await visitor.ask(urls=f"{origin.url}/x", agents="ExampleBot")
             await visitor.page.locator("#link").click()
-            await expect(visitor.page.locator("#link-said")).to_contain_text("too large to be in a link")
+            await expect(visitor.page.locator("#link-said")).to_contain_text("too large for a link")
             assert "so the link names the site" in await visitor.text("#link-said")
             link = visitor.page.url
             assert len(link) < 1000
@@ -361,19 +361,19 @@ async def test_a_link_names_the_site_where_the_file_is_too_large_for_it(service:
             assert await friend.cells() == [["disallow, line 20002"]]
 
 
-async def test_a_link_that_cannot_be_read_says_so_and_shows_the_example(service: str, browser: Browser) -> None:
+async def test_unreadable_link_shows_the_example_and_an_error(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         for fragment in ("#1=", "#1=AAAA", "#1=%00", "#1=q1YqLs0rycxLV7JSMtQxUqoFAA", "#1=" + "A" * 40_000):
             await visitor.open(fragment)
             await expect(visitor.page.locator("#question-said")).to_have_text(
-                "The link cannot be read: this is an example."
+                "The link cannot be read; this is an example."
             )
             assert (await visitor.cells())[1][0] == "disallow, line 9"
             await visitor.ask(urls="https://h.example/")
             await expect(visitor.page.locator("#question-said")).to_be_empty()
 
 
-async def test_a_url_that_cannot_be_read_is_told_about_at_its_line(service: str, browser: Browser) -> None:
+async def test_invalid_url_is_reported_at_its_line(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.ask(
@@ -382,7 +382,7 @@ async def test_a_url_that_cannot_be_read_is_told_about_at_its_line(service: str,
         said = await visitor.text("#urls-said")
         assert said.startswith("line 3 'shop' is not an absolute URL: it should start with http:// or https:// line 4 ")
         assert (await visitor.text("#agents-said")).startswith("line 2 the agent '!' holds no product token")
-        marked = "[...document.querySelectorAll('.numbered .wrong')].map(it => it.innerText.trim())"
+        marked = "[...document.querySelectorAll('.line-numbers .wrong')].map(it => it.innerText.trim())"
         assert await visitor.evaluate(marked) == ["✕ 3", "✕ 4", "✕ 2"]
         assert await visitor.page.locator("#urls").get_attribute("aria-invalid") == "true"
         assert await visitor.cells() == [["disallow, line 3"] * 2, [], [], ["allow, no rule matches"] * 2]
@@ -394,7 +394,7 @@ async def test_a_url_that_cannot_be_read_is_told_about_at_its_line(service: str,
         assert await visitor.text("#urls-said") == ""
 
 
-async def test_a_question_without_pages_or_with_too_many_says_so(service: str, browser: Browser) -> None:
+async def test_missing_or_too_many_pages_are_reported(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.page.locator("#urls").fill("\n \n")
@@ -409,7 +409,7 @@ async def test_a_question_without_pages_or_with_too_many_says_so(service: str, b
         await expect(visitor.page.locator("#question-said")).to_contain_text("More than 25 lines cannot be read")
 
 
-async def test_a_file_is_fetched_from_its_site(service: str, browser: Browser) -> None:
+async def test_file_is_fetched_from_its_site(service: str, browser: Browser) -> None:
     file = "User-agent: *\r\nDisallow: /private/\r\n"
     async with serve(text(200, file)) as origin, visiting(browser, service) as visitor:
         await visitor.open()
@@ -421,14 +421,14 @@ async def test_a_file_is_fetched_from_its_site(service: str, browser: Browser) -
         assert await visitor.page.locator("#urls").input_value() == f"{origin.url}/private/page"
 
 
-async def test_a_site_that_gives_no_file_says_why(service: str, browser: Browser) -> None:
+async def test_failed_fetch_shows_the_reason(service: str, browser: Browser) -> None:
     async with serve(text(404)) as empty, serve(text(503)) as broken, visiting(browser, service) as visitor:
         await visitor.open()
         for site, expected in [
-            (empty.url, f"{empty.url}/robots.txt holds no file (status 404). Most crawlers take that for permission"),
-            (broken.url, f"{broken.url}/robots.txt could not be read (server error). Crawlers are to wait"),
-            ("private.example", "leads to an address that is not public"),
-            ("unknown.example", "https://unknown.example/robots.txt could not be read (dns)"),
+            (empty.url, f"{empty.url}/robots.txt has no file (status 404). Most crawlers may"),
+            (broken.url, f"{broken.url}/robots.txt could not be fetched (server error). Crawlers should wait"),
+            ("private.example", "resolves to an address that is not public"),
+            ("unknown.example", "https://unknown.example/robots.txt could not be fetched (dns)"),
             ("ftp://h.example/", "'ftp://h.example/'"),
             ("", "Name a site"),
         ]:
@@ -438,7 +438,7 @@ async def test_a_site_that_gives_no_file_says_why(service: str, browser: Browser
         assert (await visitor.cells())[1][0] == "disallow, line 9"
 
 
-async def test_the_page_works_below_a_prefix(service: str, browser: Browser) -> None:
+async def test_page_works_below_a_path_prefix(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open(f"{PREFIX[1:]}/")
         assert (await visitor.cells())[1][0] == "disallow, line 9"

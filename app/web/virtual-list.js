@@ -1,14 +1,14 @@
-// A long list in a box that scrolls. Only the rows near to what is seen exist: a robots.txt may have half a million
-// lines, and no browser stays quick with as many elements.
+// A long list in a scrolling box. Only rows near the viewport have elements: a robots.txt may have half a million lines,
+// and browsers are slow with that many.
 
 const ROWS = 100;
 const WEIGHT = 8000;
 const ROW_HEIGHT = 22;
 
-export class Rows {
+export class VirtualList {
   /**
-   * Put `length` rows into `box`: `draw(index)` gives a row's element, `weigh(index)` its number of characters, by which
-   * rows are drawn in portions that cost about the same.
+   * Put `length` rows into `box`. `draw(index)` returns the element of a row, `weigh(index)` its number of characters:
+   * rows are drawn in portions of about the same cost.
    */
   constructor(box, length, weigh, draw) {
     this._box = box;
@@ -26,17 +26,17 @@ export class Rows {
     if (this._portions.length > 0) this._fill(this._portions[0]);
   }
 
-  /** Let go of the box. */
+  /** Stop observing the box. */
   close() {
     this._observer.disconnect();
   }
 
-  /** Draw again what is drawn: something about the rows has changed. */
+  /** Draw the visible rows again. */
   redraw() {
     for (const portion of this._drawn) this._fill(portion);
   }
 
-  /** Scroll the box, and nothing around it, so that the row is well inside. */
+  /** Scroll the box, and nothing around it, until the row is well inside. */
   reveal(index) {
     const portion = this._portions.find((it) => index < it.to);
     if (portion === undefined) return;
@@ -65,7 +65,7 @@ export class Rows {
   }
 
   _empty(portion) {
-    // A file that fits into a few portions stays whole, so that the browser's own search finds everything in it.
+    // A file of a few portions stays complete, so that the browser's own search works in it.
     if (this._portions.length <= 20) return;
     portion.element.style.height = `${portion.element.offsetHeight}px`;
     portion.element.replaceChildren();

@@ -71,26 +71,26 @@ async def looking(
             assert response.status_code == 200, response.text
         await visitor.enter("", KEY)
         await visitor.fetch(f"{origin.url}/old/page")
-        await expect(visitor.page.locator("#earlier")).to_be_visible()
+        await expect(visitor.page.locator("#versions")).to_be_visible()
         yield visitor, origin.url
 
 
-async def test_the_versions_are_listed_with_their_times_and_what_they_were(service: Keyed, browser: Browser) -> None:
+async def test_versions_are_listed_with_times_and_outcomes(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(404), text(200, OLD), text(200, NEW)) as (visitor, _):
         assert not any("history" in address for address in visitor.asked)
         await _open(visitor)
         assert await _listed(visitor) == [
-            f"since 21 Nov 2026, 10:00 UTC {len(NEW)} bytes · what was fetched",
+            f"since 21 Nov 2026, 10:00 UTC {len(NEW)} bytes · fetched version",
             f"20 Nov 2026, 10:00 – 21 Nov 2026, 10:00 UTC {len(OLD)} bytes",
             "19 Nov 2026, 10:00 – 20 Nov 2026, 10:00 UTC no file (status 404)",
             f"18 Nov 2026, 10:00 – 19 Nov 2026, 10:00 UTC {len(OLD)} bytes",
         ]
-        assert await visitor.text("#earlier-said") == "Choose one to compare it with the file."
-        assert await visitor.page.locator("#earlier-said").get_attribute("aria-live") == "polite"
+        assert await visitor.text("#versions-said") == "Choose a version to compare it with the file."
+        assert await visitor.page.locator("#versions-said").get_attribute("aria-live") == "polite"
         assert await visitor.page.locator(".versions button").count() == 3
 
 
-async def test_an_earlier_version_is_compared_with_the_file(service: Keyed, browser: Browser) -> None:
+async def test_earlier_version_is_compared_with_the_file(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, site):
         await visitor.ask(urls=f"{site}/old/page\n{site}/new/page\n{site}/", agents="ExampleBot")
         await _open(visitor)
@@ -112,65 +112,67 @@ async def test_an_earlier_version_is_compared_with_the_file(service: Keyed, brow
         assert await visitor.page.locator("[aria-pressed=true]").count() == 0
         await visitor.page.locator("#test").click()
         await expect(visitor.page.locator("#changes-title")).to_have_text("From the file to the second version")
-        assert await visitor.page.locator("#gains").is_hidden()
+        assert await visitor.page.locator("#diff-summary").is_hidden()
 
 
-async def test_who_gained_or_lost_what_is_told_by_crawler(service: Keyed, browser: Browser) -> None:
+async def test_changes_are_listed_by_crawler(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
         await _open(visitor)
         await _choose(visitor, 0)
-        assert await visitor.text("#gains-title") == "Who gained or lost what since 20 Nov 2026, 10:00 UTC"
-        assert await visitor.text("#gains-said") == (
-            "Read as RFC 9309, something changed for all who are not named and for 2 named crawlers. "
-            "A path was tried for every rule of the two; what stands before an arrow is of the earlier one."
+        assert await visitor.text("#diff-summary-title") == "What changed for whom since 20 Nov 2026, 10:00 UTC"
+        assert await visitor.text("#diff-summary-said") == (
+            "Read as RFC 9309, something changed for all other crawlers and for 2 named crawlers. "
+            "One path per rule was tested; the earlier version stands before the arrow."
         )
-        assert await _told(visitor) == [
-            "all who are not named (*) 1 path lost, 1 path gained, 1 rule removed, 1 rule added, another pace",
+        assert await _summary_rows(visitor) == [
+            "all other crawlers (*) 1 path lost, 1 path gained, 1 rule removed, 1 rule added, another rate",
             "− lost /new/ ✓ allow, no rule matches → ✕ disallow, line 2 Disallow: /new/",
             "+ gained /old/ ✕ disallow, line 2 Disallow: /old/ → ✓ allow, no rule matches",
             "− rule removed, line 2 Disallow: /old/",
             "+ rule added, line 2 Disallow: /new/",
-            "• pace one page every 5 s (line 3) → one page every 9 s (line 3)",
-            "bar, Foo 1 path lost, 1 rule removed, 1 rule added, another pace",
+            "• rate one page every 5 s (line 3) → one page every 9 s (line 3)",
+            "bar, Foo 1 path lost, 1 rule removed, 1 rule added, another rate",
             "− lost / ✓ allow, no rule matches → ✕ disallow, line 7 Disallow: /",
             "− rule removed, line 2 Disallow: /old/",
             "+ rule added, line 7 Disallow: /",
-            "• pace one page every 5 s (line 3) → no limit",
+            "• rate one page every 5 s (line 3) → no limit",
             "Sitemaps",
             "+ added http://h/s",
         ]
         await visitor.page.get_by_label("Both read as").select_option("google")
-        await expect(visitor.page.locator("#gains-said")).to_contain_text("Read as Google")
-        assert not [told for told in await _told(visitor) if "pace" in told]
+        await expect(visitor.page.locator("#diff-summary-said")).to_contain_text("Read as Google")
+        assert not [rows for rows in await _summary_rows(visitor) if "rate" in rows]
 
 
-async def test_a_time_without_a_file_is_told_without_lines(service: Keyed, browser: Browser) -> None:
+async def test_version_without_a_file_has_no_line_diff(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(404), text(200, OLD)) as (visitor, _):
         await _open(visitor)
         await _choose(visitor, 0)
-        assert await visitor.text("#earlier-said") == (
-            "There was no file to compare line by line, 20 Nov 2026, 10:00 – 21 Nov 2026, 10:00 UTC. See what changed"
+        assert await visitor.text("#versions-said") == (
+            "There was no file to compare, 20 Nov 2026, 10:00 – 21 Nov 2026, 10:00 UTC. See what changed"
         )
         assert await visitor.page.locator("#changes").is_hidden()
-        assert (await _told(visitor))[1] == "− lost /old/ ✓ allow, no file → ✕ disallow, line 2 Disallow: /old/"
+        assert (await _summary_rows(visitor))[1] == "− lost /old/ ✓ allow, no file → ✕ disallow, line 2 Disallow: /old/"
         await visitor.page.get_by_role("button", name="See what changed").press("Enter")
-        await expect(visitor.page.locator("#gains")).to_be_focused()
-        await expect(visitor.page.locator("#gains-title")).to_be_in_viewport()
+        await expect(visitor.page.locator("#diff-summary")).to_be_focused()
+        await expect(visitor.page.locator("#diff-summary-title")).to_be_in_viewport()
 
 
-async def test_a_file_that_is_gone_can_be_tested_as_it_was(service: Keyed, browser: Browser) -> None:
+async def test_deleted_file_can_be_tested_as_it_was(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(404)) as (visitor, site):
-        await expect(visitor.page.locator("#site-said")).to_contain_text("holds no file (status 404)")
+        await expect(visitor.page.locator("#site-said")).to_contain_text("has no file (status 404)")
         await visitor.ask(urls=f"{site}/old/page", agents="ExampleBot")
         await _open(visitor)
-        assert await visitor.text("#earlier-said") == "Choose one to test it in the place of a file."
+        assert await visitor.text("#versions-said") == "Choose a version to test it."
         await _choose(visitor, 0)
         assert await visitor.page.locator("#robots").input_value() == OLD
         assert await visitor.cells() == [["disallow, line 2"]]
-        assert (await _told(visitor))[1] == "+ gained /old/ ✕ disallow, line 2 Disallow: /old/ → ✓ allow, no file"
+        assert (await _summary_rows(visitor))[
+            1
+        ] == "+ gained /old/ ✕ disallow, line 2 Disallow: /old/ → ✓ allow, no file"
 
 
-async def test_another_site_has_its_own_past_or_none(service: Keyed, browser: Browser) -> None:
+async def test_another_site_resets_the_versions(service: Keyed, browser: Browser) -> None:
     async with (
         serve(text(200, NEW)) as other,
         looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _),
@@ -180,26 +182,26 @@ async def test_another_site_has_its_own_past_or_none(service: Keyed, browser: Br
         await visitor.fetch(other.url)
         await expect(visitor.page.locator("#site-said")).to_contain_text(other.url)
         await expect(visitor.page.locator("#changes")).to_be_hidden()
-        assert await visitor.page.locator("#gains").is_hidden()
+        assert await visitor.page.locator("#diff-summary").is_hidden()
         assert await visitor.page.locator("#other").input_value() == ""
         await _open(visitor)
-        assert await visitor.text("#earlier-said") == "Nothing is known of what it was before this."
+        assert await visitor.text("#versions-said") == "No earlier version is known."
         assert await visitor.page.locator(".versions button").count() == 0
 
 
-async def test_a_link_reproduces_the_comparison(service: Keyed, browser: Browser) -> None:
+async def test_link_reproduces_the_comparison(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
         await _open(visitor)
         await _choose(visitor, 0)
         await visitor.page.get_by_label("Both read as").select_option("seznam")
-        await expect(visitor.page.locator("#gains-said")).to_contain_text("Read as Seznam")
+        await expect(visitor.page.locator("#diff-summary-said")).to_contain_text("Read as Seznam")
         await visitor.page.locator("#link").click()
         await expect(visitor.page.locator("#linked")).to_be_visible()
         before = await _state(visitor)
         link = visitor.page.url.removeprefix(service.url)
         async with visiting(browser, service.url) as friend:
             await friend.enter(link, KEY)
-            await expect(friend.page.locator("#gains-said")).to_contain_text("Read as Seznam")
+            await expect(friend.page.locator("#diff-summary-said")).to_contain_text("Read as Seznam")
             assert await _state(friend) == before
             assert await friend.page.locator(".versions [aria-pressed=true]").count() == 1
             state = await friend.evaluate("async () => (await import('./web/state.js')).stateOf(location.hash)")
@@ -207,14 +209,14 @@ async def test_a_link_reproduces_the_comparison(service: Keyed, browser: Browser
         forged = await visitor.evaluate(FRAGMENT, {**state, "other": "User-agent: *\nDisallow: /forged\n"})
         async with visiting(browser, service.url) as friend:
             await friend.enter(forged, KEY)
-            assert await friend.text("#earlier-said") == "The version that the link names is not known any more."
+            assert await friend.text("#versions-said") == "The version in this link is no longer known."
             assert await friend.text("#changes-title") == "From the file to the second version"
-            assert await friend.page.locator("#gains").is_hidden()
+            assert await friend.page.locator("#diff-summary").is_hidden()
         past = {**state, "earlier": None, "fetched": {**state["fetched"], "at": "2026-11-20T10:00:00Z"}}
         async with visiting(browser, service.url) as friend:
             await friend.enter(await visitor.evaluate(FRAGMENT, past), KEY)
             await _open(friend)
-            assert [listed.rpartition(" · ")[2] for listed in await _listed(friend)] == ["later", "what was fetched"]
+            assert [listed.rpartition(" · ")[2] for listed in await _listed(friend)] == ["later", "fetched version"]
             assert await friend.page.locator(".versions button").count() == 0
 
 
@@ -225,7 +227,7 @@ READ_BACK = """async (state) => {
 }"""
 
 
-async def test_a_link_that_names_no_version_that_can_be_is_read_without_it(service: Keyed, browser: Browser) -> None:
+async def test_link_with_an_invalid_version_is_read_without_it(service: Keyed, browser: Browser) -> None:
     site = {"url": "https://h.example/", "at": "2026-11-21T10:00:00Z", "file": True}
     version = {"id": "0123456789abcdef", "from": "2026-11-20T10:00:00Z"}
     question = {"urls": "https://h.example/", "agents": "a"}
@@ -243,7 +245,7 @@ async def test_a_link_that_names_no_version_that_can_be_is_read_without_it(servi
             assert [state["fetched"], state["earlier"]] == read
 
 
-async def test_hostile_text_in_an_earlier_version_is_text(service: Keyed, browser: Browser) -> None:
+async def test_hostile_text_in_a_version_is_shown_as_text(service: Keyed, browser: Browser) -> None:
     hostile = (
         "User-agent: <img src=x onerror='window.pwned = 1'>\nUser-agent: *\n"
         "Disallow: /<script>window.pwned = 1</script>\nDisallow: /\u202egnp.exe\u0007\n"
@@ -254,14 +256,14 @@ async def test_hostile_text_in_an_earlier_version_is_text(service: Keyed, browse
         await _choose(visitor, 0)
         assert await visitor.evaluate("document.querySelectorAll('main img, main svg, main script').length") == 0
         assert await visitor.evaluate("window.pwned === undefined")
-        told = await _told(visitor)
-        assert "− rule removed, line 3 Disallow: /<script>window.pwned = 1</script>" in told
-        assert "− rule removed, line 4 Disallow: /U+202Egnp.exeU+0007" in told
+        rows = await _summary_rows(visitor)
+        assert "− rule removed, line 3 Disallow: /<script>window.pwned = 1</script>" in rows
+        assert "− rule removed, line 4 Disallow: /U+202Egnp.exeU+0007" in rows
         unseen = r"/(?!\n|\t)[\p{Cc}\p{Cf}\u2028\u2029]/u"
         assert not await visitor.evaluate(f"{unseen}.test(document.querySelector('main').innerText)")
 
 
-async def test_versions_of_half_a_megabyte_stay_usable(service: Keyed, browser: Browser) -> None:
+async def test_page_stays_usable_with_large_versions(service: Keyed, browser: Browser) -> None:
     old, new = (
         "User-agent: *\n" + "".join(f"Disallow: /{name}/some/long/path/{number}\n" for number in range(13_000))
         for name in ("old", "new")
@@ -270,26 +272,27 @@ async def test_versions_of_half_a_megabyte_stay_usable(service: Keyed, browser: 
         await _open(visitor)
         await _choose(visitor, 0)
         assert await visitor.text("#changes-facts") == "13,000 lines removed, 13,000 added"
-        assert "this is a part of it" in await visitor.text("#gains-said")
-        await visitor.page.locator("#gains .lines").evaluate("box => { box.scrollTop = box.scrollHeight / 2 }")
-        await expect(visitor.page.locator("#gains .gain").first).to_be_attached()
+        assert "only a part of it is shown" in await visitor.text("#diff-summary-said")
+        await visitor.page.locator("#diff-summary .lines").evaluate("box => { box.scrollTop = box.scrollHeight / 2 }")
+        await expect(visitor.page.locator("#diff-summary .change").first).to_be_attached()
         assert await visitor.evaluate("document.querySelectorAll('*').length") < 12_000
 
 
-async def test_a_phone_shows_versions_without_scrolling_sideways(service: Keyed, browser: Browser) -> None:
+async def test_versions_do_not_scroll_sideways_on_a_phone(service: Keyed, browser: Browser) -> None:
     long = f"User-agent: {'a' * 300}\nUser-agent: *\nDisallow: /{'x' * 1500}\nRequest-rate: 1/7s 0900-1700\n"
     options = {"viewport": PHONE, "is_mobile": True, "has_touch": True}
     async with looking(browser, service, text(200, long), text(404), text(200, OLD), **options) as (visitor, _):
-        await visitor.page.locator("#earlier summary").tap()
+        await visitor.page.locator("#versions summary").tap()
         overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         for index in (0, 1):
             await _choose(visitor, index)
             assert await visitor.evaluate(overflow) == 0
-        inner = "[...document.querySelectorAll('#gains .lines, .versions')].map(it => it.scrollWidth - it.clientWidth)"
+        boxes = "[...document.querySelectorAll('#diff-summary .lines, .versions')]"
+        inner = f"{boxes}.map(it => it.scrollWidth - it.clientWidth)"
         assert await visitor.evaluate(inner) == [0, 0]
 
 
-async def test_versions_can_be_read_in_both_schemes(service: Keyed, browser: Browser) -> None:
+async def test_versions_have_enough_contrast_in_both_schemes(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
         await _open(visitor)
         await _choose(visitor, 0)
@@ -313,19 +316,19 @@ async def test_versions_are_chosen_by_keyboard(service: Keyed, browser: Browser)
         assert await visitor.evaluate("document.activeElement.matches('.versions button')")
         assert await visitor.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2")
         await keyboard.press("Enter")
-        await expect(visitor.page.locator("#earlier-said")).to_contain_text("The second version is the file as it was")
+        await expect(visitor.page.locator("#versions-said")).to_contain_text("The second version is the file as it was")
         assert await visitor.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
         unnamed = """[...document.querySelectorAll("input, select, textarea")].filter(it => it.labels.length !== 1)"""
         assert await visitor.evaluate(f"{unnamed}.length") == 0
 
 
 async def _open(visitor: Visitor) -> None:
-    await visitor.page.locator("#earlier summary").click()
+    await visitor.page.locator("#versions summary").click()
     await expect(visitor.page.locator(".versions li").first).to_be_visible()
 
 
 async def _choose(visitor: Visitor, index: int) -> None:
-    """Choose one of the versions that can be, and wait for all that is told about it."""
+    """Choose one of the versions that can be, and wait for all that is rows about it."""
     await visitor.page.locator(".versions button").nth(index).click()
     await expect(visitor.page.locator(".versions button").nth(index)).to_have_attribute("aria-pressed", "true")
     await expect(visitor.page.get_by_role("button", name="See what changed")).to_be_visible()
@@ -335,9 +338,9 @@ async def _listed(visitor: Visitor) -> list[str]:
     return [" ".join(it.split()) for it in await visitor.page.locator(".versions li").all_inner_texts()]
 
 
-async def _told(visitor: Visitor) -> list[str]:
+async def _summary_rows(visitor: Visitor) -> list[str]:
     """The rows of who gained or lost what."""
-    rows = visitor.page.locator("#gains .lines > div > *")
+    rows = visitor.page.locator("#diff-summary .lines > div > *")
     return [" ".join(it.split()) for it in await rows.all_inner_texts()]
 
 
@@ -346,6 +349,6 @@ async def _state(visitor: Visitor) -> dict[str, Any]:
         "cells": await visitor.cells(),
         "summary": await visitor.text("#summary"),
         "changes": await visitor.text("#changes"),
-        "told": await _told(visitor),
-        "title": await visitor.text("#gains-title"),
+        "rows": await _summary_rows(visitor),
+        "title": await visitor.text("#diff-summary-title"),
     }

@@ -1,16 +1,16 @@
-// Who gained or lost what between two versions that a site served, as the service tells it.
+// A summary of `GET v1/robots/diff`: what changed for which crawler from one version to another.
 
-import { briefly, DIALECTS, instant, pace, SIGNS } from "./words.js";
+import { briefly, DIALECTS, instant, pace, SIGNS } from "./labels.js";
 import { count, el, MOST_SHOWN, plain, quoted } from "./text.js";
-import { differs, Trouble } from "./api.js";
-import { Rows } from "./rows.js";
+import { differs, ServiceError } from "./api.js";
+import { VirtualList } from "./virtual-list.js";
 
 const MOST_NAMED = 12;
 const MOST_SPANS = 6;
 const KEYS = { allow: "Allow", disallow: "Disallow" };
 
-export class Gains {
-  /** `reader` is the field for the dialect that both are read in. */
+export class DiffSummary {
+  /** `reader` is the field with the dialect of both versions. */
   constructor(section, reader) {
     this._section = section;
     this._reader = reader;
@@ -23,15 +23,15 @@ export class Gains {
     reader.addEventListener("change", () => this._ask());
   }
 
-  /** Tell what changed on `site` from `version` to what was fetched. */
+  /** Show what changed on `site` from `version` to the fetched file. */
   show(site, version) {
     this._asked = { site, version };
     this._section.hidden = false;
-    this._title.textContent = `Who gained or lost what since ${instant(version.from)}`;
+    this._title.textContent = `What changed for whom since ${instant(version.from)}`;
     return this._ask();
   }
 
-  /** Tell nothing. */
+  /** Hide the summary. */
   hide() {
     this._asking?.abort();
     this._section.hidden = true;
@@ -48,20 +48,20 @@ export class Gains {
       const answer = await differs(site.url, version.id, site.at, this._reader.value, mine.signal);
       if (!mine.signal.aborted) this._tell(answer);
     } catch (error) {
-      if (error instanceof Trouble) this._say(error.message, true);
+      if (error instanceof ServiceError) this._say(error.message, true);
       else if (error.name !== "AbortError") throw error;
     }
   }
 
   _tell(answer) {
-    const told = [...answer.agents.flatMap(ofAgents), ...ofSitemaps(answer)];
+    const rows = [...answer.agents.flatMap(ofAgents), ...ofSitemaps(answer)];
     this._say(inShort(answer));
-    this._box.hidden = told.length === 0;
-    this._rows = new Rows(
+    this._box.hidden = rows.length === 0;
+    this._rows = new VirtualList(
       this._box,
-      told.length,
-      (index) => told[index].weight,
-      (index) => told[index].draw(),
+      rows.length,
+      (index) => rows[index].weight,
+      (index) => rows[index].draw(),
     );
   }
 
@@ -82,18 +82,18 @@ function inShort({ dialect, agents, truncated, to }) {
   const name = DIALECTS[dialect] ?? dialect;
   const all = agents.flatMap((change) => change.agents);
   const named = all.filter((agent) => agent !== "*").length;
-  const whom = [named < all.length && "all who are not named", named > 0 && count(named, "named crawler")].filter(Boolean);
+  const whom = [named < all.length && "all other crawlers", named > 0 && count(named, "named crawler")].filter(Boolean);
   const parts = [
     all.length === 0
-      ? `Read as ${name}, the two permit everybody the same.`
-      : `Read as ${name}, something changed for ${whom.join(" and for ")}. A path was tried for every rule of the two; what stands before an arrow is of the earlier one.`,
+      ? `Read as ${name}, both versions give every crawler the same access.`
+      : `Read as ${name}, something changed for ${whom.join(" and for ")}. One path per rule was tested; the earlier version stands before the arrow.`,
   ];
-  if (to.until !== null) parts.push(`The later one was held until ${instant(to.until)}.`);
-  if (truncated) parts.push("There is more than is compared at once: this is a part of it.");
+  if (to.until !== null) parts.push(`The later version was current until ${instant(to.until)}.`);
+  if (truncated) parts.push("The comparison is truncated: only a part of it is shown.");
   return parts.join(" ");
 }
 
-/** The rows about those for whom the same changed. Each has its weight in characters, and is drawn when it is seen. */
+/** The rows for agents with the same changes. Each has a weight in characters and is drawn when visible. */
 function ofAgents(change) {
   const { agents, added, removed, paths, rates } = change;
   return [
@@ -117,7 +117,7 @@ function weight(text) {
 }
 
 function names(agents) {
-  const named = agents.slice(0, MOST_NAMED).flatMap((name, at) => [at > 0 && ", ", name === "*" ? "all who are not named (*)" : quoted(name, 60)]);
+  const named = agents.slice(0, MOST_NAMED).flatMap((name, at) => [at > 0 && ", ", name === "*" ? "all other crawlers (*)" : quoted(name, 60)]);
   return [...named, agents.length > MOST_NAMED && ` and ${(agents.length - MOST_NAMED).toLocaleString("en")} more`];
 }
 
@@ -126,11 +126,11 @@ function much({ added, removed, paths, rates }) {
   const parts = [
     [number(false), (n) => `${count(n, "path")} lost`],
     [number(true), (n) => `${count(n, "path")} gained`],
-    [number(null), (n) => `${count(n, "path")} closed in another way`],
+    [number(null), (n) => `${count(n, "path")} with another reason`],
     [removed.length, (n) => `${count(n, "rule")} removed`],
     [added.length, (n) => `${count(n, "rule")} added`],
   ].flatMap(([n, words]) => (n > 0 ? [words(n)] : []));
-  return [...parts, ...(rates === null ? [] : ["another pace"])].join(", ");
+  return [...parts, ...(rates === null ? [] : ["another rate"])].join(", ");
 }
 
 function pathRow({ path, gained, before, after }) {
@@ -139,7 +139,7 @@ function pathRow({ path, gained, before, after }) {
   return changeRow(kind, word, path, el("span", { class: "because-of" }, side(before), " → ", side(after)));
 }
 
-/** What one version says of a path. */
+/** The verdict of one version on a path. */
 function side({ verdict, reason, rule }) {
   const decided = briefly({ rule, reason });
   return el("span", { class: "side" }, `${SIGNS[verdict] ?? ""} ${verdict}, ${decided} `, rule && el("code", {}, quoted(written(rule), 300)));
@@ -156,7 +156,7 @@ function written({ directive, pattern }) {
 function changeRow(kind, word, text, ...more) {
   return el(
     "div",
-    { class: `line gain ${kind}` },
+    { class: `line change ${kind}` },
     el("span", { class: "step", "aria-hidden": "true" }, { new: "+", gone: "−", moved: "•" }[kind]),
     el("span", { class: "what" }, word),
     el("div", { class: "text" }, el("code", { dir: "ltr" }, quoted(text)), more),
@@ -166,19 +166,19 @@ function changeRow(kind, word, text, ...more) {
 function ratesRow({ before, after }) {
   return el(
     "div",
-    { class: "line gain moved" },
+    { class: "line change moved" },
     el("span", { class: "step", "aria-hidden": "true" }, "•"),
-    el("span", { class: "what" }, "pace"),
+    el("span", { class: "what" }, "rate"),
     el("div", { class: "text paces" }, day(before), " → ", day(after)),
   );
 }
 
-/** The pace of a day in a few words, with its hours where it has more than one. */
+/** The rates of a day in a few words, with hours if there are several. */
 function day(spans) {
   if (spans.length === 1) return withLine(spans[0].rate);
-  const told = spans.slice(0, MOST_SPANS).map(({ start, end, rate }) => `${start}–${end} ${withLine(rate)}`);
-  if (spans.length > MOST_SPANS) told.push(`${spans.length - MOST_SPANS} more`);
-  return told.join(", ");
+  const parts = spans.slice(0, MOST_SPANS).map(({ start, end, rate }) => `${start}–${end} ${withLine(rate)}`);
+  if (spans.length > MOST_SPANS) parts.push(`${spans.length - MOST_SPANS} more`);
+  return parts.join(", ");
 }
 
 function withLine(rate) {

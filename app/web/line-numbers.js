@@ -1,10 +1,10 @@
-// A field of several lines with their numbers beside it, where a line that cannot be read is marked and told about.
+// A text field with line numbers, which marks and explains lines that cannot be read.
 
 import { el, quoted } from "./text.js";
 
 const MOST_NUMBERED = 2000;
 
-export class Numbered {
+export class LineNumbers {
   constructor(field, said) {
     this._field = field;
     this._said = said;
@@ -30,18 +30,18 @@ export class Numbered {
     this.clear();
   }
 
-  /** What is asked: {line, text} of each line that is not blank. */
+  /** The lines that are not blank, each {line, text}. */
   get asked() {
     const lines = this._field.value.split("\n").map((text, index) => ({ line: index + 1, text: text.trim() }));
     return lines.filter(({ text }) => text !== "");
   }
 
-  /** Forget what was said about the lines. */
+  /** Clear all error messages. */
   clear() {
     this.tell([]);
   }
 
-  /** Say what is wrong, each {line, detail} at its line; line null is the whole field. */
+  /** Show errors, each {line, detail}; line null is the whole field. */
   tell(troubles) {
     this._troubles = new Map(troubles.map(({ line, detail }) => [line, detail]));
     this._said.replaceChildren(

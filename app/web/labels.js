@@ -1,4 +1,4 @@
-// How the answers of the service are put into words.
+// Labels and phrases for the answers of the service.
 
 export const DIALECTS = {
   rfc9309: "RFC 9309",
@@ -8,7 +8,7 @@ export const DIALECTS = {
   v2: "Version 2.0",
 };
 
-/** How the file is read in each of them, to stand after "with the file read". */
+/** How each dialect reads the file; follows "with the file read". */
 export const READ = {
   rfc9309: "as RFC 9309 says",
   google: "as Google reads it",
@@ -26,36 +26,36 @@ const SHORT = {
   implicit: "robots.txt itself",
   unavailable: "no file",
   forbidden: "the file is forbidden",
-  challenge: "proof of being human is asked for",
-  too_complex: "deciding would take too long",
+  challenge: "blocked by a challenge page",
+  too_complex: "too expensive to evaluate",
   blocked_address: "the address is not public",
 };
 
 const LONG = {
-  no_match: "The group has rules, and none of them matches this page.",
-  no_group: "No group of the file speaks for this crawler.",
-  no_rules: "Nothing that is read here forbids or allows anything.",
+  no_match: "The group has rules, but none matches this page.",
+  no_group: "No group applies to this crawler.",
+  no_rules: "The group has no rules in this dialect.",
   implicit: "robots.txt itself may always be fetched.",
 };
 
-/** What decided, in the few words that a cell of the table holds. */
+/** What decided, short enough for a table cell. */
 export function briefly(row) {
   return row.rule ? `line ${row.rule.line}` : (SHORT[row.reason] ?? row.reason);
 }
 
-/** The same as a sentence, where no rule decided. */
+/** The reason as a sentence, if no rule decided. */
 export function inFull(row) {
   return LONG[row.reason] ?? `The reason is ${row.reason}.`;
 }
 
-/** "one page every 10 s": the pace of a rate, or that there is none. */
+/** The pace of a rate: "one page every 10 s", or "no limit". */
 export function pace(rate) {
   if (rate === null) return "no limit";
-  if (rate.interval === 0) return "no wait asked";
+  if (rate.interval === 0) return "no delay requested";
   return `one page every ${duration(rate.interval)}`;
 }
 
-/** Seconds as people say them: 0.2 s, 90 s, 10 min, 1 h 30 min. */
+/** Seconds for people: 0.2 s, 90 s, 10 min, 1.5 h. */
 export function duration(seconds) {
   if (seconds < 120) return `${Number(seconds.toPrecision(3))}\u00a0s`;
   const minutes = seconds / 60;
@@ -64,7 +64,7 @@ export function duration(seconds) {
   return `${Number(hours.toPrecision(3)).toLocaleString("en")}\u00a0h`;
 }
 
-/** Where a rate comes from, and what its line declares where that is not what counts. */
+/** The line that a rate comes from, and the declared delay if the dialect caps it. */
 export function origin(rate, dialect) {
   const line = `${rate.source === "crawl-delay" ? "Crawl-delay" : "Request-rate"} of line ${rate.line}`;
   if (rate.declared_interval <= rate.interval) return line;
@@ -72,7 +72,7 @@ export function origin(rate, dialect) {
   return `${line}, which asks for ${duration(rate.declared_interval)}; ${name} waits no longer than this`;
 }
 
-/** An RFC 3339 instant as people read it: 21 Nov 2026, 10:00 UTC. */
+/** An RFC 3339 instant for people: 21 Nov 2026, 10:00 UTC. */
 export function instant(text) {
   const options = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" };
   const at = new Date(text);

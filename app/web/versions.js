@@ -1,14 +1,14 @@
-// What the file of a site was before: the versions that the service knows, one of which can be looked at beside it.
+// The known versions of a site's file; one of them can be compared with the current file.
 
 import { el } from "./text.js";
-import { found } from "./fetched.js";
-import { instant } from "./words.js";
-import { Trouble, versions } from "./api.js";
+import { found } from "./fetch-facts.js";
+import { instant } from "./labels.js";
+import { ServiceError, versions } from "./api.js";
 
 const EARLIER = "";
 
-export class Earlier {
-  /** `choose(version)` is called when the user chooses one; it comes to true once that one is shown. */
+export class VersionList {
+  /** `choose(version)` is called when the user chooses a version; it resolves to true once that version is shown. */
   constructor(details, choose) {
     this._details = details;
     this._choose = choose;
@@ -26,35 +26,35 @@ export class Earlier {
     });
   }
 
-  /** Of what site there may be earlier versions: {url, at, file}, `file` whether it has one now, fetched `at`. */
+  /** The site of the versions: {url, at, file}; `at` is the time of the fetch, `file` whether it found a file. */
   get site() {
     return this._site;
   }
 
-  /** The version that is looked at, as {id, from, until}, or null. */
+  /** The selected version as {id, from, until}, or null. */
   get chosen() {
     return this._chosen;
   }
 
-  /** Offer the versions of a site; they are asked for when somebody wants to see them. */
+  /** Offer the versions of a site; they are loaded when the list is opened. */
   offer(site) {
     this.forget();
     this._site = site;
     this._details.hidden = false;
   }
 
-  /** Choose the version that a link names, {id, from}; false where it cannot be shown. */
+  /** Choose the version that a link names, {id, from}; false if it cannot be shown. */
   async find({ id, from }) {
     this._unasked = false;
     this._details.open = true;
     await this._ask();
     const version = this._versions.find((it) => it.id === id && it.from === from);
     if (version !== undefined) return this._choose(version);
-    if (!this._unasked) this.complain("The version that the link names is not known any more.");
+    if (!this._unasked) this.complain("The version in this link is no longer known.");
     return false;
   }
 
-  /** Offer nothing. */
+  /** Hide the list and drop its versions. */
   forget() {
     this._asking?.abort();
     this._site = null;
@@ -67,7 +67,7 @@ export class Earlier {
     this._details.hidden = true;
   }
 
-  /** Mark one as looked at, or none. */
+  /** Mark a version as selected, or none. */
   mark(version) {
     this._chosen = version === null ? null : { id: version.id, from: version.from, until: version.until };
     for (const button of this._list.querySelectorAll("button")) {
@@ -76,19 +76,19 @@ export class Earlier {
     }
   }
 
-  /** Look at none. */
+  /** Clear the selection. */
   leave() {
     this.mark(null);
     this.say("");
   }
 
-  /** Say what has become of choosing one. */
+  /** Show a status message. */
   say(...parts) {
     this._said.replaceChildren(...parts);
     this._said.classList.remove("wrong");
   }
 
-  /** Say what is in the way. */
+  /** Show an error message. */
   complain(text) {
     this._said.textContent = text;
     this._said.classList.add("wrong");
@@ -98,12 +98,12 @@ export class Earlier {
     this._unasked = false;
     const { url, at, file } = this._site;
     const mine = (this._asking = new AbortController());
-    this.say("Looking it up …");
+    this.say("Loading …");
     try {
       this._versions = await versions(url, mine.signal);
     } catch (error) {
       if (error.name === "AbortError") return;
-      if (!(error instanceof Trouble)) throw error;
+      if (!(error instanceof ServiceError)) throw error;
       this._unasked = true;
       this.complain(error.message);
       return;
@@ -111,8 +111,8 @@ export class Earlier {
     if (mine.signal.aborted) return;
     this._list.replaceChildren(...this._versions.map((version, index) => row(version, index, at, file)));
     this.mark(this._chosen);
-    if (!this._versions.some((version) => when(version, at) === EARLIER)) this.say("Nothing is known of what it was before this.");
-    else this.say(file ? "Choose one to compare it with the file." : "Choose one to test it in the place of a file.");
+    if (!this._versions.some((version) => when(version, at) === EARLIER)) this.say("No earlier version is known.");
+    else this.say(file ? "Choose a version to compare it with the file." : "Choose a version to test it.");
   }
 }
 
@@ -123,15 +123,15 @@ export function period({ from, until }) {
 
 function row(version, index, at, file) {
   const place = when(version, at);
-  const told = [el("span", { class: "period" }, period(version)), el("span", { class: "found" }, found(version), place)];
-  // Where there is no file, one can only be put in its place.
-  if (place !== EARLIER || (!file && version.outcome !== "successful")) return el("li", {}, el("div", { class: "version" }, told));
-  return el("li", {}, el("button", { type: "button", class: "version", "data-index": index, "aria-pressed": "false" }, told));
+  const parts = [el("span", { class: "period" }, period(version)), el("span", { class: "found" }, found(version), place)];
+  // Without a current file there is nothing to compare with, so only a version with a file is useful.
+  if (place !== EARLIER || (!file && version.outcome !== "successful")) return el("li", {}, el("div", { class: "version" }, parts));
+  return el("li", {}, el("button", { type: "button", class: "version", "data-index": index, "aria-pressed": "false" }, parts));
 }
 
-/** Where a version lies, seen from the fetch `at`: a link may show a file that has been changed since. */
+/** A version relative to the fetch `at`: a link may show a file that has changed since. */
 function when({ from, until }, at) {
   const fetched = at === null ? Infinity : Date.parse(at);
   if (Date.parse(from) > fetched) return " · later";
-  return until === null || fetched < Date.parse(until) ? " · what was fetched" : EARLIER;
+  return until === null || fetched < Date.parse(until) ? " · fetched version" : EARLIER;
 }
