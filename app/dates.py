@@ -11,7 +11,7 @@ DATE_LIMIT: Final = 64
 def read_date(text: str) -> datetime | None:
     """Read a date as RFC 822, RFC 850, ISO 8601, asctime or near them write it, as a UTC instant (spec H6).
 
-    Seconds, the time and the zone may be missing: a date alone is 00:00, and no zone is UTC. None is no date.
+    Seconds, the time and the zone may be missing: a date alone is 00:00, and no zone is UTC. None for any other text.
     """
     if len(text) > DATE_LIMIT:
         return None

@@ -1,4 +1,4 @@
-"""When Python's garbage collector runs: often over what is young, and over all of it when nobody waits.
+"""When Python's garbage collector runs: often over young objects, and over all objects in quiet moments.
 
 A collection of the oldest generation visits every object that could be part of a cycle, and stops the process for as
 long: 40 ms at the start of the service, and longer the more it holds. What it finds is next to nothing, since what the

@@ -1,4 +1,4 @@
-"""The caller's URL, read once at the door: past it there is no `str` URL, only a Target (spec A2, A3, A31, D6)."""
+"""The caller's URL, parsed once on entry: all other code has a Target and not a `str` (spec A2, A3, A31, D6)."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from typing import NamedTuple
 import idna
 
 URL_LIMIT = 16 * 1024
-"""Octets of the longest URL that is read (spec A31)."""
+"""Bytes of the longest URL that is read (spec A31)."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _KNOWN_ORIGINS = 16_384
 _LONGEST_KNOWN = 256
-"""So many beginnings of URLs, and of so many characters at most, are kept with the origins they name: 10 MB at most."""
+"""How many prefixes of URLs are cached with their origins, and the characters of the longest: 10 MB at most."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PORT = re.compile(r"[0-9]{0,5}")
@@ -82,8 +82,8 @@ class Target(NamedTuple):
 
 
 def read_target(url: str) -> Target:
-    """Read an absolute http or https URL of at most URL_LIMIT octets; BadUrl says what is wrong with any other."""
-    # A fleet asks about the same origins again and again, and to read one costs more than to know it.
+    """Read an absolute http or https URL of at most URL_LIMIT bytes; BadUrl says what is wrong with any other."""
+    # A fleet asks about the same origins repeatedly, and parsing one costs more than a cache lookup.
     ends = url.find("/", 8)  # nothing shorter has a host
     if 0 < ends <= _LONGEST_KNOWN and len(url) <= URL_LIMIT and url.isascii():
         origin = _known_origin(url[:ends])
@@ -98,7 +98,7 @@ def _known_origin(beginning: str) -> Origin | None:
     try:
         return None if "?" in beginning or "#" in beginning else _read_target(beginning).origin
     except BadUrl:
-        return None  # what is wrong is told of the whole URL
+        return None  # the error is reported for the whole URL
 
 
 def _path(rest: str) -> str:
@@ -113,7 +113,7 @@ def _read_target(url: str) -> Target:
     except UnicodeEncodeError:
         raise BadUrl(f"{shown} holds a lone surrogate, which no URL can hold") from None
     if size > URL_LIMIT:
-        raise BadUrl(f"{shown} is {size} octets long; a URL may have {URL_LIMIT}")
+        raise BadUrl(f"{shown} is {size} bytes long; a URL may have {URL_LIMIT}")
     written = _SCHEME.match(url)
     if written is None:
         raise BadUrl(f"{shown} is not an absolute URL: it should start with http:// or https://")
@@ -140,7 +140,7 @@ def _split_port(hostport: str, shown: str) -> tuple[str, str]:
     if hostport.startswith("["):
         host, closed, port = hostport.partition("]")
         if not closed or (port and not port.startswith(":")):
-            raise BadUrl(f"{shown} has a host that opens with '[' but is no IPv6 literal")
+            raise BadUrl(f"{shown} has a host that opens with '[' but is not an IPv6 literal")
         return host + "]", port[1:]
     host, _, port = hostport.partition(":")
     return host, port
@@ -164,7 +164,7 @@ def _read_host(host: str, shown: str) -> str:
         name = _to_ascii(name, shown)
     labels = name.split(".")
     if len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in labels):
-        raise BadUrl(f"{shown} has the host {host[:260]!r}, which is no host name")
+        raise BadUrl(f"{shown} has the host {host[:260]!r}, which is not a host name")
     if _NUMBER.fullmatch(labels[-1]):
         return _read_ipv4(name, shown)
     return name
@@ -177,7 +177,7 @@ def _to_ascii(name: str, shown: str) -> str:
     try:
         return idna.encode(name, uts46=True, transitional=False).decode("ascii").lower().removesuffix(".")
     except (idna.IDNAError, UnicodeError) as error:
-        raise BadUrl(f"{shown} has the host {name!r}, which is no internationalised name: {error}") from None
+        raise BadUrl(f"{shown} has the host {name!r}, which is not a valid internationalised name: {error}") from None
 
 
 def _read_ipv4(name: str, shown: str) -> str:
@@ -194,5 +194,5 @@ def _read_ipv6(literal: str, shown: str) -> str:
     except AddressValueError:
         address = None
     if address is None or address.scope_id is not None:
-        raise BadUrl(f"{shown} has the host '[{literal[:80]}]', which is no IPv6 address without a zone")
+        raise BadUrl(f"{shown} has the host '[{literal[:80]}]', which is not an IPv6 address without a zone")
     return str(address)

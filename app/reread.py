@@ -1,4 +1,4 @@
-"""Files that are read at the start, and again whenever the process is told to by SIGHUP."""
+"""Files that are read at the start, and again on SIGHUP."""
 
 import asyncio
 import logging
@@ -41,7 +41,7 @@ class Reread(Generic[T]):
             await asyncio.wait([self._reading])
 
     async def _read(self) -> None:
-        # One reading at a time, so that an older one cannot end last. In a thread: nobody's answer is to wait for it.
+        # One reading at a time, so that an older one cannot end last. In a thread, so that no answer waits for it.
         while self._wanted:
             self._wanted = False
             try:

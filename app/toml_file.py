@@ -20,11 +20,11 @@ def read_file(path: Path, limit: int, *, private: bool = False) -> str:
     except OSError as error:
         raise ValueError(f"it cannot be opened: {error.strerror}") from None
     if len(data) > limit:
-        raise ValueError(f"it is longer than {limit} octets")
+        raise ValueError(f"it is longer than {limit} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is no UTF-8: {error.reason} at octet {error.start}") from None
+        raise ValueError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _check_mode(mode: int) -> None:
@@ -39,9 +39,9 @@ def parse(text: str, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"it is no TOML: {error}") from None
+        raise ValueError(f"it is not TOML: {error}") from None
     except RecursionError:
-        raise ValueError(f"it is no {what}: its values lie in one another without end") from None
+        raise ValueError(f"it is not a {what}: its values are nested too deeply") from None
 
 
 def shown(value: object) -> str:

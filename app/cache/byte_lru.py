@@ -1,4 +1,4 @@
-"""A cache in this process that is bounded in bytes, and gives up what was not asked for the longest."""
+"""A least-recently-used cache that is bounded in bytes."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -24,7 +24,7 @@ class ByteLRU(Generic[K, V]):
         return self._used, len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """The value, which now is the one last asked for, or None."""
+        """The value or None; it becomes the most recently used."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -32,12 +32,12 @@ class ByteLRU(Generic[K, V]):
         return entry[0]
 
     def peek(self, key: K) -> V | None:
-        """The value or None, and nobody has asked for it."""
+        """The value or None; its use is not counted."""
         entry = self._entries.get(key)
         return None if entry is None else entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Keep `value` in place of what `key` had; one larger than the bound is not kept, and pushes nobody out."""
+        """Replace the value of `key`; a value larger than the bound is not kept, and evicts nothing."""
         self.drop(key)
         if size > self._limit:
             return
@@ -48,7 +48,7 @@ class ByteLRU(Generic[K, V]):
             self._used -= freed
 
     def drop(self, key: K) -> None:
-        """Forget `key`, known or not."""
+        """Remove `key`, if it is there."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._used -= entry[1]

@@ -1,4 +1,4 @@
-"""How long what was learnt about an origin holds: snapshots in, the next snapshot or a date out; no I/O and no clock.
+"""How long a snapshot is fresh, and which snapshot follows a fetch; no I/O and no clock.
 
 Every instant is Unix seconds, every length of time is seconds.
 """
@@ -152,7 +152,7 @@ def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float) -> Sn
 
 
 def usable(snapshot: Snapshot, now: float) -> Snapshot | None:
-    """What of a held snapshot may still be used: the same object, what is left of it past KEEP, or None."""
+    """The part that may still be used: the same object, its failures alone if the copy is older than KEEP, or None."""
     if now - snapshot.checked_at > KEEP:
         return None
     if snapshot.failing is not None and now - snapshot.fetched_at > KEEP:

@@ -1,8 +1,8 @@
-"""Snapshots in memory, encoded: small, and nothing that the garbage collector walks.
+"""Encoded snapshots in memory: small, and not traversed by the garbage collector.
 
 The collector visits every object that could be part of a cycle, and so every instance of a class: a hundred thousand
-snapshots of some objects each stop the process for a second. A tuple that holds nothing but numbers, text and bytes is
-no such object, once the collector has met it.
+snapshots of some objects each stop the process for a second. A tuple that holds only numbers, text and bytes is
+untracked after its first collection.
 """
 
 from collections.abc import Callable
@@ -30,8 +30,8 @@ OVERHEAD = 400
 class PackedLRU(Generic[E]):
     """A ByteLRU of entries, which are dataclasses of a `snapshot` and plain values, in this order.
 
-    An entry is made anew when it is asked for. Its snapshot is the very object that was put, for as long as anybody
-    holds on to that: what is derived from a snapshot is kept by its identity.
+    `get` makes a new entry. Its snapshot is the very object that was put while that is in use, because values derived
+    from a snapshot are cached by its identity.
     """
 
     def __init__(self, kind: Callable[..., E], limit: int) -> None:
@@ -46,15 +46,15 @@ class PackedLRU(Generic[E]):
         return self._encoded.usage
 
     def get(self, origin: Origin) -> E | None:
-        """The entry, which now is the one last asked for, or None."""
+        """The entry or None; it becomes the most recently used."""
         return self._entry(origin.key, self._encoded.get(origin.key))
 
     def peek(self, origin: Origin) -> E | None:
-        """The entry or None; it does not count as asked for."""
+        """The entry or None; its use is not counted."""
         return self._entry(origin.key, self._encoded.peek(origin.key))
 
     def put(self, origin: Origin, entry: E) -> None:
-        """Keep the entry in place of what the origin had; one that is larger than the bound is not kept."""
+        """Replace the origin's entry; one that is larger than the bound is not kept."""
         key, snapshot, before = origin.key, entry.snapshot, self._encoded.peek(origin.key)
         # An entry that changes in its marks only shares what was encoded before.
         same = before is not None and self._in_use.get(key) is snapshot
@@ -63,7 +63,7 @@ class PackedLRU(Generic[E]):
         self._in_use[key] = snapshot
 
     def drop(self, origin: Origin) -> None:
-        """Forget the origin, known or not."""
+        """Remove the origin, if it is there."""
         self._encoded.drop(origin.key)
         self._in_use.pop(origin.key, None)
 

@@ -27,7 +27,7 @@ SLOWEST = DAY
 """What a floor or a cap is at most."""
 
 TABLE_LIMIT = 32 * 1024 * 1024
-"""Octets of the longest table that is read."""
+"""Bytes of the longest table that is read."""
 
 T = TypeVar("T")
 
@@ -134,13 +134,13 @@ def _read_suffix(name: str) -> str:
     # A dot in front is how others write "and all below", which here goes without saying.
     host = name.removeprefix(".")
     if not host.startswith("[") and any(mark in host for mark in ":/?#@"):
-        raise ValueError(f"the suffix {name!r} is no host name: it has no scheme, no port and no path")
+        raise ValueError(f"the suffix {name!r} is not a host name: it has no scheme, no port and no path")
     try:
         target = read_target(f"http://{host}")
     except BadUrl as error:
-        raise ValueError(f"the suffix {name!r} is no host name: {error}") from None
+        raise ValueError(f"the suffix {name!r} is not a host name: {error}") from None
     if target.origin.port != 80 or target.path != "/":
-        raise ValueError(f"the suffix {name!r} is no host name: it has no scheme, no port and no path")
+        raise ValueError(f"the suffix {name!r} is not a host name: it has no scheme, no port and no path")
     return target.origin.host
 
 

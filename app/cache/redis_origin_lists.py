@@ -73,8 +73,8 @@ class RedisOriginLists:
         return results
 
     async def _read(self, key: str) -> Sequence[tuple[Origin, float]]:
-        told = await self._redis.run(key, lambda: self._client.eval(_READ, 1, key))
-        values = told if isinstance(told, list) else []
+        reply = await self._redis.run(key, lambda: self._client.eval(_READ, 1, key))
+        values = reply if isinstance(reply, list) else []
         read = ((_origin(name), _score(score)) for name, score in zip(values[::2], values[1::2], strict=False))
         return [(origin, score) for origin, score in read if origin is not None and score is not None]
 

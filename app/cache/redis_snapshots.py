@@ -1,4 +1,4 @@
-"""Snapshots in Redis or Valkey, the leases of those who fetch, and the news of what was fetched."""
+"""Snapshots in Redis or Valkey, the leases of origins, and the published invalidations."""
 
 import hashlib
 import math
@@ -17,12 +17,12 @@ LONGEST_LEASE = 600_000
 """Milliseconds of the longest lease that is respected, more than any fetch is given; processes may differ in theirs."""
 
 ATTEMPTS = 5
-"""How often a write is tried that others overtake; the lease makes even one overtaking rare."""
+"""How often a write is tried that others overtake; the lease makes even one conflict rare."""
 
 _PURGED = b"P\x01"
 # Compare and set: ARGV is the SHA-1 of the value that the new one was worked out from, the new value and its seconds.
 # Where another value is there, nothing is written, and it is returned with the server's time. A key of another type
-# counts as nothing, and no more of a value is looked at than could be ours.
+# counts as empty, and no more of a value is read than a snapshot can have.
 _PUT = f"""
 local held = redis.pcall('getrange', KEYS[1], 0, {ENCODED_LIMIT})
 if type(held) ~= 'string' then held = '' end
@@ -33,8 +33,8 @@ end
 local time = redis.call('time')
 return {{held, time[1], time[2]}}
 """
-# Returns the server's time at which the lease was taken, or nothing. What is no lease of ours, or would never end,
-# keeps nobody waiting: it is replaced. ARGV[4] is "force" to take it from its holder.
+# Returns the server's time at which the lease was taken, or nothing. A value that is not a lease, or never expires, is
+# replaced. ARGV[4] is "force" to take the lease from its holder.
 _TAKE = """
 if not redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then
   local held, left = redis.pcall('get', KEYS[1]), redis.call('pttl', KEYS[1])
@@ -47,7 +47,7 @@ return redis.call('time')
 _TIME = "return redis.call('time')"
 _RENEW = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0"
 _RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
-# Whether somebody else has left the name here; else ours is left, for so many milliseconds.
+# Whether another instance has left its name here; else ours is left, for so many milliseconds.
 _SUSPECT = """
 local held = redis.pcall('get', KEYS[1])
 if type(held) == 'string' and held ~= ARGV[1] then return 1 end
@@ -57,9 +57,9 @@ return 0
 
 
 class RedisSnapshots:
-    """Snapshots under `robots:{scheme://host:port}`; whatever else is found under such a key is a miss.
+    """Snapshots under `robots:{scheme://host:port}`; any other value under such a key is a miss.
 
-    `name` tells this process from others in its news, and `instance` those that share a way to the network: the
+    `name` identifies this process in its invalidations, and `instance` the processes that share a network: the
     workers of one service. `clock` is what tests put in place of the server's (Unix seconds).
     """
 
@@ -78,14 +78,14 @@ class RedisSnapshots:
         self._clock = clock
 
     async def get(self, origin: Origin) -> Snapshot | Purged | None:
-        """What is kept of the origin, None also for what is not ours; raises StoreDown."""
-        # GETRANGE, not GET: no more is read than could be ours, whatever is there.
+        """The origin's value; None if there is none or it cannot be read. Raises StoreDown."""
+        # GETRANGE, not GET: bounds what is read, whatever is there.
         key = snapshot_key(origin)
         data = await self.redis.run(key, lambda: self._client.getrange(key, 0, ENCODED_LIMIT))
         return _read(data)
 
     async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> Put:
-        """Keep for so long what the snapshot and what is kept already come to, see `ordering`; raises StoreDown."""
+        """Merge the snapshot with the stored one, see `ordering`, and keep the result for so long; raises StoreDown."""
         seen, held, result = _digest(b""), None, snapshot
         for _ in range(ATTEMPTS):
             other = await self._replace(origin, seen, encode(result), keep_seconds)
@@ -108,8 +108,8 @@ class RedisSnapshots:
         raise _overtaken(origin)
 
     async def purge(self, origin: Origin, keep_seconds: float, at: float | None = None) -> None:
-        """Keep a mark for so long in place of what began before now, or before `at`; raises StoreDown."""
-        # A mark, not a gap: a gap may also be what a store has lost, and is given again by who remembers it.
+        """Replace what began before `at`, by default now, with a mark kept for so long; raises StoreDown."""
+        # A mark, because a missing value may also have been lost, and a process that has it in memory would restore it.
         seen, mark = "", b""  # of no value: the first attempt is to learn what is there, and the time
         for _ in range(ATTEMPTS):
             other = await self._replace(origin, seen, mark, keep_seconds)
@@ -128,7 +128,7 @@ class RedisSnapshots:
         raise _overtaken(origin)
 
     async def now(self, origin: Origin) -> float:
-        """The server's time (Unix seconds), by which what is kept of the origin is ordered; raises StoreDown."""
+        """The server's time (Unix seconds), by which the origin's values are ordered; raises StoreDown."""
         key = snapshot_key(origin)
         said = await self.redis.run(key, lambda: self._client.eval(_TIME, 1, key))
         now = self._instant(said)
@@ -137,14 +137,14 @@ class RedisSnapshots:
         return now
 
     async def suspect(self, origin: Origin, seconds: float) -> bool:
-        """Leave word for so long that the origin could not be reached; whether another instance has; StoreDown."""
+        """Record for so long that this instance cannot reach the origin; whether another has recorded it. StoreDown."""
         key, milliseconds = f"{snapshot_key(origin)}:suspect", math.ceil(seconds * 1000)
         return bool(
             await self.redis.run(key, lambda: self._client.eval(_SUSPECT, 1, key, self._instance, str(milliseconds)))
         )
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
-        """Hold the origin's lease for so long if nobody does, or `by_force`: since when; None if not; StoreDown.
+        """Take the origin's lease for so long if it is free, or `by_force`; since when, or None. Raises StoreDown.
 
         The instant is the server's, and orders what is fetched under the lease.
         """
@@ -153,12 +153,12 @@ class RedisSnapshots:
         return self._instant(await self.redis.run(key, lambda: self._client.eval(_TAKE, 1, key, token, *limits)))
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
-        """Hold for so long from now the lease that was taken with this token, if it is still held; raises StoreDown."""
+        """Extend the lease of this token to so long from now, if it still holds it; raises StoreDown."""
         key, milliseconds = _lease_key(origin), str(math.ceil(seconds * 1000))
         await self.redis.run(key, lambda: self._client.eval(_RENEW, 1, key, token, milliseconds))
 
     async def release(self, origin: Origin, token: str) -> None:
-        """Give up the lease that was taken with this token, and no other; raises StoreDown."""
+        """Release the lease of this token, and no other; raises StoreDown."""
         key = _lease_key(origin)
         await self.redis.run(key, lambda: self._client.eval(_RELEASE, 1, key, token))
 
@@ -170,7 +170,7 @@ class RedisSnapshots:
     async def _replace(self, origin: Origin, seen: str, data: bytes, keep_seconds: float) -> tuple[bytes, float] | None:
         """Put the data where what was `seen` (a SHA-1) is kept; else what is there, and the server's time."""
         key, arguments = snapshot_key(origin), (seen, data, str(max(1, math.ceil(keep_seconds))))
-        # The client takes bytes as arguments, and its annotation says texts.
+        # The client accepts bytes, which its annotations do not say.
         said = await self.redis.run(key, lambda: self._client.eval(_PUT, 1, key, *arguments))
         match said:
             case 1:

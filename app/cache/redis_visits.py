@@ -17,10 +17,10 @@ PROBE, WRITE = 1.0, 5.0
 """Seconds that a batch waits for a sign of life, and for its end. No caller waits for either."""
 
 HEAVIEST = 1e15
-"""The greatest weight that is believed."""
+"""The greatest weight that is accepted."""
 
 AHEAD = HOUR
-"""Seconds by which the clock of whoever wrote may be ahead of ours and be believed."""
+"""Seconds by which the clock of another writer may be ahead of ours."""
 
 _VALUE_LIMIT = 64
 
@@ -57,7 +57,7 @@ class RedisVisits:
         self._clock = clock
 
     async def read(self, origin: Origin) -> Tally | None:
-        """What is kept of the origin, None also for what is not ours; raises StoreDown."""
+        """The origin's value; None if there is none or it cannot be read. Raises StoreDown."""
         own = key(origin)
         data = await self._redis.run(own, lambda: self._client.getrange(own, 0, _VALUE_LIMIT))
         return read_value(data, self._clock())

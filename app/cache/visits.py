@@ -1,4 +1,4 @@
-"""How often an origin is visited: a decayed mean, counted here, added up for the fleet now and then.
+"""How often an origin is visited: a decayed mean, counted in memory and added to the fleet's at intervals.
 
 Every instant is Unix seconds; a half-life is 7 days.
 """
@@ -25,13 +25,13 @@ LEAST_TIME = 1.0
 """Days over which a mean is taken at least: a first visit makes no origin one of a million visits a day."""
 
 ORIGINS = 50_000
-"""How many origins' tallies are held in memory: those not written yet, and as many that the store has told."""
+"""How many origins' tallies are held in memory: those not written yet, and as many read from the store."""
 
 BATCH = 100
 """How many tallies are written at once: a few milliseconds of the event loop."""
 
-TOLD = HOUR
-"""Seconds for which what the store told of an origin is believed that is not visited; a visit renews it."""
+READ_FOR = HOUR
+"""Seconds for which a tally read from the store is used; a visit renews it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Tally:
 
 
 class VisitStore(Protocol):
-    """Where the fleet's tallies are. Both methods are bounded in time, and raise nothing but StoreDown."""
+    """Where the fleet's tallies are. Both methods are bounded in time and raise only StoreDown."""
 
     async def read(self, origin: Origin) -> Tally | None:
         """What the fleet counted; None for nothing, and for what cannot be read. Callers wait for this."""
@@ -69,13 +69,13 @@ class VisitStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _FleetTally:
     tally: Tally | None
     at: float
 
 
 class Visits:
-    """The visits of one process, which knows of the others' what the store told.
+    """The visits of one process, added to those of the fleet as last read from the store.
 
     Counting is memory alone. While the store is down, what was counted is kept for it, for `origins` origins at most:
     beyond, the one that waits the longest goes. A batch whose end is not known may come to count twice, never not.
@@ -87,7 +87,7 @@ class Visits:
         self._origins = origins
         self._counted: dict[Origin, Tally] = {}
         self._sent: Mapping[Origin, Tally] = {}
-        self._told: OrderedDict[Origin, _Told] = OrderedDict()
+        self._fleet: OrderedDict[Origin, _FleetTally] = OrderedDict()
         self._reads: SingleFlight[Origin, None] = SingleFlight()
         self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -105,25 +105,25 @@ class Visits:
 
     async def per_day(self, origin: Origin) -> float:
         """How many visits a day the origin has; waits for the store once per origin and process, as a rule."""
-        if not self._was_told(origin):
+        if not self._has_fleet_tally(origin):
             await self._reads.do(origin, lambda: self._read(origin))
         return self._per_day(origin)
 
     def with_one_more(self, origin: Origin) -> float | None:
         """What `visit` would say now, and nothing is counted; None where it would wait for the store."""
         now = self._clock()
-        return self._per_day(origin, Tally(1.0, now, now)) if self._was_told(origin) else None
+        return self._per_day(origin, Tally(1.0, now, now)) if self._has_fleet_tally(origin) else None
 
-    def _was_told(self, origin: Origin) -> bool:
-        told = self._told.get(origin)
-        if told is None or not 0 <= self._clock() - told.at < TOLD:
+    def _has_fleet_tally(self, origin: Origin) -> bool:
+        known = self._fleet.get(origin)
+        if known is None or not 0 <= self._clock() - known.at < READ_FOR:
             return False
-        self._told.move_to_end(origin)
+        self._fleet.move_to_end(origin)
         return True
 
     def _per_day(self, origin: Origin, more: Tally | None = None) -> float:
         now = self._clock()
-        known = [more, self._counted.get(origin), self._sent.get(origin), self._told_tally(origin)]
+        known = [more, self._counted.get(origin), self._sent.get(origin), self._fleet_tally(origin)]
         tallies = [tally for tally in known if tally is not None]
         return sum(tallies[1:], start=tallies[0]).per_day(now) if tallies else 0.0
 
@@ -163,24 +163,24 @@ class Visits:
         if len(self._counted) == self._origins // 2:
             self._wake.set()
 
-    def _told_tally(self, origin: Origin) -> Tally | None:
-        told = self._told.get(origin)
-        return None if told is None else told.tally
+    def _fleet_tally(self, origin: Origin) -> Tally | None:
+        known = self._fleet.get(origin)
+        return None if known is None else known.tally
 
     async def _read(self, origin: Origin) -> None:
-        before = self._told.get(origin)
+        before = self._fleet.get(origin)
         try:
             tally = await self._store.read(origin)
         except StoreDown:
             return
-        if self._told.get(origin) is before:  # else a batch was written meanwhile, and what it told is newer
+        if self._fleet.get(origin) is before:  # else a batch was written meanwhile, and its result is newer
             self._hear(origin, tally)
 
     def _hear(self, origin: Origin, tally: Tally | None) -> None:
-        self._told[origin] = _Told(tally, self._clock())
-        self._told.move_to_end(origin)
-        if len(self._told) > self._origins:
-            self._told.popitem(last=False)
+        self._fleet[origin] = _FleetTally(tally, self._clock())
+        self._fleet.move_to_end(origin)
+        if len(self._fleet) > self._origins:
+            self._fleet.popitem(last=False)
 
     async def _send(self) -> bool:
         """Whether all that is sent was written; what was not is counted again, also when this is cancelled."""

@@ -11,7 +11,7 @@ import httpcore
 
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import (
-    BODY_OCTETS,
+    BODY_BYTES,
     AddressRefused,
     GuardedBackend,
     GuardedStream,
@@ -56,7 +56,7 @@ PIECES_AT_ONCE = 256
 """Pieces of a body that are taken in one turn of the event loop."""
 
 PIECES_READ = 65_536
-"""How many pieces a body may come in: a chunk of one octet costs as much to read as one of a thousand."""
+"""How many pieces a body may come in: a chunk of one byte costs as much to read as one of a thousand."""
 
 PROMPT = 0.2
 """The part of its time after which a fetch is a slow one: nearly all have ended by then."""
@@ -133,7 +133,7 @@ class Fetcher:
 
     One that has not ended after a PROMPT part of that time makes room for the next, and is one of the `slow` from then
     on: origins that stall, however many, do not keep those waiting that would answer at once. Where there are as many
-    slow ones as may be, it is given up, and that is no fact about its origin.
+    slow ones as may be, it is given up, and that says nothing about its origin.
 
     Every hop is a connection of its own: nothing is kept alive, so no connection is ever judged for one name and used
     for another, and a fetch that ends, however it ends, leaves nothing open. `sockets` connects to admitted addresses.
@@ -249,8 +249,8 @@ class Fetcher:
             async with asyncio.timeout_at(deadline):
                 await self._free.acquire()
         except TimeoutError:
-            # The origin was never asked, so this is no fact about it: to call it unreachable would close it to the
-            # whole fleet because this process had much to do.
+            # The origin was never asked, so this says nothing about it: calling it unreachable would close it to the
+            # whole fleet because this process was busy.
             raise self._busy() from None
         finally:
             self._waiting -= 1
@@ -346,7 +346,7 @@ def _can_be_sent(value: str) -> bool:
 
 async def _receive(response: httpcore.Response, body: Body) -> None:
     stream: GuardedStream = response.extensions["network_stream"]
-    stream.allow(BODY_OCTETS)
+    stream.allow(BODY_BYTES)
     pieces = 0
     wrong: Unreadable | None = None
     try:

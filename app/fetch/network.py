@@ -29,7 +29,7 @@ from app.fetch.guard import Address, AddressGuard, unmapped
 from app.robots.access import BODY_LIMIT, Busy
 
 Resolver: TypeAlias = Callable[[str], Awaitable[Sequence[Address]]]
-"""Every address of a host name, best first; OSError when the name has none or nobody answered."""
+"""Every address of a host name, best first; OSError if the name has none or no server answered."""
 
 T = TypeVar("T")
 
@@ -45,18 +45,18 @@ ADDRESSES_TRIED = 3
 CONNECTIONS_PER_ADDRESS = 4
 """How many connections to one address may be open at once, whatever names lead there."""
 
-HEAD_OCTETS = 128 * 1024
+HEAD_BYTES = 128 * 1024
 """How much may come before the final response's head is complete, interim responses (1xx) included."""
 
-BODY_OCTETS = 4 * BODY_LIMIT
+BODY_BYTES = 4 * BODY_LIMIT
 """How much more may come for the body: the file itself, and what chunking lays around it."""
 
-READ_OCTETS = 16 * 1024
+READ_BYTES = 16 * 1024
 """How much is handed up at once, and so how long HTTP's parser holds the event loop at a stretch."""
 
 
 LOOPBACK: tuple[Address, ...] = (ip_address("127.0.0.1"), ip_address("::1"))
-"""What `localhost` means, whoever is asked (RFC 6761 6.3)."""
+"""What `localhost` means, whatever a name server says (RFC 6761 6.3)."""
 
 
 class AddressRefused(Exception):
@@ -80,7 +80,7 @@ class TlsFailed(Exception):
 
 
 class TooMuchSent(Exception):
-    """The server sent more octets than any robots.txt needs."""
+    """The server sent more bytes than a robots.txt needs."""
 
 
 class ReadingStopped(Exception):
@@ -102,7 +102,7 @@ def _as_text(sockaddr: tuple[Any, ...]) -> str:
 class SystemResolver:
     """A Resolver that asks the system, in `threads` threads of its own: no other work waits behind slow names.
 
-    Raises Busy where no thread is free for `patience` seconds: that is no fact about the name.
+    Raises Busy where no thread is free for `patience` seconds: that says nothing about the name.
     """
 
     def __init__(self, threads: int = 256, lookup: Lookup = look_up, patience: float = 2.0) -> None:
@@ -119,12 +119,12 @@ class SystemResolver:
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._lookup, name)
         running.add_done_callback(self._end)
         await asyncio.wait([running])
-        # One more than may be, so that whoever judges them sees that there are too many.
+        # One more than allowed, so that the caller sees that there are too many.
         return [ip_address(text) for text in islice(dict.fromkeys(running.result()), MOST_ADDRESSES + 1)]
 
     def _end(self, lookup: "asyncio.Future[Iterable[str]]") -> None:
         self._free.release()
-        # A name that fails after its caller has given up is no error of ours: asyncio would log a traceback for each.
+        # Retrieved, or asyncio would log a traceback for each name that fails after its caller has given up.
         if not lookup.cancelled():
             lookup.exception()
 
@@ -166,12 +166,12 @@ class GuardedStream(httpcore.AsyncNetworkStream):
         self._stream = stream
         self._give_back: Callable[[], None] | None = give_back
         self._received = 0
-        self._allowance = HEAD_OCTETS
+        self._allowance = HEAD_BYTES
         self._stopped = False
 
-    def allow(self, octets: int) -> None:
+    def allow(self, count: int) -> None:
         """Let so much more come."""
-        self._allowance += octets
+        self._allowance += count
 
     def stop(self) -> None:
         """Let the next read raise ReadingStopped: httpcore's generators end from below, and none is left half run."""
@@ -183,12 +183,12 @@ class GuardedStream(httpcore.AsyncNetworkStream):
         # A TLS stream answers out of its buffer without suspending. This lets the deadline, and everybody else, in.
         await asyncio.sleep(0)
         with _telling_tls_apart():
-            data = await self._stream.read(min(max_bytes, READ_OCTETS), timeout)
+            data = await self._stream.read(min(max_bytes, READ_BYTES), timeout)
         if not data and self._received == 0:
-            raise httpcore.ReadError("the server closed the connection without a single octet of a response")
+            raise httpcore.ReadError("the server closed the connection without sending a single byte of a response")
         self._received += len(data)
         if self._received > self._allowance:
-            raise TooMuchSent(f"the server sent {self._received} octets; {self._allowance} are enough")
+            raise TooMuchSent(f"the server sent {self._received} bytes; at most {self._allowance} are read")
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -207,7 +207,7 @@ class GuardedStream(httpcore.AsyncNetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.AsyncNetworkStream:
         # httpcore forgets the plain stream once this is called: whatever ends the handshake, a deadline's
-        # cancellation too, nobody else is left to close the socket.
+        # cancellation too, no other code would close the socket.
         try:
             with _telling_tls_apart():
                 self._stream = await self._stream.start_tls(ssl_context, server_hostname, timeout)
@@ -227,7 +227,7 @@ class _Place:
 
 
 class _Places:
-    """At most `each` connections to one address; an address that nobody uses or waits for takes no memory."""
+    """At most `each` connections to one address; an address without users or waiters takes no memory."""
 
     def __init__(self, each: int) -> None:
         self._each = each

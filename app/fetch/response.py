@@ -1,4 +1,4 @@
-"""What the octets of a response mean: fields, Location, Retry-After, content coding. Pure, and any octets may come."""
+"""Parsing of a response: fields, Location, Retry-After, content coding. Pure, and the input is not trusted."""
 
 import math
 import zlib
@@ -14,7 +14,7 @@ from app.robots.access import BODY_LIMIT, Lifetime, Validators
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 FIELD_LIMIT = 1024
-"""Octets of the longest field value that is kept: these are stored, shown, and sent back."""
+"""Bytes of the longest field value that is kept: values are stored, shown, and sent back."""
 
 LONGEST_WAIT = 24 * 60 * 60
 """Seconds of the longest Retry-After that is believed."""
@@ -84,19 +84,19 @@ def read_retry_after(headers: Headers, now: float) -> int | None:
 def read_location(base: Target, headers: Headers) -> Target | None:
     """Where a redirect from `base` leads, its path percent-encoded; None for a scheme other than http(s) (spec A9).
 
-    User-info and fragment are dropped. Octets beyond ASCII are UTF-8 if they can be, ISO 8859-1 otherwise; in the
-    path they stay the octets they were. Unreadable for no Location, several that differ, or one that is not a URL that
+    User-info and fragment are dropped. Bytes beyond ASCII are UTF-8 if they are valid, else ISO 8859-1; in the path
+    they are kept as they were. Unreadable for no Location, several that differ, or one that is not a URL that
     all clients read alike: a file may well be there, so nothing was learnt.
     """
     written = {value.strip(b" \t") for value in _values(headers, b"location")}
     if len(written) != 1:
         raise Unreadable(f"the redirect has {len(written)} Locations")
-    octets = written.pop()
-    if not 0 < len(octets) <= URL_LIMIT:
-        raise Unreadable(f"the redirect has a Location of {len(octets)} bytes")
-    encoding = "utf-8" if _is_utf8(octets) else "latin-1"
+    data = written.pop()
+    if not 0 < len(data) <= URL_LIMIT:
+        raise Unreadable(f"the redirect has a Location of {len(data)} bytes")
+    encoding = "utf-8" if _is_utf8(data) else "latin-1"
     try:
-        target = read_target(urljoin(base.url, octets.decode(encoding)))
+        target = read_target(urljoin(base.url, data.decode(encoding)))
     except OtherScheme:
         return None
     except ValueError as error:  # BadUrl, or urljoin's own for brackets in the wrong places
@@ -104,9 +104,9 @@ def read_location(base: Target, headers: Headers) -> Target | None:
     return Target(target.origin, quote(target.path, safe=_TARGET_SAFE, encoding=encoding))
 
 
-def _is_utf8(octets: bytes) -> bool:
+def _is_utf8(data: bytes) -> bool:
     try:
-        octets.decode()
+        data.decode()
     except UnicodeDecodeError:
         return False
     return True
@@ -116,7 +116,7 @@ class Decoder(Protocol):
     """A content coding undone piece by piece."""
 
     def feed(self, data: bytes, room: int) -> bytes:
-        """At most `room` (1 or more) decoded octets of what has come; after `room` of them, no more is asked for."""
+        """At most `room` (1 or more) decoded bytes of what has come; after `room` of them it is not called again."""
 
     def finished(self) -> bool:
         """Whether the data may end here."""
@@ -193,7 +193,7 @@ ACCEPT_ENCODING = b"gzip, deflate"
 def decoder(headers: Headers) -> Decoder:
     """What undoes the response's Content-Encoding; Unreadable for a coding that was not asked for.
 
-    One coding at most: inside a second one, a few octets can stand for any amount of work that yields nothing, and no
+    One coding at most: inside a second one, a few bytes can stand for any amount of work that yields nothing, and no
     cap on what comes out would ever be met.
     """
     written = b",".join(_values(headers, b"content-encoding")).decode("latin-1").lower()
@@ -206,7 +206,7 @@ def decoder(headers: Headers) -> Decoder:
 
 
 class Body:
-    """A robots.txt as it comes in: decoded, and complete as soon as one octet more than BODY_LIMIT is known."""
+    """A robots.txt as it comes in: decoded, and complete as soon as one byte more than BODY_LIMIT is known."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder

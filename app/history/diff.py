@@ -1,8 +1,7 @@
 """What changed from one robots.txt to another: whose rules, which paths they gained or lost, how fast they may go.
 
-Nobody can try all paths. One path is drawn from every pattern of either file, such as that pattern matches, and these
-are judged by both. All that is counted here is counted alike from either side: the changes from the second file to the
-first are these, read backwards.
+All paths cannot be tried, so one path is generated from each pattern of either file, and both files judge them. Costs
+are counted alike from either side: the changes from the second file to the first are the same, reversed.
 """
 
 import heapq
@@ -28,7 +27,7 @@ WORK = 1_000_000
 """What all comparing may cost, in about the microseconds that files made to be slow need for it."""
 
 ROOM = 500_000
-"""Characters of all paths that are told, and as many of all else."""
+"""Characters of all paths that are reported, and as many of all else."""
 
 LONGEST_PATTERN = 2000
 """Characters of the longest pattern that a path is drawn from."""
@@ -103,7 +102,7 @@ class AgentsChange:
 class Changes:
     """All changes, those for `*` first, then by name.
 
-    `truncated`: not everything was compared or told, since that would have cost too much.
+    `truncated`: not everything was compared or reported, since that would have cost too much.
     """
 
     agents: tuple[AgentsChange, ...]

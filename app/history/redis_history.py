@@ -1,4 +1,4 @@
-"""The histories of origins in Redis or Valkey, beside their snapshots; written behind everybody's back."""
+"""The histories of origins in Redis or Valkey, beside their snapshots; written in the background."""
 
 import asyncio
 from collections import deque
@@ -18,7 +18,7 @@ from app.redis.guarded_client import GuardedClient, StoreDown
 from app.robots.access import Successful
 
 WAITING_BYTES = 16 * 1024 * 1024
-"""Octets of what waits to be written, while the store is down or slow; beyond, what waits the longest is lost."""
+"""Bytes of versions that wait while the store is down or slow; beyond, the oldest is lost."""
 
 PAUSE = 5.0
 """Seconds after which a store that failed is tried again."""
@@ -27,9 +27,9 @@ LAST_CHANCE = 1.0
 """Seconds that are left, at the end, for what still waits."""
 
 _ATTEMPTS = 5
-_OVERHEAD = 1024  # octets that a snapshot takes beside the body
+_OVERHEAD = 1024  # bytes that a snapshot takes beside the body
 
-# Written only where nobody has written since it was read. The head is enough to tell: every writing has its own.
+# Written only if the value has not changed since it was read. Comparing the head is enough: each write has its own.
 _REPLACE: Final = f"""
 local held = redis.pcall('GETRANGE', KEYS[1], 0, {TAGGED - 1})
 if type(held) ~= 'string' then held = '' end
@@ -48,8 +48,8 @@ class _Waiting(NamedTuple):
 class RedisHistory:
     """Histories under `robots:{scheme://host:port}:history`, gone EXPIRY seconds after the last writing.
 
-    It is no part of any decision: what is noted is written later, one after the other, and what cannot be written for
-    so long that WAITING_BYTES are full is told to `lost`. Another type, or anything foreign, under the key is replaced.
+    No decision waits for it: versions are written later, one after the other. `lost` is called for each that is dropped
+    because WAITING_BYTES are full. A foreign value under the key is replaced.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class RedisHistory:
         self._ends = asyncio.Event()
 
     async def read(self, origin: Origin) -> History:
-        """What is kept of the origin, with what waits here to be; nothing for what is not ours; raises StoreDown."""
+        """The stored versions and those that wait to be written; a foreign value counts as empty. Raises StoreDown."""
         # Before the store is asked: what is written meanwhile may be missing from its answer, and waits no more.
         ended = [waiting.ended for waiting in self._waiting if waiting.origin == origin]
         held = await self._read(origin)
         return await asyncio.to_thread(self._with, held, ended) if ended else history.read(held)
 
     def note(self, origin: Origin, ended: Snapshot) -> None:
-        """Write down, later, the version of the origin that this snapshot held to the end."""
+        """Write, later, the version of the origin that ended with this snapshot."""
         waiting = _Waiting(origin, ended, _size(ended))
         self._waiting.append(waiting)
         self._room -= waiting.size
@@ -91,7 +91,7 @@ class RedisHistory:
             self._writing = asyncio.create_task(self._write_all())
 
     async def aclose(self) -> None:
-        """Write what waits, for LAST_CHANCE seconds at most and only if the store takes it."""
+        """Write what waits, for LAST_CHANCE seconds at most and only while the store accepts it."""
         self._ends.set()
         if self._writing is not None:
             await asyncio.wait([self._writing], timeout=LAST_CHANCE)
@@ -139,7 +139,7 @@ class RedisHistory:
         return bool(await self._client.eval(_REPLACE, 1, key, head, data))
 
     async def _read(self, origin: Origin) -> bytes:
-        # One octet more than could be ours, so that what is longer is seen to be: no more is read, whatever is there.
+        # One byte more than a history can have, so that a longer value is noticed; no more is read, whatever is there.
         key = history_key(origin)
         data = await self._redis.run(key, lambda: self._client.getrange(key, 0, BYTES))
         return data if isinstance(data, bytes) else b""

@@ -1,7 +1,7 @@
-"""What an origin's robots.txt was before: versions by content, and when each was held; no I/O and no clock.
+"""The versions of an origin's robots.txt, and when each was in use; no I/O and no clock.
 
-Every instant is whole Unix seconds. The version that is held now is in the snapshot alone, which tells since when: what
-never changes has no history. A version is written down when another content is found, or when it is purged.
+Every instant is whole Unix seconds. The current version is only in the snapshot, which says since when: a file that
+never changes has no history. A version is written when another content is found, or when it is purged.
 """
 
 import struct
@@ -19,7 +19,7 @@ VERSIONS = 20
 """How many versions of an origin are kept; the oldest goes first."""
 
 BYTES = 640 * 1024
-"""Octets of all of them as they are kept; the oldest goes first. Any one file fits, however little it packs."""
+"""Bytes of all versions as stored; the oldest is dropped first. Any single file fits, however badly it compresses."""
 
 EXPIRY = 90 * DAY
 """Seconds after which a history is gone to which nothing was added: a version is kept so long after it has ended."""
@@ -27,7 +27,7 @@ EXPIRY = 90 * DAY
 _MARK: Final = b"H\x01"
 
 TAGGED: Final = len(_MARK) + 8
-"""So many octets at the beginning tell one writing from another."""
+"""How many bytes at the beginning differ from one write to another."""
 
 _HEAD: Final = struct.Struct(">32sQQI")
 _END_OF_TIME: Final = 253_402_300_799  # the last second of the year 9999: a later one has no date to show
@@ -70,7 +70,7 @@ def version_of(snapshot: Snapshot) -> Version:
 
 
 def add(history: History, versions: Iterable[Version], now: float) -> History:
-    """The history with these, in whatever order they come, within VERSIONS and BYTES; what it has already is no more.
+    """The history with these versions in any order, within VERSIONS and BYTES; adding one twice has no effect.
 
     Where stretches overlap, which is when processes did not know of each other, the one that began last counts: one
     that lies within another divides it. An instant ahead of `now` (a clock was set back) counts as `now`.
@@ -92,7 +92,7 @@ def add(history: History, versions: Iterable[Version], now: float) -> History:
 
 
 def with_current(history: History, held: Snapshot, now: float) -> History:
-    """The history with the version that is held now, which is in none, as its last."""
+    """The history with the current version, which is not stored in it, as its last."""
     version = version_of(held)
     versions = add(history, [version], now)
     if versions and versions[-1].digest == version.digest:
@@ -103,13 +103,13 @@ def with_current(history: History, held: Snapshot, now: float) -> History:
 
 
 def version_at(history: History, at: float) -> Version | None:
-    """The version that was held at this instant: the last one seen by then, if that was not more than KEEP before."""
+    """The version in use at this instant: the last one seen by then, if that was at most KEEP before."""
     version = next((version for version in reversed(history) if version.first_seen <= at), None)
     return version if version is not None and at <= version.last_seen + KEEP else None
 
 
 def write(history: History, tag: bytes) -> bytes:
-    """The history as bytes that `read` reads; `tag`, 8 octets, makes this writing differ from all others."""
+    """The history as bytes that `read` reads; `tag`, 8 bytes, makes this write differ from all others."""
     parts = [_MARK, tag]
     for version in history:
         parts.append(_HEAD.pack(version.digest, version.first_seen, version.last_seen, len(version.packed)))
@@ -143,21 +143,21 @@ def _own_failing(snapshot: Snapshot) -> Failing | None:
 def _side_by_side(stretches: Iterable[Version]) -> Iterator[Version]:
     """The same without overlaps, of stretches in the order they begin in."""
     under: list[Version] = []  # those that are not over, each covered by the next
-    told = 0  # the first instant of which nothing is told yet
+    covered = 0  # the first instant that is not covered yet
     for top in (*stretches, None):
         while under:
             shown = under[-1]
             # The first instant is its own, also where another begins with it.
             until = shown.last_seen if top is None else min(shown.last_seen, max(shown.first_seen, top.first_seen - 1))
-            if told <= until:
-                yield replace(shown, first_seen=told, last_seen=until)
-                told = until + 1
+            if covered <= until:
+                yield replace(shown, first_seen=covered, last_seen=until)
+                covered = until + 1
             if until < shown.last_seen:
                 break
             under.pop()
         if top is not None:
             under.append(top)
-            told = top.first_seen
+            covered = top.first_seen
 
 
 def _bounded(versions: list[Version]) -> History:

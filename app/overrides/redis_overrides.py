@@ -20,16 +20,16 @@ COUNT_LIMIT = 10_000
 """How many overrides there may be."""
 
 BYTES_LIMIT = 16 * 1024 * 1024
-"""Octets of all overrides together, as they are written."""
+"""Bytes of all overrides together, as stored."""
 
 ROW_LIMIT = 4 * 1024 * 1024
-"""Octets of the longest row that is read back: a robots.txt at its limit, escaped as JSON."""
+"""Bytes of the longest row that is read back: a robots.txt at its limit, escaped as JSON."""
 
 AUDIT_LIMIT = 1000
 """How many changes are remembered."""
 
 LONGEST_VERSION = 50
-"""Octets of a version as it is written."""
+"""Bytes of a version as stored."""
 
 LONGEST_LOG = 4096
 """Bytes of the ids that were changed last."""
@@ -39,7 +39,7 @@ _READ_AT_ONCE, _ROWS_AT_ONCE = 1024 * 1024, 200
 
 _ROWS, _AUDIT = "robots:{overrides}:rows", "robots:{overrides}:audit"
 _VERSION, _BYTES, _LOG = ":version", ":octets", ":log"
-"""Fields of the hash that are no rows; no id has a colon."""
+"""Fields of the hash that are not rows; an id has no colon."""
 
 _META: Final = frozenset({_VERSION, _BYTES, _LOG})
 _NOTHING: Final = hashlib.sha1(b"", usedforsecurity=False).hexdigest()
@@ -113,7 +113,7 @@ _IDS: Final = "if redis.call('HLEN', KEYS[1]) > tonumber(ARGV[1]) then return 0 
 
 
 class ManyOverrides(Exception):
-    """There is no room for the override; the text says what is full."""
+    """The override does not fit; the text says which limit is reached."""
 
 
 class ChangedMeanwhile(Exception):
@@ -133,7 +133,7 @@ class Row:
 class Entry:
     """One change: `before` and `after` are the override's members, None where there was none.
 
-    The text of a robots.txt is not among them, but its digest and its octets.
+    In place of the text of a robots.txt they have its digest and its size.
     """
 
     at: float
@@ -261,7 +261,7 @@ class RedisOverrides:
         data = b"" if after is None else _encode(after)
         digest = hashlib.sha1(held, usedforsecurity=False).hexdigest()
         limits = (str(COUNT_LIMIT), str(BYTES_LIMIT), str(AUDIT_LIMIT))
-        # The client takes octets as arguments, and its annotation says texts.
+        # The client accepts bytes, which its annotations do not say.
         values: list[Any] = [_ROWS, _AUDIT, id_, digest, data, entry, *limits]
         said = await self._redis.run(_ROWS, lambda: self._client.eval(_CHANGE, 2, *values))
         match said:
@@ -272,7 +272,7 @@ class RedisOverrides:
             case b"many":
                 raise ManyOverrides(f"There are {COUNT_LIMIT} overrides, and that is as many as there may be.")
             case b"large":
-                raise ManyOverrides(f"All overrides together would have more than {BYTES_LIMIT} octets.")
+                raise ManyOverrides(f"All overrides together would have more than {BYTES_LIMIT} bytes.")
             case _:
                 raise StoreDown(f"the keys of the overrides, {_ROWS} and its like, hold something else")
 

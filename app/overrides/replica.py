@@ -1,4 +1,4 @@
-"""Each process's own copy of the overrides: whole, in memory, and never more than a few seconds behind the store's."""
+"""Each process's replica of the overrides: complete, in memory, and at most a few seconds behind the store."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from app.overrides.table import Override, Table
 from app.redis.guarded_client import COOLDOWN, StoreDown
 
 EVERY = 3.0
-"""Seconds between two looks at the version in the store: by so much a process may be behind the others."""
+"""Seconds between two reads of the store's version: a process may be this far behind the others."""
 
 KEPT = 86_400.0
 """Seconds for which an override that has expired is still listed."""
@@ -47,9 +47,9 @@ class OverrideStore(Protocol):
 class Overrides:
     """The overrides in force: `table` is for every decision to look into, `rows` are the same by id, with who set them.
 
-    While the store is down the last known stay in force: what an operator closed does not open because Redis is gone.
-    `known` is false until the store has told them once; `lost` is true while the store has none and once had some, and
-    this process never knew them. Methods raise what those of OverrideStore do.
+    While the store is down the last known ones stay in force: an outage of Redis does not open what an operator closed.
+    `known` is false until they have been read once; `lost` is true while the store has none, once had some, and this
+    process never knew them. Methods raise what those of OverrideStore do.
     """
 
     def __init__(self, store: OverrideStore, clock: Callable[[], float]) -> None:
@@ -62,7 +62,7 @@ class Overrides:
         self._version: Version | None = None
         self._syncing = asyncio.Lock()
         self._foreign: set[str] = set()
-        self._owed: dict[str, Row] = {}
+        self._to_restore: dict[str, Row] = {}
 
     async def put(self, override: Override, by: str) -> bool:
         """Set the override, here at once and elsewhere within EVERY seconds; whether it is a new one."""
@@ -84,10 +84,10 @@ class Overrides:
         return await self._store.audit(start, count)
 
     async def sync(self) -> None:
-        """Learn what has changed in the store."""
+        """Read what has changed in the store."""
         async with self._syncing:
             state = await self._store.state()
-            if await self._give_back(state.version):
+            if await self._restore(state.version):
                 state = await self._store.state()
             # Without one that can be read, there may be overrides all the same: somebody may have written over it.
             if state.version is None or state.version != self._version:
@@ -97,14 +97,16 @@ class Overrides:
 
     @asynccontextmanager
     async def syncing(self, every: float = EVERY) -> AsyncIterator[None]:
-        """While the block lasts, look for changes every so many seconds; it begins after the first look."""
+        """While the block lasts, read changes every so many seconds; the block begins after the first read."""
         await self._look()
         if not self.known:
             # Connecting may take longer than a call may, and then goes on behind: this one finds the connection.
             await asyncio.sleep(COOLDOWN)
             await self._look()
         if not self.known:
-            _log.warning("No overrides are known: the store did not tell them. They come into force once it does.")
+            _log.warning(
+                "The overrides are unknown, because the store could not be read. They come into force once it can."
+            )
         async with background(self._follow(every)):
             yield
 
@@ -122,15 +124,15 @@ class Overrides:
         """Take what has changed up to this state, or after it: what is changed meanwhile is read again next time."""
         changed = state.changed_since(self._version)
         ids = await self._store.ids() if changed is None else changed
-        told = await self._store.rows(ids)
-        gone = (self.rows.keys() if changed is None else set(changed)) - told.keys()
+        found = await self._store.rows(ids)
+        gone = (self.rows.keys() if changed is None else set(changed)) - found.keys()
         if gone and not await self._stands(state):
             return  # not removed, but lost while they were read: that is found out next time
-        # What cannot be read any more holds as it was: whoever writes over a row does not open what it closed.
-        foreign = {id_ for id_, row in told.items() if row is None}
+        # A row that has become unreadable stays in force as it was: overwriting a row must not open what it closed.
+        foreign = {id_ for id_, row in found.items() if row is None}
         self._note_foreign(foreign - self._foreign)
-        self._foreign = foreign | (set() if changed is None else self._foreign - told.keys() - gone)
-        rows = {id_: row for id_, row in told.items() if row is not None and row != self.rows.get(id_)}
+        self._foreign = foreign | (set() if changed is None else self._foreign - found.keys() - gone)
+        rows = {id_: row for id_, row in found.items() if row is not None and row != self.rows.get(id_)}
         self.rows.update(rows)
         for id_ in gone:
             self.rows.pop(id_, None)
@@ -155,22 +157,22 @@ class Overrides:
             _log.error("The store has lost all overrides, and this process does not know them: none is in force.")
         self.lost = lost
 
-    async def _give_back(self, version: Version | None) -> bool:
-        """Give the store back what it has lost; whether there was anything to give."""
-        # A version follows the one before, so a store whose does not was emptied, or threw out what nobody asked for
-        # lately, or was replaced by a replica that lagged. What was closed is not to open for that. What is owed is
-        # remembered until it is given, since the store may fail again meanwhile. An override that was removed in the
-        # very seconds that were lost comes back by this, too: it has to be removed again, which an operator can see.
+    async def _restore(self, version: Version | None) -> bool:
+        """Restore the overrides that the store has lost; whether there were any."""
+        # A version follows the one before it. If not, the store was emptied, has evicted the overrides, or was replaced
+        # by a replica that lagged, and that must not open what was closed. Rows to restore are remembered until they
+        # are written, since the store may fail again meanwhile. An override that was removed in the very seconds that
+        # were lost comes back, too: an operator can see it, and has to remove it again.
         if self._version is not None and (version is None or not version.follows(self._version)):
             kept = await self._store.rows(self.rows)
-            self._owed = {id_: row for id_, row in self.rows.items() if _is_older(kept.get(id_), row)}
+            self._to_restore = {id_: row for id_, row in self.rows.items() if _is_older(kept.get(id_), row)}
             self._version = None
-            _log.warning("The store has lost overrides; it is given back the %d that are known here", len(self._owed))
-        owed = list(self._owed.items())
+            _log.warning("The store has lost overrides; the %d that are known here are restored", len(self._to_restore))
+        owed = list(self._to_restore.items())
         for id_, row in owed:
             with suppress(ChangedMeanwhile, ManyOverrides):
                 await self._store.put(row.override, row.updated_by, row.updated_at)
-            del self._owed[id_]
+            del self._to_restore[id_]
         return bool(owed)
 
     async def _clean(self) -> None:

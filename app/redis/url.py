@@ -27,7 +27,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a server is told first; no part of it is ever shown."""
+    """The credentials of a server; they are never shown."""
 
     username: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
@@ -51,7 +51,7 @@ class LocalSocket:
 
 @dataclass(frozen=True, slots=True)
 class Sentinels:
-    """Whoever is the master of that name now: the sentinels know, and are logged in to by a login of their own."""
+    """The current master of that name, which the sentinels know; they have a login of their own."""
 
     addresses: tuple[Address, ...]
     master: str
@@ -70,7 +70,7 @@ Engine = Server | LocalSocket | Sentinels | Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RedisTarget:
     """Where the store is; `tls` is None for plain text."""
 
     engine: Engine
@@ -87,7 +87,7 @@ _SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
 _Options = dict[str, str]
 
 
-def read(url: str) -> Place:
+def read(url: str) -> RedisTarget:
     """What the URL names; ValueError says what REDIS_URL should have been, and repeats nothing that may be a secret."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _SCHEMES:
@@ -103,7 +103,7 @@ def read(url: str) -> Place:
     engine = read_engine(hosts, _decoded(slash + path), options)
     username, _, password = user_info.partition(":")
     login = Login(_decoded(username) or None, _decoded(password) or None)
-    return Place(engine, login, _tls(options) if secured else None)
+    return RedisTarget(engine, login, _tls(options) if secured else None)
 
 
 def _server(hosts: str, path: str, _: _Options) -> Engine:
@@ -156,7 +156,7 @@ def _decoded(text: str) -> str:
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
-        _refuse("what is %-encoded in it is no UTF-8")
+        _refuse("what is %-encoded in it is not UTF-8")
 
 
 def _addresses(hosts: str, default_port: int) -> tuple[Address, ...]:
@@ -168,7 +168,7 @@ def _address(text: str, default_port: int) -> Address:
     if bracketed:
         host, closed, after = text[1:].partition("]")
         if not closed or not _is_ipv6(host):
-            _refuse("what it has in brackets is no IPv6 address")
+            _refuse("what it has in brackets is not an IPv6 address")
         if after and not after.startswith(":"):
             _refuse("it has something between an IPv6 address and its port")
         port = after.removeprefix(":")
@@ -179,7 +179,7 @@ def _address(text: str, default_port: int) -> Address:
         if not _HOST_NAME.match(host):
             _refuse("what stands in the place of a host is none (an IPv6 address goes in brackets)")
     if port and not (port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535):
-        _refuse("what stands in the place of a port is no number from 1 to 65535")
+        _refuse("what stands in the place of a port is not a number from 1 to 65535")
     return Address(host, int(port) if port else default_port)
 
 
@@ -193,7 +193,7 @@ def _is_ipv6(text: str) -> bool:
 
 def _database(text: str) -> int:
     if text and not (text.isascii() and text.isdecimal() and int(text[:8]) <= _LARGEST_DATABASE):
-        _refuse("what stands in the place of a database is no small number")
+        _refuse("what stands in the place of a database is not a small number")
     return int(text or "0")
 
 
@@ -222,10 +222,10 @@ def _tls(options: _Options) -> ssl.SSLContext:
         _refuse("ssl_keyfile needs ssl_certfile beside it")
     if certificate is not None:
         try:
-            # A key that wants a passphrase would have it asked for at the terminal: nobody is there to answer.
+            # A key that wants a passphrase would prompt for it at the terminal.
             context.load_cert_chain(certificate, key, password="")
         except (OSError, ValueError):
-            _refuse("the files of ssl_certfile and ssl_keyfile cannot be read, or are no pair in PEM form")
+            _refuse("the files of ssl_certfile and ssl_keyfile cannot be read, or are not a pair in PEM form")
     context.check_hostname = checks and hostname
     context.verify_mode = ssl.CERT_REQUIRED if checks else ssl.CERT_NONE
     return context

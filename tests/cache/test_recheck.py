@@ -197,7 +197,7 @@ def test_a_look_up_costs_the_labels_of_the_name_and_not_the_table() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a = ", "no TOML"),
+        ("a = ", "not TOML"),
         ("a = 1", "'a' has 1, where a table of model, delay, min, max, floor, cap is expected"),
         ("a = {}", "'a' has no field"),
         (
@@ -221,21 +221,21 @@ def test_a_look_up_costs_the_labels_of_the_name_and_not_the_table() -> None:
         ('a = {delay = "2d", max = "3d"}', "'a' has a delay, which is fixed"),
         ('A = {delay = "1d"}\na = {delay = "1d"}', "'A' and 'a' are the same"),
         ('"b.a" = {delay = "1d"}\n".b.a." = {delay = "1d"}', "'b.a' and '.b.a.' are the same"),
-        ('"*.a" = {delay = "1d"}', r"'\*.a' is no host name"),
-        ('"..a" = {delay = "1d"}', "'..a' is no host name"),
-        ('"" = {delay = "1d"}', "'' is no host name"),
-        ('"http://a" = {delay = "1d"}', "'http://a' is no host name"),
-        ('"a:80" = {delay = "1d"}', "'a:80' is no host name"),
-        ('"a/b" = {delay = "1d"}', "'a/b' is no host name"),
-        ('"[::1]:80/x" = {delay = "1d"}', r"'\[::1\]:80/x' is no host name"),
-        ('"2.1" = {delay = "1d"}', "'2.1' is no host name"),
+        ('"*.a" = {delay = "1d"}', r"'\*.a' is not a host name"),
+        ('"..a" = {delay = "1d"}', "'..a' is not a host name"),
+        ('"" = {delay = "1d"}', "'' is not a host name"),
+        ('"http://a" = {delay = "1d"}', "'http://a' is not a host name"),
+        ('"a:80" = {delay = "1d"}', "'a:80' is not a host name"),
+        ('"a/b" = {delay = "1d"}', "'a/b' is not a host name"),
+        ('"[::1]:80/x" = {delay = "1d"}', r"'\[::1\]:80/x' is not a host name"),
+        ('"2.1" = {delay = "1d"}', "'2.1' is not a host name"),
         ("a = {floor = 86401}", "'a' has floor = 86401; a pace lies between 0 seconds and a day"),
         ("a = {floor = -1}", "'a' has floor = -1; a pace lies between"),
         ('a = {cap = "2d"}', "'a' has cap = '2d'; a pace lies between"),
         ("a = {cap = nan}", "'a' has cap = nan; a pace lies between"),
         ('a = {floor = "fast"}', "'a' has floor = 'fast'; expected seconds"),
         ('a = {floor = "1m", cap = 59}', "'a' has floor = '1m', more than cap = 59"),
-        ("a = " + "[" * 5000, "lie in one another without end"),
+        ("a = " + "[" * 5000, "nested too deeply"),
     ],
 )
 def test_what_cannot_be_read_is_said_with_its_suffix_and_field(text: str, said: str) -> None:
@@ -298,7 +298,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize(("data", "said"), [(b"a = \xff", "no UTF-8"), (b"#" * (32 * 1024 * 1024 + 1), "longer than")])
+@pytest.mark.parametrize(("data", "said"), [(b"a = \xff", "not UTF-8"), (b"#" * (32 * 1024 * 1024 + 1), "longer than")])
 def test_a_file_that_cannot_be_read_is_refused(path: Path, data: bytes, said: str) -> None:
     path.write_bytes(data)
     with pytest.raises(ValueError, match=said):

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from app.cache.freshness import DAY, HOUR
 from app.cache.redis_visits import RedisVisits, key, read_value
-from app.cache.visits import BATCH, EXPIRY, HALF_LIFE, TOLD, Tally, Visits
+from app.cache.visits import BATCH, EXPIRY, HALF_LIFE, READ_FOR, Tally, Visits
 from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import COOLDOWN, GuardedClient, StoreDown
@@ -221,7 +221,7 @@ async def test_the_store_is_asked_once_about_an_origin_that_is_visited(
         await visit(visits, clock, 20, 60)
         await visits.write_back()
     assert store.reads == 1
-    clock.now += TOLD
+    clock.now += READ_FOR
     await visits.visit(SITE)
     assert store.reads == 2
 
@@ -328,7 +328,7 @@ async def test_a_server_that_hangs_costs_a_caller_one_deadline_then_a_rest(
     async with stopped(store_client):
         with pytest.raises(StoreDown, match="did not answer"):
             await store.read(SITE)
-        with pytest.raises(StoreDown, match="left alone"):
+        with pytest.raises(StoreDown, match="is not called"):
             await store.read(SITE)
         assert await Visits(store, clock).visit(SITE) == 1
     monotonic.now += COOLDOWN

@@ -16,7 +16,7 @@ import pytest
 
 from app.fetch.client import UNCONDITIONAL
 from app.fetch.guard import PortPolicy
-from app.fetch.network import BODY_OCTETS, HEAD_OCTETS, READ_OCTETS, client_tls
+from app.fetch.network import BODY_BYTES, HEAD_BYTES, READ_BYTES, client_tls
 from app.origin import Origin
 from app.robots.access import (
     BODY_LIMIT,
@@ -53,10 +53,10 @@ ELSEWHERE = "other.example"
 FILE = text(200, ROBOTS)
 NAMES = Names({SITE: [PUBLIC], ELSEWHERE: [PUBLIC], "inside.example": ["192.168.0.1", "fd00::1"]})
 
-HEAD = HEAD_OCTETS + READ_OCTETS
+HEAD = HEAD_BYTES + READ_BYTES
 """The most that is read of an answer that has no body to read."""
 
-WHOLE = HEAD_OCTETS + BODY_OCTETS + READ_OCTETS
+WHOLE = HEAD_BYTES + BODY_BYTES + READ_BYTES
 """The most that is read of one that has."""
 
 SHORT = 1.0

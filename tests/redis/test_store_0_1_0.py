@@ -36,9 +36,9 @@ async def filled(store_client: Redis) -> GuardedClient:
             case "string":
                 await store_client.set(key, b64decode(value))
             case "hash":
-                await store_client.hset(key, mapping={name: b64decode(text) for name, text in value.items()})  # type: ignore[misc]
+                await store_client.hset(key, mapping={name: b64decode(text) for name, text in value.items()})
             case "list":
-                await store_client.rpush(key, *map(b64decode, value))  # type: ignore[misc]
+                await store_client.rpush(key, *map(b64decode, value))
             case unknown:
                 pytest.fail(f"a key of type {unknown}")
     return GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0)
