@@ -1,4 +1,4 @@
-"""How the source is kept: short files, no imports from test modules, one meaning for each type name."""
+"""How the source is kept: short files and test names, no imports from test modules, one type for each name."""
 
 import ast
 from collections import defaultdict
@@ -7,24 +7,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LONGEST_FILE = 600
+LONGEST_TEST_NAME = 69
 
 SHARED_TYPE_NAMES: frozenset[str] = frozenset(
     [
-        "Answer",
         "Disallowed",
         "Entry",
-        "InForce",
         "Key",
         "NotUnderstood",
         "PaceKey",
         "Refused",
-        "Service",
+        "ServiceUnavailable",
         "Source",
         "State",
-        "Turn",
         "Version",
         "Window",
-        "_Entry",
         "_File",
         "_Place",
         "_Places",
@@ -53,6 +50,16 @@ def imported_modules(tree: ast.Module) -> Iterator[str]:
 def test_no_file_of_the_tests_is_over_600_lines() -> None:
     lengths = {path: len(source.splitlines()) for path, source, _ in modules("tests")}
     assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def test_test_names_have_fewer_than_70_characters() -> None:
+    names = {
+        (path, node.name)
+        for path, _, tree in modules("tests")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
+    assert {(path, name) for path, name in names if len(name) > LONGEST_TEST_NAME} == set()
 
 
 def test_no_module_imports_from_a_test_module() -> None:

@@ -39,7 +39,7 @@ class Lines(logging.Handler):
         self.logged.set()
 
 
-async def test_sighup_reads_the_file_again_and_one_that_cannot_be_read_changes_nothing(path: Path) -> None:
+async def test_sighup_rereads_the_file_and_an_invalid_one_changes_nothing(path: Path) -> None:
     lines = Lines()
     log = logging.getLogger("app.reread")
     log.addHandler(lines)
@@ -69,7 +69,7 @@ async def hang_up(lines: Lines) -> None:
     await asyncio.sleep(0)
 
 
-async def test_what_is_in_the_file_when_it_is_told_to_reload_is_in_force_when_the_last_reading_ends(path: Path) -> None:
+async def test_the_file_at_the_time_of_a_reload_is_in_force_after_it(path: Path) -> None:
     file = Reread("RECHECK_FILE", path, load)
     async with on_sighup(file):
         for number in range(20):

@@ -14,7 +14,7 @@ def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-def test_without_variables_it_serves_loopback_and_asks_public_addresses_only() -> None:
+def test_by_default_it_serves_loopback_and_fetches_public_addresses() -> None:
     settings = Settings.read()
     assert (settings.host, settings.port, settings.redis_url) == ("127.0.0.1", 8080, None)
     assert (settings.allow_addresses, settings.allow_ports, settings.on_forbidden) == ((), frozenset(), "allow")
@@ -61,9 +61,7 @@ def test_what_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, name: str
         Settings.read()
 
 
-def test_a_recheck_file_that_cannot_be_read_is_named_with_what_is_wrong_in_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_invalid_recheck_file_is_named_with_its_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     table = tmp_path / "recheck.toml"
     table.write_text('"example.com" = {delay = "soon"}')
     monkeypatch.setenv("RECHECK_FILE", str(table))

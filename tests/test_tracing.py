@@ -28,7 +28,7 @@ class Told:
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_a_request_its_decision_and_its_fetch_are_one_trace_below_the_callers(store_url: str) -> None:
+async def test_request_decision_and_fetch_are_one_trace_below_the_callers(store_url: str) -> None:
     told = Told()
     caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     async with (

@@ -125,9 +125,7 @@ async def test_the_line_of_a_request_has_the_route_and_not_the_permit(
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_the_line_of_a_request_names_the_key_that_let_it_in_and_shows_none(
-    store_url: str, lines: Lines, tmp_path: Path
-) -> None:
+async def test_the_access_log_names_the_key_and_never_shows_it(store_url: str, lines: Lines, tmp_path: Path) -> None:
     key, admitted = new_key("crawler-7")
     keys = tmp_path / "keys.toml"
     keys.write_text(admitted)
@@ -158,9 +156,7 @@ async def test_a_path_is_one_line_and_bounded(store_url: str, lines: Lines) -> N
     assert len(line["path"]) < 250
 
 
-async def test_an_unexpected_error_is_logged_once_and_answered_with_its_request_id(
-    lines: Lines, tmp_path: Path
-) -> None:
+async def test_an_unexpected_error_is_logged_once_with_its_request_id(lines: Lines, tmp_path: Path) -> None:
     app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
     app.add_route("/broken", broken)
     # This transport lets through what the application raises: nothing is left for the server to log again.

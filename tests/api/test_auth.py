@@ -119,9 +119,7 @@ async def test_an_operators_key_is_good_from_anywhere(store_url: str, keys: Path
         assert (await order(service, {**elsewhere, **bearer(ADMIN)})).status_code == 201
 
 
-async def test_everything_needs_a_key_but_the_page_the_documentation_and_what_the_platform_asks(
-    store_url: str, keys: Path
-) -> None:
+async def test_only_the_page_the_docs_and_the_probes_need_no_key(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         for path in (*OPEN, "/web/style.css"):
             assert (await ask(service, path=path)).status_code == 200, path
@@ -174,7 +172,7 @@ async def test_an_error_costs_a_request_too_and_says_what_is_left(store_url: str
         assert (response.status_code, response.headers["ratelimit"][:13]) == (422, '"default";r=2')
 
 
-async def test_sighup_reads_the_file_again_and_one_that_cannot_be_read_changes_nothing(
+async def test_sighup_rereads_the_file_and_an_invalid_one_changes_nothing(
     store_url: str, keys: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = tmp_path / "recheck.toml"
@@ -201,9 +199,7 @@ async def test_sighup_reads_the_file_again_and_one_that_cannot_be_read_changes_n
         assert await status(replacement) == 200
 
 
-async def test_a_route_charges_for_the_work_of_many_and_the_answer_tells_what_is_left(
-    store_client: Redis, keys: Path
-) -> None:
+async def test_a_batch_is_charged_per_item_and_shows_the_quota_left(store_client: Redis, keys: Path) -> None:
     calls = GuardedClient(store_client, monotonic=lambda: 0.0)
     app = FastAPI()
 

@@ -104,7 +104,7 @@ class NoRoom:
         raise Busy(7)
 
 
-async def test_an_item_that_there_is_no_room_to_fetch_for_says_when_to_ask_again() -> None:
+async def test_an_item_beyond_the_fetch_queue_says_when_to_retry() -> None:
     question = question_of({"url": "http://h/", "agent": "a"})
     found = await answer_to(cast("Decider", NoRoom()), question)
     problem = json.loads(text_of(found, Renderer()))["problem"]

@@ -300,7 +300,7 @@ async def test_a_slow_reader_is_served_while_there_is_room() -> None:
 # Connections.
 
 
-async def test_past_their_bound_connections_are_told_to_come_back_and_then_are_none() -> None:
+async def test_connections_beyond_the_limit_get_503_and_then_are_closed() -> None:
     async with listening(hello, Small) as (address, server):
         async with calling(address) as one, calling(address) as two:
             for caller in (one, two):
@@ -330,7 +330,7 @@ def test_some_connections_are_always_served() -> None:
 # The end.
 
 
-async def test_a_server_that_ends_waits_for_its_answers_and_not_for_what_is_never_asked() -> None:
+async def test_shutdown_waits_for_answers_but_not_for_idle_connections() -> None:
     go = asyncio.Event()
     asked = asyncio.Event()
 

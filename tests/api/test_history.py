@@ -101,7 +101,7 @@ async def test_what_is_purged_stays_in_the_history(store_url: str) -> None:
         assert (new["from"], new["seen"]) == (at(START + 2 * HOUR), at(START + 3 * HOUR))
 
 
-async def test_a_copy_that_stands_in_for_an_unreachable_origin_stays_the_version(store_url: str) -> None:
+async def test_a_stale_copy_of_an_unreachable_origin_stays_the_version(store_url: str) -> None:
     async with told(store_url, text(200, OLD), text(503), text(503)) as (service, origin):
         [version] = await versions(service, origin.url)
         assert (version["id"], version["seen"]) == (id_of(OLD), at(START))
@@ -162,7 +162,7 @@ async def test_an_answer_about_the_past_is_for_no_cache(store_url: str) -> None:
         assert response.headers["cache-control"] == "no-store"
 
 
-async def test_before_the_first_version_nothing_is_known_and_the_earliest_is_named(store_url: str) -> None:
+async def test_before_the_first_version_the_answer_names_the_earliest(store_url: str) -> None:
     async with told(store_url, text(200, OLD)) as (service, origin):
         query = {"url": origin.url, "agent": "A", "as_of": at(START - 1)}
         response = await service.client.get("/v1/allowed", params=query)
@@ -173,7 +173,7 @@ async def test_before_the_first_version_nothing_is_known_and_the_earliest_is_nam
         assert "2026-11-21T18:29:59Z" in problem["detail"]
 
 
-async def test_of_an_origin_nobody_asked_about_nothing_is_known_and_nothing_is_fetched(store_url: str) -> None:
+async def test_the_history_of_an_unknown_origin_is_empty_without_a_fetch(store_url: str) -> None:
     async with serve(text(200, OLD)) as origin, running(store_url) as service:
         assert await versions(service, origin.url) == []
         query = {"url": origin.url, "agent": "A", "as_of": at(START)}
@@ -276,7 +276,7 @@ async def test_what_another_process_saw_is_known(store_url: str) -> None:
             await until(lambda: versions(other, origin.url), lambda it: it == found)
 
 
-async def test_without_its_store_a_service_decides_and_says_that_it_knows_no_history() -> None:
+async def test_without_the_store_decisions_go_on_and_history_is_unavailable() -> None:
     async with serve(text(200, OLD)) as origin, running("unix:///nonexistent/valkey.sock") as service:
         assert (await service.allowed(f"{origin.url}/old"))["verdict"] == "disallow"
         for path in ("/v1/robots/history", "/v1/robots/diff"):

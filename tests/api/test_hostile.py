@@ -302,9 +302,7 @@ async def lines(service: Service, origin: LoopbackOrigin, count: int) -> bytes:
     return (await request(service.app, "POST", "/v1/allowed", body=(item + b"\n") * count, headers=kind)).body
 
 
-async def test_ten_thousand_questions_are_too_many_for_a_batch_and_not_for_lines(
-    store_url: str, store_client: Redis
-) -> None:
+async def test_ten_thousand_questions_fit_a_stream_but_not_a_batch(store_url: str, store_client: Redis) -> None:
     async with serve(RULES) as origin, running(store_url) as service:
         items = [{"url": f"{origin.url}/private/", "agent": "a"}] * 10_000
         batch = await request(service.app, "POST", "/v1/allowed", body=json.dumps({"items": items}).encode())

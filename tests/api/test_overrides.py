@@ -181,7 +181,7 @@ async def test_what_was_decided_does_not_lapse_because_the_store_is_down(store_u
             assert (await service.allowed(f"{origin.url}/"))["reason"] == "overridden"
 
 
-async def test_a_process_that_begins_without_a_store_says_that_it_knows_no_overrides(tmp_path: Any) -> None:
+async def test_a_process_started_without_a_store_reports_unknown_overrides(tmp_path: Any) -> None:
     async with running(f"unix://{tmp_path}/none") as service:
         body = (await service.client.get("/readyz")).json()
         assert (body["store"], body["overrides"]) == ("degraded", "unknown")

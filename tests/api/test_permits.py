@@ -102,7 +102,7 @@ async def test_a_turn_that_is_too_far_away_is_not_kept(store_url: str) -> None:
             assert answer["retry_after"] == pytest.approx(answer["wait"] - 20, abs=1e-5)
 
 
-async def test_several_agents_have_a_lane_each_and_one_that_is_spelt_otherwise_has_the_same(store_url: str) -> None:
+async def test_each_agent_has_one_queue_however_its_name_is_spelt(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         service.now = time.time()
         turns = [

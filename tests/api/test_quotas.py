@@ -78,7 +78,7 @@ async def test_who_is_refused_is_told_when_to_come_back(new_process: NewProcess)
     assert one.sends(1) == 1
 
 
-async def test_the_fields_tell_the_quota_what_is_left_and_when_it_is_whole_again(new_process: NewProcess) -> None:
+async def test_the_fields_show_the_quota_the_rest_and_the_time_to_reset(new_process: NewProcess) -> None:
     one = new_process()
     assert one.spending.fields() == {"RateLimit-Policy": '"default";q=10;w=60', "RateLimit": '"default";r=10;t=0'}
     one.sends(4)
@@ -90,7 +90,7 @@ async def test_the_fields_tell_the_quota_what_is_left_and_when_it_is_whole_again
     assert new_process(Limit(600, 60, 5)).spending.fields()["RateLimit-Policy"] == '"default";q=5;w=1'
 
 
-async def test_a_cost_beyond_the_quota_needs_a_full_one_and_is_paid_for_afterwards(new_process: NewProcess) -> None:
+async def test_a_cost_above_the_quota_needs_a_full_one_and_is_repaid_later(new_process: NewProcess) -> None:
     one = new_process()
     assert one.sends(1, cost=25) == 1
     assert one.spending.fields()["RateLimit"] == '"default";r=0;t=150'
@@ -102,9 +102,7 @@ async def test_a_cost_beyond_the_quota_needs_a_full_one_and_is_paid_for_afterwar
 
 
 @pytest.mark.parametrize("burst", [1, 3, 10])
-async def test_work_of_many_requests_is_let_through_by_a_quota_that_was_full_before_it(
-    new_process: NewProcess, burst: int
-) -> None:
+async def test_a_full_quota_admits_one_request_that_costs_more_than_it(new_process: NewProcess, burst: int) -> None:
     one = new_process(Limit(10, 60, burst))
     one.spending.charge(1)
     one.spending.charge(99, begun=1)

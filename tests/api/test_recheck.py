@@ -71,9 +71,7 @@ def write(table: Path, delay: str) -> None:
     table.write_text(f'"127.0.0.1" = {{delay = "{delay}"}}')
 
 
-async def test_a_response_that_asks_for_an_hour_gets_one_or_the_shortest_that_seznam_has(
-    store_url: str, store_client: Redis
-) -> None:
+async def test_a_lifetime_of_an_hour_is_kept_or_raised_to_seznams_minimum(store_url: str, store_client: Redis) -> None:
     async with serve(text(200, RULES, {"Cache-Control": "max-age=3600"})) as origin, running(store_url) as service:
         assert near(DAY / 24, recheck_in(await service.allowed(f"{origin.url}/", "ExampleBot")))
         assert near(3 * DAY, recheck_in(await service.allowed(f"{origin.url}/", "SeznamBot")))

@@ -108,7 +108,7 @@ async def test_processes_of_one_fleet_read_each_other_s_permits(store_url: str, 
             assert (await one.client.post(path, json={"released": True})).status_code == 422
 
 
-async def test_without_keys_an_address_is_a_reporter_and_this_machine_an_operator(store_url: str) -> None:
+async def test_without_keys_an_address_reports_and_loopback_operates(store_url: str) -> None:
     async with serve(text(404)) as origin, running(store_url) as service:
         body = {"url": f"{origin.url}/a", "agent": "ExampleBot"}
         permit = (await service.client.post("/v1/permits", json=body)).json()["permit"]

@@ -178,7 +178,7 @@ async def test_what_is_purged_is_fetched_again_and_its_history_stays(store_url: 
         assert len(listed["versions"]) == 2
 
 
-async def test_a_purge_that_the_fleet_cannot_be_told_of_is_to_be_asked_for_again() -> None:
+async def test_a_purge_that_cannot_be_announced_asks_for_a_retry() -> None:
     async with running("unix:///nonexistent/valkey.sock") as service:
         response = await service.client.delete("/v1/robots", params={"url": "http://h.example/"})
         assert (response.status_code, response.headers["retry-after"]) == (503, "1")

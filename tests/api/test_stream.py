@@ -208,7 +208,7 @@ async def test_no_more_is_read_than_answers_are_taken(store_url: str) -> None:
             await sending
 
 
-async def test_who_reads_nothing_before_a_thousand_questions_are_sent_waits_for_nobody(store_url: str) -> None:
+async def test_a_stream_caller_may_send_a_thousand_questions_before_reading(store_url: str) -> None:
     async with (
         serve(text(200, RULES)) as origin,
         running(store_url) as service,

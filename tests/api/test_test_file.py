@@ -56,7 +56,7 @@ async def test_without_dialects_each_agent_reads_as_it_does(store_url: str) -> N
     assert [row["dialect"] for row in answer["rows"]] == ["google", "seznam", "rfc9309"]
 
 
-async def test_a_row_shows_the_line_as_written_and_the_file_its_sitemaps_and_warnings(store_url: str) -> None:
+async def test_the_answer_shows_lines_as_written_sitemaps_and_warnings(store_url: str) -> None:
     robots = "Sitemap: http://h/s.xml\nUser-agent: *\n  Dissallow:/é # why\n"
     answer = await trial(store_url, robots=robots, urls=["http://h/é"], agents=["FooBot"], at="2026-11-21T18:30:00Z")
     [row] = answer["rows"]

@@ -103,7 +103,7 @@ def test_a_hundred_rows_more_take_a_hundred_times_a_bounded_row(name: str, expla
     assert (large - small) / 100 < 1000
 
 
-def test_an_answer_that_is_too_large_ends_and_says_how_many_rows_are_left_out() -> None:
+def test_a_truncated_large_answer_counts_the_rows_left_out() -> None:
     pages = [f"http://h/{'a' * 10_000}{number}" for number in range(100)]
     told, size = answer(Allowance(room=200_000), robots="", urls=pages, agents=["A", "B"])
     assert len(told["rows"]) == 20
@@ -111,7 +111,7 @@ def test_an_answer_that_is_too_large_ends_and_says_how_many_rows_are_left_out() 
     assert size < 250_000
 
 
-def test_work_that_takes_too_long_ends_and_says_how_many_rows_are_left_out() -> None:
+def test_a_truncated_slow_answer_counts_the_rows_left_out() -> None:
     allowance = Allowance(seconds=1.0)
     trial = TestIn(robots=ROBOTS, urls=urls(100), agents=["A"])
     text = ""

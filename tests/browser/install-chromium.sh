@@ -1,9 +1,9 @@
 #!/bin/sh
-# See to it that there is a Chromium to test the page in: one that is found, or else the package of Debian.
+# Find a Chromium to test the page in, or install the package of Debian. The status is 1 where neither works.
 set -eu
 
 missing() {
-    echo "The page is tested in Chromium, and there is none: $1. Install it, or name its binary in CHROMIUM." >&2
+    echo "No Chromium to test the page in: $1. Install it, or set CHROMIUM to its binary." >&2
     exit 1
 }
 
@@ -13,17 +13,17 @@ for name in ${CHROMIUM:-chromium chromium-browser google-chrome google-chrome-st
     fi
 done
 if [ -n "${CHROMIUM:-}" ]; then
-    missing "CHROMIUM names $CHROMIUM, which cannot be run"
+    missing "CHROMIUM is set to $CHROMIUM, which is not a command"
 fi
 if ! command -v apt-get >/dev/null; then
-    missing "there is no apt-get to install the package chromium with"
+    missing "apt-get is missing, so the package cannot be installed"
 fi
 if [ "$(id -u)" -eq 0 ]; then
     as_root=
 elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
     as_root="sudo -n"
 else
-    missing "to install the package chromium takes root, or a sudo that asks no password"
+    missing "installing the package needs root or sudo without a password"
 fi
 echo "installing the package chromium" >&2
 # shellcheck disable=SC2086

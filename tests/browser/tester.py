@@ -46,7 +46,7 @@ def binary() -> str:
         found = shutil.which(name)
         if found is not None:
             return found
-    pytest.fail(f"There is no {' or '.join(names)} to test the page in: `make test` installs one.")
+    pytest.fail(f"No Chromium ({' or '.join(names)}) to test the page in. `make test-browser` installs one.")
 
 
 # What a browser does with a paste over all that a field holds, unless the page sees to it itself.

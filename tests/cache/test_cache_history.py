@@ -114,7 +114,7 @@ async def test_what_two_fetches_of_a_process_find_at_once_is_all_known(
 
 
 @pytest.mark.parametrize("learnt_later", [False, True])
-async def test_what_was_learnt_by_processes_that_did_not_know_of_each_other_is_all_known(
+async def test_versions_fetched_by_isolated_processes_are_all_in_the_history(
     new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, past: Past, learnt_later: bool
 ) -> None:
     cut_off, other = new_cache(), new_cache()

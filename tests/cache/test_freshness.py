@@ -161,7 +161,7 @@ def test_a_copy_that_lapses_gives_way_to_the_failures() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([FILE, OTHER, NotModified(), DOWN]), st.floats(-1e11, 1e11)), min_size=1))
-def test_nothing_is_held_since_later_than_its_fetch_whatever_the_clock_does(
+def test_a_version_never_begins_after_its_own_fetch(
     fetches: list[tuple[Access | NotModified, float]],
 ) -> None:
     known: Snapshot | None = None
@@ -221,7 +221,7 @@ def test_bounds_of_a_recheck_model_hold() -> None:
         Recheck(minimum=60, maximum=50)
 
 
-def test_spec_a23_failures_are_retried_after_five_minutes_doubling_to_an_hour() -> None:
+def test_spec_a23_failures_are_retried_after_5_to_60_doubling_minutes() -> None:
     for times, wanted in enumerate([300, 600, 1200, 2400, 3600, 3600, 3600], start=1):
         for key in KEYS[:50]:
             low, high = max(300, 0.9 * wanted), min(3600, 1.1 * wanted)

@@ -165,9 +165,7 @@ async def test_a_flood_lets_others_run(store_url: str, store_client: Redis) -> N
         assert turns > 1000
 
 
-async def test_a_subscription_that_is_cut_begins_again_and_says_that_something_was_missed(
-    between: Proxy, store: RedisSnapshots
-) -> None:
+async def test_a_cut_subscription_resumes_and_reports_a_gap(between: Proxy, store: RedisSnapshots) -> None:
     async with listening(between.url) as (listener, subscription):
         await listener.until(lambda self: self.gaps == 1)
         assert subscription.connected

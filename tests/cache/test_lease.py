@@ -211,7 +211,7 @@ async def test_leases_of_two_origins_are_two(store: RedisSnapshots) -> None:
     assert await store.take(SITE, "a", LONG)
 
 
-async def test_what_is_ordered_is_done_though_another_is_at_it_and_the_next_waits(
+async def test_a_forced_run_ignores_the_lease_and_the_next_caller_waits(
     once: Once, store: RedisSnapshots, fleet: Fleet
 ) -> None:
     assert await store.take(SITE, "another's", LONG)

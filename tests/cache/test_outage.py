@@ -25,7 +25,7 @@ def test_each_fetch_is_a_step() -> None:
     assert 60 <= steps < 10_000
 
 
-def test_a_copy_stands_in_for_30_days_after_it_was_fetched_and_then_nothing_does() -> None:
+def test_a_copy_is_used_in_an_outage_for_30_days_after_its_fetch() -> None:
     outage = simulated(COPY, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN)
     first, second = outage.timeline
     assert (first.at, first.kind) == (BEGAN, (Successful, True))

@@ -66,7 +66,7 @@ def test_seznam_days_where_visits_are_many_weeks_where_they_are_few(visits: floa
         (10.0, 15 * DAY, 3),
     ],
 )
-def test_seznam_a_lifetime_shortens_a_delay_down_to_the_shortest_and_stretches_none(
+def test_seznam_a_lifetime_may_shorten_a_delay_but_never_extends_it(
     visits: float, lifetime: float | None, days: float
 ) -> None:
     waited = delay(copy(lifetime), VisitBasedRecheck().recheck(visits), KEY)
@@ -149,7 +149,7 @@ HOURS2 = Recheck(1.8 * HOUR, 2.2 * HOUR, 2 * HOUR, LifetimePolicy.NONE)
         ("_dmarc.example", "rfc9309", "rfc9309", Recheck(81, 99, 90, LifetimePolicy.NONE)),
     ],
 )
-def test_the_table_goes_before_the_crawlers_own_model_and_that_before_the_default(
+def test_the_table_precedes_the_crawlers_model_and_the_default(
     host: str, own: str, default: str, expected: Model
 ) -> None:
     found = model(TABLE, host, own, default)

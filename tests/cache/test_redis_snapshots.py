@@ -119,7 +119,7 @@ async def test_a_key_of_another_type_is_a_miss_and_is_overwritten(store: RedisSn
     assert await store.get(SITE) == COPY
 
 
-async def test_a_store_that_does_not_answer_is_down_then_left_alone_then_tried_again(
+async def test_a_store_that_does_not_answer_is_retried_after_the_cooldown(
     short: RedisSnapshots, store_client: Redis, monotonic: Clock
 ) -> None:
     with stopped(await process_of(store_client)):
@@ -199,7 +199,7 @@ async def tried(store: RedisSnapshots, monotonic: Clock) -> bool:
     return True
 
 
-async def test_a_store_that_takes_longer_to_connect_to_than_a_call_may_take_comes_up(
+async def test_a_store_that_is_slower_to_connect_than_a_call_comes_up(
     between: Proxy, far: RedisSnapshots, monotonic: Clock
 ) -> None:
     between.latency = 0.3
@@ -279,7 +279,7 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE)
-async def test_a_server_that_talks_nonsense_holds_nothing_and_is_used_again_when_it_stops(
+async def test_a_server_that_sends_garbage_counts_as_down_until_it_recovers(
     between: Proxy, far: RedisSnapshots, monotonic: Clock, nonsense: bytes
 ) -> None:
     between.nonsense = nonsense

@@ -230,7 +230,7 @@ async def test_an_order_without_room_or_without_the_store(
     assert (await cache.refresh(SITE, DEFAULT)).source is Source.FETCHED
 
 
-async def test_an_older_copy_that_the_store_was_given_again_does_not_replace_a_later_one(
+async def test_an_older_copy_restored_to_the_store_never_replaces_a_later_one(
     new_cache: NewCache, store_client: Redis, web: ScriptedWeb, clock: Clock
 ) -> None:
     behind, ahead = new_cache(), new_cache()

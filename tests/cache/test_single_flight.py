@@ -40,7 +40,7 @@ async def test_a_caller_who_hangs_up_does_not_end_the_fetch(cache: RobotsCache, 
     assert len(web.calls) == 1
 
 
-async def test_who_hears_from_the_store_just_before_a_fetch_ends_does_not_fetch_again(
+async def test_a_store_miss_just_before_a_fetch_ends_causes_no_second_fetch(
     slow: tuple[SlowSnapshots, RobotsCache], web: ScriptedWeb
 ) -> None:
     store, cache = slow
@@ -132,7 +132,7 @@ async def test_what_is_due_is_refreshed_by_one_process(new_cache: NewCache, web:
     assert len(web.calls) == 2
 
 
-async def test_what_was_fetched_while_one_waited_is_new_enough_however_new_he_wants_it(
+async def test_a_copy_fetched_during_the_wait_satisfies_any_max_age(
     new_cache: NewCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     web.let_go.clear()
@@ -175,7 +175,7 @@ async def test_no_wait_is_no_wait_while_another_process_fetches(new_cache: NewCa
     assert len(web.calls) == 1
 
 
-async def test_a_redirected_file_is_kept_for_the_origin_that_was_asked_and_for_no_other(
+async def test_a_redirected_file_is_kept_for_the_requested_origin_only(
     cache: RobotsCache, store_client: Redis, web: ScriptedWeb
 ) -> None:
     target = Origin("https", "target.example", 443)

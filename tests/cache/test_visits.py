@@ -336,7 +336,7 @@ async def test_a_server_that_hangs_costs_a_caller_one_deadline_then_a_rest(
     await client.aclose()
 
 
-async def test_a_server_that_wakes_up_does_not_count_what_was_tried_in_its_sleep(
+async def test_a_resumed_server_ignores_the_visits_sent_while_it_was_stopped(
     new_process: NewProcess, store_client: Redis, store_url: str, clock: Clock
 ) -> None:
     client = connect(store_url)

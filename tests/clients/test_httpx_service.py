@@ -14,7 +14,7 @@ from tests.service_process import started
 AGENT = {"User-Agent": "ExampleBot/1.0"}
 
 
-async def test_clients_of_one_agent_share_its_pace_and_one_is_told_what_another_met() -> None:
+async def test_clients_of_one_agent_share_its_pace_and_its_backoff() -> None:
     interval = 0.15
     site = Site(
         f"User-agent: *\nDisallow: /private/\nCrawl-delay: {interval}\n",

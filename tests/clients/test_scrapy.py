@@ -146,7 +146,7 @@ async def test_what_is_put_off_for_too_long_is_given_up() -> None:
     assert counted(came)["given_up"] == 20
 
 
-async def test_nothing_is_fetched_while_the_service_is_silent_unless_that_is_wanted() -> None:
+async def test_a_silent_service_stops_the_crawl_unless_configured_otherwise() -> None:
     site = Site("")
     async with serve(text(500)) as broken, serve(site) as origin:
         url = f"{origin.url}/page"

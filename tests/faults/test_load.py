@@ -90,7 +90,7 @@ class Silence:
         return [IPv4Address("127.3.0.1") + int(name.partition(".")[0])]
 
 
-async def test_more_than_the_process_takes_is_told_to_come_back_and_taken_when_it_does(
+async def test_requests_beyond_the_fetch_queue_get_503_and_succeed_on_retry(
     store_url: str, store_client: Redis
 ) -> None:
     names = Silence()

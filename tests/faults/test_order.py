@@ -115,9 +115,7 @@ async def ask(client: httpx.AsyncClient, url: str, origin: LoopbackOrigin, **mor
     return str(response.json()["verdict"])
 
 
-async def test_a_holder_that_was_stopped_does_not_write_its_time_out_over_a_file(
-    store_url: str, store_client: Redis
-) -> None:
+async def test_a_resumed_holder_does_not_overwrite_a_file_with_its_timeout(store_url: str, store_client: Redis) -> None:
     async with serve(Exchange.stall, CLOSED) as origin, httpx.AsyncClient(timeout=60) as client:
         with (
             process(module=PATIENT, REDIS_URL=store_url, FETCH_TIMEOUT="3") as holder,

@@ -353,7 +353,7 @@ def test_poisoned_news_is_no_news(store_url: str) -> None:
         check()
 
 
-async def test_all_keys_and_channels_have_our_prefix_and_nobody_else_s_is_touched(
+async def test_all_keys_and_channels_have_our_prefix_and_others_stay_as_are(
     store_url: str, store_client: Redis
 ) -> None:
     theirs = {b"robot": b"1", b"{robots}": b"2", b"snapshot:http://h": b"3"}

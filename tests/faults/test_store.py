@@ -109,7 +109,7 @@ def private(origin: LoopbackOrigin) -> str:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_store_that_fails_changes_no_answer_and_is_used_again_when_it_is_back(
+async def test_a_failing_store_changes_no_answer_and_is_used_once_it_is_back(
     fault: Fault, between: Proxy, store_client: Redis
 ) -> None:
     async with (
@@ -264,7 +264,7 @@ async def test_what_one_process_refreshes_the_other_knows_at_once(store_url: str
         assert len(origin.requests) == 2
 
 
-async def test_what_was_told_while_a_process_could_not_hear_is_asked_for_when_it_can(
+async def test_events_missed_by_a_process_are_caught_up_from_the_store(
     between: Proxy, store_url: str, store_client: Redis
 ) -> None:
     async with serve(CLOSED, CHANGED) as origin, running(store_url) as one, running(between.url) as other:

@@ -391,7 +391,7 @@ async def test_dates_of_other_ages_are_told_as_they_were_sent(said: Mapping[str,
     )
 
 
-async def test_no_cookie_comes_back_and_no_challenge_is_answered_on_any_hop_or_later() -> None:
+async def test_no_cookie_is_returned_and_no_auth_challenge_is_answered() -> None:
     given = {"Set-Cookie": "id=1; Path=/; Max-Age=99999999", "WWW-Authenticate": "Basic", "Location": "/next"}
     async with nothing_left(), serve(text(302, "", given), text(401, "", given)) as origin:
         ours = fetcher(NAMES, Wire({PUBLIC: origin}))
@@ -495,7 +495,7 @@ async def test_an_endless_body_over_tls_is_read_up_to_the_limit_and_closed() -> 
     assert fetched.access == Successful(200, b"a" * BODY_LIMIT, truncated=True)
 
 
-async def test_spec_a8_a_redirect_from_https_to_http_is_followed_as_any_other_is() -> None:
+async def test_spec_a8_a_redirect_from_https_to_http_is_followed() -> None:
     ours = Authority()
     async with nothing_left(), serve(text(200, ROBOTS)) as plain:
         there = f"http://{ELSEWHERE}:{plain.port}/robots.txt"

@@ -251,7 +251,7 @@ async def test_spec_a9_five_redirects_are_followed_and_a_sixth_leads_nowhere() -
     assert six.access == Unavailable(308, Cause.REDIRECT_LOOP)
 
 
-async def test_hostile_octets_of_a_location_never_reach_the_request_line_as_they_are() -> None:
+async def test_hostile_bytes_of_a_location_are_encoded_in_the_request_line() -> None:
     async with serve(redirect("/\xc3\xb6"), redirect("/a b\x01\x7f\xff?q=\xa0x"), text(200)) as origin:
         fetched = await fetcher().fetch(origin.named(SITE))
     assert isinstance(fetched.access, Successful)
@@ -285,7 +285,7 @@ async def test_a_name_is_resolved_once_per_hop() -> None:
     assert origin.connections == 2
 
 
-async def test_a_name_that_changes_its_mind_is_judged_by_the_answer_that_is_used() -> None:
+async def test_a_rebinding_name_is_judged_by_the_address_that_is_used() -> None:
     answers = iter(["127.0.0.1", "127.0.0.2"])
 
     async def rebinding(name: str) -> Sequence[Address]:
@@ -416,7 +416,7 @@ async def test_a_fetch_that_is_cancelled_closes_its_connection() -> None:
 # TLS.
 
 
-async def test_https_asks_for_the_name_in_the_url_and_connects_to_the_checked_address() -> None:
+async def test_https_sends_the_urls_name_to_the_checked_address() -> None:
     authority = Authority()
     async with serve(text(200, ROBOTS), tls=authority.server_context(SITE)) as origin:
         fetched = await fetcher(tls=authority.client_context()).fetch(origin.named(SITE))
@@ -476,7 +476,7 @@ async def test_a_fetch_that_finds_an_address_full_is_no_fact_about_the_origin() 
     assert sum(isinstance(result, Busy) for result in found) == 1
 
 
-async def test_past_the_bound_of_the_process_a_fetch_is_told_at_once_to_come_back() -> None:
+async def test_a_fetch_beyond_the_process_limit_is_rejected_at_once() -> None:
     go = asyncio.Event()
 
     async def hold(exchange: Exchange) -> None:
@@ -529,7 +529,7 @@ async def test_origins_that_stall_keep_no_others_waiting() -> None:
         assert (our.under_way, our.slow) == (0, 0)
 
 
-async def test_where_too_many_stall_one_is_given_up_and_that_is_no_fact_about_its_origin() -> None:
+async def test_a_fetch_dropped_for_room_says_nothing_about_its_origin() -> None:
     async with serve(stall) as origin, serve(text(404)) as prompt:
         our = fetcher(concurrency=1, slow=1, timeout=2.0)
         patient = asyncio.create_task(our.fetch(origin.named("127.0.0.1")))

@@ -30,7 +30,7 @@ def test_what_borders_on_a_range_is_judged_by_itself(row: Refused) -> None:
 
 
 @given(st.ip_addresses(v=6))
-def test_ipv6_beyond_global_unicast_is_refused_unless_it_is_a_public_ipv4_in_disguise(address: object) -> None:
+def test_ipv6_outside_global_unicast_needs_an_embedded_public_ipv4(address: object) -> None:
     judged = ip_address(str(address))
     if AddressGuard().admits(judged):
         assert judged in GLOBAL_UNICAST or judged in NAT64 or str(judged).startswith("::ffff:")
@@ -68,7 +68,7 @@ def test_rfc6052_metadata_stays_closed_behind_a_local_nat64(address: str, admitt
     assert AddressGuard(named).admits(ip_address(address))
 
 
-def test_rfc8215_other_addresses_behind_a_local_nat64_are_the_network_s_affair() -> None:
+def test_rfc8215_other_local_nat64_addresses_are_left_to_the_network() -> None:
     guard = AddressGuard([ip_network("64:ff9b:1::/48")])
     for address in ("64:ff9b:1::5db8:d822", "64:ff9b:1:5db8:d8:2200::", "64:ff9b:1::a00:1"):
         assert guard.admits(ip_address(address))
@@ -87,7 +87,7 @@ def test_a_setting_admits_its_own_range_and_no_neighbour() -> None:
 
 
 @pytest.mark.parametrize("row", PLATFORMS, ids=lambda row: str(row.network))
-def test_a_setting_opens_a_clouds_own_address_by_naming_it_and_not_by_a_wider_range(row: Refused) -> None:
+def test_a_cloud_metadata_address_is_allowed_by_name_not_by_range(row: Refused) -> None:
     address = row.network[-1]
     everything = [ip_network("0.0.0.0/0"), ip_network("::/0"), row.network.supernet()]
     assert not AddressGuard(everything).admits(address)

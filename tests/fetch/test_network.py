@@ -163,7 +163,7 @@ async def test_four_connections_to_an_address_and_a_fifth_when_one_is_closed() -
     assert network.addresses_in_use == 0
 
 
-async def test_a_full_address_leaves_time_for_the_next_and_is_not_called_dead_with_it() -> None:
+async def test_a_busy_address_leaves_time_for_the_next_and_is_not_dead() -> None:
     sockets = Sockets(dead=["93.184.216.35"])
     full, other, dead = "93.184.216.34", "93.184.216.36", "93.184.216.35"
     names = Names({NAME: [full], "both.example": [full, other], "dead.example": [full, dead]})
@@ -218,7 +218,7 @@ async def test_a_resolver_keeps_a_zone_so_that_the_guard_can_refuse_it() -> None
         resolver.close()
 
 
-async def test_a_lookup_that_was_given_up_holds_its_thread_and_no_queue_builds_up_behind_it() -> None:
+async def test_an_abandoned_lookup_holds_its_thread_without_a_queue_behind_it() -> None:
     loop = asyncio.get_running_loop()
     begun, go = asyncio.Event(), threading.Event()
     looked_up: list[str] = []
@@ -276,7 +276,7 @@ async def test_a_lookup_that_fails_after_it_was_given_up_is_not_logged() -> None
         resolver.close()
 
 
-async def test_who_finds_no_free_thread_is_told_to_come_back_and_learns_nothing_of_the_name() -> None:
+async def test_a_lookup_without_a_free_thread_is_busy_not_a_dns_failure() -> None:
     loop = asyncio.get_running_loop()
     begun, go = asyncio.Event(), threading.Event()
 

@@ -59,7 +59,7 @@ def test_rfc9110_retry_after_is_seconds_or_a_date_and_a_day_at_most(value: bytes
 
 
 @given(st.binary(max_size=60))
-def test_retry_after_is_never_negative_or_long_or_an_error_whatever_is_sent(value: bytes) -> None:
+def test_retry_after_is_bounded_and_never_an_error(value: bytes) -> None:
     seconds = read_retry_after([(b"retry-after", value)], NOW)
     assert seconds is None or 0 <= seconds <= LONGEST_WAIT
 
@@ -125,7 +125,7 @@ def test_spec_a9_a_location_of_another_scheme_leads_nowhere(location: bytes) -> 
 
 
 @given(st.binary(max_size=80) | st.builds(lambda tail: b"http://" + tail, st.binary(max_size=80)))
-def test_whatever_a_location_holds_only_printing_ascii_reaches_the_request_line(location: bytes) -> None:
+def test_only_printable_ascii_of_a_location_reaches_the_request_line(location: bytes) -> None:
     try:
         target = read_location(BASE, [(b"Location", location)])
     except Unreadable:
@@ -192,7 +192,7 @@ def test_spec_a24_the_limit_counts_decoded_octets(coding: bytes, more: int) -> N
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_rfc1952_gzip_members_are_read_one_after_another_and_padding_is_ignored(size: int) -> None:
+def test_rfc1952_all_gzip_members_are_read_and_padding_is_ignored(size: int) -> None:
     data = _gzip(b"one ") + _gzip(b"") + _gzip(b"two")
     assert decoded(b"gzip", pieces_of(data + b"\0" * 20, size)).read() == b"one two"
 

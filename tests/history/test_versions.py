@@ -153,7 +153,7 @@ def test_what_is_held_now_is_the_last_version(versions: list[Stretch], access: A
     assert all(one.digest != other.digest for one, other in pairwise(history))
 
 
-def test_what_is_held_now_is_the_last_version_whatever_a_clock_that_was_ahead_has_written() -> None:
+def test_the_current_copy_is_the_last_version_despite_a_fast_clock() -> None:
     history = add((), [seen(A, NOW + 1e6)], NOW + 2e6)
     present = replace(snapshot(B, NOW + 50), since=int(NOW))
     assert with_current(history, present, NOW + 60)[-1].digest == digest(B)
@@ -239,7 +239,7 @@ def test_another_content_under_a_digest_is_nothing() -> None:
     assert replace(seen(A, 10), packed=encode(snapshot(B, 10))).read() is None
 
 
-def test_a_version_is_held_until_the_next_one_or_as_long_as_a_copy_may_stand_in() -> None:
+def test_a_version_lasts_until_the_next_or_while_a_copy_may_be_used() -> None:
     history = add((), [seen(A, 1000), seen(B, 2000), seen(B, 3000)], NOW)
     assert version_at(history, 999) is None
     assert version_at(history, 1000) == history[0]

@@ -84,7 +84,7 @@ def test_the_narrowest_scope_decides_whatever_it_says() -> None:
     assert deciding(short) == "short"
 
 
-def test_in_one_scope_who_names_the_crawler_goes_first_then_deny_then_robots_then_allow_then_the_id() -> None:
+def test_in_one_scope_named_crawlers_precede_then_effect_then_id() -> None:
     named = override("z", action="allow", agents=["ExampleBot"])
     deny, later_deny = override("b"), override("c")
     robots, allow = override("a", action="robots", robots=""), override("0", action="allow")
@@ -117,7 +117,7 @@ def test_a_shadow_decides_among_shadows_only() -> None:
     assert (found.shadow_deciding, found.shadow_delaying) == (shadow, delay)
 
 
-def test_an_empty_table_is_false_and_one_that_holds_nothing_for_the_origin_finds_nothing() -> None:
+def test_an_empty_table_is_false_and_one_for_other_origins_finds_none() -> None:
     assert not Table()
     assert Table([override(scope="example.org")]).find(WWW, BOT, NOW) is None
 

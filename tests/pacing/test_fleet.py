@@ -79,7 +79,7 @@ async def test_nothing_goes_beyond_the_rate_when_the_master_goes(processes: int,
     assert within_the_rate(log), (log, log.by_turn())
 
 
-async def test_processes_that_start_without_the_store_give_no_slots_until_it_is_there() -> None:
+async def test_processes_started_without_the_store_grant_no_slots_until_it_is() -> None:
     settings = {"PACE_FLOOR": "0.2"}
     async with logging_origin() as (origin, _):
         with node(port=(port := free_port())) as server:

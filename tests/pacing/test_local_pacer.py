@@ -45,7 +45,7 @@ def test_nothing_is_given_before_what_others_may_still_have() -> None:
     assert slot.go_at == NOW + 1.5
 
 
-def test_nothing_is_given_farther_ahead_than_the_horizon_and_it_comes_nearer() -> None:
+def test_the_local_pacer_grants_no_slot_beyond_its_horizon() -> None:
     alone = LocalPacer(30)
     first = alone.reserve(wish(spans=(PaceWindow(math.inf, 1.0),)), NOW, NOW + HORIZON)
     assert isinstance(first, WaitTooLong)
@@ -110,7 +110,7 @@ def turns_of(processes: list[LocalPacer]) -> list[float]:
 
 
 @pytest.mark.parametrize("fleet", [1, 2, 4, 8])
-def test_a_fleet_without_places_goes_beyond_by_one_document_less_than_it_has_processes_at_most(
+def test_a_fleet_without_ranks_exceeds_the_rate_by_less_than_its_size(
     fleet: int,
 ) -> None:
     goes = turns_of([LocalPacer(fleet) for _ in range(fleet)])

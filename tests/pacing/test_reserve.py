@@ -79,7 +79,7 @@ async def test_two_agents_of_an_origin_have_a_lane_each(pace: RedisPacer) -> Non
     assert isinstance(await asked(pace, SlotRequest(PaceKey.of(SITE, "EXAMPLEBOT"), SLOW, "w")), WaitTooLong)
 
 
-async def test_a_wait_that_is_too_long_reserves_nothing_and_says_when_to_come_again(pace: RedisPacer) -> None:
+async def test_a_wait_that_is_too_long_reserves_nothing_and_says_when_to_retry(pace: RedisPacer) -> None:
     await given(pace, SlotRequest(LANE, SECOND, "w", cost=100, max_wait=1))
     reply = await asked(pace, SlotRequest(LANE, SECOND, "x", max_wait=40))
     assert isinstance(reply, WaitTooLong)
@@ -199,7 +199,7 @@ async def test_a_back_off_doubles_to_its_bound_and_is_forgotten_after_quiet(
     assert round(await pace.hold_back(LANE, 0)) == 10
 
 
-async def test_after_trouble_nothing_is_given_for_a_while_and_nothing_before_a_tail_that_is_remembered(
+async def test_after_an_outage_slots_start_after_recovery_and_the_last_slot(
     pace: RedisPacer,
 ) -> None:
     known = QueueState(time.time() + 30, 7, time.time())
@@ -238,7 +238,7 @@ async def test_who_remembers_what_was_only_given_back_changes_nothing(pace: Redi
     assert reply.wait == 0
 
 
-async def test_a_slot_of_the_largest_cost_and_the_longest_interval_is_kept_for_a_month(pace: RedisPacer) -> None:
+async def test_the_longest_possible_slot_is_kept_for_a_month(pace: RedisPacer) -> None:
     day = (PaceWindow(math.inf, 86_400.0),)
     await given(pace, SlotRequest(LANE, day, "w", cost=1000))
     reply = await asked(pace, SlotRequest(LANE, SECOND, "w", max_wait=3600))

@@ -50,7 +50,7 @@ def test_windows_follow_each_other_from_now_on() -> None:
     assert found[-1] == PaceWindow(math.inf, 10.0)
 
 
-def test_beyond_the_stretches_that_are_told_apart_the_slowest_pace_is_kept() -> None:
+def test_beyond_the_window_limit_the_slowest_pace_applies() -> None:
     every_hour = rates(*((1, 2 + hour, hour, hour + 1) for hour in range(24)))
     found = spans(every_hour, NOON, BOUNDS)
     assert [span.interval for span in found[:-1]] == [14.0 + hour if hour < 12 else hour - 10.0 for hour in range(15)]

@@ -110,7 +110,7 @@ async def test_every_engine_keeps_snapshots(client: Client) -> None:
     assert 0 < await client.ttl(store_key(SITES[0])) <= 60
 
 
-async def test_every_engine_lets_one_have_a_lease_and_only_the_holder_give_it_back(client: Client) -> None:
+async def test_every_engine_grants_one_lease_that_only_its_holder_releases(client: Client) -> None:
     give_back = client.register_script(FORGET_OWN)
     for key in ("lease:{a}", "lease:{b}", "lease:{c}"):
         assert await client.set(key, b"mine", nx=True, px=60_000)
@@ -173,7 +173,7 @@ async def test_a_cancelled_call_leaves_no_answer_behind_for_another(client: Clie
         assert await asyncio.gather(*(client.getrange(key, 0, 100) for key in keys)) == [key.encode() for key in keys]
 
 
-async def test_no_more_connections_are_opened_than_the_bound_and_the_store_needs_fewer(client: Client) -> None:
+async def test_the_store_needs_fewer_connections_than_its_limit(client: Client) -> None:
     assert 500 * CONNECTIONS <= 10_000 - 2_000  # what a server admits, less what others than the service need
     pool = CONNECTIONS - 2
 
@@ -190,9 +190,7 @@ async def test_no_more_connections_are_opened_than_the_bound_and_the_store_needs
 
 
 @pytest.mark.parametrize("engine", ["redis", "unix"])
-async def test_a_connection_that_the_server_closed_meanwhile_is_replaced_unnoticed(
-    urls: dict[str, str], engine: str
-) -> None:
+async def test_a_connection_closed_by_the_server_is_replaced_silently(urls: dict[str, str], engine: str) -> None:
     async with connected(urls[engine]) as client, connected(urls[engine]) as other:
         assert isinstance(client, Redis)
         number = await client.client_id()
@@ -376,7 +374,7 @@ async def answers_in_time(client: Client) -> bool:
     return True
 
 
-async def test_a_master_that_is_killed_is_followed_by_the_one_that_the_sentinels_choose() -> None:
+async def test_a_killed_master_is_replaced_by_the_sentinels_choice() -> None:
     with watched(3, 2) as fleet:
         async with connected(sentinel_url(fleet)) as client:
             await survives(client, fleet, fleet.masters[0].kill)

@@ -116,7 +116,7 @@ def test_what_has_no_scheme_is_refused_unseen(url: str) -> None:
         ("rediss+sentinel://:secret@host/main?ssl_keyfile=/secret", "ssl_keyfile needs ssl_certfile"),
     ],
 )
-def test_a_url_that_cannot_be_read_is_refused_with_the_reason_and_no_password(url: str, why: str) -> None:
+def test_an_invalid_url_is_refused_with_a_reason_and_no_password(url: str, why: str) -> None:
     with pytest.raises(ValueError, match=r"REDIS_URL cannot be read: .*; expected redis://") as caught:
         read(url)
     assert why in str(caught.value)
