@@ -1,189 +1,107 @@
-"""One connection of a caller: uvicorn's own, and bounds for all that a caller can make it hold or wait for.
+"""Bounds for one client connection, on top of uvicorn's protocol for httptools.
 
-uvicorn with httptools reads a head without an end, however slowly it comes, waits for ever for a client that says
-nothing, or that reads nothing, and queues as many requests as are sent ahead of their answers. It appends trailer
-fields, however many, to the header fields, and accepts requests with two Host fields, or none.
+uvicorn with httptools bounds neither the size of a head nor the time it takes, waits for ever for clients that send or
+read nothing, and queues every pipelined request. It appends trailer fields to the header fields, and accepts requests
+with two Host fields or none. uvicorn with h11 bounds heads and trailers at 64 KiB, drops trailer fields and requires
+one Host; but it bounds neither time nor unread answers, so it would need a subclass of its own. A reverse proxy keeps
+all of these bounds, but not every instance has one in front.
 
-uvicorn with h11 (`http="h11"`) does some of this by itself: heads, chunk headers and trailers end at 64 KiB, trailer
-fields are dropped, exactly one Host is required, and requests ahead are read one by one. It bounds no time either, but
-for a connection that is idle after an answer.
+Upstream: https://github.com/Kludex/uvicorn/issues/157 (limits; closed) and
+https://github.com/Kludex/uvicorn/pull/3125 (one Host field). We know of no issue about trailers with httptools.
+
+`HttpToolsProtocol` is not a documented interface, so pyproject.toml pins uvicorn's minor version. Beside the callbacks
+of asyncio, these names of it are used:
+
+- `on_header`, `on_headers_complete`, `on_body`, `on_message_complete`: httptools calls them; only here can a message be
+  refused while it is parsed;
+- `send_400_response`, `on_response_complete`, `shutdown`: uvicorn calls them at the three events that end a request;
+- `app`, `connections`, `cycle`, `pipeline`, `parser`, `flow`, `headers`, `url`, `server_state`: the state that these
+  decide by;
+- `_unsupported_upgrade_warning`: it logs two lines for every Upgrade field, and there is no setting against it.
 """
 
 import asyncio
 import re
-import resource
-from functools import cache
 from http import HTTPStatus
 from typing import NoReturn, cast
 
-from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from app.api.connection_limits import OverloadedApp, UnreadAnswers, max_connections
 from app.api.problems import MEDIA_TYPE, Problem
 
 HEAD_LIMIT = 64 * 1024
-"""Octets of the longest head: the longest URL with every octet of it escaped, and a browser's cookies.
+"""Bytes of the longest head: the longest URL with every byte of it escaped, and a browser's cookies.
 
-Bytes of chunked framing that bring no piece of the body, trailers among them, are bounded by as many."""
-
-HEAD_SECONDS = 10.0
-"""Seconds within which a head has to be there as a whole, from the connection's begin or the head's."""
-
-PIPELINED = 32
-"""How many requests may wait behind the one that is answered; a connection with more is closed after these."""
-
-REST_SECONDS = 3.0
-"""Seconds for which the rest of a request is waited for that is answered already, or whose process ends."""
-
-FIRST_SECONDS = 1.0
-"""Seconds for which a process that ends waits for a first request, or for one whose head has begun to arrive."""
-
-READ_SECONDS = 60.0
-"""Seconds within which a client has to read some of the answers that wait for it."""
-
-UNREAD_LIMIT = 128 * 1024 * 1024
-"""Bytes of answers that wait for their readers, of all connections of the process together.
-
-Past it, the connections that have read nothing for the longest time are closed. A connection holds the body that was
-sent last, and 64 KiB.
+Chunk headers and trailers may have as many bytes between two pieces of a body.
 """
 
-FILES = 65_536
-"""File descriptors that a process asks for, as far as the system lets it."""
+HEAD_SECONDS = 10.0
+"""Seconds in which a head has to arrive, from its first byte or from the start of the connection."""
 
-FILES_KEPT = 2048
-"""Those kept for fetches, names and the store: a fetch that finds none free would tell it as its origin's fault."""
+PIPELINED = 32
+"""Requests that may wait behind the one being answered; a connection with more is closed after these."""
 
-MOST_CONNECTIONS = 10_000
+REST_SECONDS = 3.0
+"""Seconds to wait for the rest of a request that has been answered already, or whose process is stopping."""
 
-_ALWAYS = frozenset({"/healthz", "/metrics"})
+FIRST_SECONDS = 1.0
+"""Seconds that a stopping process waits for a first request, or for one whose head has begun to arrive."""
 
-
-def allow_files() -> None:
-    """Let this process, and those it begins, have more file descriptors than the system gives unasked."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-@cache
-def most_connections() -> int:
-    """How many connections are served at once; with as many more, requests are refused, and then connections."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return MOST_CONNECTIONS
-    return min(MOST_CONNECTIONS, max(soft // 4, (soft - FILES_KEPT) // 2))
+READ_SECONDS = 60.0
+"""Seconds in which a client has to read some of the answers that wait for it."""
 
 
 class _HeadRefused(Exception):
     """Raised in a callback of the parser, which turns it into an error of its own."""
 
 
-class _TooManyAhead(Exception):
-    """RFC 9112 9.3.2: who sends ahead has to be ready to send again."""
+class _TooManyPipelined(Exception):
+    """A client that pipelines has to be ready to send requests again (RFC 9112 9.3.2)."""
 
 
-class Unread:
-    """What waits for readers that are slow: connections by how long they have read nothing, and their bytes."""
+class BoundedMessages(HttpToolsProtocol):
+    """Bounds heads, chunk framing and pipelines, and applies the rules of RFC 9112 for Host and trailers."""
 
-    def __init__(self, limit: int = UNREAD_LIMIT) -> None:
-        self._limit = limit
-        self._waiting: dict[Connection, int] = {}
-        self._total = 0
-
-    def add(self, connection: "Connection", size: int) -> None:
-        """Note that so many bytes wait; close whoever has waited longest while that is too much in all."""
-        self._waiting[connection] = size
-        self._total += size
-        while self._total > self._limit:
-            slowest = next(iter(self._waiting))
-            self.remove(slowest)
-            slowest.transport.abort()
-
-    def remove(self, connection: "Connection") -> None:
-        """Forget a connection: it has been read from, or it is gone."""
-        self._total -= self._waiting.pop(connection, 0)
-
-
-class Connection(HttpToolsProtocol):
-    """What uvicorn makes of each connection. The bounds are the constants of this module; tests have less time."""
-
-    head_seconds = HEAD_SECONDS
-    rest_seconds = REST_SECONDS
-    first_seconds = FIRST_SECONDS
-    read_seconds = READ_SECONDS
-    most: int | None = None  # as most_connections
-    unread = Unread()
-
-    _last = False  # the process ends, and the next request is answered last
-    _in_head = True  # a head is what comes next, or is coming: else the body that belongs to `cycle`
-    _head_octets = 0  # what has come of it, or with it
-    _framing = 0  # bytes received since the last piece of the body
-    _reason: Problem | None = None  # why the head that is being read is refused
-    _head_timer: asyncio.TimerHandle | None = None
-    _rest_timer: asyncio.TimerHandle | None = None
-    _read_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        most = most_connections() if self.most is None else self.most
-        excess = len(self.connections) - most
-        if excess > most:
-            transport.abort()
-        elif excess > 0:
-            self.app = _Overloaded(self.app)
-        self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        for timer in (self._head_timer, self._rest_timer, self._read_timer):
-            if timer is not None:
-                timer.cancel()
-        self.unread.remove(self)
-        super().connection_lost(exc)
+    _in_head = True  # a head is expected or arriving; otherwise the body of `cycle`
+    _head_bytes = 0  # received since the last body ended
+    _framing_bytes = 0  # received since the last piece of the body
+    _problem: Problem | None = None  # why the head that is being parsed is refused
 
     def data_received(self, data: bytes) -> None:
         if self._in_head:
-            self._head_octets += len(data)
+            self._head_bytes += len(data)
         else:
-            self._framing += len(data)
+            self._framing_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if not self._in_head:
-            if self._framing > HEAD_LIMIT:
-                self._refuse(_trailers_too_large())
-        elif self._head_octets > HEAD_LIMIT:
+        if self._in_head and self._head_bytes > HEAD_LIMIT:
             self._refuse(_head_too_large())
-        elif self._head_octets and self._head_timer is None:
-            self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
+        elif not self._in_head and self._framing_bytes > HEAD_LIMIT:
+            self._refuse(_trailers_too_large())
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # The parser reports trailer fields here, too. They must not be merged into the header fields (RFC 9110 6.5.1),
-        # where X-API-Key and X-Forwarded-For are believed; nothing here needs any, so they are dropped.
+        # where X-API-Key and X-Forwarded-For are trusted. No route uses trailers, so they are dropped.
         if self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self.transport.is_closing():
             return
-        # A piece of what is received may be larger than the limit, and hold much besides a head.
-        if self._head_octets > HEAD_LIMIT and self._head_size() > HEAD_LIMIT:
+        # One read may bring more bytes than the limit, most of them the body: then the fields are measured.
+        if self._head_bytes > HEAD_LIMIT and self._head_size() > HEAD_LIMIT:
             self._refuse_head(_head_too_large())
-        self._check_host()
+        self._check_version_and_host()
         self._in_head = False
-        self._head_octets = self._framing = 0
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        self._head_bytes = self._framing_bytes = 0
         if len(self.pipeline) >= PIPELINED:
-            raise _TooManyAhead
+            raise _TooManyPipelined
         super().on_headers_complete()
-        if self._last:
-            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        self._framing = 0
+        self._framing_bytes = 0
         if not self.transport.is_closing():
             super().on_body(body)
 
@@ -193,104 +111,49 @@ class Connection(HttpToolsProtocol):
             super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read."""
-        if self._reason is None and self._in_head and self._head_octets > HEAD_LIMIT:
-            self._reason = _head_too_large()
-        self._refuse(self._reason or Problem(400, "bad-http", msg))
+        """Refuse a message that cannot be parsed."""
+        if self._problem is None and self._in_head and self._head_bytes > HEAD_LIMIT:
+            self._problem = _head_too_large()
+        self._refuse(self._problem or Problem(400, "bad-http", msg))
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nothing: it is answered as if no upgrade had been asked for, and whoever asks fills no log."""
+        """Log nothing: the request is answered without the upgrade."""
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if not self._in_head and self.cycle.response_complete:
-            self._wait_for_the_rest()
-
-    def shutdown(self) -> None:
-        cycle = cast("RequestResponseCycle | None", self.cycle)
-        if not self._answers() and (cycle is None or self._head_octets):
-            # It has been accepted, and its request may be on the way: to close it would fail that for no reason. An
-            # idle connection is closed, as a client has to expect at any time.
-            self._last = True
-            self._rest_timer = self.loop.call_later(self.first_seconds, self._close_unless_asked)
-            return
-        super().shutdown()
-        # Who has asked is answered; who has not asked to the end need not, and asks another process.
-        if self._answers() and self.cycle.more_body:
-            self._wait_for_the_rest()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self.unread.add(self, self.transport.get_write_buffer_size())
-        self._read_timer = self.loop.call_later(self.read_seconds, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self.unread.remove(self)
-        if self._read_timer is not None:
-            self._read_timer.cancel()
-            self._read_timer = None
-
-    def _answers(self) -> bool:
-        """Whether the answer to the last request that came is still to be given."""
-        cycle = cast("RequestResponseCycle | None", self.cycle)  # there is none before the first request
+    def _answer_pending(self) -> bool:
+        """Whether the last request is still to be answered."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
         return cycle is not None and not cycle.response_complete
 
-    def _check_host(self) -> None:
-        """Raise unless the head has the one Host field that RFC 9112 3.2 requires; HTTP/1.0 may have none."""
+    def _check_version_and_host(self) -> None:
+        """Require HTTP/1.x, and one Host field (RFC 9112 3.2; none is right in HTTP/1.0)."""
         version = self.parser.get_http_version()
         if version not in {"1.0", "1.1"}:
-            self._refuse_head(Problem(400, "bad-http", f"HTTP/{version} is not served here; use HTTP/1.1."))
+            self._refuse_head(Problem(400, "bad-http", f"HTTP/{version} is not supported; use HTTP/1.1."))
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             self._refuse_head(Problem(400, "bad-http", f"The request has {hosts} Host fields; send exactly one."))
         _, absolute, rest = self.url.partition(b"://")
         if absolute and not self.url.startswith(b"/"):
-            # The target's authority counts, and Host is ignored (RFC 9112 3.2.2).
+            # The authority of an absolute target replaces Host (RFC 9112 3.2.2).
             authority = re.split(rb"[/?#]", rest, maxsplit=1)[0]
             self.headers[:] = [field for field in self.headers if field[0] != b"host"] + [(b"host", authority)]
 
     def _refuse_head(self, problem: Problem) -> NoReturn:
-        self._reason = problem
+        self._problem = problem
         raise _HeadRefused
 
     def _head_size(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
-    def _head_is_late(self) -> None:
-        if self._answers():
-            # Its turn has not come: nothing more may be read from the client until it is answered.
-            self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
-        elif self._head_octets == 0:
-            self.transport.close()
-        else:
-            self._refuse(
-                Problem(408, "slow-request", f"The head of a request was not there in {self.head_seconds:.0f} s.")
-            )
-
-    def _close_unless_asked(self) -> None:
-        self._rest_timer = None
-        if not self._answers():
-            self.transport.close()
-
-    def _wait_for_the_rest(self) -> None:
-        if self._rest_timer is None:
-            self._rest_timer = self.loop.call_later(self.rest_seconds, self._rest_is_late, self.cycle)
-
-    def _rest_is_late(self, cycle: object) -> None:
-        self._rest_timer = None
-        if self.cycle is cycle and not self._in_head:
-            self.transport.abort()
-
     def _refuse(self, problem: Problem) -> None:
         if self.transport.is_closing():
             return
-        if self._answers() and not self.cycle.more_body:
-            # What cannot be read stands behind requests that were, whose answers are given before the end.
+        if self._answer_pending() and not self.cycle.more_body:
+            # The requests before this one were valid: they are answered, then the connection ends.
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        if not self._answers() or not (self.cycle.response_started or self.pipeline):
+        if not self._answer_pending() or not (self.cycle.response_started or self.pipeline):
             content = problem.text.encode()
             fields = [*self.server_state.default_headers, (b"content-type", MEDIA_TYPE.encode())]
             fields += [(b"content-length", b"%d" % len(content)), (b"connection", b"close")]
@@ -299,25 +162,119 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-class _Overloaded:
-    """What answers on a connection too many: what the platform asks, and that everybody else is to come back."""
+class Connection(BoundedMessages):
+    """Bounds the time that a client may take to send and to read, and the connections and unread bytes of a process.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    The bounds are constants of this module and of `connection_limits`; tests use shorter ones.
+    """
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in _ALWAYS:
-            detail = "As many connections are open as this process serves; ask again in 1 s."
-            problem = Problem(503, "overloaded", detail, {"Retry-After": "1", "Connection": "close"})
-            await problem.response()(scope, receive, send)
+    head_seconds = HEAD_SECONDS
+    rest_seconds = REST_SECONDS
+    first_seconds = FIRST_SECONDS
+    read_seconds = READ_SECONDS
+    limit: int | None = None  # None: max_connections()
+    unread = UnreadAnswers()
+
+    _next_is_last = False  # the process is stopping: close after the next answer
+    _head_timer: asyncio.TimerHandle | None = None
+    _rest_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        limit = max_connections() if self.limit is None else self.limit
+        excess = len(self.connections) - limit
+        if excess > limit:
+            transport.abort()
+        elif excess > 0:
+            self.app = OverloadedApp(self.app)
+        self._head_timer = self.loop.call_later(self.head_seconds, self._head_timed_out)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._head_timer, self._rest_timer, self._read_timer):
+            if timer is not None:
+                timer.cancel()
+        self.unread.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_head and self._head_bytes and self._head_timer is None and not self.transport.is_closing():
+            self._head_timer = self.loop.call_later(self.head_seconds, self._head_timed_out)
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        if self._in_head:
+            return  # the connection is closing
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+        if self._next_is_last:
+            self.cycle.keep_alive = False
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._in_head and self.cycle.response_complete:
+            self._start_rest_timer()
+
+    def shutdown(self) -> None:
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if not self._answer_pending() and (cycle is None or self._head_bytes):
+            # A new connection's request may be on its way: closing would fail it for no reason. An idle connection is
+            # closed, which a client has to expect at any time.
+            self._next_is_last = True
+            self._rest_timer = self.loop.call_later(self.first_seconds, self._close_unless_asked)
+            return
+        super().shutdown()
+        # Complete requests are answered. A client that is still sending one can send it to another process.
+        if self._answer_pending() and self.cycle.more_body:
+            self._start_rest_timer()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.unread.add(self, self.transport.get_write_buffer_size())
+        self._read_timer = self.loop.call_later(self.read_seconds, self.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.unread.remove(self)
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+
+    def abort(self) -> None:
+        """Close the connection and drop what it was to send."""
+        self.transport.abort()
+
+    def _head_timed_out(self) -> None:
+        if self._answer_pending():
+            # The client may be waiting for that answer, and nothing more is read from it until then.
+            self._head_timer = self.loop.call_later(self.head_seconds, self._head_timed_out)
+        elif self._head_bytes == 0:
+            self.transport.close()
         else:
-            await self._app(scope, receive, send)
+            detail = f"The request head did not arrive within {self.head_seconds:.0f} s."
+            self._refuse(Problem(408, "slow-request", detail))
+
+    def _close_unless_asked(self) -> None:
+        self._rest_timer = None
+        if not self._answer_pending():
+            self.transport.close()
+
+    def _start_rest_timer(self) -> None:
+        if self._rest_timer is None:
+            self._rest_timer = self.loop.call_later(self.rest_seconds, self._rest_timed_out, self.cycle)
+
+    def _rest_timed_out(self, cycle: object) -> None:
+        self._rest_timer = None
+        if self.cycle is cycle and not self._in_head:
+            self.transport.abort()
 
 
 def _trailers_too_large() -> Problem:
-    detail = f"The chunk headers and trailers of the request have more than {HEAD_LIMIT} bytes."
+    detail = f"The chunk headers and trailers are larger than {HEAD_LIMIT} bytes."
     return Problem(431, "head-too-large", detail)
 
 
 def _head_too_large() -> Problem:
-    return Problem(431, "head-too-large", f"The head of the request has more than {HEAD_LIMIT} octets.")
+    return Problem(431, "head-too-large", f"The request head is larger than {HEAD_LIMIT} bytes.")

@@ -10,7 +10,8 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
-from app.api.connection import Connection, allow_files
+from app.api.connection import Connection
+from app.api.connection_limits import raise_file_limit
 from app.api.middleware.auth import is_loopback
 from app.cli.exit_codes import Parser
 from app.cli.workers import Workers
@@ -35,7 +36,7 @@ def run(_arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _exit)
     settings = Settings.read()
     check_exposure(settings)
-    allow_files()
+    raise_file_limit()
     with ExitStack() as stack:
         if settings.redis_url is None:
             # In the environment, because workers read their settings there.

@@ -1,4 +1,4 @@
-"""What a caller can make a connection hold or wait for is bounded: heads, bodies, requests ahead, answers not read."""
+"""Bounds of a connection: heads, bodies, pipelined requests and unread answers."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -7,14 +7,15 @@ from typing import cast
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.connection import HEAD_LIMIT, PIPELINED, Connection, Unread, most_connections
+from app.api.connection import HEAD_LIMIT, PIPELINED, Connection
+from app.api.connection_limits import UnreadAnswers, max_connections
 from app.api.middleware.body_limit import BODY_LIMIT, BodyLimit
 from app.api.problems import Problem
 from tests.api.listening import calling, listening, status
 from tests.faults.until import until_so
 
 SHORT = 0.2
-"""Seconds for those who take all the time in the world."""
+"""Seconds that slow clients get in these tests."""
 
 GET = b"GET /page HTTP/1.1\r\nHost: h\r\n\r\n"
 POST = b"POST /page HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
@@ -26,7 +27,7 @@ class Hasty(Connection):
 
 
 class Small(Connection):
-    most = 2
+    limit = 2
 
 
 async def send_text(send: Send, text: bytes) -> None:
@@ -40,20 +41,20 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def size(scope: Scope, receive: Receive, send: Send) -> None:
-    """Says how long the body was, or that the client has gone."""
-    octets = 0
+    """Answer with the size of the body, unless the client leaves."""
+    received = 0
     more = True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             return
-        octets += len(message["body"])
+        received += len(message["body"])
         more = message["more_body"]
-    await send_text(send, b"%d" % octets)
+    await send_text(send, b"%d" % received)
 
 
 class Flood:
-    """Sends without an end to whoever asks, and knows when that has ended."""
+    """Sends without end, until the client leaves; `over` is set then."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()
@@ -72,7 +73,7 @@ class Flood:
 
 
 def reading(app: ASGIApp, *, spares: bool = False, together: int = 2**28) -> ASGIApp:
-    """The application behind a BodyLimit of little patience, which answers its problems."""
+    """The application behind a BodyLimit with short timeouts, whose problems are answered."""
     bounded = BodyLimit(app, lambda _: spares, together=together, seconds=SHORT, silence=SHORT)
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,7 +97,7 @@ LARGE = [
 ]
 
 
-async def test_a_head_that_is_too_large_is_refused() -> None:
+async def test_large_heads_are_refused() -> None:
     async with listening(hello) as (address, _):
         for head in LARGE:
             async with calling(address) as caller:
@@ -106,7 +107,7 @@ async def test_a_head_that_is_too_large_is_refused() -> None:
                 assert b"problem:head-too-large" in said
 
 
-async def test_a_large_body_behind_a_head_makes_no_large_head() -> None:
+async def test_a_body_does_not_count_as_head() -> None:
     async with listening(size) as (address, _), calling(address) as caller:
         await caller.send(POST % 200_000 + b"x" * 200_000)
         assert (await caller.answer()).endswith(b"200000")
@@ -114,13 +115,13 @@ async def test_a_large_body_behind_a_head_makes_no_large_head() -> None:
         assert (await caller.answer()).endswith(b"\r\n0")
 
 
-async def test_a_head_that_drips_is_not_waited_for() -> None:
+async def test_slow_heads_time_out() -> None:
     async with listening(hello, Hasty) as (address, _), calling(address) as caller:
         await caller.send(GET[:20])
         assert b"problem:slow-request" in await caller.end()
 
 
-async def test_a_second_head_that_drips_is_not_waited_for_either() -> None:
+async def test_a_slow_second_head_times_out() -> None:
     async with listening(hello, Hasty) as (address, _), calling(address) as caller:
         await caller.send(GET)
         assert status(await caller.answer()) == 200
@@ -129,21 +130,21 @@ async def test_a_second_head_that_drips_is_not_waited_for_either() -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"\r\n"])
-async def test_a_connection_that_asks_nothing_is_closed(said: bytes) -> None:
+async def test_a_connection_without_a_request_is_closed(said: bytes) -> None:
     async with listening(hello, Hasty) as (address, server), calling(address) as caller:
         await caller.send(said)
         await caller.end()
         await until_so(lambda: not server.server_state.connections)
 
 
-async def test_a_head_in_pieces_is_one() -> None:
+async def test_a_head_may_arrive_byte_by_byte() -> None:
     async with listening(hello) as (address, _), calling(address) as caller:
-        for octet in GET:
-            await caller.send(bytes([octet]))
+        for byte in GET:
+            await caller.send(bytes([byte]))
         assert (await caller.answer()).endswith(b"/page")
 
 
-# Not HTTP.
+# Invalid HTTP.
 
 
 NONSENSE = [
@@ -159,7 +160,7 @@ NONSENSE = [
 ]
 
 
-async def test_what_is_no_http_is_refused_and_ends_the_connection() -> None:
+async def test_invalid_http_is_refused_and_closes_the_connection() -> None:
     async with listening(size) as (address, _):
         for said in NONSENSE:
             async with calling(address) as caller:
@@ -170,7 +171,7 @@ async def test_what_is_no_http_is_refused_and_ends_the_connection() -> None:
                 assert answer.count(b"HTTP/1.1") == 1
 
 
-async def test_what_stands_before_nonsense_is_answered_all_the_same() -> None:
+async def test_requests_before_invalid_http_are_answered() -> None:
     async with listening(size) as (address, _), calling(address) as caller:
         await caller.send(POST % 3 + b"{}{}{}{}")
         answer = await caller.end()
@@ -178,13 +179,13 @@ async def test_what_stands_before_nonsense_is_answered_all_the_same() -> None:
         assert answer.endswith(b"\r\n3")
 
 
-async def test_an_upgrade_is_not_taken_up() -> None:
+async def test_an_upgrade_is_ignored() -> None:
     async with listening(hello) as (address, _), calling(address) as caller:
         await caller.send(GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
         assert (await caller.answer()).endswith(b"/page")
 
 
-async def test_the_authority_of_an_absolute_target_is_the_host_rfc9112() -> None:
+async def test_rfc9112_the_authority_of_an_absolute_target_replaces_host() -> None:
     async def host(scope: Scope, receive: Receive, send: Send) -> None:
         await send_text(send, b"%s %s" % (scope["path"].encode(), dict(scope["headers"])[b"host"]))
 
@@ -195,17 +196,17 @@ async def test_the_authority_of_an_absolute_target_is_the_host_rfc9112() -> None
         assert (await caller.answer()).endswith(b"\r\n/page localhost")
 
 
-# Requests ahead of their answers.
+# Pipelined requests.
 
 
-async def test_requests_that_are_sent_ahead_are_answered_in_order() -> None:
+async def test_pipelined_requests_are_answered_in_order() -> None:
     async with listening(hello) as (address, _), calling(address) as caller:
         await caller.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n" % number for number in range(PIPELINED)))
         for number in range(PIPELINED):
             assert (await caller.answer()).endswith(b"/%d" % number)
 
 
-async def test_no_more_of_them_are_kept_than_a_few() -> None:
+async def test_pipelined_requests_are_bounded() -> None:
     async with listening(hello) as (address, _), calling(address) as caller:
         await caller.send(GET * 10_000)
         assert (await caller.end()).count(b"HTTP/1.1 200") == PIPELINED + 1
@@ -214,7 +215,7 @@ async def test_no_more_of_them_are_kept_than_a_few() -> None:
 # Bodies.
 
 
-async def test_a_body_that_drips_is_not_waited_for() -> None:
+async def test_slow_bodies_time_out() -> None:
     async with listening(reading(size)) as (address, _), calling(address) as caller:
         await caller.send(POST % 100 + b"{")
         answer = await caller.end()
@@ -222,19 +223,19 @@ async def test_a_body_that_drips_is_not_waited_for() -> None:
         assert b"problem:slow-request" in answer
 
 
-async def test_a_body_that_is_read_bit_by_bit_ends_with_its_sender_s_silence() -> None:
+async def test_a_streamed_body_ends_when_its_sender_is_silent() -> None:
     async with listening(reading(size, spares=True)) as (address, _), calling(address) as caller:
         await caller.send(CHUNKED + b"5\r\nabcde\r\n")
         assert (await caller.answer()).endswith(b"\r\n5")
 
 
-async def test_a_length_that_is_a_lie_is_not_believed() -> None:
+async def test_a_false_content_length_is_refused() -> None:
     async with listening(reading(size)) as (address, _), calling(address) as caller:
         await caller.send(POST % (10**30))
         assert status(await caller.end()) in {400, 413}
 
 
-async def test_an_endless_body_is_refused_and_its_rest_is_not_read_for_long() -> None:
+async def test_the_rest_of_a_refused_body_is_not_read_for_long() -> None:
     async with listening(reading(size), Hasty) as (address, server), calling(address) as caller:
         await caller.send(POST % (BODY_LIMIT + 1))
         assert status(await caller.answer()) == 413
@@ -257,7 +258,7 @@ async def test_all_bodies_together_are_bounded() -> None:
 # Answers.
 
 
-async def test_a_client_that_reads_nothing_is_not_waited_for() -> None:
+async def test_a_client_that_reads_nothing_is_disconnected() -> None:
     flood = Flood()
     async with listening(flood, Hasty) as (address, server), calling(address, window=4096) as caller:
         await caller.send(GET)
@@ -265,14 +266,14 @@ async def test_a_client_that_reads_nothing_is_not_waited_for() -> None:
         await until_so(lambda: not server.server_state.connections)
 
 
-async def test_answers_that_wait_for_readers_are_bounded_in_all() -> None:
+async def test_unread_answers_are_bounded_over_all_connections() -> None:
     sent = 300_000  # of each answer; the system takes some of it for the sockets
 
     async def large(scope: Scope, receive: Receive, send: Send) -> None:
         await send_text(send, b"x" * sent)
 
     class Forgetful(Connection):
-        unread = Unread(limit=5 * sent)
+        unread = UnreadAnswers(limit=5 * sent)
 
     async with listening(large, Forgetful) as (address, server), AsyncExitStack() as stack:
         callers = [await stack.enter_async_context(calling(address, window=4096)) for _ in range(40)]
@@ -281,7 +282,7 @@ async def test_answers_that_wait_for_readers_are_bounded_in_all() -> None:
         await until_so(lambda: len(server.server_state.connections) <= 10)
         held = [cast("Connection", it).transport.get_write_buffer_size() for it in server.server_state.connections]
         assert sum(held) <= 5 * sent
-        # Whoever came last is served, as soon as it reads.
+        # The last caller is served as soon as it reads.
         assert len(await callers[-1].answer()) > sent
 
 
@@ -324,10 +325,10 @@ async def test_connections_beyond_the_limit_get_503_and_then_are_closed() -> Non
 
 
 def test_some_connections_are_always_served() -> None:
-    assert most_connections() > 0
+    assert max_connections() > 0
 
 
-# The end.
+# Shutdown.
 
 
 async def test_shutdown_waits_for_answers_but_not_for_idle_connections() -> None:

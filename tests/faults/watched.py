@@ -6,7 +6,7 @@ import time
 import uvicorn
 from fastapi import FastAPI
 
-from app.api.connection import allow_files
+from app.api.connection_limits import raise_file_limit
 from app.cli import serve
 from app.garbage import collect
 from app.observability.event_loop import sample_lag
@@ -60,5 +60,5 @@ def create() -> FastAPI:
 
 
 if __name__ == "__main__":
-    allow_files()
+    raise_file_limit()
     uvicorn.Server(serve.configuration(Settings.read(), "tests.faults.watched:create")).run()

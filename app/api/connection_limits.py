@@ -1,0 +1,95 @@
+"""Limits for all connections of a process together: how many there are, and how many bytes wait for their readers."""
+
+import resource
+from collections.abc import Iterator
+from functools import cache
+from typing import Protocol
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.api.problems import Problem
+
+UNREAD_LIMIT = 128 * 1024 * 1024
+"""Bytes of answers that wait for slow readers, over all connections.
+
+Beyond it, the connections that have read nothing for the longest time are closed. One connection holds the body that
+was sent last, and 64 KiB.
+"""
+
+FILES = 65_536
+"""File descriptors that a process asks the system for."""
+
+RESERVED_FILES = 2048
+"""File descriptors left for fetches, DNS and the store: a fetch that gets none would look like its origin's failure."""
+
+MAX_CONNECTIONS = 10_000
+
+_ALWAYS_SERVED = frozenset({"/healthz", "/metrics"})
+
+
+def raise_file_limit() -> None:
+    """Raise this process's limit of file descriptors, as far as the system permits. Child processes inherit it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+@cache
+def max_connections() -> int:
+    """How many connections are served at once.
+
+    Up to twice as many are answered 503; beyond that, connections are closed.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    return min(MAX_CONNECTIONS, max(soft // 4, (soft - RESERVED_FILES) // 2))
+
+
+class SlowReader(Protocol):
+    """A connection whose client has yet to read an answer."""
+
+    def abort(self) -> None:
+        """Close the connection and drop what it was to send."""
+
+
+class UnreadAnswers:
+    """Connections that wait for their readers, in the order in which they began to wait, with the bytes they hold."""
+
+    def __init__(self, limit: int = UNREAD_LIMIT) -> None:
+        self._limit = limit
+        self._waiting: dict[SlowReader, int] = {}
+        self._total = 0
+
+    def add(self, connection: SlowReader, size: int) -> None:
+        """Count `size` waiting bytes; abort the connections that have waited longest while the total is too large."""
+        self._waiting[connection] = size
+        self._total += size
+        for slowest in self._excess():
+            slowest.abort()
+
+    def remove(self, connection: SlowReader) -> None:
+        """Forget a connection that has been read from, or has ended."""
+        self._total -= self._waiting.pop(connection, 0)
+
+    def _excess(self) -> Iterator[SlowReader]:
+        while self._total > self._limit:
+            slowest = next(iter(self._waiting))
+            self.remove(slowest)
+            yield slowest
+
+
+class OverloadedApp:
+    """Answers 503 in place of the application, except to health checks and metrics."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in _ALWAYS_SERVED:
+            await self._app(scope, receive, send)
+            return
+        detail = "This process serves as many connections as it can; try again in 1 s."
+        problem = Problem(503, "overloaded", detail, {"Retry-After": "1", "Connection": "close"})
+        await problem.response()(scope, receive, send)
