@@ -1,4 +1,4 @@
-"""The environment, read once and checked: main builds every part from it, and nothing else reads it."""
+"""Settings from the environment, read once and validated. Only the composition root and the commands use them."""
 
 import os
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -22,11 +22,11 @@ SHORTEST_SECRET = 32
 
 
 class BadSetting(ValueError):
-    """A variable that cannot be read; the text names it, its value and what was expected."""
+    """An invalid setting; the message names it, its value and what is expected."""
 
 
 class Settings(BaseSettings):
-    """One frozen set of settings; the field in lower case is the variable in upper case. README lists them."""
+    """The settings, immutable; each field is the environment variable of that name in upper case."""
 
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
 
@@ -69,7 +69,7 @@ class Settings(BaseSettings):
     @field_validator("recheck_file")
     @classmethod
     def _readable(cls, value: Path | None) -> Path | None:
-        # Looked at here, so that a table that cannot be read stops the start, and not one worker after the other.
+        # Read here, so that an invalid table stops the start rather than each worker.
         if value is not None:
             load(value)
         return value
@@ -85,7 +85,7 @@ class Settings(BaseSettings):
     @classmethod
     def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and len(value.get_secret_value()) < SHORTEST_SECRET:
-            raise ValueError(f"it is shorter than {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`")
+            raise ValueError(f"use at least {SHORTEST_SECRET} characters, for example from `openssl rand -hex 32`")
         return value
 
     @field_validator("pace_cap")
@@ -93,18 +93,15 @@ class Settings(BaseSettings):
     def _not_below_the_floor(cls, value: float, info: ValidationInfo) -> float:
         floor = info.data.get("pace_floor", 0.0)
         if value < floor:
-            raise ValueError(f"it is less than PACE_FLOOR={floor:g}")
+            raise ValueError(f"it must not be less than PACE_FLOOR={floor:g}")
         return value
 
     @classmethod
     def read(cls) -> "Settings":
-        """Settings from the environment, then from the files that SECRETS_DIR has of their names.
-
-        BadSetting names the variable that cannot be read.
-        """
+        """Read the environment, then the files in SECRETS_DIR that are named like settings; raises BadSetting."""
         secrets = os.environ.get("SECRETS_DIR") or None
         if secrets is not None and not Path(secrets).is_dir():
-            raise BadSetting(f"SECRETS_DIR={secrets} cannot be read: it is no directory.")
+            raise BadSetting(f"SECRETS_DIR={secrets} is not a directory.")
         try:
             return cls(_secrets_dir=secrets)
         except ValidationError as error:
@@ -113,9 +110,9 @@ class Settings(BaseSettings):
 
 def _sentence(problem: ErrorDetails) -> str:
     name = str(problem["loc"][0]).upper()
-    # A value that is to stay secret is not quoted.
+    # Secrets are not quoted.
     value = "" if name == "PERMIT_SECRET" else f"={problem['input']!s}"
-    return f"{name}{value} cannot be read: {str(problem['msg']).removeprefix('Value error, ')}."
+    return f"{name}{value} is invalid: {str(problem['msg']).removeprefix('Value error, ')}."
 
 
 def _parts(value: str) -> list[str]:
@@ -126,10 +123,10 @@ def _network(text: str) -> Network:
     try:
         return ip_network(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no address range like 10.0.0.0/8 or fd00::/8 ({error})") from None
+        raise ValueError(f"{text!r} is not an address range such as 10.0.0.0/8 or fd00::/8 ({error})") from None
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or not text.isascii() or not 1 <= int(text[:6]) <= 65535:
-        raise ValueError(f"{text!r} is no port: a number from 1 to 65535, or '*' alone for any")
+        raise ValueError(f"{text!r} is not a port; use numbers from 1 to 65535, or '*' alone for any port")
     return int(text)

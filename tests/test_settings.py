@@ -65,9 +65,7 @@ def test_an_invalid_recheck_file_is_named_with_its_error(monkeypatch: pytest.Mon
     table = tmp_path / "recheck.toml"
     table.write_text('"example.com" = {delay = "soon"}')
     monkeypatch.setenv("RECHECK_FILE", str(table))
-    with pytest.raises(
-        BadSetting, match=r"RECHECK_FILE=.*recheck.toml cannot be read: .*'example.com' has delay = 'soon'"
-    ):
+    with pytest.raises(BadSetting, match=r"RECHECK_FILE=.*recheck.toml is invalid: .*'example.com' has delay = 'soon'"):
         Settings.read()
     table.write_text('"example.com" = {delay = "1d"}')
     assert Settings.read().recheck_file == table
@@ -88,13 +86,13 @@ def test_a_directory_of_secrets_that_is_not_there_stops_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRETS_DIR", str(tmp_path / "none"))
-    with pytest.raises(BadSetting, match=r"SECRETS_DIR=.*none cannot be read: it is no directory"):
+    with pytest.raises(BadSetting, match=r"SECRETS_DIR=.*none is not a directory"):
         Settings.read()
 
 
 def test_a_permit_secret_that_is_too_short_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERMIT_SECRET", "hunter2")
-    with pytest.raises(BadSetting, match="PERMIT_SECRET cannot be read: it is shorter than 32 characters") as raised:
+    with pytest.raises(BadSetting, match="PERMIT_SECRET is invalid: use at least 32 characters") as raised:
         Settings.read()
     assert "hunter2" not in str(raised.value)
     monkeypatch.setenv("PERMIT_SECRET", "hunter2" * 5)

@@ -1,4 +1,4 @@
-"""Work for a request that ends when its client leaves."""
+"""Cancel the work for a request when its client disconnects."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work; cancel it and raise ClientDisconnect once the client leaves. The body has been received."""
+    """Run the work; cancel it and raise ClientDisconnect if the client leaves. The body must have been received."""
     working = asyncio.create_task(work)
     leaving = asyncio.create_task(_disconnected(receive))
     either: set[asyncio.Task[Any]] = {working, leaving}

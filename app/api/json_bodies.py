@@ -14,10 +14,10 @@ from pydantic_core import from_json
 from app.api.problems import Problem, invalid
 
 SMALL_BODY = 64 * 1024
-"""Bytes of the largest body that is parsed on the event loop, which takes at most some milliseconds."""
+"""Bytes of the largest body that is parsed on the event loop; that takes a few milliseconds at most."""
 
 TOKENS_LIMIT = SMALL_BODY
-"""Strings, commas and opening brackets of the largest body. A small one cannot have more; a batch has up to 48,000."""
+"""Strings, commas and opening brackets that a body may have. A full batch has up to 48,000."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -30,14 +30,13 @@ def _whole(value: object) -> object:
 
 
 Whole: Final = BeforeValidator(_whole)
-"""Annotates whole numbers of strict models, as JSON Schema understands them: 503.0 is one, true and "503" are none."""
+"""An integer of a strict model, as JSON Schema defines it: 503.0 is one, true and "503" are not."""
 
 
 class RequestModel(BaseModel):
-    """A JSON object that a caller sends. It has no other members than those of its model.
+    """A JSON object that a caller sends; unknown members are errors.
 
-    Lists in it are declared with `fail_fast`: pydantic makes an error object of everything that is wrong, and callers
-    are told about the first.
+    Declare its lists with `fail_fast`: pydantic makes an object for every error, and callers see only the first.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -53,10 +52,10 @@ class RequestModel(BaseModel):
 
 
 class JsonRoute(APIRoute):
-    """A route whose JSON body FastAPI validates and `body_of` reads."""
+    """A route whose JSON body `body_of` parses and FastAPI validates."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler that FastAPI makes, with a request that reads its own JSON."""
+        """The handler of FastAPI, with a request that parses JSON as `body_of` does."""
         handle = super().get_route_handler()
 
         async def handler(request: Request) -> Response:
@@ -71,7 +70,7 @@ class _JsonRequest(Request):
 
 
 async def body_of(request: Request) -> Any:
-    """What the JSON body of the request says.
+    """The parsed JSON body.
 
     Raises Problem (413, 422), and starlette's ClientDisconnect.
     """
@@ -82,15 +81,15 @@ async def body_of(request: Request) -> Any:
 
 
 def read_json(text: bytes, what: str = "The request body") -> Any:
-    """What JSON in UTF-8 says; raises Problem (413, 422), which calls it `what`."""
+    """Parse JSON in UTF-8; raises Problem (413, 422), whose detail calls the text `what`."""
     if len(text) > SMALL_BODY and _has_many_tokens(text):
-        detail = f"{what} has more than {TOKENS_LIMIT} strings, commas and opening brackets: send it in parts."
+        detail = f"{what} has more than {TOKENS_LIMIT} strings, commas and opening brackets; send it in parts."
         raise Problem(413, "too-large", detail)
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError:
         pass
-    # Half a surrogate pair, as "\\ud800", is an error of one value, and not of all that stand beside it.
+    # from_json refuses lone surrogates such as "\\ud800"; json.loads takes them, so that only that value is an error.
     try:
         return json.loads(text.decode(), parse_constant=_not_a_number)
     except RecursionError:
@@ -101,7 +100,7 @@ def read_json(text: bytes, what: str = "The request body") -> Any:
 
 
 def validated(model: type[M], members: object, place: str = "body") -> M:
-    """What JSON said, as the model has it; raises Problem (422), whose `parameter` begins with `place`."""
+    """Validate parsed JSON; raises Problem (422), whose `parameter` begins with `place`."""
     try:
         return model.model_validate(members)
     except ValidationError as error:
@@ -113,7 +112,7 @@ def _has_many_tokens(text: bytes) -> bool:
     """Whether parsing the text would make more than TOKENS_LIMIT objects."""
     if text.count(b",") + text.count(b"[") + text.count(b"{") + text.count(b'"') <= TOKENS_LIMIT:
         return False
-    # Without its escapes, every other piece between quotes is a string. All of this runs at the speed of memchr.
+    # Once escapes are removed, every second piece between quotes is a string.
     pieces = text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"', 2 * TOKENS_LIMIT)
     outside = b"".join(pieces[::2])
     strings = len(pieces) // 2

@@ -1,8 +1,7 @@
-"""Work that takes long: done on the event loop in slices, one request at a time, charged for, ended with its client.
+"""Long work on the event loop: in slices, one request at a time, charged to quotas, cancelled with its client.
 
-Long work is an iterator over the pieces of its answer, which does a little with each step. Only the warnings about a
-file, which have no steps, run in a thread: one file at a time, since a thread takes the interpreter's lock from the
-event loop for 5 ms at a time.
+Long work is an iterator over the pieces of its answer that does a little work in each step. Work without steps runs in
+one thread: threads hold the interpreter's lock for 5 ms at a time, and with more of them the event loop would starve.
 """
 
 import asyncio
@@ -24,19 +23,19 @@ from app.api.middleware.auth import charge_afterwards, key_of
 from app.api.problems import Problem
 
 SLICE = 0.005
-"""Seconds of work in one turn of the event loop; one step may take longer, as reading a file made to be slow does."""
+"""Seconds of work before the event loop runs other tasks; a single step may take longer."""
 
 SECONDS = 5.0
-"""Seconds of the processor that one request may take; it then ends with what it has."""
+"""CPU seconds that one request may take; then the answer ends with what it has."""
 
 SECONDS_PER_REQUEST = 0.1
-"""What one request of a quota pays for; work that takes more is charged as more of them."""
+"""CPU seconds that one request of a quota pays for; longer work is charged as several requests."""
 
 ROOM = 16 * 1024 * 1024
-"""Bytes of answer that one request may have."""
+"""Bytes of the longest answer."""
 
 AT_ONCE, AT_ONCE_PER_CALLER = 32, 8
-"""Requests with long work under way, in all and of one API key or address; one more is told 503."""
+"""Requests with long work at the same time, in all and of one API key or address; one more is answered 503."""
 
 PIECE = 64 * 1024
 """Characters of answer that are sent at once."""
@@ -44,28 +43,28 @@ PIECE = 64 * 1024
 
 @dataclass(slots=True)
 class Allowance:
-    """What is left for one request: seconds of work, and bytes of answer, which the work itself takes off."""
+    """What a request may still use: CPU seconds, and bytes of answer, which the work itself subtracts."""
 
     seconds: float = SECONDS
     room: int = ROOM
 
     def is_spent(self) -> bool:
-        """Whether the work has to come to its end."""
+        """Whether the work has to stop."""
         return self.seconds <= 0 or self.room <= 0
 
 
 UNLIMITED = Allowance(inf, 2**63)
-"""For a process that serves one user: the command line."""
+"""For the command line, which serves one user."""
 
 SMALL_FILE = 8 * 1024
-"""Bytes of the largest file that is small: nearly all robots.txt files are, and none keeps the loop for long."""
+"""Bytes of the largest file whose work runs at once; nearly all robots.txt files are smaller."""
 
 T = TypeVar("T")
 
 Work = Callable[[Allowance], Iterator[str]]
-"""Yields an answer piece by piece; an empty piece is a step that has brought nothing yet.
+"""Yields an answer piece by piece; an empty piece ends a step without output.
 
-It raises Problem before its first piece that is not empty, and never after it.
+It may raise Problem before its first non-empty piece, but not after it.
 """
 
 
@@ -78,11 +77,11 @@ def separated(texts: Iterable[str]) -> Iterator[str]:
 
 
 class LongWork:
-    """Shares the event loop among requests with long work: each turn of the loop runs one slice of one of them."""
+    """Shares the event loop among requests with long work: one slice of one request at a time."""
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
-        """`clock` counts the seconds that the event loop's thread was at work."""
-        self.turn = asyncio.Lock()  # first come, first served
+        """`clock` gives the CPU seconds of the event loop's thread."""
+        self.slice_lock = asyncio.Lock()  # first come, first served
         self.clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
         self._under_way: Counter[str] = Counter()
@@ -92,9 +91,9 @@ class LongWork:
         return _Answer(self, work, media_type)
 
     async def in_thread(self, request: Request, work: Callable[[], T]) -> T:
-        """Run work that has no steps in the one thread, and charge for it; raises what it raises, and ClientDisconnect.
+        """Run work without steps in the thread and charge for it. Raises what it raises, and ClientDisconnect.
 
-        Work that has begun goes on to its end, so it needs a bound of its own. Work that still waits for the thread is
+        Work that has started cannot be cancelled, so it needs a bound of its own. Work that waits for the thread is
         dropped when its client leaves.
         """
 
@@ -105,26 +104,26 @@ class LongWork:
         async def run() -> tuple[T, float]:
             return await asyncio.get_running_loop().run_in_executor(self._thread, timed)
 
-        with self.place(request.scope):
+        with self.admit(request.scope):
             result, seconds = await while_connected(request.receive, run())
         charge_afterwards(request.scope, int(seconds / SECONDS_PER_REQUEST))
         return result
 
     async def about_file(self, request: Request, size: int, work: Callable[[], T]) -> T:
-        """Run work about a file of `size` bytes: at once if it is small, else as `in_thread` does."""
+        """Run work about a file of `size` bytes: at once if the file is small, else in the thread."""
         return work() if size <= SMALL_FILE else await self.in_thread(request, work)
 
     async def aclose(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     @contextmanager
-    def place(self, scope: Scope) -> Iterator[None]:
-        """Hold one of the places for requests with long work; raises Problem (503) where none is free."""
+    def admit(self, scope: Scope) -> Iterator[None]:
+        """Count a request with long work while it runs; raises Problem (503) if there are too many."""
         key = key_of(scope)
         caller = key.id if key is not None else scope["client"][0] if scope.get("client") else ""
         if self._under_way.total() >= AT_ONCE or self._under_way[caller] >= AT_ONCE_PER_CALLER:
-            detail = "Too many requests that take long are under way; ask again in 1 s."
+            detail = "Too many long requests are running; try again in 1 s."
             raise Problem(503, "overloaded", detail, {"Retry-After": "1"})
         self._under_way[caller] += 1
         try:
@@ -135,7 +134,7 @@ class LongWork:
 
 
 class _Answer(Response):
-    """Works and sends; answers 503 where too much work is under way, and stops when the client has gone."""
+    """Sends the work's pieces as they come; 503 if too much work is running, cancelled when the client leaves."""
 
     def __init__(self, shared: LongWork, work: Work, media_type: str) -> None:
         super().__init__(media_type=media_type)
@@ -144,16 +143,16 @@ class _Answer(Response):
         self._work = work
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._shared.place(scope), suppress(ClientDisconnect):
+        with self._shared.admit(scope), suppress(ClientDisconnect):
             await while_connected(receive, self._send_all(scope, send))
 
     async def _send_all(self, scope: Scope, send: Send) -> None:
         slices = _Slices(self._work, self._shared.clock)
         begun = False
         more = True
-        paid = SECONDS_PER_REQUEST  # by the charge of the request itself
+        paid = SECONDS_PER_REQUEST  # the request itself has been charged
         while more:
-            async with self._shared.turn:
+            async with self._shared.slice_lock:
                 body, more = slices.next()
                 await asyncio.sleep(0)  # run everything else before the next slice
             while slices.used > paid:
@@ -173,7 +172,7 @@ class _Answer(Response):
 
 @dataclass(slots=True)
 class _Slices:
-    """The work, cut."""
+    """The work of one request, in slices."""
 
     work: Work
     clock: Callable[[], float]
@@ -185,7 +184,7 @@ class _Slices:
         self.steps = self.work(self.allowance)
 
     def next(self) -> tuple[bytes, bool]:
-        """Work for a slice: what it brought, and whether there is more."""
+        """Run one slice: its output, and whether more follows."""
         pieces: list[str] = []
         size = 0
         begun = now = self.clock()

@@ -6,7 +6,7 @@ from typing import Any, cast
 from lxml import etree
 
 CHUNK = 16 * 1024
-"""Characters that are parsed in one step."""
+"""Characters parsed in one step."""
 
 
 class MetaReader:
@@ -20,7 +20,7 @@ class MetaReader:
         self.size = 0  # characters of all of them
 
     def read(self, html: str) -> Iterator[None]:
-        """Parse the page, a chunk with each step."""
+        """Parse the page, one chunk per step."""
         parser: Any = etree.HTMLParser(target=cast("Any", self), encoding="utf-8", no_network=True)
         for begin in range(0, len(html), CHUNK):
             parser.feed(html[begin : begin + CHUNK].encode("utf-8", "replace"))

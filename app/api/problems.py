@@ -1,4 +1,4 @@
-"""Errors as application/problem+json (RFC 9457): one table from what went wrong to what the caller is told."""
+"""Errors as application/problem+json (RFC 9457): how each exception is answered."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -21,14 +21,14 @@ from app.robots.access import Busy
 MEDIA_TYPE = "application/problem+json"
 
 QUOTED = 200
-"""Characters of a caller's value, or of the name of a member, that are quoted back."""
+"""Characters of a caller's value, or of a member's name, that an error quotes."""
 
 
 class Problem(HTTPException):
-    """What the caller is told: `slug` names the kind for programs, `detail` says for people what was wrong.
+    """An error answer: `slug` names its type for programs, `detail` says what is wrong and what to do.
 
-    `extra` are further members of the problem object, such as the parameter and the value. An HTTPException, since
-    that is what FastAPI lets through when one is raised while it reads a body.
+    `extra` are further members of the problem object, such as the parameter and its value. It is an HTTPException
+    because FastAPI lets only those through while it reads a body.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Problem(HTTPException):
             "detail": self.detail,
             **self.extra,
         }
-        # ASCII only: a value that is quoted back may hold a lone surrogate, which no UTF-8 can.
+        # ASCII only: a quoted value may hold a lone surrogate, which UTF-8 cannot encode.
         return json.dumps(members)
 
     def response(self) -> Response:
@@ -57,7 +57,7 @@ class Problem(HTTPException):
 
 
 def bad_value(parameter: str, value: object, detail: str, slug: str | None = None) -> Problem:
-    """422 for a value that cannot be read: `parameter` says where it stood, and names the kind where no slug does."""
+    """422 for an invalid value. `parameter` says where it is, and makes the slug if none is given."""
     kind = slug or f"bad-{parameter.partition('[')[0]}"
     return Problem(422, kind, detail, parameter=parameter, value=_quotable(value))
 
@@ -91,11 +91,11 @@ async def _no_version(_request: Request, error: NoVersion) -> Response:
 
 
 async def _store_down(_request: Request, error: StoreDown) -> Response:
-    return Problem(503, "store-down", f"The store cannot be used: {error}.", {"Retry-After": "1"}).response()
+    return Problem(503, "store-down", f"The store is unavailable: {error}.", {"Retry-After": "1"}).response()
 
 
 async def _client_left(_request: Request, _error: ClientDisconnect) -> Response:
-    return Response(status_code=400)  # it is only logged
+    return Response(status_code=400)  # only the access log sees it
 
 
 async def _invalid(_request: Request, error: RequestValidationError) -> Response:
@@ -103,9 +103,9 @@ async def _invalid(_request: Request, error: RequestValidationError) -> Response
 
 
 def invalid(errors: Sequence[Any]) -> Problem:
-    """422 for what pydantic found wrong: the first of its errors, whose place begins with where the value stood."""
+    """422 for the first of pydantic's errors."""
     first = errors[0]
-    parameter = _place(first["loc"])
+    parameter = _parameter_name(first["loc"])
     more = len(errors) - 1
     detail = f"{parameter}: {first['msg']}" + (f" (and {more} more)" if more else "") + "."
     value = None if first["type"] == "missing" else _quotable(first.get("input"))
@@ -113,7 +113,7 @@ def invalid(errors: Sequence[Any]) -> Problem:
 
 
 def busy(error: Busy, **extra: object) -> Problem:
-    """503 for a question that needed a fetch when no more could be begun."""
+    """503 for a question that needs a fetch when the fetch queue is full."""
     return Problem(503, "busy", str(error), {"Retry-After": str(error.retry_after)}, **extra)
 
 
@@ -128,34 +128,34 @@ async def _http(request: Request, error: HTTPException) -> Response:
 
 
 def _allowed(request: Request, methods: str) -> str:
-    """All methods of the path (RFC 9110 10.2.1): a router names those of the first route that has it, and no more."""
+    """All methods of the path (RFC 9110 10.2.1). Starlette lists only those of the first route that matches it."""
     path = getattr(request.scope.get("route"), "path", "")
     return ", ".join(map(str.upper, request.app.openapi()["paths"].get(path, ()))) or methods
 
 
 def unexpected(request_id: str) -> Problem:
-    """500, for what nobody foresaw: what it was is in the log, under that id."""
-    detail = "The service made a mistake; its log says which, under this request id."
+    """500 for an exception that nothing handled; the log has it under the request id."""
+    detail = "The service failed unexpectedly. Its log has the error under this request id."
     return Problem(500, "internal-server-error", detail, request_id=request_id)
 
 
-def _place(location: tuple[int | str, ...]) -> str:
-    """`("body", "urls", 2)` -> `urls[2]`; names of members are the caller's, and cut as values are."""
-    place = ""
+def _parameter_name(location: tuple[int | str, ...]) -> str:
+    """`("body", "urls", 2)` -> `urls[2]`. Names of members come from the caller, so they are cut like values."""
+    name = ""
     for part in location[1:] or location:
-        place += f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" if place else _cut(part)
-    return place
+        name += f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" if name else _cut(part)
+    return name
 
 
 def _quotable(value: object) -> object:
-    """A value as it is quoted back: at most QUOTED characters of its text or JSON, and an ellipsis."""
+    """A value as errors quote it: at most QUOTED characters of its text or JSON, and an ellipsis if it is longer."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
         return value if value.bit_length() <= QUOTED else _cut(str(value))
     if isinstance(value, float):
-        return value if isfinite(value) else str(value)  # JSON has no number for it
-    if isinstance(value, bytes):  # a body that was not sent as JSON
+        return value if isfinite(value) else str(value)  # JSON has no infinity and no NaN
+    if isinstance(value, bytes):  # a body that is not JSON
         return _cut(value[: QUOTED + 1].decode("utf-8", "replace"))
     if isinstance(value, str):
         return _cut(value)
@@ -172,7 +172,7 @@ def _cut(text: str) -> str:
 
 
 def _json_pieces(value: object) -> Iterator[str]:
-    """The JSON of a value bit by bit, strings in it cut: what is not asked for is not encoded."""
+    """The JSON of a value, lazily and with strings cut, so that a large value costs no more than what is quoted."""
     if isinstance(value, str):
         yield json.dumps(value[: QUOTED + 1])
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A fetch that is pretended for a caller of `POST /v1/test`: what it comes to, and what the service would then say."""
+"""The simulated outcome of `POST /v1/test`: what the service would answer if every fetch came to it."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -33,16 +33,16 @@ _PRIVATE = "192.168.0.1"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 OUTAGES = 8
-"""Origins, times the recheck models of the agents, for which an outcome is played through in one trial."""
+"""Pairs of origin and recheck model that one test may simulate."""
 
 FIRST_VISIT = 1.0
-"""Visits a day of an origin that nobody has visited before."""
+"""Visits a day of an origin without visits so far."""
 
 
 class SimulatedOutcomeIn(RequestModel):
-    """What every fetch of the file comes to: a `status`, or a `cause` where none comes, for so long.
+    """What every fetch of the file comes to: a `status`, or a `cause` if there is no response; and for how long.
 
-    The pasted robots is then the copy that is held from before, or what is served where the status is 2xx.
+    The pasted robots is the copy from before, or with a 2xx status what the origin serves.
     """
 
     model_config = ConfigDict(
@@ -52,32 +52,34 @@ class SimulatedOutcomeIn(RequestModel):
         json_schema_extra={"examples": [{"status": 503, "for": "3d"}, {"cause": "timeout", "had_copy": False}]},
     )
 
-    status: Annotated[int | None, Whole] = Field(None, ge=200, le=599, description="What the origin answers.")
-    cause: SimulatedCause | None = Field(None, description="Why there is no file, where the status does not say it.")
+    status: Annotated[int | None, Whole] = Field(
+        None, ge=200, le=599, description="Status that the origin answers with."
+    )
+    cause: SimulatedCause | None = Field(None, description="Why there is no file, if the status does not say so.")
     retry_after: Annotated[int | None, Whole] = Field(
         None, ge=0, le=10**9, description="Retry-After in seconds, of 429 and 5xx."
     )
     lasting: int | float | str = Field(
         0,
         alias="for",
-        description='How long it has lasted, from the first such fetch on: seconds, or a text like "90m", "12h", '
+        description='How long it has lasted since the first such fetch: seconds, or a duration such as "90m", "12h", '
         f'"3d", "2w"; at most {LONGEST / 86_400:.0f} days.',
     )
-    had_copy: bool = Field(True, description="Whether the pasted robots was held before it began.")
+    had_copy: bool = Field(True, description="Whether the pasted robots was cached before it began.")
 
     def seconds(self) -> float:
-        """How long it has lasted; Problem where that cannot be read."""
+        """How long it has lasted; raises Problem if that is invalid."""
         seconds = self.lasting if not isinstance(self.lasting, str) else read_seconds(self.lasting)
         if seconds is None or not 0 <= seconds <= LONGEST:
             raise _bad(
-                "for", self.lasting, f'a time is expected as 3600, "12h" or "3d", up to {LONGEST / 86_400:.0f} days'
+                "for", self.lasting, f'give a duration such as 3600, "12h" or "3d", up to {LONGEST / 86_400:.0f} days'
             )
         return float(seconds)
 
     def access(self, body: bytes) -> Access:
-        """What the fetch of such an answer reports, `body` being what a 2xx brings; Problem where none is so."""
+        """What such a fetch reports; `body` comes with a 2xx. Raises Problem if the members contradict each other."""
         if self.retry_after is not None and not (self.cause is None and _may_ask_to_wait(self.status)):
-            raise _bad("retry_after", self.retry_after, "it goes with a status of 429 or 5xx, and with no cause")
+            raise _bad("retry_after", self.retry_after, "send it only with a status of 429 or 5xx, and without a cause")
         match self.cause:
             case None:
                 return self._by_status(body)
@@ -91,11 +93,15 @@ class SimulatedOutcomeIn(RequestModel):
     def _by_status(self, body: bytes) -> Access:
         status = self.status
         if status is None:
-            raise bad_value("outcome", None, "An outcome has a status or a cause.")
+            raise bad_value("outcome", None, "outcome needs a status or a cause.")
         if status in _REDIRECTS:
-            raise _bad("status", status, 'no fetch ends with it; say what it leads to, or "cause": "redirect_loop"')
+            raise _bad(
+                "status",
+                status,
+                'a fetch follows redirects; send the status that it ends with, or "cause": "redirect_loop"',
+            )
         if 200 <= status < 300 and status != 206:
-            sent = b"" if status == 204 else body  # which HTTP lets no body come with
+            sent = b"" if status == 204 else body  # 204 has no body
             return Successful(status, sent[:BODY_LIMIT], len(sent) > BODY_LIMIT)
         if status == 429:
             return Unreachable(Cause.TOO_MANY_REQUESTS, status, self.retry_after)
@@ -106,8 +112,8 @@ class SimulatedOutcomeIn(RequestModel):
         return Unreachable(Cause.BAD_RESPONSE, status)
 
 
-class Pretence:
-    """An outcome, played through once for each origin and recheck model."""
+class Simulation:
+    """An outcome, simulated once for each origin and recheck model."""
 
     def __init__(
         self,
@@ -119,7 +125,7 @@ class Pretence:
         *,
         forbidden: bool,
     ) -> None:
-        """`body` is the file that was held before, or is served; `at` is when the questions are asked."""
+        """`body` is the cached or served file; `at` is when the questions are asked."""
         self._fetched = recognise_challenge(Fetched(outcome.access(body or b"")))
         self._copy = None
         if body is not None and outcome.had_copy:
@@ -134,14 +140,14 @@ class Pretence:
         self._played: dict[tuple[Origin, Recheck], Outage] = {}
 
     def prepare(self, questions: Iterable[Asked]) -> Iterator[str]:
-        """Play the outcome through for each origin, fetch by fetch; raises Problem where there are too many origins."""
+        """Simulate the outcome for each origin, fetch by fetch; raises Problem if there are too many origins."""
         for asked in questions:
             yield ""
             key = self._key(asked)
             if key in self._played:
                 continue
             if len(self._played) >= OUTAGES:
-                detail = f"An outcome is pretended for {OUTAGES} origins and recheck models at once, and not for more."
+                detail = f"A test can simulate an outcome for at most {OUTAGES} pairs of origin and recheck model."
                 raise Problem(422, "too-many-origins", detail)
             origin, recheck = key
             for outage in simulate_outage(self._copy, self._fetched, recheck, origin.key, self._began, self._now):
@@ -150,7 +156,7 @@ class Pretence:
                 yield ""
 
     def row(self, asked: Asked, tables: Tables) -> SimulatedRowOut:
-        """The row of a question that was prepared."""
+        """The row of a prepared question."""
         outage = self._played[self._key(asked)]
         now = outage.now
         verdict = self._verdict(asked, now)

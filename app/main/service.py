@@ -223,7 +223,7 @@ def create(
     # Each wraps those before it: a request passes the last one first.
     app.add_middleware(NoStoreByDefault)
     app.add_middleware(FastPath, decider=decider, renderer=renderer)
-    app.add_middleware(BodyLimit, spares=batch.streams)
+    app.add_middleware(BodyLimit, streamed=batch.streams)
     if keys is None:
         app.add_middleware(RefuseCrossSite)
     else:

@@ -72,9 +72,9 @@ class Flood:
             pass
 
 
-def reading(app: ASGIApp, *, spares: bool = False, together: int = 2**28) -> ASGIApp:
+def reading(app: ASGIApp, *, streamed: bool = False, together: int = 2**28) -> ASGIApp:
     """The application behind a BodyLimit with short timeouts, whose problems are answered."""
-    bounded = BodyLimit(app, lambda _: spares, together=together, seconds=SHORT, silence=SHORT)
+    bounded = BodyLimit(app, lambda _: streamed, together=together, seconds=SHORT, silence=SHORT)
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -224,7 +224,7 @@ async def test_slow_bodies_time_out() -> None:
 
 
 async def test_a_streamed_body_ends_when_its_sender_is_silent() -> None:
-    async with listening(reading(size, spares=True)) as (address, _), calling(address) as caller:
+    async with listening(reading(size, streamed=True)) as (address, _), calling(address) as caller:
         await caller.send(CHUNKED + b"5\r\nabcde\r\n")
         assert (await caller.answer()).endswith(b"\r\n5")
 

@@ -1,4 +1,4 @@
-"""Every request has an id, is answered even where the service makes a mistake, and leaves one line in the log."""
+"""Request ids, answers to unexpected errors, and one log line per request."""
 
 import logging
 import re
@@ -17,20 +17,19 @@ LONGEST_PATH = 200
 """Characters of a path that are logged."""
 
 SEGMENTS = 2
-"""Segments of a path that are logged where no route matched: `/v1/permits`, and not the permit behind it."""
+"""Segments of a path that are logged if no route matched: `/v1/permits`, but not the permit behind it."""
 
-_GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
+_REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
 _log = logging.getLogger(__name__)
 
 
 class AccessLog:
-    """The outermost of all: it sees every answer as it is sent, and every exception that nothing else has a word for.
+    """The outermost middleware: it sees every answer as it is sent, and every exception that nothing else handles.
 
-    The id is X-Request-ID where the caller gives one that can be believed, else a new one; the answer has it, and so
-    has every line that is logged meanwhile. Of the request itself, the line has no more than the route's path, with its
-    parameters as they are named and not as they were given, and the id of the API key that let it in: the URL that was
-    asked about, the agent, and the permit, which holds both, are the caller's own affair.
+    The request id is the caller's X-Request-ID if that is well-formed, else a new one. The answer carries it, and so
+    does every line logged for the request. The access line holds the path template of the route and the id of the API
+    key, but neither URLs nor agents nor permits, which are private to the caller.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, monotonic: Callable[[], float], *, access_log: bool) -> None:
@@ -38,8 +37,7 @@ class AccessLog:
         self._metrics = metrics
         self._monotonic = monotonic
         self._access_log = access_log
-        # An id is told to nobody but its caller, and is no secret: it has to be unique, which a counter is at a tenth
-        # of the price of random octets.
+        # Ids have to be unique, not secret, so a counter does.
         self._process = token_hex(6)
         self._count = count(1)
 
@@ -48,10 +46,10 @@ class AccessLog:
             await self._app(scope, receive, send)
             return
         begun = self._monotonic()
-        request_id = _given(scope["headers"]) or f"{self._process}-{next(self._count):x}"
+        request_id = _valid_id(scope["headers"]) or f"{self._process}-{next(self._count):x}"
         status: int | None = None
 
-        async def noted(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -60,12 +58,12 @@ class AccessLog:
 
         token = REQUEST_ID.set(request_id)
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, send_with_id)
         except Exception:  # noqa: BLE001 - nothing is swallowed: it is logged with its traceback, and answered
             _log.exception("unexpected error in %s %s", scope["method"], _path(scope))
-            # Where the answer has begun, no other can follow: to end without its end makes the server cut it off.
+            # If the answer has begun, it cannot be replaced: returning early makes the server close the connection.
             if status is None:
-                await unexpected(request_id).response()(scope, receive, noted)
+                await unexpected(request_id).response()(scope, receive, send_with_id)
         finally:
             self._note(scope, status, self._monotonic() - begun)
             REQUEST_ID.reset(token)
@@ -80,15 +78,15 @@ class AccessLog:
             log_request(scope["method"], _path(scope), status, seconds, None if key is None else key.id)
 
 
-def _given(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+def _valid_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     for name, value in headers:
         if name == b"x-request-id":
-            return value.decode("ascii") if _GIVEN_ID.fullmatch(value) else None
+            return value.decode("ascii") if _REQUEST_ID_PATTERN.fullmatch(value) else None
     return None
 
 
 def _path(scope: Scope) -> str:
-    """The path of the route; where none was matched, or looked for (401), the beginning of the request's own."""
+    """The path template of the route; if none was matched (404, 401), the first segments of the path."""
     route: str | None = getattr(scope.get("route"), "path", None)
     if route is not None:
         return route

@@ -1,4 +1,4 @@
-"""How much of a request's body is read, and for how long, before it is refused."""
+"""Bounds for the size of request bodies and the time they take to arrive."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,29 +8,29 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.problems import Problem
 
 BODY_LIMIT = 4 * 1024 * 1024
-"""Octets of the largest request body: a robots.txt at its limit, escaped as JSON or in base64, and its questions."""
+"""Bytes of the largest request body: a robots.txt at its limit, escaped as JSON or in base64, and its questions."""
 
 BODIES_LIMIT = 256 * 1024 * 1024
-"""Octets of all bodies that one process holds at once; one that is read bit by bit counts as one of BODY_LIMIT."""
+"""Bytes of all bodies that one process holds at once; a streamed body counts as BODY_LIMIT."""
 
 BODY_SECONDS = 60.0
-"""Seconds within which a body has to be there as a whole."""
+"""Seconds in which a whole body has to arrive."""
 
 SILENCE_SECONDS = 120.0
-"""Seconds of silence after which a body that is read bit by bit is taken for ended."""
+"""A streamed body that is silent for so many seconds is treated as finished."""
 
 
 class BodyLimit:
-    """Answers 413 once a body is longer than BODY_LIMIT, whatever its Content-Length says, 408 once it takes too long.
+    """Answers 413 to bodies longer than BODY_LIMIT, 408 to slow ones, and 503 when all bodies together are too large.
 
-    Those that it `spares` are read bit by bit, by routes that keep no more of them than they have bounds for: all that
-    is asked of such a one is not to be silent for long. 503 where all bodies together are too large.
+    `streamed` tells the requests whose routes read the body piece by piece, within bounds of their own. Their bodies
+    may be long, but not silent for long.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        spares: Callable[[Scope], bool],
+        streamed: Callable[[Scope], bool],
         *,
         together: int = BODIES_LIMIT,
         seconds: float = BODY_SECONDS,
@@ -38,7 +38,7 @@ class BodyLimit:
     ) -> None:
         """`together`, `seconds` and `silence`: see BODIES_LIMIT, BODY_SECONDS and SILENCE_SECONDS."""
         self._app = app
-        self._spares = spares
+        self._streamed = streamed
         self._room = together
         self._seconds = seconds
         self._silence = silence
@@ -46,31 +46,31 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif self._spares(scope):
-            await self._pass_on(scope, receive, send)
+        elif self._streamed(scope):
+            await self._pass_stream(scope, receive, send)
         else:
             await self._pass_bounded(scope, receive, send)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._room < BODY_LIMIT:
             await _overloaded().response()(scope, receive, send)
             return
         more = True
 
-        async def heard() -> Message:
+        async def receive_or_end() -> Message:
             nonlocal more
             try:
                 async with asyncio.timeout(self._silence if more else None):
                     message = await receive()
             except TimeoutError:
-                # Its answers are worth having, and one that is cut off could be mistaken for a fault on the way.
+                # End the body rather than the connection: the client still gets its answers.
                 message = {"type": "http.request", "body": b"", "more_body": False}
             more = message.get("more_body", False)
             return message
 
         self._room -= BODY_LIMIT
         try:
-            await self._app(scope, heard, send)
+            await self._app(scope, receive_or_end, send)
         finally:
             self._room += BODY_LIMIT
 
@@ -83,18 +83,18 @@ class BodyLimit:
         more = True
         deadline = asyncio.get_running_loop().time() + self._seconds
 
-        async def counted() -> Message:
+        async def receive_counted() -> Message:
             nonlocal received, more
             try:
                 async with asyncio.timeout_at(deadline if more else None):
                     message = await receive()
             except TimeoutError:
-                detail = f"The request's body was not there within {self._seconds:.0f} s."
+                detail = f"The request body did not arrive within {self._seconds:.0f} s."
                 raise Problem(408, "slow-request", detail, {"Connection": "close"}) from None
             more = message.get("more_body", False)
-            octets = len(message.get("body", b""))
-            received += octets
-            self._room -= octets
+            size = len(message.get("body", b""))
+            received += size
+            self._room -= size
             if received > BODY_LIMIT:
                 raise _too_large()
             if self._room < 0:
@@ -102,15 +102,15 @@ class BodyLimit:
             return message
 
         try:
-            await self._app(scope, counted, send)
+            await self._app(scope, receive_counted, send)
         finally:
             self._room += received
 
 
 def _too_large() -> Problem:
-    return Problem(413, "too-large", f"The request's body has more than {BODY_LIMIT} octets.")
+    return Problem(413, "too-large", f"The request body is larger than {BODY_LIMIT} bytes.")
 
 
 def _overloaded() -> Problem:
-    detail = "The bodies of all requests that are under way are as large as this process takes; ask again in 1 s."
+    detail = "The request bodies that this process holds leave no room for another; try again in 1 s."
     return Problem(503, "overloaded", detail, {"Retry-After": "1"})

@@ -1,4 +1,4 @@
-"""Requests that a web page of another origin had a browser send."""
+"""Refuse requests that a browser sends for a web page of another origin."""
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -6,16 +6,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.problems import Problem
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing and whose answers a page of another origin cannot read."""
+"""Methods that change nothing. Pages of other origins cannot read the answers."""
 
 _OWN = frozenset({"same-origin", "none"})
 
 
 def is_cross_site(headers: Headers) -> bool:
-    """Whether the request is a browser's, for a page that is not of the service's own origin.
+    """Whether a browser sent the request for a page of another origin. Another port is another origin.
 
-    A browser says where a page is from with every request that is not a plain GET: in Sec-Fetch-Site, or, an older one
-    or one that was asked by plain HTTP, in Origin. What is not a browser sends neither. Another port is another origin.
+    Browsers send Sec-Fetch-Site with every request that is not a plain GET; older browsers, and pages loaded by plain
+    HTTP, send Origin. Other clients send neither.
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None and site not in _OWN:
@@ -24,10 +24,10 @@ def is_cross_site(headers: Headers) -> bool:
 
 
 class RefuseCrossSite:
-    """Refuses what pages of other origins have a browser send (403), but for safe methods.
+    """Answers 403 to cross-site requests with unsafe methods.
 
-    For a service without keys: a form or a `fetch` of text/plain needs no preflight, so any page that is open in a
-    browser near the service could give it work to do.
+    For a service without API keys: a form, or a `fetch` with text/plain, needs no preflight, so any page open in a
+    browser that can reach the service could use it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -37,7 +37,7 @@ class RefuseCrossSite:
         if scope["type"] == "http" and scope["method"] not in _SAFE and is_cross_site(Headers(scope=scope)):
             detail = (
                 "Without API keys, requests from web pages of another origin are refused. "
-                "A proxy in front has to pass Host on as it was sent."
+                "If this page is the service's own, make the proxy forward the Host header unchanged."
             )
             await Problem(403, "forbidden", detail).response()(scope, receive, send)
             return

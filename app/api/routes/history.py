@@ -1,4 +1,4 @@
-"""`GET /v1/robots/history` and `/v1/robots/diff`: what an origin's robots.txt was before, and what changed since."""
+"""`GET /v1/robots/history` and `/v1/robots/diff`: earlier versions of an origin's robots.txt, and what changed."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -39,24 +39,23 @@ async def history(
     services: ServicesDep,
     url: OriginUrl,
     version: Annotated[
-        str | None, Query(description="The id of one, or the beginning of its SHA-256: that one, with its text.")
+        str | None,
+        Query(description="A version id, or the first digits of its SHA-256."),
     ] = None,
-    as_: Annotated[
-        Literal["json", "text"], Query(alias="as", description="text: the bytes of that version as they came.")
-    ] = "json",
+    as_: Annotated[Literal["json", "text"], Query(alias="as", description="text: the bytes of that version.")] = "json",
 ) -> Response:
-    """The versions of that origin's robots.txt, as far back as they are kept; nothing is fetched.
+    """List the stored versions of an origin's robots.txt; nothing is fetched.
 
-    An origin that nobody has asked about has none. With 503, the store that holds them cannot be used.
+    An origin that was never asked about has none. 503 means that the store is unavailable.
     """
     origin = target_from(url).origin
     if version is None and as_ == "text":
-        raise bad_value("version", None, "as=text is for one version: version is missing")
+        raise bad_value("version", None, "as=text needs a version")
     versions = await services.decider.history(origin)
     if version is None:
         return services.long_work.answer(lambda _allowance: _all(origin, versions))
     if _ID.fullmatch(version) is None:
-        raise bad_value("version", version, f"{version[:100]!r} is no id of a version: 8 to 64 digits of its SHA-256")
+        raise bad_value("version", version, f"{version[:100]!r} is not a version id of 8 to 64 hex digits")
     if as_ == "text":
         return _raw(origin, versions, version)
     return services.long_work.answer(lambda _allowance: _one(origin, versions, version))
@@ -68,12 +67,15 @@ async def diff(
     url: OriginUrl,
     from_: Annotated[
         str | None,
-        Query(alias="from", description="A version's id, or an instant it was held at; the one before."),
+        Query(
+            alias="from",
+            description="The older version, by id or by an instant; by default the one before `to`.",
+        ),
     ] = None,
-    to: Annotated[str | None, Query(description="The same of the other version; the one that is held now.")] = None,
+    to: Annotated[str | None, Query(description="The newer version, likewise; by default the one held now.")] = None,
     dialect: Annotated[str, Query(description="Who reads both: rfc9309, google, seznam, draft1996 or v2.")] = "rfc9309",
 ) -> Response:
-    """Which agents gained or lost which paths between two versions of that origin's robots.txt; nothing is fetched."""
+    """Compare two versions of a robots.txt: which agents gained or lost which paths; nothing is fetched."""
     origin = target_from(url).origin
     reads = dialect_named(dialect)
     pick_after, pick_before = _picker(to, "to"), _picker(from_, "from")
@@ -88,7 +90,7 @@ _Pick = Callable[[Origin, History], Version]
 
 
 def _picker(text: str | None, parameter: str) -> _Pick | None:
-    """What finds the version that a parameter names; 422 where that is no name of one, whatever versions there are."""
+    """A function that finds the version a parameter names; raises Problem (422) if the parameter is malformed."""
     if text is None:
         return None
     if _ID.fullmatch(text):
@@ -103,10 +105,10 @@ def _picker(text: str | None, parameter: str) -> _Pick | None:
 
 
 def _by_id(origin: Origin, versions: History, id_: str) -> Version:
-    """The newest version whose digest begins so."""
+    """The newest version whose digest begins with `id_`."""
     found = next((version for version in reversed(versions) if version.digest.hex().startswith(id_)), None)
     if found is None:
-        raise Problem(404, "no-version", f"No version that is known of {origin.robots_url} has the id {id_}.")
+        raise Problem(404, "no-version", f"No stored version of {origin.robots_url} has the id {id_}.")
     return found
 
 
@@ -124,16 +126,16 @@ def _last(origin: Origin, versions: History, now: datetime) -> Version:
 
 
 def _before(origin: Origin, versions: History, version: Version) -> Version:
-    place = versions.index(version)
-    if place == 0:
-        detail = f"No version of {origin.robots_url} is known before that of {instant(version.first_seen)}."
+    index = versions.index(version)
+    if index == 0:
+        detail = f"No version of {origin.robots_url} is stored before that of {instant(version.first_seen)}."
         raise Problem(404, "no-version", detail)
-    return versions[place - 1]
+    return versions[index - 1]
 
 
 def _read(versions: History, version: Version) -> ReadVersion | None:
-    place = versions.index(version)
-    until = versions[place + 1].first_seen if place + 1 < len(versions) else None
+    index = versions.index(version)
+    until = versions[index + 1].first_seen if index + 1 < len(versions) else None
     snapshot = version.read()
     return None if snapshot is None else ReadVersion(version, snapshot, until)
 
@@ -141,7 +143,7 @@ def _read(versions: History, version: Version) -> ReadVersion | None:
 def _read_or_404(origin: Origin, versions: History, version: Version) -> ReadVersion:
     found = _read(versions, version)
     if found is None:
-        detail = f"What is kept of {origin.robots_url} as of {instant(version.first_seen)} cannot be read."
+        detail = f"The stored version of {origin.robots_url} from {instant(version.first_seen)} is unreadable."
         raise Problem(404, "no-version", detail)
     return found
 

@@ -1,4 +1,4 @@
-"""`POST /v1/indexing`: what a page's own robots rules come to, from its headers and its markup."""
+"""`POST /v1/indexing`: the indexing rules of a page, from its headers and its markup."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -16,10 +16,10 @@ from app.api.services import ServicesDep
 from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, Indexing, effective
 
 HTML_LIMIT = 1024 * 1024
-"""Characters of the largest page that is read."""
+"""Characters of the largest page."""
 
 FIELDS_LIMIT = 128 * 1024
-"""Characters of all headers and meta tags together; more than any server sends, and read in milliseconds."""
+"""Characters of all headers and meta tags together; parsing as many takes milliseconds."""
 
 _FieldText = Annotated[str, StringConstraints(max_length=FIELD_LIMIT)]
 
@@ -27,12 +27,14 @@ router = APIRouter(tags=["indexing"], route_class=JsonRoute)
 
 
 class MetaIn(RequestModel):
+    """A meta tag."""
+
     name: _FieldText
     content: _FieldText
 
 
 class IndexingIn(RequestModel):
-    """A page's X-Robots-Tag values, one per field line, its meta tags, or the page itself."""
+    """A page's X-Robots-Tag values, one per field line; its meta tags; or its HTML."""
 
     agents: list[str] = Field(min_length=1, max_length=16, fail_fast=True)
     headers: list[_FieldText] = Field([], max_length=COUNT_LIMIT, fail_fast=True)
@@ -41,7 +43,7 @@ class IndexingIn(RequestModel):
 
 
 class SourceOut(BaseModel):
-    """A rule that shapes the result: where it was met, whom it is addressed to (null: all), and its plain form."""
+    """A rule that takes part in the result: where it is, the agent it names (null for all), and its normal form."""
 
     where: str
     agent: str | None
@@ -49,7 +51,7 @@ class SourceOut(BaseModel):
 
 
 class IndexingOut(BaseModel):
-    """The effective rules; null is what nothing limits. Snippets are in characters, previews in seconds."""
+    """The effective rules; null means no limit. Snippets are in characters, video previews in seconds."""
 
     rules: list[str]
     max_snippet: int | None
@@ -61,12 +63,12 @@ class IndexingOut(BaseModel):
 
 @router.post("/v1/indexing", response_model=IndexingOut, responses={**documented(413, 422, 503)})
 async def indexing(services: ServicesDep, page: IndexingIn) -> Response:
-    """The most restrictive of all rules that bind the agents, and where each comes from."""
+    """Work out the most restrictive rules for the agents, and where each comes from."""
     return services.long_work.answer(lambda _allowance: _indexed(page))
 
 
 def _indexed(page: IndexingIn) -> Iterator[str]:
-    """The answer, at the end of steps that bring nothing; raises Problem."""
+    """The answer, after steps without output; raises Problem."""
     tokens = list(dict.fromkeys(chain.from_iterable(_tokens(name, at) for at, name in enumerate(page.agents))))
     size = sum(map(len, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
     _check_size(size)
@@ -80,7 +82,7 @@ def _indexed(page: IndexingIn) -> Iterator[str]:
 
 def _check_size(size: int) -> None:
     if size > FIELDS_LIMIT:
-        detail = f"The headers and meta tags hold more than {FIELDS_LIMIT} characters; send fewer."
+        detail = f"The headers and meta tags have more than {FIELDS_LIMIT} characters; send fewer."
         raise Problem(413, "too-large", detail)
 
 

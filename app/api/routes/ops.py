@@ -1,4 +1,4 @@
-"""What the platform asks: is the process alive, can it answer, and what does it count."""
+"""`/healthz`, `/readyz` and `/metrics`, for the platform that the service runs on."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -17,42 +17,45 @@ router = APIRouter(tags=["operations"])
 
 
 class HealthOut(BaseModel):
+    """The answer of a live process."""
+
     status: Literal["ok"] = "ok"
 
 
 class ReadinessOut(BaseModel):
-    """`store` is `degraded` while Redis cannot be used: answers then come from memory and from fetching."""
+    """`store` is `degraded` while it is unavailable: answers then come from memory and from fetches."""
 
     status: Literal["ready"] = "ready"
     store: Literal["ok", "degraded"] = "ok"
-    detail: str | None = Field(None, description="What is wrong; left out while nothing is.")
-    since: str | None = Field(None, description="RFC 3339 instant since when; left out while nothing is wrong.")
+    detail: str | None = Field(None, description="What is wrong; omitted if nothing is.")
+    since: str | None = Field(None, description="RFC 3339 instant since when; omitted if nothing is wrong.")
     fetches: Literal["failing"] | None = Field(
         None,
-        description="Where every fetch of this process fails, while others reach the same origins: look at its way out "
-        "(DNS, egress rules, proxy). Left out otherwise.",
+        description="Every fetch of this process fails while others reach the same origins: check its egress (DNS, "
+        "network policy, proxy). Omitted otherwise.",
     )
     eviction: str | None = Field(
         None,
-        description="The store's `maxmemory-policy`, where it may evict what must not be lost: `allkeys-*` overrides, "
-        "`volatile-ttl` and `volatile-random` pacing. Left out otherwise.",
+        description="The store's `maxmemory-policy`, if it may evict what must not be lost: `allkeys-*` overrides, "
+        "`volatile-ttl` and `volatile-random` pacing. Omitted otherwise.",
     )
     overrides: Literal["unknown", "lost"] | None = Field(
         None,
-        description="`unknown`: the store has not told them since the start. `lost`: it has none, and once had some "
-        "that this process never knew. None is in force then: set them again, or restore the store. Else left out.",
+        description="`unknown`: they have not been read from the store yet. `lost`: the store has none, but "
+        "once had some that this process never read. None applies: set them again, or restore the store. Omitted "
+        "otherwise.",
     )
 
 
 @router.get("/healthz")
 async def healthz() -> HealthOut:
-    """The process runs."""
+    """Answer if the process is alive."""
     return HealthOut()
 
 
 @router.get("/readyz", response_model_exclude_none=True, responses={**documented(503)})
 async def readyz(services: ServicesDep) -> ReadinessOut:
-    """It can answer: also without its store, for as long as that lasts; not while it starts or stops."""
+    """Answer 200 if the process can decide, also without its store; 503 while it starts or stops."""
     phase, store, overrides = services.lifecycle.phase, services.store, services.overrides
     if phase is not Phase.RUNNING:
         raise Problem(503, "not-ready", f"The service is {phase}.", {"Retry-After": "1"})
@@ -65,7 +68,7 @@ async def readyz(services: ServicesDep) -> ReadinessOut:
         return ReadinessOut(fetches=fetches, eviction=services.eviction.risk, overrides=unknown)
     return ReadinessOut(
         store="degraded",
-        detail=f"{trouble.what}; answers come from memory and from fetching.",
+        detail=f"{trouble.what}; answers come from memory and from fetches.",
         since=rfc3339(services.now() - timedelta(seconds=trouble.seconds)),
         fetches=fetches,
         eviction=services.eviction.risk,
@@ -79,5 +82,5 @@ async def readyz(services: ServicesDep) -> ReadinessOut:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(services: ServicesDep) -> Response:
-    """What it counts, in Prometheus's text format; with several workers, the sum of all."""
+    """Answer the metrics in Prometheus's text format, summed over all workers."""
     return Response(services.metrics.text(), media_type=CONTENT_TYPE)

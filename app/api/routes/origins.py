@@ -1,4 +1,4 @@
-"""`GET /v1/origins`: the origins of the fleet that deserve a look, for operators."""
+"""`GET /v1/origins`: the origins that operators may want to look at."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -19,13 +19,13 @@ from app.robots.access import Successful
 router = APIRouter(tags=["operations"])
 
 READ_AT_ONCE = 16
-"""Snapshots that are read from the store at once: half of the calls that a process has under way."""
+"""Snapshots read from the store at once: half of the calls that a process may have in flight."""
 
 
 class OriginOut(BaseModel):
-    """An origin, and what its last fetch found; null where it was never fetched, or purged.
+    """An origin and its last fetch; members are null if it was never fetched, or purged.
 
-    `outcome`, `cause` and `status` are those of the last fetch, also while a copy stands in.
+    `outcome`, `cause` and `status` are those of the last fetch, also while a stale copy answers.
     """
 
     origin: str
@@ -33,10 +33,10 @@ class OriginOut(BaseModel):
     cause: str | None = None
     status: int | None = None
     checked_at: str | None = Field(None, description="When the origin was last asked for its file.")
-    recheck_at: str | None = Field(None, description="When it is asked again, if somebody asks about it.")
+    recheck_at: str | None = Field(None, description="When it is next asked, provided that a question needs it.")
     failing_since: str | None = None
     attempts: int | None = Field(None, description="Failed fetches since then.")
-    fetched_at: str | None = Field(None, description="When the copy was fetched that stands in; null for none.")
+    fetched_at: str | None = Field(None, description="When the copy was fetched that answers meanwhile; null for none.")
     stale: bool = False
     fetch_seconds: float | None = Field(None, description="How long the last fetch took; with order=slow.")
     backoff_until: str | None = Field(None, description="With order=backoff.")
@@ -56,20 +56,20 @@ async def origins(
     order: Annotated[
         Order,
         Query(
-            description="failing: the latest failure first; slow: fetches that took a second or longer; stale: a copy "
-            "stands in, the oldest first; backoff: held back, for the longest first; asked: asked about most."
+            description="failing: the latest failure first; slow: fetches of a second or longer; stale: answered "
+            "from a stale copy, the oldest first; backoff: the longest backoff first; asked: most decisions first."
         ),
     ] = Order.FAILING,
     outcome: Annotated[
         Literal["successful", "unavailable", "unreachable", "challenge", "blocked_address"] | None,
-        Query(description="Only origins whose last fetch came to this."),
+        Query(description="List only origins whose last fetch had this outcome."),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=LISTED)] = 100,
 ) -> OriginsOut:
-    """Origins of the whole fleet that fail, are slow, stale or held back, or are asked about most.
+    """List the origins of the fleet that fail, are slow, stale or in backoff, or are asked about most.
 
-    For operators. A list holds the 1,000 highest, is up to 10 s old, and is approximate. With 503, the store that holds
-    the lists cannot be used.
+    For operators. A list holds 1,000 origins, is up to 10 s old, and is approximate. 503 means that the store is
+    unavailable.
     """
     now = services.now().timestamp()
     found: list[OriginOut] = []
@@ -94,7 +94,7 @@ async def _rows(
 
 
 def _row(order: Order, origin: Origin, score: float, snapshot: Snapshot | None, now: float) -> OriginOut | None:
-    """The origin, or None where it is no longer one of this list: what is known of it is newer than the list."""
+    """The origin, or None if its snapshot, which is newer than the list, no longer belongs there."""
     row = OriginOut(origin=origin.key) if snapshot is None else _described(origin, snapshot, now)
     match order:
         case Order.FAILING:
@@ -115,7 +115,7 @@ def _row(order: Order, origin: Origin, score: float, snapshot: Snapshot | None, 
 def _described(origin: Origin, snapshot: Snapshot, now: float) -> OriginOut:
     failing = snapshot.failing
     outcome, status, cause = facts_of(snapshot.access if failing is None else failing.failure)
-    # By the default recheck model: a copy that stands in is retried by the same rule in all of them.
+    # All recheck models retry an origin with a stale copy by the same rule, so any of them will do.
     fresh = freshness(snapshot, Recheck(), origin.key, now)
     stands_in = failing is not None and isinstance(snapshot.access, Successful)
     return OriginOut(

@@ -1,4 +1,4 @@
-"""`/v1/overrides`: what operators decide over the heads of robots.txt files."""
+"""`/v1/overrides`: operators set, list and remove overrides, and read the audit."""
 
 from typing import Annotated, Any, Literal
 
@@ -26,21 +26,21 @@ from app.overrides.table import (
 from app.redis.guarded_client import StoreDown
 
 PAGE = 100
-"""Overrides, or changes, of the longest page."""
+"""Overrides or changes on one page, at most."""
 
 PAGE_BYTES = 1024 * 1024
-"""Octets of the robots.txt texts on one page, after which it ends; it has one override at least."""
+"""Bytes of robots.txt texts after which a page ends; it has at least one override."""
 
 ActionName = Literal["allow", "deny", "robots", "delay"]
 
 router = APIRouter(tags=["overrides"], route_class=JsonRoute)
 
 Operator = Annotated[str, Depends(admin)]
-Id = Annotated[str, Path(alias="id", max_length=64, description="Yours to choose: letters, digits, '.', '_' and '-'.")]
+Id = Annotated[str, Path(alias="id", max_length=64, description="You choose it: letters, digits, '.', '_' and '-'.")]
 
 
 class OverrideIn(RequestModel):
-    """What is to hold: `robots` goes with the action of that name, and so does `delay`."""
+    """An override to set. The actions `robots` and `delay` need the member of the same name."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -48,18 +48,16 @@ class OverrideIn(RequestModel):
     action: ActionName
     reason: str = Field(description=f"For people, one line, at most {REASON_LIMIT} characters.")
     agents: list[str] = Field(
-        [], max_length=AGENTS_LIMIT, fail_fast=True, description="Product tokens; none: all crawlers."
+        [], max_length=AGENTS_LIMIT, fail_fast=True, description="Product tokens; empty for all crawlers."
     )
-    robots: str | None = Field(None, description="The text that is read in place of the origin's file.")
-    delay: float | None = Field(
-        None, description=f"Seconds between two documents at least; {LONGEST_DELAY:.0f} at most."
-    )
-    expires_at: str | None = Field(None, description="RFC 3339 instant from which on it does nothing.")
-    shadow: bool = Field(False, description="Worked out and counted, without changing any answer.")
+    robots: str | None = Field(None, description="The robots.txt that replaces the origin's file.")
+    delay: float | None = Field(None, description=f"Least seconds between two documents, up to {LONGEST_DELAY:.0f}.")
+    expires_at: str | None = Field(None, description="RFC 3339 instant at which it stops to apply.")
+    shadow: bool = Field(False, description="Count what it would change, but change no answer.")
 
 
 class OverrideRecordOut(BaseModel):
-    """An override as it is kept. It is listed for a day after it has expired, and then removed."""
+    """A stored override. An expired one is listed for a day, then removed."""
 
     id: str
     scope: str
@@ -76,7 +74,7 @@ class OverrideRecordOut(BaseModel):
 
 
 class OverridesOut(BaseModel):
-    """A page; `next` is the cursor of the one after it. `degraded`: the store is down, and these are the last known."""
+    """A page; `next` is the cursor of the following one. `degraded`: the store is down, these are the last known."""
 
     overrides: list[OverrideRecordOut]
     next: str | None
@@ -84,9 +82,9 @@ class OverridesOut(BaseModel):
 
 
 class ChangeOut(BaseModel):
-    """One change: who made it (`expiry` for what was removed since it had expired), and what it was and is.
+    """One change: who made it (`expiry` if the override had expired), and the override before and after it.
 
-    The text of a robots.txt is left out: its SHA-256 and its octets stand for it.
+    The SHA-256 and the size of a robots.txt stand for its text.
     """
 
     at: str
@@ -98,7 +96,7 @@ class ChangeOut(BaseModel):
 
 
 class AuditOut(BaseModel):
-    """Changes, newest first; `next` is the cursor of the older ones."""
+    """Changes, newest first; `next` is the cursor of older ones."""
 
     changes: list[ChangeOut]
     next: int | None
@@ -109,23 +107,24 @@ async def overrides(
     services: ServicesDep,
     _operator: Operator,
     url: Annotated[
-        str | None, Query(description="Only those whose scope this URL is in, the first to decide first.")
+        str | None,
+        Query(description="List only overrides whose scope has this URL, in the order in which they decide."),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
     cursor: Annotated[str | None, Query(max_length=64, description="`next` of the page before.")] = None,
 ) -> OverridesOut:
-    """All overrides by id, or those for one URL in the order in which they decide."""
-    held, degraded = await _up_to_date(services.overrides)
+    """List all overrides by id, or those for one URL in the order in which they decide."""
+    replica, degraded = await _up_to_date(services.overrides)
     if url is not None:
-        wanted = list(held.table.at(target_from(url).origin))
+        wanted = list(replica.table.at(target_from(url).origin))
         start = next((at + 1 for at, one in enumerate(wanted) if one.id == cursor), 0)
     else:
-        wanted = list(held.table.ordered)
+        wanted = list(replica.table.ordered)
         start = sum(1 for one in wanted if one.id <= cursor) if cursor is not None else 0
     page = _page(wanted[start:], limit)
     rest = len(wanted) > start + len(page)
     now = services.now().timestamp()
-    records = [_record(held.rows[one.id], now) for one in page]
+    records = [_record(replica.rows[one.id], now) for one in page]
     return OverridesOut(overrides=records, next=page[-1].id if rest else None, degraded=degraded)
 
 
@@ -136,7 +135,7 @@ async def audit(
     limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
     cursor: Annotated[int, Query(ge=0, le=AUDIT_LIMIT, description="`next` of the page before.")] = 0,
 ) -> AuditOut:
-    """Who changed what and when: the last thousand changes."""
+    """List the last thousand changes: who changed what, and when."""
     entries = await services.overrides.audit(cursor, limit)
     full = len(entries) == limit and cursor + limit < AUDIT_LIMIT
     return AuditOut(changes=list(map(_change, entries)), next=cursor + limit if full else None)
@@ -145,17 +144,17 @@ async def audit(
 @router.get("/v1/overrides/{id}", responses={**documented(403, 404, 422)})
 async def override(services: ServicesDep, _operator: Operator, id_: Id) -> OverrideRecordOut:
     """One override."""
-    held, _ = await _up_to_date(services.overrides)
-    row = held.rows.get(id_)
+    replica, _ = await _up_to_date(services.overrides)
+    row = replica.rows.get(id_)
     if row is None:
-        raise _none(id_)
+        raise _not_found(id_)
     return _record(row, services.now().timestamp())
 
 
 @router.put(
     "/v1/overrides/{id}",
     responses={
-        201: {"model": OverrideRecordOut, "description": "It is a new one."},
+        201: {"model": OverrideRecordOut, "description": "The override is new."},
         **documented(403, 409, 413, 422, 503),
     },
 )
@@ -166,43 +165,43 @@ async def put_override(
     id_: Id,
     body: OverrideIn,
 ) -> OverrideRecordOut:
-    """Set the override of that id. It holds when this answers, and in other processes within three seconds."""
+    """Set an override. It applies when this answers, and in other processes within three seconds."""
     now = services.now().timestamp()
-    wanted = _read(id_, body)
+    wanted = _override_from(id_, body)
     if wanted.expired(now):
-        raise bad_value("expires_at", body.expires_at, f"{body.expires_at!r} has passed: it would do nothing")
-    held = services.overrides
+        raise bad_value("expires_at", body.expires_at, f"{body.expires_at!r} has passed; choose a later instant")
+    replica = services.overrides
     try:
-        new = await held.put(wanted, operator)
+        new = await replica.put(wanted, operator)
     except ManyOverrides as error:
         raise Problem(409, "too-many-overrides", str(error)) from None
     except ChangedMeanwhile as error:
-        raise Problem(409, "edit-conflict", f"{error} Read it again.") from None
+        raise Problem(409, "edit-conflict", f"{error} Read it again, then retry.") from None
     response.status_code = 201 if new else 200
-    row = held.rows.get(id_)
+    row = replica.rows.get(id_)
     if row is None or row.override != wanted:
-        raise Problem(409, "edit-conflict", f"The override {id_!r} was set, and changed by somebody else at once.")
+        raise Problem(409, "edit-conflict", f"The override {id_!r} was set, then changed by another request.")
     return _record(row, now)
 
 
 @router.delete("/v1/overrides/{id}", status_code=204, responses={**documented(403, 404, 409, 422, 503)})
 async def delete_override(services: ServicesDep, operator: Operator, id_: Id) -> None:
-    """Remove the override of that id."""
+    """Remove an override."""
     try:
         found = await services.overrides.remove(id_, operator)
     except ChangedMeanwhile as error:
-        raise Problem(409, "edit-conflict", f"{error} Read it again.") from None
+        raise Problem(409, "edit-conflict", f"{error} Read it again, then retry.") from None
     if not found:
-        raise _none(id_)
+        raise _not_found(id_)
 
 
-async def _up_to_date(held: Overrides) -> tuple[Overrides, bool]:
-    """The overrides as the store has them now, or, where it is down, as they are in force."""
+async def _up_to_date(replica: Overrides) -> tuple[Overrides, bool]:
+    """The overrides of the store, or those in force if it is down; and whether it is down."""
     try:
-        await held.sync()
+        await replica.sync()
     except StoreDown:
-        return held, True
-    return held, False
+        return replica, True
+    return replica, False
 
 
 def _page(wanted: list[Override], limit: int) -> list[Override]:
@@ -216,7 +215,7 @@ def _page(wanted: list[Override], limit: int) -> list[Override]:
     return page
 
 
-def _read(id_: str, body: OverrideIn) -> Override:
+def _override_from(id_: str, body: OverrideIn) -> Override:
     expires_at = instant_from(body.expires_at, "expires_at")
     members = body.model_dump()
     try:
@@ -253,5 +252,5 @@ def _readable(members: dict[str, Any]) -> dict[str, Any]:
     return {**members, "expires_at": instant(at) if isinstance(at, int | float) and 0 <= at <= END_OF_TIME else None}
 
 
-def _none(id_: str) -> Problem:
-    return Problem(404, "not-found", f"There is no override {id_[:100]!r}.")
+def _not_found(id_: str) -> Problem:
+    return Problem(404, "not-found", f"No override has the id {id_[:100]!r}.")

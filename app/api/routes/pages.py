@@ -1,7 +1,7 @@
-"""`GET /` and `GET /docs`: the tester page, the description of the API, and the files that both load.
+"""`GET /` and `GET /docs`: the tester page, the API documentation, and the files that they load.
 
-They are in app/web and are served as they are, but for Swagger UI: its files come in the package fastapi-offline, which
-is pinned by hash as all others are. Nothing is loaded from elsewhere.
+The files are in app/web, but for those of Swagger UI, which come with the package fastapi-offline. Nothing is loaded
+from other servers.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ PAGE, DOCS = "index.html", "docs.html"
 
 SWAGGER_UI_FILES = frozenset({"swagger-ui.css", "swagger-ui-bundle.js"})
 
-# What a robots.txt holds is somebody else's text, and it stands on this page. It only ever becomes text nodes; should
-# that fail one day, nothing in it may run, load, or be sent elsewhere, and no script here may turn text into markup.
+# The page shows robots.txt files of strangers, as text nodes only. If that ever fails, the policy still lets nothing in
+# them run, load or send, and lets no script turn text into markup.
 _OWN = {
     "default-src": "'none'",
     "script-src": "'self'",
@@ -43,8 +43,7 @@ def _policy(directives: Mapping[str, str]) -> str:
 
 POLICY = _policy({**_OWN, **_TEXT_ONLY})
 
-# Swagger UI makes markup of text, its own, and has its icons in its style sheet. All else is as on the page: nothing is
-# loaded from elsewhere, and nothing is sent there.
+# Swagger UI creates markup and has its icons in its style sheet; all else is as on the tester page.
 DOCS_POLICY = _policy({**_OWN, "img-src": "'self' data:"})
 
 HEADERS = {
@@ -53,7 +52,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # Asked for again each time, and answered by 304: the files name each other, so two releases must never mix.
+    # Revalidated each time (304): the files refer to each other, so those of two releases must not mix.
     "Cache-Control": "no-cache",
 }
 
@@ -62,20 +61,20 @@ _names = frozenset(path.name for path in WEB.iterdir() if path.is_file()) - {PAG
 
 
 async def page(request: Request) -> Response:
-    """The page itself. It names its files relative to its own URL, so it works below any prefix that ends in `/`."""
+    """The tester page. Its links are relative, so that it works below any prefix that ends in `/`."""
     return await _serve(PAGE, request)
 
 
 async def docs(request: Request) -> Response:
-    """The description of the API, by Swagger UI."""
+    """The API documentation, by Swagger UI."""
     return await _serve(DOCS, request, {"Content-Security-Policy": DOCS_POLICY})
 
 
-async def part(request: Request) -> Response:
+async def asset(request: Request) -> Response:
     """A file that a page loads."""
     name = request.path_params["name"]
     if name not in _names | SWAGGER_UI_FILES:
-        raise Problem(404, "not-found", f"The pages have no file {name[:100]!r}.")
+        raise Problem(404, "not-found", f"No page has a file {name[:100]!r}.")
     return await _serve(name, request)
 
 
@@ -89,4 +88,4 @@ async def _serve(name: str, request: Request, headers: Mapping[str, str] = Mappi
 router = APIRouter()
 router.add_route("/", page, methods=["GET"], include_in_schema=False)
 router.add_route("/docs", docs, methods=["GET"], include_in_schema=False)
-router.add_route("/web/{name}", part, methods=["GET"], include_in_schema=False)
+router.add_route("/web/{name}", asset, methods=["GET"], include_in_schema=False)

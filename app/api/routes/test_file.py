@@ -18,7 +18,7 @@ from app.api.schemas.answers import WarningOut
 from app.api.serialize import warnings_out
 from app.api.services import services_of
 from app.api.test_rows import Asked, SimulatedOut, Tables, TestOut, TestRowOut
-from app.api.what_if import Pretence, SimulatedOutcomeIn
+from app.api.what_if import SimulatedOutcomeIn, Simulation
 from app.decide import Models
 from app.origin import Target
 from app.robots.agents import Agent
@@ -109,7 +109,7 @@ def tried(
     if trial.outcome is None:
         decided = _decided(questions, robots, tables)
     else:
-        pretence = Pretence(trial.outcome, body, at, models, robots, forbidden=forbidden)
+        pretence = Simulation(trial.outcome, body, at, models, robots, forbidden=forbidden)
         yield from pretence.prepare(questions)
         decided = (pretence.row(asked, tables) for asked in questions)
     left_out = None if trial.explain else {"explanation"}
