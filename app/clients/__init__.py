@@ -1,1 +1,1 @@
-"""Clients of the service for crawlers: they need nothing of the service itself, and may be copied out of here."""
+"""Clients of the service for crawlers; they import nothing else of this project."""

@@ -1,4 +1,4 @@
-"""Transports of httpx that ask the service before every request, redirects included, and keep to the pace it gives.
+"""Transports of httpx that request a permit before every request, redirects included, and keep to its rate.
 
 transport = PermittedTransport("http://127.0.0.1:8080")
 client = httpx.AsyncClient(transport=transport, headers={"User-Agent": "ExampleBot/1.0"})
@@ -13,29 +13,28 @@ from typing import Literal, TypeAlias, assert_never
 
 import httpx
 
-from app.clients.permit_client import Service, SyncService
+from app.clients.permit_client import PermitClient, SyncPermitClient
 from app.clients.permits import (
-    HOLDS_BACK,
+    BACKOFF_STATUSES,
     Answer,
-    Later,
+    Denied,
+    Grant,
+    InvalidQuestion,
     NoAnswer,
-    NotTaken,
-    Refused,
-    Turn,
+    RetryLater,
 )
 
 MAX_WAIT = 60.0
-"""Seconds that a request waits for its turn, unless the client is told otherwise."""
+"""Default seconds that a request may wait for its slot."""
 
 Unreachable: TypeAlias = Literal["fail", "wait", "allow"]
-"""What a service that cannot be asked means: no request, at once or when `max_wait` is over; or one without a pace."""
+"""If the service is unavailable: fail at once, wait until `max_wait` is over, or send the request without a permit."""
 
 UNASKED = "unasked"
-"""In the extensions of a response that came without having been asked about: true."""
+"""The response extension that is true if the request was sent without a permit."""
 
 _UNSENT = (httpx.PoolTimeout, httpx.UnsupportedProtocol)
-# A connection that is refused or breaks has reached the origin: were its turn given back, everybody would knock at
-# the closed door with no pace at all.
+# A refused or broken connection has used its slot: releasing it would let the fleet reconnect without any delay.
 
 _log = logging.getLogger(__name__)
 
@@ -43,14 +42,14 @@ _log = logging.getLogger(__name__)
 class PermitError(httpx.RequestError):
     """A request that was not sent.
 
-    No httpx.TransportError, which whoever meets one tries again at once: what may help here is to wait, if anything is.
+    Not an httpx.TransportError, which clients retry at once; here only waiting helps, if anything.
     """
 
 
 class Disallowed(PermitError):
     """The page may not be fetched: `reason`, and the `rule` of robots.txt and its `line` where one decided."""
 
-    def __init__(self, url: httpx.URL, refused: Refused) -> None:
+    def __init__(self, url: httpx.URL, refused: Denied) -> None:
         super().__init__(f"{url} may not be fetched: {refused}.")
         self.reason = refused.reason
         self.rule = refused.rule
@@ -58,9 +57,9 @@ class Disallowed(PermitError):
 
 
 class Deferred(PermitError):
-    """Not within `max_wait`: come again at `retry_at`, in `seconds`. `reason` is "pace", or why nothing is known."""
+    """No slot within `max_wait`: retry at `retry_at`, in `seconds`. `reason` is "pace", or the reason of a defer."""
 
-    def __init__(self, url: httpx.URL, later: Later) -> None:
+    def __init__(self, url: httpx.URL, later: RetryLater) -> None:
         self.seconds = later.seconds
         self.reason = later.reason
         self.retry_at = datetime.now(UTC) + timedelta(seconds=later.seconds)
@@ -68,49 +67,49 @@ class Deferred(PermitError):
 
 
 class NotUnderstood(PermitError):
-    """The service cannot read the URL or the agent, so nothing is known of the page."""
+    """The service rejects the URL or the agent as malformed."""
 
 
 class ServiceUnavailable(PermitError):
-    """The service cannot be asked, so nothing is known of the page."""
+    """The service is unavailable, so nothing is known about the page."""
 
 
 class _Terms:
-    """What both transports are told, checked."""
+    """The validated arguments of both transports."""
 
     def __init__(self, agent: str | None, max_wait: float, unreachable: Unreachable) -> None:
         if not 0 <= max_wait < float("inf"):
-            raise ValueError(f"max_wait={max_wait!r} is no number of seconds")
+            raise ValueError(f"max_wait={max_wait!r} is not a valid number of seconds")
         if unreachable not in {"fail", "wait", "allow"}:
-            raise ValueError(f"unreachable={unreachable!r} is none of 'fail', 'wait' and 'allow'")
+            raise ValueError(f"unreachable={unreachable!r} is not one of 'fail', 'wait' and 'allow'")
         if agent is not None and not agent.strip():
-            raise ValueError(f"agent={agent!r} names nobody")
+            raise ValueError(f"agent={agent!r} is empty")
         self._agent = agent
         self.max_wait = max_wait
-        self.insist = unreachable == "wait"
+        self.retry = unreachable == "wait"
         self._open = unreachable == "allow"
 
     def agent(self, request: httpx.Request) -> str:
         agent: str = self._agent or request.headers.get("User-Agent", "").strip()
         if not agent:
-            raise NotUnderstood(f"{request.url} is asked for by nobody: set a User-Agent, or the transport's agent.")
+            raise NotUnderstood(f"{request.url} has no agent: set a User-Agent, or the transport's agent.")
         return agent
 
-    def allowed(self, request: httpx.Request, answer: Answer) -> Turn | None:
-        """The turn that has come, or None where nobody could be asked and that will do; raises what else it may be."""
+    def allowed(self, request: httpx.Request, answer: Answer) -> Grant | None:
+        """The grant, or None to send the request without a permit. Raise PermitError otherwise."""
         match answer:
-            case Turn():
+            case Grant():
                 return answer
-            case Refused():
+            case Denied():
                 raise Disallowed(request.url, answer)
-            case Later():
+            case RetryLater():
                 raise Deferred(request.url, answer)
-            case NotTaken(why=why):
+            case InvalidQuestion(why=why):
                 raise NotUnderstood(f"The service does not take {request.url}: {why}.")
             case NoAnswer(why=why):
                 if not self._open:
                     raise ServiceUnavailable(f"Whether {request.url} may be fetched is not known: {why}.")
-                _log.warning("%s is fetched without having been asked about: %s", request.url, why)
+                _log.warning("%s is fetched without a permit: %s", request.url, why)
                 return None
             case _:
                 assert_never(answer)
@@ -141,33 +140,33 @@ class PermittedTransport(httpx.AsyncBaseTransport):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._terms = _Terms(agent, max_wait, unreachable)
-        self._service = Service(
+        self._service = PermitClient(
             service, key=key, caller=caller, transport=service_transport, monotonic=monotonic, sleep=sleep
         )
         self._transport = transport or httpx.AsyncHTTPTransport()
         self._monotonic = monotonic
 
     async def aclose(self) -> None:
-        """Close everything, when the turns that were not used are given back."""
+        """Release unused slots, then close everything."""
         await self._service.aclose()
         await self._transport.aclose()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The response of the page, when its turn has come; raises PermitError where it does not come."""
+        """Wait for the slot and send the request. Raise PermitError if it must not be sent."""
         terms = self._terms
         agent = terms.agent(request)
-        answer = await self._service.turn(str(request.url), agent, terms.max_wait, insist=terms.insist)
+        answer = await self._service.permit(str(request.url), agent, terms.max_wait, retry=terms.retry)
         turn = terms.allowed(request, answer)
         begun = self._monotonic()
         try:
             response = await self._transport.handle_async_request(request)
         except _UNSENT:
             if turn is not None:
-                self._service.give_back(turn)
+                self._service.release(turn)
             raise
         if turn is None:
             response.extensions[UNASKED] = True
-        elif response.status_code in HOLDS_BACK:
+        elif response.status_code in BACKOFF_STATUSES:
             elapsed = self._monotonic() - begun
             try:
                 await self._service.report(turn, response.status_code, response.headers.get("Retry-After"), elapsed)
@@ -178,7 +177,7 @@ class PermittedTransport(httpx.AsyncBaseTransport):
 
 
 class SyncPermittedTransport(httpx.BaseTransport):
-    """The same for httpx.Client."""
+    """The transport for httpx.Client; see PermittedTransport."""
 
     def __init__(
         self,
@@ -195,7 +194,7 @@ class SyncPermittedTransport(httpx.BaseTransport):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._terms = _Terms(agent, max_wait, unreachable)
-        self._service = SyncService(
+        self._service = SyncPermitClient(
             service, key=key, caller=caller, transport=service_transport, monotonic=monotonic, sleep=sleep
         )
         self._transport = transport or httpx.HTTPTransport()
@@ -207,21 +206,21 @@ class SyncPermittedTransport(httpx.BaseTransport):
         self._transport.close()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """The response of the page, when its turn has come; raises PermitError where it does not come."""
+        """Wait for the slot and send the request. Raise PermitError if it must not be sent."""
         terms = self._terms
         agent = terms.agent(request)
-        answer = self._service.turn(str(request.url), agent, terms.max_wait, insist=terms.insist)
+        answer = self._service.permit(str(request.url), agent, terms.max_wait, retry=terms.retry)
         turn = terms.allowed(request, answer)
         begun = self._monotonic()
         try:
             response = self._transport.handle_request(request)
         except _UNSENT:
             if turn is not None:
-                self._service.give_back(turn)
+                self._service.release(turn)
             raise
         if turn is None:
             response.extensions[UNASKED] = True
-        elif response.status_code in HOLDS_BACK:
+        elif response.status_code in BACKOFF_STATUSES:
             elapsed = self._monotonic() - begun
             try:
                 self._service.report(turn, response.status_code, response.headers.get("Retry-After"), elapsed)

@@ -1,91 +1,91 @@
-"""One agent's requests to one origin, in a crawler that has many: who asks now, who goes, and who waits; pure."""
+"""The queue of one agent's requests to one origin: which request a permit now, and which wait. No I/O."""
 
 from collections import deque
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from app.clients.permits import FIRST_PAUSE, LAST_PAUSE
+from app.clients.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY
 
-AHEAD = 1.0
-"""Seconds: so many requests wait for their turn at the same time as have it within these, and one in any case."""
+LOOKAHEAD = 1.0
+"""Seconds: as many requests ask for permits as have a slot within these, and at least one."""
 
-COMES_WITHIN = 60.0
-"""Seconds after which a request that was called and has not come is not counted on: others may have dropped it."""
+CALL_TIMEOUT = 60.0
+"""Seconds after which a called request that has not arrived is written off: others may have dropped it."""
 
 R = TypeVar("R")
 
 
-class PaceKey(Generic[R]):
-    """Requests R of which `at_once` are sent at the same time at most. Instants are in seconds of a monotonic clock."""
+class OriginQueue(Generic[R]):
+    """Requests R, at most `concurrency` of them in flight. Instants are seconds of a monotonic clock."""
 
-    def __init__(self, at_once: int) -> None:
-        self._at_once = at_once
+    def __init__(self, concurrency: int) -> None:
+        self._concurrency = concurrency
         self.interval = 0.0
-        self.opens = 0.0  # nobody has to ask before
-        self.asking = 0  # or waiting for their turn, which they have
-        # Requests may be dropped by others without a word; then they are no longer here, either.
-        self.going: WeakSet[R] = WeakSet()
+        self.opens_at = 0.0  # no request asks before
+        self.requesting = 0  # or waiting for a slot they were granted
+        # Weak, since others may drop a request without telling this queue.
+        self.in_flight: WeakSet[R] = WeakSet()
         self.waiting: deque[R] = deque()
         self._called: WeakKeyDictionary[R, float] = WeakKeyDictionary()
         self.given_up_until = 0.0
         self._troubled_since: float | None = None
-        self._pause = FIRST_PAUSE
+        self._retry_delay = FIRST_RETRY_DELAY
 
-    def places(self, now: float) -> int:
-        """How many more may ask now.
+    def free_slots(self, now: float) -> int:
+        """How many more requests may ask for a permit now.
 
-        Never more are asking or going than are sent at once: who has a turn and then waits in the crawler's own queue
-        goes late, and when a slow answer makes room at last, many of them go together.
+        Never more ask or are in flight than are sent at once: a request that has a slot but waits in the crawler's own
+        queue is sent late, and after a slow response many would be sent together.
         """
-        if now < self.opens:
+        if now < self.opens_at:
             return 0
-        places = self._at_once
-        if self.interval * places > AHEAD:
-            places = max(1, int(AHEAD / self.interval))
-        return max(0, min(places, self._at_once - len(self.going)) - self.asking)
+        places = self._concurrency
+        if self.interval * places > LOOKAHEAD:
+            places = max(1, int(LOOKAHEAD / self.interval))
+        return max(0, min(places, self._concurrency - len(self.in_flight)) - self.requesting)
 
-    def room(self, now: float) -> int:
-        """How many more may be called: those that are on their way here find their place."""
-        coming = sum(now - called < COMES_WITHIN for called in self._called.values())
-        return max(0, self.places(now) - coming)
+    def unclaimed_slots(self, now: float) -> int:
+        """How many more requests may be called: the free slots that called requests will not take."""
+        coming = sum(now - called < CALL_TIMEOUT for called in self._called.values())
+        return max(0, self.free_slots(now) - coming)
 
     def call(self, now: float) -> R:
-        """The next of those that wait, who is now on his way here."""
+        """Call the next waiting request."""
         request = self.waiting.popleft()
         self._called[request] = now
         return request
 
-    def came(self, request: R) -> None:
-        """A request is here, called or not."""
+    def arrived(self, request: R) -> None:
+        """Note that a request has arrived, called or not."""
         self._called.pop(request, None)
 
-    def turn_has_come(self, now: float, interval: float, max_wait: float) -> None:
-        """One goes: the next turn is `interval` seconds away, so nobody asks before it is within `max_wait`."""
+    def granted(self, now: float, interval: float, max_wait: float) -> None:
+        """Note a granted slot. No request asks until the next slot, `interval` later, is within `max_wait`."""
         self.interval = interval
-        self.opens = max(self.opens, now + interval - max_wait)
-        self.known()
+        self.opens_at = max(self.opens_at, now + interval - max_wait)
+        self.verdict_known()
 
-    def others_turn(self, now: float, seconds: float, interval: float) -> None:
-        """No turn is to be had for so many seconds."""
+    def wait_for_slot(self, now: float, seconds: float, interval: float) -> None:
+        """Note that no slot is free for `seconds`."""
         self.interval = interval
-        self.opens = now + seconds
-        self.known()
+        self.opens_at = now + seconds
+        self.verdict_known()
 
-    def known(self) -> None:
-        """The service has given a verdict."""
-        self._troubled_since, self._pause = None, FIRST_PAUSE
+    def verdict_known(self) -> None:
+        """Note that the service gave a verdict."""
+        self._troubled_since, self._retry_delay = None, FIRST_RETRY_DELAY
 
-    def not_known(self, now: float, seconds: float | None, give_up_after: float) -> bool:
-        """No verdict for so many seconds, or, with None, until the service answers: whether to give up until then."""
+    def verdict_unknown(self, now: float, seconds: float | None, give_up_after: float) -> bool:
+        """Note that there is no verdict for `seconds` (None: until the service responds); return whether to give up."""
         if seconds is None:
-            seconds, self._pause = self._pause, min(self._pause * 2, LAST_PAUSE)
+            seconds, self._retry_delay = self._retry_delay, min(self._retry_delay * 2, LAST_RETRY_DELAY)
         since = self._troubled_since = now if self._troubled_since is None else self._troubled_since
-        self.opens = now + seconds
-        if self.opens - since <= give_up_after:
+        self.opens_at = now + seconds
+        if self.opens_at - since <= give_up_after:
             return False
-        self.given_up_until, self._troubled_since = self.opens, None
+        self.given_up_until, self._troubled_since = self.opens_at, None
         return True
 
     def is_idle(self) -> bool:
-        """Whether nobody is in it."""
-        return not (self.asking or self.waiting or len(self.going) or len(self._called))
+        """Whether the queue has no requests."""
+        return not (self.requesting or self.waiting or len(self.in_flight) or len(self._called))

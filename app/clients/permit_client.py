@@ -1,4 +1,4 @@
-"""The service, asked over HTTP by httpx: bounded in time and octets, and whatever goes wrong is an answer, too."""
+"""Clients of the service over httpx, bounded in time and bytes. A failure is an answer (NoAnswer), not an error."""
 
 import asyncio
 import time
@@ -10,39 +10,39 @@ import httpx
 
 from app.clients.permits import (
     ANSWER_LIMIT,
-    LONGEST_COLD,
+    FETCH_WAIT,
     MARGIN,
     PATH,
     RELEASED,
     Answer,
-    Ask,
+    Grant,
     NoAnswer,
+    RequestPermit,
     Sleep,
-    Turn,
     checked_caller,
-    encoded,
+    encode,
     headers,
     outcome,
     outcome_path,
+    parse_answer,
+    parse_backoff,
+    permit_conversation,
     question,
-    read_answer,
-    read_held_back,
-    turns,
 )
 
-ASK_TIMEOUT = LONGEST_COLD + MARGIN
-"""Seconds for a question and its answer."""
+PERMIT_TIMEOUT = FETCH_WAIT + MARGIN
+"""Seconds for a request of a permit."""
 
-TELL_TIMEOUT = MARGIN
-"""Seconds for an outcome: what is not told by then is not known to others."""
+OUTCOME_TIMEOUT = MARGIN
+"""Seconds for the report of an outcome, which is lost after that."""
 
 
-class _Silent(Exception):
-    """The service could not be asked; the text says why."""
+class _Unavailable(Exception):
+    """The service did not respond; the text says why."""
 
 
 class _Questions:
-    """What is sent, and how the answers are read: what both clients share."""
+    """Requests and the parsing of responses, shared by both clients."""
 
     def __init__(self, url: str, key: str | None, caller: str | None, clock: Callable[[], float]) -> None:
         self.url = _checked(url)
@@ -54,13 +54,13 @@ class _Questions:
         return question(url, agent, max_wait, caller=self._caller)
 
     def answer(self, response: httpx.Response, body: bytes) -> Answer:
-        return read_answer(response.status_code, response.headers, body, self._clock())
+        return parse_answer(response.status_code, response.headers, body, self._clock())
 
 
-class Service:
-    """The service at a URL, under asyncio; ValueError for a URL, key or caller's name that cannot be used.
+class PermitClient:
+    """The service at a URL, for asyncio. Raises ValueError for an invalid URL, key or caller.
 
-    `transport` is how it is reached, where httpx's own way will not do; proxies of the environment are not used.
+    `transport` replaces the one of httpx. Proxies of the environment are not used.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Service:
         self._questions = _Questions(url, key, caller, clock)
         self._monotonic = monotonic
         self._sleep = sleep
-        self._behind: set[asyncio.Task[None]] = set()
+        self._releases: set[asyncio.Task[None]] = set()
         self._client = httpx.AsyncClient(
             base_url=self._questions.url,
             headers=self._questions.headers,
@@ -87,74 +87,74 @@ class Service:
         )
 
     async def aclose(self) -> None:
-        """Close the connections, when the turns that were not used are given back."""
-        if self._behind:
-            await asyncio.wait(self._behind)
+        """Release unused slots, then close the connections."""
+        if self._releases:
+            await asyncio.wait(self._releases)
         await self._client.aclose()
 
-    async def turn(self, url: str, agent: str, max_wait: float, *, insist: bool = False) -> Answer:
-        """Wait for the turn of the page at `url`, as `turns` says; whoever is cancelled meanwhile gives it back."""
-        conversation = turns(max_wait, insist=insist, monotonic=self._monotonic)
-        heard: Answer | None = None
+    async def permit(self, url: str, agent: str, max_wait: float, *, retry: bool = False) -> Answer:
+        """Wait for the slot of a page, see `permit_conversation`; if cancelled, release it."""
+        conversation = permit_conversation(max_wait, retry=retry, monotonic=self._monotonic)
+        answer: Answer | None = None
         while True:
             try:
-                step = conversation.send(heard)
+                step = conversation.send(answer)
             except StopIteration as end:
-                answer: Answer = end.value
-                return answer
+                result: Answer = end.value
+                return result
             match step:
-                case Ask(max_wait=wait):
-                    heard = await self._ask(url, agent, wait)
-                case Sleep(seconds=seconds, holding=turn):
-                    heard = None
+                case RequestPermit(max_wait=wait):
+                    answer = await self._ask(url, agent, wait)
+                case Sleep(seconds=seconds, holding=grant):
+                    answer = None
                     try:
                         await self._sleep(seconds)
                     except BaseException:
-                        if turn is not None:
-                            self.give_back(turn)
+                        if grant is not None:
+                            self.release(grant)
                         raise
                 case _:
                     assert_never(step)
 
-    def give_back(self, turn: Turn) -> None:
-        """Give back a turn that was not used, behind: a service that cannot be told lets it pass."""
-        # Whoever was cancelled cannot wait for it himself.
-        task = asyncio.create_task(self._released(turn))
-        self._behind.add(task)
-        task.add_done_callback(self._behind.discard)
+    def release(self, grant: Grant) -> None:
+        """Release an unused slot, in the background. If the service cannot be reached, the slot just passes."""
+        # In the background, since a cancelled caller cannot wait.
+        task = asyncio.create_task(self._released(grant))
+        self._releases.add(task)
+        task.add_done_callback(self._releases.discard)
 
-    async def report(self, turn: Turn, status: int, retry_after: str | None, elapsed: float) -> float | None:
-        """Tell what the page answered: for how many seconds its origin is left alone now, None if that is unknown."""
-        return await self._tell(turn, outcome(status, retry_after, elapsed))
+    async def report(self, grant: Grant, status: int, retry_after: str | None, elapsed: float) -> float | None:
+        """Report the response of the page; return the seconds of backoff of its origin, None if unknown."""
+        return await self._report(grant, outcome(status, retry_after, elapsed))
 
     async def _ask(self, url: str, agent: str, max_wait: float) -> Answer:
         try:
-            response, body = await self._post(PATH, self._questions.question(url, agent, max_wait), ASK_TIMEOUT)
-        except _Silent as error:
+            response, body = await self._post(PATH, self._questions.question(url, agent, max_wait), PERMIT_TIMEOUT)
+        except _Unavailable as error:
             return NoAnswer(str(error))
         return self._questions.answer(response, body)
 
-    async def _released(self, turn: Turn) -> None:
-        await self._tell(turn, RELEASED)
+    async def _released(self, grant: Grant) -> None:
+        await self._report(grant, RELEASED)
 
-    async def _tell(self, turn: Turn, told: Mapping[str, object]) -> float | None:
+    async def _report(self, grant: Grant, fields: Mapping[str, object]) -> float | None:
         try:
-            response, body = await self._post(outcome_path(turn.permit), told, TELL_TIMEOUT)
-        except _Silent:
+            response, body = await self._post(outcome_path(grant.permit), fields, OUTCOME_TIMEOUT)
+        except _Unavailable:
             return None
-        return read_held_back(response.status_code, body)
+        return parse_backoff(response.status_code, body)
 
     async def _post(self, path: str, said: Mapping[str, object], timeout: float) -> tuple[httpx.Response, bytes]:  # noqa: ASYNC109
         with _explained(timeout):
-            async with asyncio.timeout(timeout), self._client.stream("POST", path, content=encoded(said)) as response:
+            async with asyncio.timeout(timeout), self._client.stream("POST", path, content=encode(said)) as response:
                 body = bytearray()
                 async for piece in response.aiter_raw():
                     _grow(body, piece)
                 return response, bytes(body)
 
 
-class SyncService:
-    """The same for threads. What drips in, header by header, is not bounded in time as a whole."""
+class SyncPermitClient:
+    """The client for threads. A response whose headers arrive slowly is not bounded in time as a whole."""
 
     def __init__(
         self,
@@ -181,55 +181,55 @@ class SyncService:
         """Close the connections."""
         self._client.close()
 
-    def turn(self, url: str, agent: str, max_wait: float, *, insist: bool = False) -> Answer:
-        """Wait for the turn of the page at `url`, as `turns` says; whoever is interrupted meanwhile gives it back."""
-        conversation = turns(max_wait, insist=insist, monotonic=self._monotonic)
-        heard: Answer | None = None
+    def permit(self, url: str, agent: str, max_wait: float, *, retry: bool = False) -> Answer:
+        """Wait for the slot of a page, see `permit_conversation`; if interrupted, release it."""
+        conversation = permit_conversation(max_wait, retry=retry, monotonic=self._monotonic)
+        answer: Answer | None = None
         while True:
             try:
-                step = conversation.send(heard)
+                step = conversation.send(answer)
             except StopIteration as end:
-                answer: Answer = end.value
-                return answer
+                result: Answer = end.value
+                return result
             match step:
-                case Ask(max_wait=wait):
-                    heard = self._ask(url, agent, wait)
-                case Sleep(seconds=seconds, holding=turn):
-                    heard = None
+                case RequestPermit(max_wait=wait):
+                    answer = self._ask(url, agent, wait)
+                case Sleep(seconds=seconds, holding=grant):
+                    answer = None
                     try:
                         self._sleep(seconds)
-                    except BaseException:  # by the keyboard, as a rule
-                        if turn is not None:
-                            self.give_back(turn)
+                    except BaseException:  # usually KeyboardInterrupt
+                        if grant is not None:
+                            self.release(grant)
                         raise
                 case _:
                     assert_never(step)
 
-    def give_back(self, turn: Turn) -> None:
-        """Give back a turn that was not used: a service that cannot be told lets it pass."""
-        self._tell(turn, RELEASED)
+    def release(self, grant: Grant) -> None:
+        """Release an unused slot. If the service cannot be reached, the slot just passes."""
+        self._report(grant, RELEASED)
 
-    def report(self, turn: Turn, status: int, retry_after: str | None, elapsed: float) -> float | None:
-        """Tell what the page answered: for how many seconds its origin is left alone now, None if that is unknown."""
-        return self._tell(turn, outcome(status, retry_after, elapsed))
+    def report(self, grant: Grant, status: int, retry_after: str | None, elapsed: float) -> float | None:
+        """Report the response of the page; return the seconds of backoff of its origin, None if unknown."""
+        return self._report(grant, outcome(status, retry_after, elapsed))
 
     def _ask(self, url: str, agent: str, max_wait: float) -> Answer:
         try:
-            response, body = self._post(PATH, self._questions.question(url, agent, max_wait), ASK_TIMEOUT)
-        except _Silent as error:
+            response, body = self._post(PATH, self._questions.question(url, agent, max_wait), PERMIT_TIMEOUT)
+        except _Unavailable as error:
             return NoAnswer(str(error))
         return self._questions.answer(response, body)
 
-    def _tell(self, turn: Turn, told: Mapping[str, object]) -> float | None:
+    def _report(self, grant: Grant, fields: Mapping[str, object]) -> float | None:
         try:
-            response, body = self._post(outcome_path(turn.permit), told, TELL_TIMEOUT)
-        except _Silent:
+            response, body = self._post(outcome_path(grant.permit), fields, OUTCOME_TIMEOUT)
+        except _Unavailable:
             return None
-        return read_held_back(response.status_code, body)
+        return parse_backoff(response.status_code, body)
 
     def _post(self, path: str, said: Mapping[str, object], timeout: float) -> tuple[httpx.Response, bytes]:
         ends = self._monotonic() + timeout
-        with _explained(timeout), self._client.stream("POST", path, content=encoded(said), timeout=timeout) as response:
+        with _explained(timeout), self._client.stream("POST", path, content=encode(said), timeout=timeout) as response:
             body = bytearray()
             for piece in response.iter_raw():
                 _grow(body, piece)
@@ -243,14 +243,14 @@ def _explained(timeout: float) -> Iterator[None]:
     try:
         yield
     except (TimeoutError, httpx.TimeoutException):
-        raise _Silent(f"it does not answer within {timeout:g} s") from None
+        raise _Unavailable(f"it does not respond within {timeout:g} s") from None
     except httpx.HTTPError as error:
-        raise _Silent(f"it cannot be asked: {str(error) or type(error).__name__}") from None
+        raise _Unavailable(f"it cannot be reached: {str(error) or type(error).__name__}") from None
 
 
 def _grow(body: bytearray, piece: bytes) -> None:
     if len(body) + len(piece) > ANSWER_LIMIT:
-        raise _Silent(f"its answer is longer than {ANSWER_LIMIT} octets")
+        raise _Unavailable(f"its answer is longer than {ANSWER_LIMIT} bytes")
     body += piece
 
 
@@ -258,7 +258,7 @@ def _checked(url: str) -> httpx.URL:
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise ValueError(f"{url!r} is no URL of a service: {error}") from None
+        raise ValueError(f"Invalid service URL {url!r}: {error}") from None
     if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise ValueError(f"{url!r} is no URL of a service: it begins with http:// or https://, and names a host")
+        raise ValueError(f"Invalid service URL {url!r}: use http:// or https:// and a host")
     return parsed

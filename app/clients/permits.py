@@ -1,7 +1,7 @@
-"""What a crawler asks before it fetches a page, and what the answer comes to: no I/O, and no answer is trusted.
+"""The protocol of permits (`POST /v1/permits`), without I/O. Answers of the service are not trusted.
 
-The service says whether a page may be fetched and when it is its turn (`POST /v1/permits`), and is told what came of it
-where that matters to others. `turns` is the whole conversation; clients only carry what it asks for.
+The service says whether a page may be fetched, and from when; the client reports outcomes that matter to others.
+`permit_conversation` is the whole exchange as a generator; clients only perform its steps.
 """
 
 import json
@@ -16,38 +16,38 @@ from urllib.parse import quote
 
 PATH: Final = "/v1/permits"
 
-LONGEST_WAIT = 3600.0
-"""Seconds: the longest `max_wait` that the service takes, and so the longest wait that it gives."""
+MAX_PERMIT_WAIT = 3600.0
+"""Seconds: the longest `max_wait` that the service accepts, and so the longest wait that it grants."""
 
-LONGEST_COLD = 10.0
-"""Seconds that the service may take to fetch a robots.txt that it does not hold."""
+FETCH_WAIT = 10.0
+"""Seconds that the service may take to fetch a robots.txt that is not cached."""
 
 MARGIN = 5.0
-"""Seconds that an answer may take besides."""
+"""Seconds that an answer may take in addition."""
 
 ANSWER_LIMIT = 4 * 1024 * 1024
-"""Octets of the longest answer that is read: it names all of a file's sitemaps, which fill 512,000 octets at most."""
+"""Bytes of the longest answer that is read: it names all sitemaps of a file, at most 512,000 bytes."""
 
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 86_400.0
-"""Seconds until the service is asked again, at least and at most, whatever it says."""
+MIN_DELAY, MAX_DELAY = 0.05, 86_400.0
+"""Minimum and maximum seconds until the service is asked again, whatever it says."""
 
-SHORTEST_DEFER = 1.0
-"""The same where the verdict is to change meanwhile, and not only the turn: at least."""
+MIN_DEFER = 1.0
+"""Minimum seconds until the service is asked again after a defer."""
 
 GRACE = 0.1
-"""Seconds by which a turn may be missed in any case: an event loop is no clockwork."""
+"""Seconds by which a slot may always be missed: timers of an event loop are not exact."""
 
-FIRST_PAUSE, LAST_PAUSE = 0.5, 30.0
-"""Seconds between attempts to reach a service that does not answer: they double."""
+FIRST_RETRY_DELAY, LAST_RETRY_DELAY = 0.5, 30.0
+"""Seconds between attempts to reach a service that does not respond; they double from the first to the last."""
 
-HOLDS_BACK = frozenset({429, 503})
-"""What a page answers that has too much to do: all of the fleet leave its origin alone for a while."""
+BACKOFF_STATUSES = frozenset({429, 503})
+"""Statuses of a page that put its origin into backoff for the whole fleet."""
 
 RELEASED: Final[Mapping[str, object]] = {"released": True}
-"""The outcome of a turn that was not used."""
+"""The outcome of a slot that was not used."""
 
 PACE = "pace"
-"""Why to come later where nothing forbids the page: it is the turn of others."""
+"""The reason of RetryLater when the page is allowed but its slot is too far away."""
 
 _PERMIT = re.compile(r"[A-Za-z0-9_=-]{1,2048}(?:\.[A-Za-z0-9_=-]{1,64})?")
 _REASON = re.compile(r"[a-z_]{1,40}")
@@ -59,10 +59,10 @@ _QUESTION_IS_BAD = frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """The page may be fetched `wait` seconds after the answer came, and for `interval` seconds from then nothing else.
+class Grant:
+    """The page may be fetched `wait` seconds after the answer; the slot lasts `interval` seconds.
 
-    `degraded`: the service cannot reach its store, and goes by a careful share of the pace.
+    `degraded`: the service cannot reach its store and grants only its own share of the rate.
     """
 
     permit: str
@@ -71,13 +71,13 @@ class Turn:
     degraded: bool = False
 
     def is_over(self, late: float) -> bool:
-        """Whether who is `late` by so many seconds would go at the time of another."""
+        """Whether a request that is `late` seconds late would use the slot of another."""
         return late > max(self.interval, GRACE)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """The page may not be fetched; `rule` is the line of robots.txt that says so, where one does, `line` its number."""
+class Denied:
+    """The page may not be fetched; `rule` is the deciding line of robots.txt, if any, and `line` its number."""
 
     reason: str
     rule: str | None = None
@@ -88,10 +88,10 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
-    """Nothing is known against the page, but not now: come again in `seconds`. `reason` is PACE, or why it defers.
+class RetryLater:
+    """Ask again in `seconds`. `reason` is PACE, or the reason of a defer.
 
-    `interval` is the pace, as in a Turn, or 0 where it is not known.
+    `interval` is as in a Grant, or 0 if unknown.
     """
 
     seconds: float
@@ -100,66 +100,68 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True)
-class NotTaken:
-    """The service does not take the question: the URL or the agent cannot be read."""
+class InvalidQuestion:
+    """The service rejects the question: the URL or the agent is malformed."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """The service cannot be asked, or what came is no answer; nothing is known of the page."""
+    """The service did not respond, or not with an answer; nothing is known about the page."""
 
     why: str
 
 
-Answer: TypeAlias = Turn | Refused | Later | NotTaken | NoAnswer
+Answer: TypeAlias = Grant | Denied | RetryLater | InvalidQuestion | NoAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask the service, and send its answer back; a turn is to begin within `max_wait` seconds."""
+class RequestPermit:
+    """RequestPermit the service, and send its answer back; a turn is to begin within `max_wait` seconds."""
 
     max_wait: float
 
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Sleep; whoever is interrupted meanwhile gives back the turn that he is `holding`."""
+    """Sleep; if interrupted, release the slot in `holding`."""
 
     seconds: float
-    holding: Turn | None = None
+    holding: Grant | None = None
 
 
-Step: TypeAlias = Ask | Sleep
+Step: TypeAlias = RequestPermit | Sleep
 
 
-def turns(max_wait: float, *, insist: bool, monotonic: Callable[[], float]) -> Generator[Step, Answer | None, Answer]:
-    """The conversation about one page: ends with a Turn that begins now, or with why none does in `max_wait` seconds.
+def permit_conversation(
+    max_wait: float, *, retry: bool, monotonic: Callable[[], float]
+) -> Generator[Step, Answer | None, Answer]:
+    """The exchange about one page: returns a Grant whose slot begins now, or why there is none within `max_wait` s.
 
-    With `insist`, a service that does not answer is asked again until then.
+    With `retry`, a service that does not respond is asked again until then.
     """
     ends = monotonic() + max_wait
-    pause = FIRST_PAUSE
+    pause = FIRST_RETRY_DELAY
     while True:
         left = max(0.0, ends - monotonic())
-        answer = yield Ask(min(left, LONGEST_WAIT))
+        answer = yield RequestPermit(min(left, MAX_PERMIT_WAIT))
         if answer is None:
-            raise TypeError("an Ask is answered by an Answer")
+            raise TypeError("send an Answer after RequestPermit")
         match answer:
-            case Turn(wait=wait) if wait > left + GRACE:
-                return NoAnswer(f"it gave a turn in {wait} s where {left:.3f} s were asked for")
-            case Turn(wait=wait):
+            case Grant(wait=wait) if wait > left + GRACE:
+                return NoAnswer(f"it granted a slot in {wait} s, but at most {left:.3f} s were requested")
+            case Grant(wait=wait):
                 due = monotonic() + wait
                 yield Sleep(wait, holding=answer)
                 if not answer.is_over(monotonic() - due):
                     return answer
-                continue  # nothing to give back: its time is over
-            case Later(seconds=seconds):
+                continue  # nothing to release: the slot is over
+            case RetryLater(seconds=seconds):
                 pass
-            case NoAnswer() if insist:
-                seconds, pause = pause, min(pause * 2, LAST_PAUSE)
-            case Refused() | NotTaken() | NoAnswer():
+            case NoAnswer() if retry:
+                seconds, pause = pause, min(pause * 2, LAST_RETRY_DELAY)
+            case Denied() | InvalidQuestion() | NoAnswer():
                 return answer
             case _:
                 assert_never(answer)
@@ -169,18 +171,18 @@ def turns(max_wait: float, *, insist: bool, monotonic: Callable[[], float]) -> G
 
 
 def question(url: str, agent: str, max_wait: float, *, caller: str | None = None) -> dict[str, object]:
-    """The JSON to send to PATH."""
+    """The JSON to POST to PATH."""
     asked: dict[str, object] = {
-        "url": bare(url),
+        "url": without_credentials(url),
         "agent": agent,
-        "max_wait": round(min(max(max_wait, 0.0), LONGEST_WAIT), 3),
-        "wait": LONGEST_COLD,
+        "max_wait": round(min(max(max_wait, 0.0), MAX_PERMIT_WAIT), 3),
+        "wait": FETCH_WAIT,
     }
     return asked if caller is None else {**asked, "caller": caller}
 
 
-def bare(url: str) -> str:
-    """The URL without what is for the origin only, or for nobody: credentials and fragment. No verdict goes by them."""
+def without_credentials(url: str) -> str:
+    """The URL without credentials and fragment, which do not influence a verdict."""
     scheme, separator, rest = url.partition("#")[0].partition("://")
     authority = _AUTHORITY.match(rest)
     if not separator or authority is None:
@@ -188,58 +190,58 @@ def bare(url: str) -> str:
     return f"{scheme}://{authority[0].rpartition('@')[2]}{rest[authority.end() :]}"
 
 
-def place(url: str) -> str:
-    """The scheme and the authority of a URL: those whose pages share a pace begin alike, as a rule."""
-    scheme, _, rest = bare(url).partition("://")
+def origin_key(url: str) -> str:
+    """Scheme and authority of a URL: pages that share them usually share a rate."""
+    scheme, _, rest = without_credentials(url).partition("://")
     authority = _AUTHORITY.match(rest)
     return f"{scheme}://{authority[0] if authority else ''}".lower()
 
 
 def headers(key: str | None) -> dict[str, str]:
-    """What to send with every request; ValueError for a key that no header can hold."""
-    # Compressed answers are not asked for: the limit then bounds what is read, and not only what is sent.
+    """The headers of every request. Raise ValueError for a malformed key."""
+    # No compression, so that the limit bounds what is read.
     plain = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
     if key is None:
         return plain
     if not _KEY.fullmatch(key):
-        raise ValueError("the API key holds what no key is made of: it is printable ASCII without blanks")
+        raise ValueError("malformed API key: use printable ASCII without spaces")
     return {**plain, "Authorization": f"Bearer {key}"}
 
 
 def checked_caller(caller: str | None) -> str | None:
-    """The caller's name as the service takes it, or ValueError."""
+    """The caller, if the service accepts it. Raise ValueError otherwise."""
     if caller is not None and not _CALLER.fullmatch(caller):
-        raise ValueError(f"{caller!r} is no caller's name: 1 to 64 letters, digits, '.', '_', '@' and '-'")
+        raise ValueError(f"Invalid caller {caller!r}: use 1 to 64 letters, digits, '.', '_', '@' and '-'")
     return caller
 
 
 def outcome_path(permit: str) -> str:
-    """Where the service is told what came of a turn."""
+    """The path to which the outcome of a permit is reported."""
     return f"{PATH}/{quote(permit, safe='')}/outcome"
 
 
 def outcome(status: int, retry_after: str | None, elapsed: float) -> dict[str, object]:
-    """The JSON to send there: `retry_after` is the header of the page's answer, which came after `elapsed` seconds."""
-    told: dict[str, object] = {"status": status, "elapsed": round(max(elapsed, 0.0), 3)}
-    return told if retry_after is None else {**told, "retry_after": retry_after[:100]}
+    """The JSON of an outcome; `retry_after` is the header of the response, which took `elapsed` seconds."""
+    reported: dict[str, object] = {"status": status, "elapsed": round(max(elapsed, 0.0), 3)}
+    return reported if retry_after is None else {**reported, "retry_after": retry_after[:100]}
 
 
-def encoded(said: Mapping[str, object]) -> bytes:
-    """The JSON that is sent: ASCII, since half a surrogate pair, as names and URLs may hold, is none in UTF-8."""
+def encode(said: Mapping[str, object]) -> bytes:
+    """Encode JSON as ASCII: URLs may contain lone surrogates, which UTF-8 cannot encode."""
     return json.dumps(said).encode("ascii")
 
 
-def read_answer(status: int, fields: Mapping[str, str], body: bytes, now: float) -> Answer:
-    """What the response to a question comes to; `fields` by lower-case name, `now` in Unix seconds."""
+def parse_answer(status: int, fields: Mapping[str, str], body: bytes, now: float) -> Answer:
+    """Parse the response to a question; `fields` are headers by lower-case name, `now` is in Unix seconds."""
     if status in {429, 503} and _SECONDS.fullmatch(fields.get("retry-after", "")):
-        return Later(_pause(float(fields["retry-after"])), "busy")
+        return RetryLater(_pause(float(fields["retry-after"])), "busy")
     said = _json(body)
     if status in _QUESTION_IS_BAD:
-        return NotTaken(_detail(said, status))
+        return InvalidQuestion(_detail(said, status))
     if status != 200:
         return NoAnswer(_detail(said, status))
     if not isinstance(said, dict):
-        return NoAnswer("its answer is no JSON object")
+        return NoAnswer("its answer is not a JSON object")
     match said.get("verdict"):
         case "allow" if said.get("allowed") is True:
             return _turn(said)
@@ -247,18 +249,18 @@ def read_answer(status: int, fields: Mapping[str, str], body: bytes, now: float)
             return _refused(said)
         case "defer":
             until = _until(said.get("retry_at"), _date(fields.get("date"), now))
-            return NoAnswer("it defers without saying until when") if until is None else Later(until, _reason(said))
+            return NoAnswer("it defers without retry_at") if until is None else RetryLater(until, _reason(said))
         case verdict:
             return NoAnswer(f"its verdict is {_shown(verdict)}")
 
 
-def read_held_back(status: int, body: bytes) -> float | None:
-    """How long the origin is left alone now, in seconds, by the response to an outcome; None where it says nothing."""
+def parse_backoff(status: int, body: bytes) -> float | None:
+    """Parse the response to an outcome: the seconds of backoff of the origin, None if unknown."""
     said = _json(body)
     if status != 200 or not isinstance(said, dict):
         return None
     seconds = _number(said.get("backoff"))
-    return 0.0 if seconds is None else min(seconds, LONGEST_PAUSE)
+    return 0.0 if seconds is None else min(seconds, MAX_DELAY)
 
 
 def _turn(said: Mapping[str, Any]) -> Answer:
@@ -266,22 +268,22 @@ def _turn(said: Mapping[str, Any]) -> Answer:
     if isinstance(permit, str) and wait is not None:
         if not _PERMIT.fullmatch(permit):
             return NoAnswer(f"its permit is {_shown(permit)}")
-        if wait > LONGEST_WAIT:
+        if wait > MAX_PERMIT_WAIT:
             return NoAnswer(f"its wait is {wait} s")
-        return Turn(permit, wait, interval or 0.0, said.get("degraded") is True)
+        return Grant(permit, wait, interval or 0.0, said.get("degraded") is True)
     again = _number(said.get("retry_after"))
     if permit is None and again is not None:
-        return Later(_pause(again), PACE, interval or 0.0)
-    return NoAnswer("it allows the page, and says neither when to fetch it nor when to ask again")
+        return RetryLater(_pause(again), PACE, interval or 0.0)
+    return NoAnswer("it allows the page without a slot or retry_after")
 
 
-def _refused(said: Mapping[str, Any]) -> Refused:
+def _refused(said: Mapping[str, Any]) -> Denied:
     rule = said.get("rule")
     if not isinstance(rule, dict):
-        return Refused(_reason(said))
+        return Denied(_reason(said))
     line = rule.get("line")
     text = f"{_text(rule.get('directive'))}: {_text(rule.get('pattern'))}"
-    return Refused(_reason(said), text, line if isinstance(line, int) else None)
+    return Denied(_reason(said), text, line if isinstance(line, int) else None)
 
 
 def _reason(said: Mapping[str, Any]) -> str:
@@ -297,11 +299,11 @@ def _until(instant: object, now: float) -> float | None:
         at = datetime.fromisoformat(instant)
     except ValueError:
         return None
-    return None if at.tzinfo is None else max(SHORTEST_DEFER, _pause(at.timestamp() - now))
+    return None if at.tzinfo is None else max(MIN_DEFER, _pause(at.timestamp() - now))
 
 
 def _date(text: str | None, now: float) -> float:
-    """The service's time: `retry_at` is by its clock, which may not be ours."""
+    """The time of the service, whose clock `retry_at` refers to."""
     if text is None or len(text) > 64:
         return now
     try:
@@ -311,7 +313,7 @@ def _date(text: str | None, now: float) -> float:
 
 
 def _pause(seconds: float) -> float:
-    return min(max(seconds, SHORTEST_PAUSE), LONGEST_PAUSE)
+    return min(max(seconds, MIN_DELAY), MAX_DELAY)
 
 
 def _number(value: object) -> float | None:
@@ -338,7 +340,7 @@ def _detail(said: object, status: int) -> str:
 
 
 def _text(value: object) -> str:
-    """A text of theirs that may go into a log: bounded, and in one line."""
+    """Untrusted text for a log: bounded, on one line."""
     return "".join(char if char.isprintable() else "?" for char in str(value)[:300])
 
 

@@ -1,4 +1,4 @@
-"""A downloader middleware of Scrapy that asks the service before every request, and keeps to the pace it gives.
+"""A downloader middleware of Scrapy that requests a permit before every download and keeps to its rate.
 
 ROBOTSTXT_OBEY = False
 DOWNLOAD_DELAY = 0
@@ -22,32 +22,42 @@ from scrapy.http import Response
 from scrapy.squeues import PickleFifoDiskQueue
 from scrapy.utils.job import job_dir
 
-from app.clients.origin_queue import PaceKey
-from app.clients.permit_client import Service
-from app.clients.permits import HOLDS_BACK, PACE, Answer, Later, NoAnswer, NotTaken, Refused, Turn, place
+from app.clients.origin_queue import OriginQueue
+from app.clients.permit_client import PermitClient
+from app.clients.permits import (
+    BACKOFF_STATUSES,
+    PACE,
+    Answer,
+    Denied,
+    Grant,
+    InvalidQuestion,
+    NoAnswer,
+    RetryLater,
+    origin_key,
+)
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 MAX_WAIT = 5.0
-"""ROBOTS_DECISIONS_MAX_WAIT: seconds that a request may wait for its turn inside the downloader, where it keeps one of
-CONCURRENT_REQUESTS busy. Whoever has to wait longer does so outside."""
+"""ROBOTS_DECISIONS_MAX_WAIT: seconds that a request may wait for its slot in the downloader, where it occupies one of
+CONCURRENT_REQUESTS. Longer waits happen outside the downloader."""
 
 GIVE_UP_AFTER = 3600.0
-"""ROBOTS_DECISIONS_GIVE_UP_AFTER: seconds that an origin's verdict may be put off, or the service be silent, before its
-requests are dropped. Waiting for the turn of others does not count."""
+"""ROBOTS_DECISIONS_GIVE_UP_AFTER: seconds that an origin may be deferred, or the service unavailable, before its requests
+are dropped. Waiting for a slot does not count."""
 
 MAX_WAITING = 10_000
-"""ROBOTS_DECISIONS_MAX_WAITING: requests that wait outside. Beyond these, each first waits inside for one to leave."""
+"""ROBOTS_DECISIONS_MAX_WAITING: requests that wait outside the downloader. Further ones wait inside until there is room."""
 
 LEAVES_WITHIN = 60.0
-"""Seconds that it waits for that: whoever never went outside would keep a spider from closing."""
+"""Seconds that such a request waits inside; one that never left would keep the spider from closing."""
 
 TICK = 1.0
-"""Seconds after which whoever has room is looked at again, should nobody have said so."""
+"""Seconds after which a queue with free slots is checked again."""
 
 STATS = "robots_decisions"
-"""What the names of the stats begin with."""
+"""The prefix of the stats."""
 
 _MARK = "robots_decisions_waited"
 _WAITING, _CALLED = "waiting", "called"
@@ -62,7 +72,7 @@ _Key: TypeAlias = tuple[str, str]
 class Disallowed(IgnoreRequest):
     """The page may not be fetched: `reason`, and the `rule` of robots.txt and its `line` where one decided."""
 
-    def __init__(self, url: str, refused: Refused) -> None:
+    def __init__(self, url: str, refused: Denied) -> None:
         super().__init__(f"{url} may not be fetched: {refused}.")
         self.reason = refused.reason
         self.rule = refused.rule
@@ -70,23 +80,23 @@ class Disallowed(IgnoreRequest):
 
 
 class NotUnderstood(IgnoreRequest):
-    """The service cannot read the URL or the agent, so nothing is known of the page."""
+    """The service rejects the URL or the agent as malformed."""
 
 
 class GivenUp(IgnoreRequest):
-    """Whether the page may be fetched was not to be learnt in time."""
+    """There was no verdict in time."""
 
 
 class _Going(NamedTuple):
-    """A request on its way to its origin: in which lane, with which turn, since when."""
+    """A request on its way to its origin: in which queue, with which turn, since when."""
 
-    lane: PaceKey[Request]
-    turn: Turn
+    queue: OriginQueue[Request]
+    turn: Grant
     since: float
 
 
 class PermitMiddleware:
-    """Lets a request go when the service permits it and its turn has come; the settings are above.
+    """Delays each request until its permitted slot; the settings are above.
 
     A page that may not be fetched is dropped (Disallowed, an IgnoreRequest). A request that has to wait for longer than
     ROBOTS_DECISIONS_MAX_WAIT leaves the engine, and comes back through the scheduler: meanwhile it holds up no other
@@ -102,7 +112,7 @@ class PermitMiddleware:
         settings = crawler.settings
         url = settings.get("ROBOTS_DECISIONS_URL")
         if not url:
-            raise ValueError("ROBOTS_DECISIONS_URL is not set, so nobody can be asked what may be fetched.")
+            raise ValueError("ROBOTS_DECISIONS_URL is not set. Set it to the URL of the service.")
         reactor = settings.get("TWISTED_REACTOR")
         if settings.getbool("TWISTED_REACTOR_ENABLED", True) and reactor != _ASYNCIO:
             raise ValueError(f"TWISTED_REACTOR={reactor!r} is not {_ASYNCIO!r}, and this needs asyncio.")
@@ -115,11 +125,11 @@ class PermitMiddleware:
         self._max_wait = _seconds(crawler, "ROBOTS_DECISIONS_MAX_WAIT", MAX_WAIT)
         self._give_up_after = _seconds(crawler, "ROBOTS_DECISIONS_GIVE_UP_AFTER", GIVE_UP_AFTER)
         self._most_waiting = max(1, settings.getint("ROBOTS_DECISIONS_MAX_WAITING", MAX_WAITING))
-        self._at_once = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
-        self._service = Service(
+        self._concurrency = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
+        self._service = PermitClient(
             url, key=settings.get("ROBOTS_DECISIONS_KEY"), caller=settings.get("ROBOTS_DECISIONS_CALLER")
         )
-        self._lanes: dict[_Key, PaceKey[Request]] = {}
+        self._queues: dict[_Key, OriginQueue[Request]] = {}
         self._timers: dict[_Key, asyncio.TimerHandle] = {}
         self._going: WeakKeyDictionary[Request, _Going] = WeakKeyDictionary()
         self._waiting = 0
@@ -137,7 +147,7 @@ class PermitMiddleware:
         return made
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> Request | None:  # noqa: ARG002
-        """Nothing when the turn of the request has come; the request itself, marked, where it has to wait outside."""
+        """Return None once the slot has come, or the marked request if it must wait outside the downloader."""
         if not request.url.startswith(("http://", "https://")):
             return None
         if request.meta.get("dont_obey_robotstxt"):
@@ -146,70 +156,70 @@ class PermitMiddleware:
         key = self._key(request)
         came = _unmark(request)
         if came == _WAITING:
-            # Not by the scheduler, but straight back: somebody downloads it by himself, and nobody has put it aside.
+            # It came back without the scheduler: a caller downloads it directly, so it was never put aside.
             await asyncio.sleep(TICK)
-        lane = self._lanes.setdefault(key, PaceKey(self._at_once))
-        lane.came(request)
-        if _now() < lane.given_up_until:
+        queue = self._queues.setdefault(key, OriginQueue(self._concurrency))
+        queue.arrived(request)
+        if _now() < queue.given_up_until:
             raise self._given_up(request)
         # Those that wait go first, and those that were called. But who has waited and is here takes a place that was
         # promised to another: that one may be unable to come before this one leaves the downloader.
-        free = lane.places(_now()) if came else 0 if lane.waiting else lane.room(_now())
+        free = queue.free_slots(_now()) if came else 0 if queue.waiting else queue.unclaimed_slots(_now())
         if not free:
             return await self._put_aside(request, first=came is not None)
-        lane.asking += 1
+        queue.requesting += 1
         try:
-            answer = await self._service.turn(request.url, key[1], self._max_wait)
+            answer = await self._service.permit(request.url, key[1], self._max_wait)
             self._count("asked")
-            goes = self._goes(request, lane, answer)
+            goes = self._goes(request, queue, answer)
         finally:
-            lane.asking -= 1
+            queue.requesting -= 1
             self._tend(key)
         return None if goes else await self._put_aside(request, first=True)
 
     async def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Response:  # noqa: ARG002
-        """The response; where the origin has too much to do, all of the fleet are told."""
+        """Return the response; report a 429 or 503, so that the whole fleet backs off."""
         going = self._left(request)
         if going is None:
             return response
         if "cached" in response.flags:
-            self._service.give_back(going.turn)
-        elif response.status in HOLDS_BACK:
+            self._service.release(going.turn)
+        elif response.status in BACKOFF_STATUSES:
             said = response.headers.get(b"Retry-After")
             retry_after = None if said is None else said.decode("latin-1")
             elapsed = _now() - going.since
             backoff = await self._service.report(going.turn, response.status, retry_after, elapsed)
             self._count("reported")
             if backoff is not None:
-                going.lane.opens = max(going.lane.opens, _now() + backoff)
+                going.queue.opens_at = max(going.queue.opens_at, _now() + backoff)
         self._tend(self._key(request))
         return response
 
     async def process_exception(self, request: Request, exception: Exception, spider: Spider | None = None) -> None:  # noqa: ARG002
-        """A turn that was not used is given back; a connection that failed has used it."""
+        """Release an unused slot. A failed connection has used its slot."""
         going = self._left(request)
         if going is not None:
             if isinstance(exception, IgnoreRequest):
-                self._service.give_back(going.turn)
+                self._service.release(going.turn)
             self._tend(self._key(request))
 
     def request_scheduled(self, request: Request) -> None:
-        """Put a request that is to wait aside, which the scheduler then never sees."""
+        """Queue a marked request here instead of in the scheduler."""
         mark = request.meta.get(_MARK)
         if mark is None or mark["state"] != _WAITING:
             return
         key = self._key(request)
-        lane = self._lanes.setdefault(key, PaceKey(self._at_once))
+        queue = self._queues.setdefault(key, OriginQueue(self._concurrency))
         if mark["first"]:
-            lane.waiting.appendleft(request)
+            queue.waiting.appendleft(request)
         else:
-            lane.waiting.append(request)
+            queue.waiting.append(request)
         self._now_waiting(1)
         self._tend(key)
-        raise IgnoreRequest("It waits for its turn.")
+        raise IgnoreRequest("The request waits for its slot.")
 
     def spider_opened(self, spider: Spider) -> None:  # noqa: ARG002
-        """Go on with those that waited when the last run of this job ended."""
+        """Resume the requests that waited when the last run of this job ended."""
         for request in _kept(self._crawler):
             self._crawl(request)
 
@@ -219,43 +229,43 @@ class PermitMiddleware:
             raise DontCloseSpider
 
     async def spider_closed(self) -> None:
-        """Keep those that wait for the next run of this job, if it is one, and end."""
+        """Store the waiting requests for the next run of this job, if there is a JOBDIR."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        left = [request for lane in self._lanes.values() for request in lane.waiting]
+        left = [request for queue in self._queues.values() for request in queue.waiting]
         self._count("left_waiting", len(left))
         try:
             _keep(self._crawler, left)
         finally:
             await self._service.aclose()
 
-    def _goes(self, request: Request, lane: PaceKey[Request], answer: Answer) -> bool:
-        """Whether the request goes now, and not later; raises IgnoreRequest where it never does."""
+    def _goes(self, request: Request, queue: OriginQueue[Request], answer: Answer) -> bool:
+        """Whether the request is sent now; False to wait. Raises IgnoreRequest if it must not be sent."""
         now = _now()
         match answer:
-            case Turn():
-                lane.turn_has_come(now, answer.interval, self._max_wait)
-                lane.going.add(request)
-                self._going[request] = _Going(lane, answer, now)
+            case Grant():
+                queue.granted(now, answer.interval, self._max_wait)
+                queue.in_flight.add(request)
+                self._going[request] = _Going(queue, answer, now)
                 self._count("allowed")
                 self._count("degraded", int(answer.degraded))
                 return True
-            case Refused(reason=reason):
-                lane.known()
+            case Denied(reason=reason):
+                queue.verdict_known()
                 self._count("disallowed")
                 self._count(f"disallowed/{reason}")
                 _log.debug("%s may not be fetched: %s", request, answer, extra={"spider": self._crawler.spider})
                 raise Disallowed(request.url, answer)
-            case NotTaken(why=why):
+            case InvalidQuestion(why=why):
                 self._count("not_understood")
                 raise NotUnderstood(f"The service does not take {request.url}: {why}.")
-            case Later(seconds=seconds, reason=reason, interval=interval) if reason == PACE:
-                lane.others_turn(now, seconds, interval)
+            case RetryLater(seconds=seconds, reason=reason, interval=interval) if reason == PACE:
+                queue.wait_for_slot(now, seconds, interval)
                 return False
-            case Later(seconds=seconds):
+            case RetryLater(seconds=seconds):
                 self._count("deferred")
-                self._wait_for_verdict(request, lane, seconds)
+                self._wait_for_verdict(request, queue, seconds)
                 return False
             case NoAnswer(why=why):
                 self._count("unreachable")
@@ -263,19 +273,19 @@ class PermitMiddleware:
                 if self._open:
                     self._count("unasked")
                     return True
-                self._wait_for_verdict(request, lane, None)
+                self._wait_for_verdict(request, queue, None)
                 return False
             case _:
                 assert_never(answer)
 
-    def _wait_for_verdict(self, request: Request, lane: PaceKey[Request], seconds: float | None) -> None:
-        if lane.not_known(_now(), seconds, self._give_up_after):
-            self._call(lane, len(lane.waiting))  # each of them is given up as it comes, so that its errback hears
+    def _wait_for_verdict(self, request: Request, queue: OriginQueue[Request], seconds: float | None) -> None:
+        if queue.verdict_unknown(_now(), seconds, self._give_up_after):
+            self._call(queue, len(queue.waiting))  # each is dropped as it arrives, so that its errback is called
             raise self._given_up(request)
 
     def _given_up(self, request: Request) -> GivenUp:
         self._count("given_up")
-        return GivenUp(f"Whether {request.url} may be fetched was not to be learnt in time.")
+        return GivenUp(f"Whether {request.url} may be fetched could not be decided in time.")
 
     async def _put_aside(self, request: Request, *, first: bool) -> Request:
         with suppress(TimeoutError):
@@ -283,30 +293,30 @@ class PermitMiddleware:
                 await self._space.wait()
         self._count("put_aside")
         copy = request.copy()
-        # The duplicate filter has seen it, and must not take it for another.
+        # The duplicate filter has already seen this request.
         copy.meta[_MARK] = {"state": _WAITING, "first": first, "dont_filter": request.dont_filter}
         copy.dont_filter = True
         return copy
 
     def _tend(self, key: _Key) -> None:
-        """Call as many as there is room for, and see to it that the others are not forgotten."""
-        lane = self._lanes.get(key)
+        """Call as many requests as there are free slots, and set a timer for the others."""
+        queue = self._queues.get(key)
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
-        if lane is None:
+        if queue is None:
             return
         now = _now()
-        self._call(lane, lane.room(now))
-        if lane.waiting or now < max(lane.opens, lane.given_up_until):
-            delay = max(lane.opens - now, 0.0) or TICK
+        self._call(queue, queue.unclaimed_slots(now))
+        if queue.waiting or now < max(queue.opens_at, queue.given_up_until):
+            delay = max(queue.opens_at - now, 0.0) or TICK
             self._timers[key] = asyncio.get_running_loop().call_later(delay, self._tend, key)
-        elif lane.is_idle():
-            del self._lanes[key]
+        elif queue.is_idle():
+            del self._queues[key]
 
-    def _call(self, lane: PaceKey[Request], most: int) -> None:
-        for _ in range(min(most, len(lane.waiting))):
-            request = lane.call(_now())
+    def _call(self, queue: OriginQueue[Request], most: int) -> None:
+        for _ in range(min(most, len(queue.waiting))):
+            request = queue.call(_now())
             self._now_waiting(-1)
             request.meta[_MARK] = {**request.meta[_MARK], "state": _CALLED}
             self._crawl(request)
@@ -326,13 +336,13 @@ class PermitMiddleware:
     def _left(self, request: Request) -> _Going | None:
         going = self._going.pop(request, None)
         if going is not None:
-            going.lane.going.discard(request)
+            going.queue.in_flight.discard(request)
         return going
 
     def _key(self, request: Request) -> _Key:
         said = request.headers.get(b"User-Agent")
         own = said.decode("latin-1") if said else self._crawler.settings.get("USER_AGENT")
-        return place(request.url), self._agent or own or "*"
+        return origin_key(request.url), self._agent or own or "*"
 
     def _count(self, name: str, number: int = 1) -> None:
         if number and self._crawler.stats is not None:
@@ -346,7 +356,7 @@ def _now() -> float:
 def _seconds(crawler: "Crawler", name: str, default: float) -> float:
     value = crawler.settings.getfloat(name, default)
     if not 0 <= value < math.inf:
-        raise ValueError(f"{name}={value!r} is no number of seconds.")
+        raise ValueError(f"{name}={value!r} is not a valid number of seconds.")
     return value
 
 
