@@ -44,11 +44,11 @@ MAX_WAIT = 5.0
 CONCURRENT_REQUESTS. Longer waits happen outside the downloader."""
 
 GIVE_UP_AFTER = 3600.0
-"""ROBOTS_DECISIONS_GIVE_UP_AFTER: seconds that an origin may be deferred, or the service unavailable, before its requests
-are dropped. Waiting for a slot does not count."""
+"""ROBOTS_DECISIONS_GIVE_UP_AFTER: seconds that an origin may be deferred, or the service unavailable, before its
+requests are dropped. Waiting for a slot does not count."""
 
 MAX_WAITING = 10_000
-"""ROBOTS_DECISIONS_MAX_WAITING: requests that wait outside the downloader. Further ones wait inside until there is room."""
+"""ROBOTS_DECISIONS_MAX_WAITING: requests that wait outside the downloader. Further ones wait inside for room."""
 
 LEAVES_WITHIN = 60.0
 """Seconds that such a request waits inside; one that never left would keep the spider from closing."""
@@ -88,7 +88,7 @@ class GivenUp(IgnoreRequest):
 
 
 class _Going(NamedTuple):
-    """A request on its way to its origin: in which queue, with which turn, since when."""
+    """A request on its way to its origin: its queue, its grant, and its start."""
 
     queue: OriginQueue[Request]
     turn: Grant

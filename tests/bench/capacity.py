@@ -93,7 +93,7 @@ class Bytes:
     """What one origin takes in the server's memory: with a file, without one, and its visits beside either.
 
     `changed` is the history of a file that has changed once, `again` what another change adds to it, `outage` the
-    history of a 404 that an outage came between, and `empty` what any history takes beside its octets.
+    history of a 404 that an outage came between, and `empty` what any history takes beside its bytes.
     `resident`: the memory that the system has given the server, for each byte that it uses of it.
     """
 
@@ -161,8 +161,8 @@ def measure(files: Sequence[tuple[str, bytes]]) -> Bytes:
         for put in (with_file, without_file, visited, changed, changed_again, interrupted)
     )
     missing, counted, once, twice, outage = (used for used, _ in others)
-    octets = len(history.write(tuple(_version(access, SINCE) for access in BETWEEN), bytes(8)))
-    return Bytes(file, missing, counted, once, twice - once, outage, outage - octets, resident / file)
+    history_bytes = len(history.write(tuple(_version(access, SINCE) for access in BETWEEN), bytes(8)))
+    return Bytes(file, missing, counted, once, twice - once, outage, outage - history_bytes, resident / file)
 
 
 def _version(access: Access, since: float) -> history.Version:
@@ -209,7 +209,7 @@ def quantiles(sizes: Sequence[int]) -> list[float]:
 class Origins:
     """What origins of one pace do and know, for each of them and day; `ages` are shares of the decisions.
 
-    `past`: how many of them have a history; `octets`: of it, whether they have or not.
+    `past`: how many of them have a history; `history_bytes`: of it, whether they have or not.
     """
 
     fetches: float
@@ -219,7 +219,7 @@ class Origins:
     kept: float
     counted: float
     past: float
-    octets: float
+    history_bytes: float
 
 
 def watch(model: str, said: Lifetime) -> list[Origins]:
@@ -265,7 +265,7 @@ def blend(parts: Sequence[tuple[Origins, float]]) -> Origins:
         mean(lambda one: one.kept),
         mean(lambda one: one.counted),
         mean(lambda one: one.past),
-        mean(lambda one: one.octets),
+        mean(lambda one: one.history_bytes),
     )
 
 
@@ -285,7 +285,7 @@ class Fleet:
     """What all origins come to, a second; ages in seconds, memory in bytes.
 
     `kept`, `counted` and `past`: the shares of origins that have a snapshot, visits, and a history in the store at any
-    time; `octets`: of such a history, in the mean over all origins.
+    time; `history_bytes`: of such a history, in the mean over all origins.
     """
 
     fetches: float
@@ -297,7 +297,7 @@ class Fleet:
     kept: float
     counted: float
     past: float
-    octets: float
+    history_bytes: float
     memory: float
 
 
@@ -318,7 +318,7 @@ def zipf(origins: int, exponent: float) -> list[tuple[float, float]]:
 
 
 def add_up(rows: Sequence[Origins], origins: int, size: Bytes, *, visits: bool, exponent: float = ZIPF) -> Fleet:
-    fetches = decisions = age = deferred = kept = counted = past = octets = 0.0
+    fetches = decisions = age = deferred = kept = counted = past = history_bytes = 0.0
     ages = [0.0] * (len(AGES) + 1)
     for pace, number in zipf(origins, exponent):
         one = at_pace(rows, pace)
@@ -332,7 +332,7 @@ def add_up(rows: Sequence[Origins], origins: int, size: Bytes, *, visits: bool, 
         kept += one.kept * number
         counted += one.counted * number * visits
         past += one.past * number
-        octets += one.octets * number
+        history_bytes += one.history_bytes * number
     known = decisions - deferred
     return Fleet(
         fetches / DAY,
@@ -344,11 +344,11 @@ def add_up(rows: Sequence[Origins], origins: int, size: Bytes, *, visits: bool, 
         kept / origins,
         counted / origins,
         past / origins,
-        octets / origins,
+        history_bytes / origins,
         kept * (size.missing * WITHOUT_FILE + size.file * (1 - WITHOUT_FILE))
         + counted * size.visits
         + past * size.empty
-        + octets,
+        + history_bytes,
     )
 
 
@@ -397,7 +397,7 @@ def tell_fleets(rows: Mapping[str, Sequence[Origins]], size: Bytes) -> None:
                     f"{fleet.kept:.1%}",
                     f"{fleet.counted:.1%}",
                     f"{fleet.past:.2%}",
-                    fleet.octets,
+                    fleet.history_bytes,
                     memory(fleet.memory),
                     fleet.decisions,
                     fleet.fetches,
@@ -414,7 +414,7 @@ def tell_fleets(rows: Mapping[str, Sequence[Origins]], size: Bytes) -> None:
         "kept",
         "counted",
         "with history",
-        "its octets",
+        "its bytes",
         "memory",
         "decisions/s",
         "fetches/s",
@@ -494,7 +494,7 @@ def main(folder: Path, picture: Path) -> None:
             ["the history of a file that has changed", size.changed],
             ["another change", size.again],
             ["the history of a 404, after an outage", size.outage],
-            ["a history without its octets", size.empty],
+            ["a history without its bytes", size.empty],
         ],
     )
     print(f"\nresident for each byte used: {size.resident:.2f}")

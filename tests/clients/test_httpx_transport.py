@@ -227,10 +227,10 @@ async def test_what_the_service_cannot_read_is_not_fetched(get: Get) -> None:
     assert pages.log == []
 
 
-async def test_nobody_is_no_agent() -> None:
+async def test_request_without_an_agent_is_rejected() -> None:
     transport = PermittedTransport("http://service", service_transport=Permitting(allow()).transport)
     async with httpx.AsyncClient(transport=transport, headers={"User-Agent": ""}) as client:
-        with pytest.raises(NotUnderstood, match="by nobody"):
+        with pytest.raises(NotUnderstood, match="has no agent"):
             await client.get(PAGE)
 
 
@@ -312,7 +312,7 @@ async def _resets(exchange: Exchange) -> None:
 
 
 @pytest.mark.parametrize("reply", [_endless, _resets, b"HTTP/1.1 nonsense\r\n\r\n", b""])
-async def test_a_service_that_misbehaves_on_the_wire_lets_nobody_go(reply: Any) -> None:
+async def test_malformed_response_permits_no_request(reply: Any) -> None:
     async with serve(reply) as service, serve(text(200)) as origin:
         async with httpx.AsyncClient(transport=PermittedTransport(service.url), headers=AGENT) as client:
             with pytest.raises(PermitError):

@@ -1,4 +1,4 @@
-"""Who asks, who goes and who waits, of one agent's requests to one origin."""
+"""The queue of one agent's requests to one origin."""
 
 from app.clients.origin_queue import CALL_TIMEOUT, OriginQueue
 
@@ -14,7 +14,7 @@ def filled(count: int, concurrency: int = 8) -> tuple[OriginQueue[Request], list
     return queue, requests
 
 
-def test_nobody_asks_before_a_turn_is_within_reach() -> None:
+def test_requests_ask_once_a_slot_is_within_max_wait() -> None:
     queue, _ = filled(0)
     queue.granted(100, interval=60, max_wait=5)
     assert (queue.unclaimed_slots(154.9), queue.unclaimed_slots(155)) == (0, 1)
@@ -22,7 +22,7 @@ def test_nobody_asks_before_a_turn_is_within_reach() -> None:
     assert (queue.unclaimed_slots(174.9), queue.unclaimed_slots(175)) == (0, 1)
 
 
-def test_as_many_ask_as_have_their_turn_within_a_second() -> None:
+def test_requests_ask_if_their_slot_is_within_a_second() -> None:
     queue, _ = filled(0)
     assert queue.unclaimed_slots(0) == 8
     for interval, places in ((0.01, 8), (0.25, 4), (0.4, 2), (1, 1), (30, 1)):
@@ -30,18 +30,18 @@ def test_as_many_ask_as_have_their_turn_within_a_second() -> None:
         assert queue.unclaimed_slots(0) == places
 
 
-def test_never_more_ask_or_go_than_are_sent_at_once() -> None:
+def test_concurrency_limits_asking_and_in_flight_requests() -> None:
     queue, _ = filled(0, concurrency=3)
     requests = [Request() for _ in range(2)]
     queue.in_flight.update(requests)
     assert queue.unclaimed_slots(0) == 1
     queue.requesting += 1
     assert queue.unclaimed_slots(0) == 0
-    del requests  # which nobody holds any more: they were dropped
+    del requests  # dropped by their owner
     assert queue.unclaimed_slots(0) == 2
 
 
-def test_who_is_called_is_counted_on_until_he_comes() -> None:
+def test_called_request_claims_a_slot_until_it_arrives() -> None:
     queue, requests = filled(2, concurrency=2)
     assert [queue.call(0), queue.call(1)] == requests
     assert (queue.unclaimed_slots(1), queue.free_slots(1)) == (0, 2)
@@ -53,7 +53,7 @@ def test_who_is_called_is_counted_on_until_he_comes() -> None:
     assert queue.is_idle()
 
 
-def test_what_is_not_known_for_too_long_is_given_up_until_it_may_be() -> None:
+def test_origin_without_verdict_is_given_up_after_a_while() -> None:
     queue, _ = filled(0)
     assert not queue.verdict_unknown(0, 300, give_up_after=1000)
     assert not queue.verdict_unknown(300, 600, give_up_after=1000)
@@ -62,14 +62,14 @@ def test_what_is_not_known_for_too_long_is_given_up_until_it_may_be() -> None:
     assert not queue.verdict_unknown(1500, 300, give_up_after=1000)
 
 
-def test_a_verdict_begins_the_time_anew() -> None:
+def test_verdict_resets_the_time_to_give_up() -> None:
     queue, _ = filled(0)
     assert not queue.verdict_unknown(0, 900, give_up_after=1000)
     queue.verdict_known()
     assert not queue.verdict_unknown(900, 900, give_up_after=1000)
 
 
-def test_a_silent_service_is_asked_ever_less_often() -> None:
+def test_unavailable_service_is_retried_with_backoff() -> None:
     queue, _ = filled(0)
     pauses = []
     for _ in range(8):

@@ -129,12 +129,12 @@ def test_any_other_status_says_nothing_of_the_page(status: int) -> None:
         {"verdict": "defer", "retry_at": 5},
     ],
 )
-def test_what_is_no_answer_lets_nobody_go(wrong: Mapping[str, object]) -> None:
+def test_malformed_answer_permits_no_request(wrong: Mapping[str, object]) -> None:
     assert isinstance(read({**ALLOW, **wrong}), NoAnswer)
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b"\xff", b"{", b"[" * 100_000, b"1" * 10_000, b"<html>"])
-def test_what_is_no_json_object_lets_nobody_go(body: bytes) -> None:
+def test_answer_that_is_not_an_object_permits_no_request(body: bytes) -> None:
     assert isinstance(read(body), NoAnswer)
     assert parse_backoff(200, body) is None
 
@@ -191,7 +191,7 @@ def test_credentials_and_fragments_are_not_asked_about(url: str, expected: str) 
     assert question(url, "A", 1)["url"] == expected
 
 
-def test_a_place_is_scheme_and_authority() -> None:
+def test_origin_key_is_scheme_and_authority() -> None:
     assert origin_key("HTTP://me@H.example:80/a/b?c") == "http://h.example:80"
 
 

@@ -105,7 +105,7 @@ async def test_a_slow_origin_holds_up_no_other_and_a_job_goes_on_where_it_ended(
     assert not kept(tmp_path)
 
 
-async def test_a_verdict_that_is_put_off_is_asked_for_again_and_blocks_nobody() -> None:
+async def test_deferred_origin_is_retried_and_blocks_no_other() -> None:
     late, other = Site(""), Site("")
     asked: dict[str, list[float]] = {}
 
