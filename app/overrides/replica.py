@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
-from app.background import background
+from app.background import periodically
 from app.overrides.redis_overrides import ChangedMeanwhile, Entry, ManyOverrides, Row, State, Version
 from app.overrides.table import Override, Table
 from app.redis.guarded_client import COOLDOWN, StoreDown
@@ -98,25 +98,23 @@ class Overrides:
     @asynccontextmanager
     async def syncing(self, every: float = EVERY) -> AsyncIterator[None]:
         """While the block lasts, read changes every so many seconds; the block begins after the first read."""
-        await self._look()
+        await self._try_to_sync()
         if not self.known:
             # Connecting may take longer than a call may, and then goes on behind: this one finds the connection.
             await asyncio.sleep(COOLDOWN)
-            await self._look()
+            await self._try_to_sync()
         if not self.known:
             _log.warning(
                 "The overrides are unknown, because the store could not be read. They come into force once it can."
             )
-        async with background(self._follow(every)):
+        async with periodically(self._sync_and_clean, every):
             yield
 
-    async def _follow(self, every: float) -> None:
-        while True:
-            await asyncio.sleep(every)
-            await self._look()
-            await self._clean()
+    async def _sync_and_clean(self) -> None:
+        await self._try_to_sync()
+        await self._remove_expired()
 
-    async def _look(self) -> None:
+    async def _try_to_sync(self) -> None:
         with suppress(StoreDown):
             await self.sync()
 
@@ -175,7 +173,7 @@ class Overrides:
             del self._to_restore[id_]
         return bool(owed)
 
-    async def _clean(self) -> None:
+    async def _remove_expired(self) -> None:
         now = self._clock()
         over = [id_ for id_, row in self.rows.items() if row.override.expired(now - KEPT)][:_REMOVED_AT_ONCE]
         for id_ in over:
