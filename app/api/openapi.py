@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI derives from the routes, and what is true of all of them, said once here."""
+"""The OpenAPI document: what FastAPI derives from the routes, and what all routes have in common."""
 
 import json
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from app.api.schemas.answers import ProblemOut
 from app.robots.dialects import DIALECTS
 
 TAGS = {
-    "decisions": "May this agent fetch this URL, on what grounds, how fast.",
+    "decisions": "Whether an agent may fetch a URL, why, and how fast.",
     "files": "The robots.txt files themselves.",
-    "indexing": "What a page says of its own indexing.",
-    "overrides": "What operators decide over the heads of files.",
-    "pace": "Turns to fetch, shared by a whole fleet.",
-    "operations": "What the platform asks.",
+    "indexing": "What a page says about its own indexing.",
+    "overrides": "What operators decide in place of robots.txt files.",
+    "pace": "Slots to fetch in, shared by a whole fleet.",
+    "operations": "Health, readiness, metrics and lists for operators.",
 }
-"""What each tag is about; one that is missing here is shown by its name alone."""
+"""Descriptions of the tags."""
 
 PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "url": {"format": "http-url"},
@@ -42,26 +42,31 @@ or a User-Agent header; an RFC 3339 instant.
 """
 
 KEYED = "/v1/"
-"""The beginning of the paths that need a key, where keys are needed."""
+"""The prefix of the paths that need an API key, if the service has keys."""
 
 SECURITY: Mapping[str, Mapping[str, str]] = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "Where the service has API keys: one of them."},
-    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same in a field of its own."},
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, if the service has any."},
+    "key": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-API-Key",
+        "description": "The same key in a header field of its own.",
+    },
 }
 
 REFERENCE = "#/components/schemas/{model}"
 
 EXAMPLES = Path(__file__).with_name("examples.json")
-"""By `GET /path`: `query`, `path` or `body`, what is asked, and `answer`; each is what the service says (tests/api)."""
+"""By `GET /path`: the request as `query`, `path` or `body`, and the `answer`; tests/api checks them all."""
 
 
 def operation_id(route: APIRoute) -> str:
-    """What an operation is called: as the function that answers it, whatever its path."""
+    """The operation id of a route: the name of its function."""
     return route.name
 
 
 def install(app: FastAPI) -> None:
-    """Let `app` serve, and `python -m app openapi` print, the whole document."""
+    """Make `app` serve this document."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -72,7 +77,7 @@ def install(app: FastAPI) -> None:
 
 
 def as_text(app: FastAPI) -> str:
-    """The document as it is kept in openapi.json."""
+    """The text of openapi.json."""
     return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -94,11 +99,11 @@ def _document(app: FastAPI) -> dict[str, Any]:
                 operation["security"] = [{}, *({scheme: []} for scheme in SECURITY)]
             operation["summary"] = operation["description"].partition("\n")[0].partition(": ")[0].rstrip(".")
             used += [tag for tag in operation.get("tags", ()) if tag not in used]
-            _tell_parameters(operation)
-            _give_example(operation, known.get(f"{method.upper()} {path}", {}))
-            _give_problems(operation, schemas)
+            _annotate_parameters(operation)
+            _add_example(operation, known.get(f"{method.upper()} {path}", {}))
+            _add_problem_examples(operation, schemas)
     for schema in schemas.values():
-        _tell_members(schema)
+        _annotate_members(schema)
     document["tags"] = [{"name": tag, **({"description": TAGS[tag]} if tag in TAGS else {})} for tag in used]
     return document
 
@@ -116,26 +121,26 @@ def _problem_example(slug: str) -> dict[str, Any]:
     return {"summary": problem.meaning, "value": problem.example()}
 
 
-def _tell_parameters(operation: dict[str, Any]) -> None:
+def _annotate_parameters(operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "query":
-            _tell(parameter["schema"], parameter["name"])
+            _annotate(parameter["schema"], parameter["name"])
 
 
-def _tell_members(schema: dict[str, Any]) -> None:
+def _annotate_members(schema: dict[str, Any]) -> None:
     for name, member in schema.get("properties", {}).items():
-        if schema.get("additionalProperties") is False:  # what callers send, and not what they are told
-            _tell(member, name.removesuffix("s") if member.get("type") == "array" else name)
+        if schema.get("additionalProperties") is False:  # request bodies only
+            _annotate(member, name.removesuffix("s") if member.get("type") == "array" else name)
 
 
-def _tell(schema: dict[str, Any], name: str) -> None:
+def _annotate(schema: dict[str, Any], name: str) -> None:
     for part in (schema, *schema.get("anyOf", ())):
         for text in (part, part.get("items", {})):
             if text.get("type") == "string":
                 text.update(PARAMETERS.get(name, {}))
 
 
-def _give_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
+def _add_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
     given = {**example.get("query", {}), **example.get("path", {})}
     for parameter in operation.get("parameters", ()):
         if parameter["name"] in given:
@@ -148,7 +153,7 @@ def _give_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None
                 response["content"]["application/json"]["example"] = example["answer"]
 
 
-def _give_problems(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+def _add_problem_examples(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
     words = _words(operation, schemas)
     for status, response in operation["responses"].items():
         media = response.get("content", {}).get(MEDIA_TYPE)
