@@ -49,7 +49,6 @@ class Settings(BaseSettings):
     pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
     pace_cap: float = Field(SLOWEST, ge=0, le=SLOWEST)
     pace_instances: int | None = Field(None, ge=1, le=100_000)
-    pace_by_address: bool = False
     permit_secret: SecretStr | None = None
     log_format: Literal["json", "text"] | None = None
     access_log: bool = True

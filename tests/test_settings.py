@@ -50,7 +50,6 @@ def test_lists_are_parted_by_commas_or_blanks(monkeypatch: pytest.MonkeyPatch) -
         ("PACE_FLOOR", "86401"),
         ("PACE_CAP", "0.5"),
         ("PACE_INSTANCES", "0"),
-        ("PACE_BY_ADDRESS", "sometimes"),
         ("RECHECK_FILE", "/nowhere/recheck.toml"),
         ("API_KEYS_FILE", "/nowhere/keys.toml"),
     ],

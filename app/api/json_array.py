@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 
 from starlette.responses import Response, StreamingResponse
 
-from app.api.yield_budget import YieldBudget
+from app.yield_budget import YieldBudget
 
 PIECE = 256 * 1024
 """Characters of items that are put together before they are sent."""

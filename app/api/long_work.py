@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.disconnect import while_connected
-from app.api.middleware.auth import charge_afterwards, key_of
+from app.api.middleware.auth import charge_on_credit, key_of
 from app.api.problems import Problem
 
 SLICE = 0.005
@@ -106,7 +106,7 @@ class LongWork:
 
         with self.admit(request.scope):
             result, seconds = await while_connected(request.receive, run())
-        charge_afterwards(request.scope, int(seconds / SECONDS_PER_REQUEST))
+        charge_on_credit(request.scope, int(seconds / SECONDS_PER_REQUEST))
         return result
 
     async def about_file(self, request: Request, size: int, work: Callable[[], T]) -> T:
@@ -156,7 +156,7 @@ class _Answer(Response):
                 body, more = slices.next()
                 await asyncio.sleep(0)  # run everything else before the next slice
             while slices.used > paid:
-                charge_afterwards(scope, 1)
+                charge_on_credit(scope, 1)
                 paid += SECONDS_PER_REQUEST
             if not begun and (body or not more):
                 begun = True

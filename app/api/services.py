@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Depends, Request
 
@@ -17,11 +17,9 @@ from app.decide import Decider, Models
 from app.observability.metrics import Metrics
 from app.origin import Origin
 from app.overrides.replica import Overrides
+from app.pacing.permits import Permits
 from app.redis.eviction import EvictionPolicy
 from app.redis.guarded_client import GuardedClient
-
-if TYPE_CHECKING:
-    from app.api.routes.permits import Pacing
 
 
 class Phase(StrEnum):
@@ -52,7 +50,7 @@ class Services:
     models: Models
     forbidden: bool
     overrides: Overrides
-    pacing: "Pacing"
+    permits: Permits
     origin_lists: OriginLists
     snapshot_of: Callable[[Origin], Awaitable[Snapshot | None]]
     long_work: LongWork

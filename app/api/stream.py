@@ -15,13 +15,13 @@ from starlette.types import Receive, Scope, Send
 from app.api.batch_items import Found, after_waiting, answer_to, question_of, text_of
 from app.api.encoding import Renderer
 from app.api.json_bodies import read_json
-from app.api.middleware.auth import charge_in_time
+from app.api.middleware.auth import wait_and_charge
 from app.api.problems import Problem
-from app.api.yield_budget import YieldBudget
 from app.background import cancel_and_wait
 from app.decide import Decider
 from app.evaluate import Question
 from app.origin import Origin
+from app.yield_budget import YieldBudget
 
 LINES = "application/x-ndjson"
 
@@ -148,7 +148,7 @@ class AnswerLines(Response):
             for line in lines.feed(octets):
                 number += 1
                 if number > 1:  # the first is the request itself
-                    await charge_in_time(scope, 1)
+                    await wait_and_charge(scope, 1)
                 await self._take(line, number)
                 if stretch.is_over():
                     await stretch.next()

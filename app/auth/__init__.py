@@ -1,1 +1,1 @@
-"""Who may ask, and how much."""
+"""API keys and their quotas."""

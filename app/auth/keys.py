@@ -1,8 +1,8 @@
-"""API keys: what API_KEYS_FILE holds of them, and how a caller's key is known; pure, but for the making of new ones.
+"""API keys: reading API_KEYS_FILE, finding a caller's key, and generating new keys.
 
-A key is `<id>.<secret>`. The file has its id and its SHA-256, never the key. A plain, fast hash is right here: a
-secret has 256 random bits, and nobody can try those out, at whatever speed; what slow hashes slow down is trying the
-words that people choose. A slow one would cost a tenth of a second of work per request, which anyone could ask for.
+A key is `<id>.<secret>`. The file has the id and the SHA-256 of the key, never the key itself. A fast hash is enough,
+since the secret has 256 random bits: slow hashes protect passwords, which can be guessed. A slow hash would also let
+any caller make the service work for a tenth of a second per request.
 """
 
 import hashlib
@@ -17,16 +17,16 @@ from pathlib import Path
 from app.toml_file import parse, read_file, shown
 
 FILE_LIMIT = 4 * 1024 * 1024
-"""Octets of the longest file that is read."""
+"""Bytes of the largest file that is read."""
 
 KEY_LIMIT = 512
-"""Octets of the longest key that is looked at."""
+"""Bytes of the longest key that is hashed."""
 
-LARGEST_LIMIT = 1_000_000_000
-"""Requests that a limit may name at most."""
+MAX_REQUESTS = 1_000_000_000
+"""The largest number of requests in a limit."""
 
-LONGEST_WINDOW = 86_400
-"""Seconds that a limit may name at most."""
+MAX_SECONDS = 86_400
+"""The largest number of seconds in a limit."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -36,7 +36,7 @@ _NO_DIGEST = "0" * 64
 
 
 class Scope(StrEnum):
-    """What a key is for: asking, or changing the service for others too (which includes asking)."""
+    """What a key permits: asking questions, or also changing the service for others."""
 
     READ = "read"
     ADMIN = "admin"
@@ -58,7 +58,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as the file knows it: `sha256` of the whole key in hexadecimal; no limit is None."""
+    """A key in the file: `sha256` is that of the whole key, in hexadecimal; `limit` is None for unlimited."""
 
     id: str
     sha256: str
@@ -66,7 +66,7 @@ class Key:
     limit: Limit | None
 
     def may(self, scope: Scope) -> bool:
-        """Whether it is for this; an operator's key is for everything."""
+        """Whether the key has the scope; ADMIN includes all others."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
@@ -77,23 +77,23 @@ class Keys:
         self.by_id = keys
 
     def find(self, text: bytes) -> Key | None:
-        """The key that a caller showed, None for one that nobody was given.
+        """The key that a caller sent; None if it is unknown.
 
-        It is looked up by its id, which is no secret. The rest is compared by digest and in constant time, also where
-        there is no such id, so that the time it takes tells neither the secret nor who has a key.
+        The id, which is not secret, finds the key. The digests are compared in constant time, even if no key has the
+        id, so that the time taken reveals neither secrets nor ids.
         """
         if len(text) > KEY_LIMIT:
             return None
         key = self.by_id.get(text.partition(b".")[0].decode("latin-1"))
         digest = hashlib.sha256(text).hexdigest()
-        same = hmac.compare_digest(digest, _NO_DIGEST if key is None else key.sha256)
-        return key if same else None
+        matches = hmac.compare_digest(digest, _NO_DIGEST if key is None else key.sha256)
+        return key if matches else None
 
 
 def new_key(id_: str, scope: Scope = Scope.READ) -> tuple[str, str]:
-    """A new key, to be given to its owner and kept nowhere else, and the lines for API_KEYS_FILE that admit it.
+    """Generate a key; return it, to be given to its owner and stored nowhere else, and its lines for API_KEYS_FILE.
 
-    ValueError for an id that cannot be one.
+    Raises ValueError for an invalid id.
     """
     _check_id(id_)
     key = f"{id_}.{secrets.token_urlsafe(32)}"
@@ -102,23 +102,23 @@ def new_key(id_: str, scope: Scope = Scope.READ) -> tuple[str, str]:
 
 
 def load_keys(path: Path) -> Keys:
-    """The keys that are in the file; ValueError says what is wrong with it."""
+    """Read the file of keys. Raises ValueError."""
     return read_keys(read_file(path, FILE_LIMIT, private=True))
 
 
 def read_keys(text: str) -> Keys:
-    """Read keys from TOML, a table per key; ValueError names the key and the field that cannot be read.
+    """Read keys from TOML, one table per key. Raises ValueError, which names the key and the field.
 
-    `[crawler-7]`, `sha256 = "..."`, `scopes = ["read"]` and, if there is one,
-    `limit = {requests = 600, seconds = 60, burst = 100}`; a burst that is left out is `requests`.
+    `[crawler-7]`, `sha256 = "..."`, `scopes = ["read"]` and optionally
+    `limit = {requests = 600, seconds = 60, burst = 100}`; `burst` defaults to `requests`.
     """
     written = parse(text, "table of keys")
     if not written:
-        raise ValueError("it has no key: nobody could ask anything")
+        raise ValueError("it has no keys, so no request would be accepted")
     keys = {id_: _read_key(id_, row) for id_, row in written.items()}
-    holders: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for id_, key in keys.items():
-        other = holders.setdefault(key.sha256, id_)
+        other = ids.setdefault(key.sha256, id_)
         if other != id_:
             raise ValueError(f"the keys {other!r} and {id_!r} have the same sha256")
     return Keys(keys)
@@ -126,19 +126,23 @@ def read_keys(text: str) -> Keys:
 
 def _check_id(id_: str) -> None:
     if not _ID.fullmatch(id_):
-        raise ValueError(f"{id_[:80]!r} is no id of a key: 1 to 64 letters, digits, '_' and '-'")
+        raise ValueError(
+            f"{id_[:80]!r} is not a valid key id: use 1 to 64 letters, digits, '_' and '-', the first a letter or digit"
+        )
 
 
 def _read_key(id_: str, row: object) -> Key:
     _check_id(id_)
     if not isinstance(row, dict):
-        raise ValueError(f"the key {id_!r} has {shown(row)}, where a table of {', '.join(_FIELDS)} is expected")
+        raise ValueError(f"the key {id_!r} is {shown(row)}; a table of {', '.join(_FIELDS)} is expected")
     for field in row:
         if field not in _FIELDS:
-            raise ValueError(f"the key {id_!r} has a field {shown(field)}; the fields are {', '.join(_FIELDS)}")
+            raise ValueError(
+                f"the key {id_!r} has the unknown field {shown(field)}; the fields are {', '.join(_FIELDS)}"
+            )
     sha256 = row.get("sha256")
     if not isinstance(sha256, str) or not _DIGEST.fullmatch(sha256):
-        raise ValueError(f"the key {id_!r} has no sha256 of 64 digits 0-9 and a-f: make a key with its line anew")
+        raise ValueError(f"the key {id_!r} needs a sha256 of 64 digits 0-9 and a-f; generate a new key if it is lost")
     return Key(id_, sha256, _read_scopes(id_, row.get("scopes")), _read_limit(id_, row.get("limit")))
 
 
@@ -155,9 +159,9 @@ def _read_limit(id_: str, value: object) -> Limit | None:
     if not isinstance(value, dict) or not set(value) <= set(_LIMIT_FIELDS):
         fields = ", ".join(_LIMIT_FIELDS)
         raise ValueError(f"the key {id_!r} has limit = {shown(value)}; a table of {fields} is expected")
-    requests = _read_number(id_, "requests", value.get("requests"), LARGEST_LIMIT)
-    seconds = _read_number(id_, "seconds", value.get("seconds"), LONGEST_WINDOW)
-    return Limit(requests, seconds, _read_number(id_, "burst", value.get("burst", requests), LARGEST_LIMIT))
+    requests = _read_number(id_, "requests", value.get("requests"), MAX_REQUESTS)
+    seconds = _read_number(id_, "seconds", value.get("seconds"), MAX_SECONDS)
+    return Limit(requests, seconds, _read_number(id_, "burst", value.get("burst", requests), MAX_REQUESTS))
 
 
 def _read_number(id_: str, field: str, value: object, most: int) -> int:

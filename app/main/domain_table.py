@@ -5,7 +5,7 @@ from collections.abc import Callable
 from app.cache.recheck import DomainTable, model
 from app.cache.recheck_file import load
 from app.decide import Models
-from app.pacing.schedule import Bounds, bounds
+from app.pacing.schedule import Bounds, host_bounds
 from app.reread import Reread
 from app.settings import Settings
 
@@ -24,4 +24,4 @@ def recheck_models(settings: Settings, table: Reread[DomainTable] | None) -> Mod
 
 def pace_bounds(own: Bounds, table: Reread[DomainTable] | None) -> Callable[[str], Bounds]:
     """The bounds of a host's pace; the service's `own` where the table does not name the host."""
-    return lambda host: own if table is None else bounds(own, table.value.pace(host))
+    return lambda host: own if table is None else host_bounds(own, table.value.pace(host))

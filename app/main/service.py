@@ -19,10 +19,10 @@ from app.api.middleware.body_limit import BodyLimit
 from app.api.middleware.fast_path import FastPath
 from app.api.middleware.http_caching import NoStoreByDefault
 from app.api.middleware.same_origin import RefuseCrossSite
-from app.api.quotas import Quotas
-from app.api.routes import batch, permits
+from app.api.routes import batch
 from app.api.services import Services
 from app.auth.keys import load_keys
+from app.auth.quotas import Quotas
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import InvalidationListener
@@ -46,11 +46,11 @@ from app.observability.metrics import State
 from app.origin import Origin
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.replica import Overrides
-from app.pacing.addresses import Addresses
 from app.pacing.fleet_secret import FleetSecret
 from app.pacing.local_pacer import LocalPacer
 from app.pacing.membership import FleetMembership
 from app.pacing.pacer import Pacer
+from app.pacing.permits import Permits
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import Bounds
 from app.redis.connect import Client, connect, open_connections, subscriber
@@ -163,16 +163,18 @@ def create(
     )
     renderer, long_work = Renderer(settings.memory_bytes // 16), LongWork()
 
-    # Turns.
-    places = FleetMembership(redis, store.name)
+    # Permits.
+    membership = FleetMembership(redis, store.name)
     instances = settings.pace_instances
-    alone = LocalPacer(None if instances is None else instances * settings.workers, lambda: places.place)
-    pacer = Pacer(RedisPacer(redis), alone, clock, time.monotonic, clock_stepped=metrics.store_clock_stepped)
-    addresses = Addresses(resolver or system, time.monotonic)
-    shared = addresses if settings.pace_by_address else None
+    local_pacer = LocalPacer(None if instances is None else instances * settings.workers, lambda: membership.rank)
+    pacer = Pacer(RedisPacer(redis), local_pacer, clock, time.monotonic, clock_stepped=metrics.store_clock_stepped)
     secret = FleetSecret(redis, None if settings.permit_secret is None else settings.permit_secret.get_secret_value())
-    own_bounds = Bounds(settings.pace_floor, settings.pace_cap)
-    pacing = permits.Pacing(pacer, pace_bounds(own_bounds, table), own_bounds, shared, secret, metrics)
+    bounds = pace_bounds(Bounds(settings.pace_floor, settings.pace_cap), table)
+
+    def on_backoff(key: str, seconds: float) -> None:
+        lists.note_backoff(key, clock() + seconds)
+
+    permits = Permits(decider, pacer, bounds, secret, metrics, on_backoff)
 
     async def probe() -> None:
         with suppress(StoreDown):
@@ -182,7 +184,7 @@ def create(
     async def start(stack: AsyncExitStack) -> None:
         stack.callback(system.close)
         await stack.enter_async_context(tracing.ended(spans))
-        for part in (client, redis, versions, fetcher, cache, pacer, addresses, long_work):
+        for part in (client, redis, versions, fetcher, cache, pacer, long_work):
             stack.push_async_callback(part.aclose)
         rereading = on_sighup(*(file for file in (table, keys) if file is not None))
         for block in (
@@ -190,7 +192,7 @@ def create(
             cache.delivering(),
             visits.writing_back(),
             rereading,
-            quotas.settled(),
+            quotas.running(),
             metrics.updating(probe),
             lists.flushing(),
         ):
@@ -199,8 +201,8 @@ def create(
             _log.info(WITHOUT_KEYS)
         await probe()  # the store is connected to before the first caller has to wait for it
         await stack.enter_async_context(decided.syncing())
-        await stack.enter_async_context(places.kept())
-        await stack.enter_async_context(secret.kept())
+        await stack.enter_async_context(membership.running())
+        await stack.enter_async_context(secret.running())
         await stack.enter_async_context(during())
 
     services = Services(
@@ -213,7 +215,7 @@ def create(
         models=models,
         forbidden=forbidden,
         overrides=decided,
-        pacing=pacing,
+        permits=permits,
         origin_lists=lists,
         snapshot_of=cache.facts,
         long_work=long_work,

@@ -1,1 +1,1 @@
-"""One pace for the whole fleet: who may fetch next from an origin, and when."""
+"""Pacing: reserves slots, so that the whole fleet keeps an origin's rate."""

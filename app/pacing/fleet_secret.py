@@ -1,4 +1,4 @@
-"""The secret that the fleet signs permits with: a setting's, or one that its processes agree on in the store."""
+"""The secret that permits are signed with: from the settings, or agreed on by the fleet in the store."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,53 +11,56 @@ from app.redis.guarded_client import GuardedClient, StoreDown
 KEY: Final = "robots:permits:secret"
 
 LENGTH = 32
-"""Bytes of a secret that is made here."""
+"""Bytes of a generated secret."""
 
-EVERY = 30.0
-"""Seconds between two looks at the store, which may have been emptied."""
+INTERVAL = 30.0
+"""Seconds between two reads of the store, which may have been emptied."""
 
-ACCEPTED = 3
-"""Permits of so many secrets are accepted: of the one in force, and of those that it replaced."""
+MAX_ACCEPTED = 3
+"""Secrets whose permits are accepted: the current one and the last two that it replaced."""
 
 
 class FleetSecret:
-    """The secret in force, and those whose permits are still accepted.
+    """The current secret, and those whose permits are still accepted.
 
-    A process that never reached the store signs with a secret of its own: its permits are good at this process alone,
-    until it has reached the store. A store that was emptied is given the secret again that was in force.
+    A process that has not reached the store yet signs with a secret of its own. Until it does, only this process
+    accepts those permits. If the store is emptied, the current secret is written to it again.
     """
 
-    def __init__(self, calls: GuardedClient, given: str | None = None) -> None:
-        """`given` is the setting PERMIT_SECRET; with it, the store is not asked."""
-        self._calls = calls
-        self._given = given is not None
-        self.accepted: tuple[bytes, ...] = (token_bytes(LENGTH) if given is None else given.encode(),)
+    def __init__(self, store: GuardedClient, setting: str | None = None) -> None:
+        """`setting` is PERMIT_SECRET; if it is given, the store is not used."""
+        self._store = store
+        self._fixed = setting is not None
+        self.accepted: tuple[bytes, ...] = (token_bytes(LENGTH) if setting is None else setting.encode(),)
 
     @property
     def current(self) -> bytes:
-        """What permits are signed with."""
+        """The secret to sign permits with."""
         return self.accepted[0]
 
     @asynccontextmanager
-    async def kept(self) -> AsyncIterator[None]:
-        """While the block lasts, use the fleet's secret."""
-        if self._given:
+    async def running(self) -> AsyncIterator[None]:
+        """Follow the fleet's secret for as long as the block lasts."""
+        if self._fixed:
             yield
             return
         await self.agree()
-        async with periodically(self.agree, EVERY):
+        async with periodically(self.agree, INTERVAL):
             yield
 
     async def agree(self) -> None:
-        """Offer the secret in force to the store, and use what it has; without the store, nothing changes."""
-        client = self._calls.client
+        """Write the current secret to the store if it has none, and adopt the one that it has.
+
+        Without the store, nothing changes.
+        """
+        client = self._store.client
         try:
-            await self._calls.run(KEY, lambda: client.set(KEY, self.current, nx=True))
-            held = await self._calls.run(KEY, lambda: client.get(KEY))
-            if not isinstance(held, bytes) or len(held) != LENGTH:
-                # Not ours: another type, or a value that somebody else wrote.
-                await self._calls.run(KEY, lambda: client.set(KEY, self.current))
+            await self._store.run(KEY, lambda: client.set(KEY, self.current, nx=True))
+            stored = await self._store.run(KEY, lambda: client.get(KEY))
+            if not isinstance(stored, bytes) or len(stored) != LENGTH:
+                # Another type or length: not written by this service.
+                await self._store.run(KEY, lambda: client.set(KEY, self.current))
                 return
         except StoreDown:
             return
-        self.accepted = (held, *(secret for secret in self.accepted if secret != held))[:ACCEPTED]
+        self.accepted = (stored, *(secret for secret in self.accepted if secret != stored))[:MAX_ACCEPTED]

@@ -1,4 +1,4 @@
-"""Which place each process has in the fleet: agreed on in the store, for the time when that cannot be asked."""
+"""The rank of each process in its fleet, agreed on in the store for the time when the store is away."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,63 +7,62 @@ from typing import Any, Final, NamedTuple
 from app.background import periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 
-EVERY = 3.0
-"""Seconds between two looks at the others: a process that has just come is known to all of them after as many."""
+INTERVAL = 3.0
+"""Seconds between two announcements; a new process is known to all others after as many."""
 
 KEY: Final = "robots:pace:fleet"
 
-# By the server's clock. A process that has not been seen for as long as five looks take has gone. The key has no
-# expiry, so that a store which evicts by `volatile-*` keeps it: without it, each process would take itself for the only
-# one for some seconds.
-_SHOW_UP: Final = f"""
-local held = redis.call('TYPE', KEYS[1]).ok
-if held ~= 'none' and held ~= 'zset' then redis.call('DEL', KEYS[1]) end
+# By the server's clock. A process that has missed five announcements is removed. The key has no expiry, so that a store
+# which evicts by `volatile-*` keeps it: without it, each process would briefly believe that it is the only one.
+_ANNOUNCE: Final = f"""
+local stored = redis.call('TYPE', KEYS[1]).ok
+if stored ~= 'none' and stored ~= 'zset' then redis.call('DEL', KEYS[1]) end
 local now = tonumber(redis.call('TIME')[1])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - {5 * EVERY:.0f})
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - {5 * INTERVAL:.0f})
 redis.call('PERSIST', KEYS[1])
 local names = redis.call('ZREVRANGE', KEYS[1], 0, 4095)
 table.sort(names)
-for place, name in ipairs(names) do
-  if name == ARGV[1] then return {{place - 1, #names}} end
+for rank, name in ipairs(names) do
+  if name == ARGV[1] then return {{rank - 1, #names}} end
 end
 return {{0, 0}}
 """
 
 
 class Rank(NamedTuple):
-    """The `number` of a process, from 0, of so many."""
+    """The number of a process, from 0, and the size `of` its fleet."""
 
     number: int
     of: int
 
 
 class FleetMembership:
-    """The place of the process that is called `name`, as it was when the store was last asked; None before that."""
+    """The rank of the process called `name`, as of the last announcement that reached the store; None before that."""
 
-    def __init__(self, calls: GuardedClient, name: str) -> None:
-        self._calls = calls
+    def __init__(self, store: GuardedClient, name: str) -> None:
+        self._store = store
         self._name = name
-        self.place: Rank | None = None
+        self.rank: Rank | None = None
 
     @asynccontextmanager
-    async def kept(self) -> AsyncIterator[None]:
-        """While the block lasts, show up among the others, and see who they are."""
-        await self.show_up()
-        async with periodically(self.show_up, EVERY):
+    async def running(self) -> AsyncIterator[None]:
+        """Announce this process to the fleet for as long as the block lasts."""
+        await self.announce()
+        async with periodically(self.announce, INTERVAL):
             yield
 
-    async def show_up(self) -> None:
-        """Tell the others, and see who they are; without the store, what was seen last stays."""
+    async def announce(self) -> None:
+        """Announce this process and read its rank; without the store, the last rank stays."""
         try:
-            said = await self._calls.run(KEY, lambda: self._calls.client.eval(_SHOW_UP, 1, KEY, self._name))
+            reply = await self._store.run(KEY, lambda: self._store.client.eval(_ANNOUNCE, 1, KEY, self._name))
         except StoreDown:
             return
-        self.place = _read(said)
+        self.rank = _read_rank(reply)
 
 
-def _read(said: Any) -> Rank | None:
-    match said:
+def _read_rank(reply: Any) -> Rank | None:
+    match reply:
         case [int(number), int(of)] if 0 <= number < of:
             return Rank(number, of)
         case _:

@@ -1,8 +1,7 @@
-"""Permits: the text a caller is given for a slot, and sends back to report what came of it.
+"""Permits: the text that names a reserved slot, which the caller sends back to report the outcome.
 
-A permit is `<payload>.<tag>`: the slots as JSON, and their HMAC-SHA256 under a secret of the fleet. The tag is what is
-trusted: only a process of the fleet can write one, so a caller can neither name an origin that it has no slot at, nor
-alter the slot that it has.
+A permit is `<payload>.<tag>`: the slot as JSON, and its HMAC-SHA256 under the fleet's secret. Only a process of the
+fleet can write the tag, so a caller can neither name an origin that it has no slot at, nor alter its slot.
 """
 
 import base64
@@ -10,18 +9,14 @@ import hmac
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from app.pacing.slots import PaceKey
 
-LONGEST = 1024
+MAX_CHARS = 1024
 """Characters of the longest permit that is read."""
 
 TAG_BYTES = 16
-"""Bytes of the HMAC that are kept: 128 bits, of which each guess costs a request."""
-
-ADDRESS = "address:"
-"""What the place of a lane begins with that an address is, and no origin."""
+"""Bytes of the HMAC in a permit: 128 bits, of which each guess costs a request."""
 
 
 class BadPermit(ValueError):
@@ -29,47 +24,40 @@ class BadPermit(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A slot by its lane and its name there."""
+class SlotRef:
+    """A reserved slot: its queue and its name there."""
 
-    lane: PaceKey
+    key: PaceKey
     name: str
 
 
-def write(slots: Iterable[Taken], secret: bytes) -> str:
-    """The permit for these slots: the origin's first, the address's behind it, where one was taken."""
-    said = [[slot.lane.place, slot.lane.token, slot.name] for slot in slots]
-    payload = _base64(json.dumps(said, separators=(",", ":")).encode())
+def sign(slot: SlotRef, secret: bytes) -> str:
+    """The permit for this slot."""
+    fields = [slot.key.site, slot.key.agent, slot.name]
+    payload = _base64(json.dumps(fields, separators=(",", ":")).encode())
     return f"{payload}.{_tag(payload, secret)}"
 
 
-def read(permit: str, secrets: Iterable[bytes]) -> tuple[Taken, ...]:
-    """The slots of a permit that was signed with one of the secrets; BadPermit for any other text."""
+def verify(permit: str, secrets: Iterable[bytes]) -> SlotRef:
+    """The slot of a permit that was signed with one of the secrets; raises BadPermit for any other text."""
     payload, _, tag = permit.rpartition(".")
-    readable = len(permit) <= LONGEST and permit.isascii()
+    readable = len(permit) <= MAX_CHARS and permit.isascii()
     if readable and any(hmac.compare_digest(tag, _tag(payload, secret)) for secret in secrets):
-        return _slots(payload)
-    raise BadPermit(f"{permit[:100]!r} is not a permit that this service gave")
+        return _read(payload)
+    raise BadPermit(f"{permit[:100]!r} is not a permit that this service gave.")
 
 
-def _slots(payload: str) -> tuple[Taken, ...]:
-    # Signed, so it is as `write` wrote it, unless whoever can read the secret in the store signed something else.
+def _read(payload: str) -> SlotRef:
+    # The payload is signed, so `sign` wrote it; but somebody who can read the secret may have signed something else.
     try:
-        said = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        slots = tuple(map(_slot, said))
-    except (ValueError, TypeError, RecursionError):
-        slots = ()
-    if not slots:
-        raise BadPermit("the permit is signed, and holds no slots")
-    return slots
-
-
-def _slot(said: Any) -> Taken:
-    match said:
-        case [str(place), (str() | None) as token, str(name)]:
-            return Taken(PaceKey(place, token), name)
+        fields = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (ValueError, RecursionError):
+        fields = None
+    match fields:
+        case [str(site), str(agent), str(name)]:
+            return SlotRef(PaceKey(site, agent), name)
         case _:
-            raise ValueError(said)
+            raise BadPermit("The permit is signed but does not hold a slot.")
 
 
 def _tag(payload: str, secret: bytes) -> str:

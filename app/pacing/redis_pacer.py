@@ -1,4 +1,4 @@
-"""Lanes in Redis or Valkey: one script a slot, by the store's own clock."""
+"""Queues of slots in Redis or Valkey: one script call per slot, by the store's own clock."""
 
 import hashlib
 import math
@@ -9,15 +9,14 @@ from typing import Any, Final
 
 from redis.exceptions import NoScriptError
 
-from app.pacing.slots import BackOff, PaceKey, QueueState, QueueView, Reply, Slot, SlotRequest, wait_too_long
+from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, QueueView, Slot, SlotRequest, SlotResult, wait_too_long
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 MICROSECONDS = 1_000_000
 
-
 BUCKETS = 4096
-"""How many parts the places are divided into. Each has one slot of a cluster, and one record of what may not be
-evicted; all processes on a store have to agree on them."""
+"""How many buckets sites are divided into. Each bucket has one hash slot of a cluster, and one record of what must not
+be evicted. All processes on a store have to use the same number."""
 
 
 class _Script:
@@ -27,86 +26,94 @@ class _Script:
         )
         self._sha: Final = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
 
-    async def run(self, calls: GuardedClient, lane: PaceKey, *arguments: str) -> Any:
-        keys = keys_of(lane)
-        arguments = (*_fields(lane), *arguments)
+    async def run(self, store: GuardedClient, key: PaceKey, *arguments: str) -> Any:
+        keys = keys_of(key)
+        arguments = (*_fields(key), *arguments)
 
-        # By its hash first; a server that does not know it (new, or flushed) is told the whole text, and keeps it.
+        # A server that does not know the hash (new, or flushed) is sent the whole text.
         async def command() -> Any:
             try:
-                return await calls.client.evalsha(self._sha, len(keys), *keys, *arguments)
+                return await store.client.evalsha(self._sha, len(keys), *keys, *arguments)
             except NoScriptError:
-                return await calls.client.eval(self._text, len(keys), *keys, *arguments)
+                return await store.client.eval(self._text, len(keys), *keys, *arguments)
 
-        return await calls.run(keys[0], command)
+        return await store.run(keys[0], command)
 
 
 _RESERVE, _OUTCOME = _Script("reserve.lua"), _Script("outcome.lua")
 
 
 class RedisPacer:
-    """Slots under `robots:{pace:…}:`, by bucket and place; every method raises StoreDown."""
+    """The PaceStore in Redis, under `robots:{pace:<bucket>}:`."""
 
-    def __init__(self, calls: GuardedClient, back_off: BackOff | None = None) -> None:
-        self._calls = calls
-        self._back_off = back_off or BackOff()
+    def __init__(self, store: GuardedClient, backoff: BackoffPolicy | None = None) -> None:
+        self._store = store
+        self._backoff = backoff or BackoffPolicy()
 
     async def reserve(
-        self, wish: SlotRequest, known: QueueState, *, hold: float, lost: float
-    ) -> tuple[Reply, QueueView]:
-        """The next free slot, and the lane as it is with it; `known` is the lane as the caller remembers it now.
+        self, request: SlotRequest, known: QueueState, *, closed_for: float, closed_if_behind: float
+    ) -> tuple[SlotResult, QueueView]:
+        """Reserve the next free slot; return the result and the queue after it. Raises StoreDown.
 
-        With `hold`, nothing is given away for so many seconds: others may still go by what they were given while the
-        store was in trouble. Nor is it for `lost` seconds where the store turns out to know less than the caller does:
-        others may know of still more, and are to have the time to say so.
+        `known` is the queue as this process remembers it. No slot begins within `closed_for` seconds: after a failure
+        of the store, callers may still use slots that were given without it. Nor does one within `closed_if_behind`
+        seconds if the store knows less of the queue than `known`: other processes may know more, and need time to say.
         """
-        lane, name = wish.lane, token_hex(8)
-        spans = [text for span in wish.spans for text in (_micro(span.until), _micro(span.interval, up=True))]
-        said = await _RESERVE.run(
-            self._calls,
-            lane,
-            _micro(wish.max_wait),
-            f"{wish.cost:.6f}",
-            wish.caller,
+        key, name = request.key, token_hex(8)
+        windows = [
+            text for window in request.windows for text in (_micro(window.until), _micro(window.interval, up=True))
+        ]
+        reply = await _RESERVE.run(
+            self._store,
+            key,
+            _micro(request.max_wait),
+            f"{request.cost:.6f}",
+            request.caller,
             name,
-            _micro(wish.not_before),
-            _micro(hold),
-            _micro(lost),
-            _micro(max(0.0, known.ends - known.at)),
+            _micro(closed_for),
+            _micro(closed_if_behind),
+            _micro(max(0.0, known.ends - known.seen_at)),
             str(known.count),
-            _micro(wish.fetched_at),
-            *spans,
+            _micro(request.fetched_at),
+            *windows,
         )
-        given, now, go, over, length, ends, count, until, step = _numbers(said, 9)
-        tail = QueueState(ends / MICROSECONDS, count, now / MICROSECONDS)
-        seen = QueueView(tail, until / MICROSECONDS, step / MICROSECONDS)
+        reserved, now, go, end, length, queue_end, count, backoff_until, step = _integers(reply, 9)
+        queue = QueueState(queue_end / MICROSECONDS, count, now / MICROSECONDS)
+        view = QueueView(queue, backoff_until / MICROSECONDS, step / MICROSECONDS)
         wait, interval = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS
-        if not given:
-            return wait_too_long(wait, interval, wish.max_wait), seen
-        return Slot(lane, f"{over}:{name}:{wish.caller}", go / MICROSECONDS, wait, interval), seen
+        if not reserved:
+            return wait_too_long(wait, interval, request.max_wait), view
+        return Slot(key, f"{end}:{name}:{request.caller}", go / MICROSECONDS, wait, interval), view
 
-    async def release(self, lane: PaceKey, name: str) -> bool:
-        """Give a slot back that was not used; False where it is none, or was given back before."""
-        return bool(_numbers(await _OUTCOME.run(self._calls, lane, "released", name), 3)[0])
+    async def release(self, key: PaceKey, name: str) -> bool:
+        """Free a slot that was not used; False if there is none of that name. Raises StoreDown."""
+        return bool(_integers(await _OUTCOME.run(self._store, key, "released", name), 3)[0])
 
-    async def hold_back(self, lane: PaceKey, retry_after: float, reporter: str | None = None) -> float:
-        """Have the whole fleet back off from the lane's origin: for how many seconds that now is.
+    async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None = None) -> float:
+        """Make the whole fleet back off from the key's site; return for how many seconds from now. Raises StoreDown.
 
-        None as the `reporter` is an operator, whose word is enough.
+        An operator (None as the `reporter`) needs no second reporter to confirm a long backoff.
         """
-        own = self._back_off
-        bounds = (min(retry_after, own.retry_after), own.first, own.last, own.retry_after, own.quiet, own.unconfirmed)
+        policy = self._backoff
+        bounds = (
+            min(retry_after, policy.max_retry_after),
+            policy.first,
+            policy.longest,
+            policy.max_retry_after,
+            policy.reset_after,
+            policy.max_unconfirmed,
+        )
         arguments = (*map(_micro, bounds), reporter or "")
-        _, now, until = _numbers(await _OUTCOME.run(self._calls, lane, "backoff", *arguments), 3)
+        _, now, until = _integers(await _OUTCOME.run(self._store, key, "backoff", *arguments), 3)
         return max(0.0, (until - now) / MICROSECONDS)
 
-    def shard_of(self, lane: PaceKey) -> int:
-        """The shard of the store that has the lane."""
-        return self._calls.shard_of(keys_of(lane)[0])
+    def shard_of(self, key: PaceKey) -> int:
+        """The shard that holds the key's queue."""
+        return self._store.shard_of(keys_of(key)[0])
 
     async def ping(self, shard: int) -> None:
-        """Raises StoreDown unless the shard can be used."""
-        await self._calls.ping_shard(shard)
+        """Check that the shard answers. Raises StoreDown."""
+        await self._store.ping_shard(shard)
 
 
 def _micro(seconds: float, *, up: bool = False) -> str:
@@ -115,20 +122,20 @@ def _micro(seconds: float, *, up: bool = False) -> str:
     return str(math.ceil(seconds * MICROSECONDS) if up else round(seconds * MICROSECONDS))
 
 
-def _numbers(said: Any, count: int) -> list[int]:
-    if not isinstance(said, list) or len(said) != count or not all(type(number) is int for number in said):
-        raise StoreDown(f"the store answered a script with {said!r:.100}")
-    return said
+def _integers(reply: Any, count: int) -> list[int]:
+    if not isinstance(reply, list) or len(reply) != count or not all(type(number) is int for number in reply):
+        raise StoreDown(f"The store answered a script with {reply!r:.100}.")
+    return reply
 
 
-def keys_of(lane: PaceKey) -> tuple[str, ...]:
-    """The keys of the lane, in the order of state.lua; the first two are those of its bucket."""
-    # The braces put all keys of a bucket into one slot of a cluster.
-    bucket = f"robots:{{pace:{zlib.crc32(lane.place.encode()) % BUCKETS}}}"
-    place, own = (f"{bucket}:{field}" for field in _fields(lane))
-    return f"{bucket}:kept", f"{bucket}:until", place, own, f"{own}:slots", f"{own}:callers", f"{own}:ahead"
+def keys_of(key: PaceKey) -> tuple[str, ...]:
+    """The Redis keys of a queue, in the order of state.lua; the first two are those of its bucket."""
+    # The braces put all keys of a bucket into one hash slot of a cluster.
+    bucket = f"robots:{{pace:{zlib.crc32(key.site.encode()) % BUCKETS}}}"
+    site, queue = (f"{bucket}:{field}" for field in _fields(key))
+    return f"{bucket}:kept", f"{bucket}:until", site, queue, f"{queue}:slots", f"{queue}:callers", f"{queue}:ahead"
 
 
-def _fields(lane: PaceKey) -> tuple[str, str]:
-    """What the place and the lane are called in their bucket. No place has a slash behind its authority."""
-    return lane.place, f"{lane.place}/{lane.token or ''}"
+def _fields(key: PaceKey) -> tuple[str, str]:
+    """The fields of the site and of the queue in their bucket. They differ, since no site has a path."""
+    return key.site, f"{key.site}/{key.agent}"

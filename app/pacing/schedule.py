@@ -1,4 +1,4 @@
-"""How fast one agent may go at one origin from now on: stretches of time, each with its interval; pure."""
+"""The pace of one agent at one origin over time, as windows of constant interval; pure."""
 
 import math
 from dataclasses import dataclass
@@ -9,90 +9,92 @@ from app.evaluate import with_delay
 from app.overrides.table import Override
 from app.robots.rates import Rate, Timetable
 
-MOST_SPANS = 16
-"""So many stretches are told apart; the last one goes on for ever."""
+MAX_WINDOWS = 16
+"""Windows of one schedule, at most; the last one never ends."""
 
-MOST_CHANGES = 64
-"""So many changes of the rate are looked at: within the bounds, many may come to the same pace, day after day."""
+MAX_CHANGES = 64
+"""Changes of the rate that are examined, at most: within the bounds, many may give the same interval every day."""
 
-SHORTEST = 0.001
-"""Seconds: the least interval there is. Whoever may go faster than that needs no pace."""
+MIN_INTERVAL = 0.001
+"""Seconds: the shortest interval. A crawler that may go faster needs no pacing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the operator says of every interval, in seconds: at least `floor`, and at most `cap`."""
+    """The operator's limits for every interval, in seconds: at least `floor`, at most `cap`."""
 
     floor: float = 1.0
     cap: float = 86_400.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.floor <= self.cap:
-            raise ValueError(f"a pace cannot lie between {self.floor} and {self.cap} seconds a document")
+            raise ValueError(f"The floor of the pace ({self.floor} s) must be from 0 to its cap ({self.cap} s).")
 
-    def of(self, declared: float | None) -> float:
-        """The interval that is kept where the file declares this one, or none."""
-        return max(SHORTEST, min(max(declared or 0.0, self.floor), self.cap))
+    def clamp(self, declared: float | None) -> float:
+        """The interval to keep if the file declares this one, or none."""
+        return max(MIN_INTERVAL, min(max(declared or 0.0, self.floor), self.cap))
 
 
-def bounds(own: Bounds, said: Pace | None) -> Bounds:
-    """The operator's `own` bounds, or those `said` of a host; one said alone takes the other along, if need be."""
-    if said is None:
-        return own
-    floor = own.floor if said.floor is None else said.floor
-    cap = own.cap if said.cap is None else said.cap
-    return Bounds(floor if said.floor is not None else min(floor, cap), max(floor, cap) if said.cap is None else cap)
+def host_bounds(default: Bounds, pace: Pace | None) -> Bounds:
+    """The bounds of a host: `default`, with the floor and cap that `pace` states.
+
+    If only one is stated and it crosses the other, the other moves with it.
+    """
+    if pace is None:
+        return default
+    floor = default.floor if pace.floor is None else pace.floor
+    cap = default.cap if pace.cap is None else pace.cap
+    return Bounds(floor if pace.floor is not None else min(floor, cap), max(floor, cap) if pace.cap is None else cap)
 
 
 @dataclass(frozen=True, slots=True)
 class PaceWindow:
-    """Up to the Unix second `until` (infinity for the last), one document every `interval` seconds."""
+    """One document every `interval` seconds, up to the Unix second `until` (infinity for the last window)."""
 
     until: float
     interval: float
 
 
-def spans(
-    rates: Timetable[Rate | None] | None, now: float, bounds: Bounds, slower: Override | None = None
+def pace_windows(
+    rates: Timetable[Rate | None] | None, now: float, bounds: Bounds, delay: Override | None = None
 ) -> tuple[PaceWindow, ...]:
-    """The paces in force from the Unix second `now` on, one behind the other; `rates` None is a file without any.
+    """The windows from the Unix second `now` on, in order. `rates` is None if the file declares none.
 
-    `slower` is the operators' delay that holds. Beyond MOST_SPANS stretches, the slowest pace of the day is kept.
+    `delay` is the delay override in force. Beyond MAX_WINDOWS, the slowest interval of the day holds.
     """
-    found: list[PaceWindow] = []
+    windows: list[PaceWindow] = []
     at: datetime | None = datetime.fromtimestamp(now, UTC)
-    for _ in range(MOST_CHANGES):
-        if at is None or len(found) == MOST_SPANS:
+    for _ in range(MAX_CHANGES):
+        if at is None or len(windows) == MAX_WINDOWS:
             break
-        # What an operator has set ends with it: behind that, the file alone is asked.
-        if slower is not None and slower.expired(at.timestamp()):
-            slower = None
-        said = with_delay(None if rates is None else rates.at(at), slower)
-        rate, at = (None, None) if said is None else (said.value, said.valid_until)
+        if delay is not None and delay.expired(at.timestamp()):
+            delay = None
+        rate_at = with_delay(None if rates is None else rates.at(at), delay)
+        rate, at = (None, None) if rate_at is None else (rate_at.value, rate_at.valid_until)
         until = math.inf if at is None else at.timestamp()
-        interval = bounds.of(None if rate is None else rate.interval)
-        if found and found[-1].interval == interval:
-            found[-1] = PaceWindow(until, interval)
+        interval = bounds.clamp(None if rate is None else rate.interval)
+        if windows and windows[-1].interval == interval:
+            windows[-1] = PaceWindow(until, interval)
         else:
-            found.append(PaceWindow(until, interval))
-    last = found[-1].interval
+            windows.append(PaceWindow(until, interval))
+    last = windows[-1].interval
     if at is not None and rates is not None:
-        last = max(last, *(bounds.of(None if rate is None else rate.interval) for rate in rates.values))
-    found[-1] = PaceWindow(math.inf, last)
-    return tuple(found)
+        last = max(last, *(bounds.clamp(None if rate is None else rate.interval) for rate in rates.values))
+    windows[-1] = PaceWindow(math.inf, last)
+    return tuple(windows)
 
 
-def advance(spans: tuple[PaceWindow, ...], at: float, documents: float) -> float:
-    """When the pace has made up for so many documents fetched at `at`: each stretch counts at its own interval."""
-    for span in spans:
-        if at < span.until:
-            room = (span.until - at) / span.interval
+def advance(windows: tuple[PaceWindow, ...], at: float, documents: float) -> float:
+    """The instant from which the pace permits another document after `documents` were fetched at `at`."""
+    for window in windows:
+        if at < window.until:
+            room = (window.until - at) / window.interval
             if documents <= room:
                 break
-            documents, at = documents - room, span.until
-    return at + documents * span.interval
+            documents, at = documents - room, window.until
+    return at + documents * window.interval
 
 
-def interval_at(spans: tuple[PaceWindow, ...], at: float) -> float:
+def interval_at(windows: tuple[PaceWindow, ...], at: float) -> float:
     """The interval in force at the Unix second `at`."""
-    return next(span.interval for span in spans if at < span.until)
+    return next(window.interval for window in windows if at < window.until)

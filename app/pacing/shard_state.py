@@ -1,71 +1,77 @@
-"""What a process knows of the pacing in one shard of the store: its clock, whether it fails, and what it is owed."""
+"""What a process knows of one shard of the store: its clock, whether it fails, and what it has yet to learn."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import NamedTuple
 
-from app.pacing.local_pacer import HORIZON, LANES
+from app.pacing.bounded_dict import BoundedDict
+from app.pacing.local_pacer import HORIZON
 from app.pacing.slots import PaceKey, SlotRequest
 from app.redis.guarded_client import COOLDOWN
 
-PATIENCE = COOLDOWN + 0.1
-"""Seconds after which a shard that failed is tried once more, before this process paces alone."""
+PROBE_INTERVAL = COOLDOWN + 0.1
+"""Seconds between two probes of a failed shard. After the first that fails, this process gives slots by itself."""
 
 SLACK = 0.5
-"""Seconds by which others may have lengthened a queue since this process last saw it."""
+"""Seconds by which other processes may have lengthened a queue since this process last saw it."""
 
-RECOVERY_PERIOD = HORIZON + PATIENCE + SLACK
-"""Seconds after a shard is back before slots are given again. Until then, others may use those that they gave alone,
-and every process tells the store of its own."""
+RECOVERY_PERIOD = HORIZON + PROBE_INTERVAL + SLACK
+"""Seconds after a shard is back before it gives slots again. Until then, callers may still use slots that processes
+gave by themselves, and every process reports its own to the shard."""
 
 
-class Owed(NamedTuple):
-    """A slot that was given without the store: when the fleet's pace has made up for it, by the store's clock."""
+class UnreportedSlot(NamedTuple):
+    """A slot that was given without the store, and when it ends, by the store's clock."""
 
-    wish: SlotRequest
+    request: SlotRequest
     ends: float
 
 
-@dataclass(slots=True)
-class ShardState:
-    """Instants are of this process's monotonic clock, in seconds.
+class Backoff(NamedTuple):
+    """A backoff that began without the store: its end by the store's clock, and its reporter (None: an operator)."""
 
-    `ahead` is what to add to it for the shard's clock, None before the first answer. `failing_since` is when the calls
-    began to fail, None while they do not; `alone` is whether this process has given them up and paces alone since.
+    until: float
+    reporter: str | None
+
+
+class ShardState:
+    """The state of one shard. `failing_since` is by the monotonic clock, None while calls succeed.
+
+    `local` says that this process has given the shard up for now and gives slots by itself.
     """
 
-    ahead: float | None = None
-    failing_since: float | None = None
-    alone: bool = False
-    recovered_at: float = float("-inf")
-    owed: dict[PaceKey, Owed] = field(default_factory=dict)
-    owed_back_offs: dict[PaceKey, tuple[float, str | None]] = field(default_factory=dict)  # until, by the shard's clock
+    def __init__(self, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
+        """`clock` (Unix seconds) stands in for the shard's clock until the shard has answered once."""
+        self.failing_since: float | None = None
+        self.local = False
+        self.unreported_slots: BoundedDict[PaceKey, UnreportedSlot] = BoundedDict()
+        self.unreported_backoffs: BoundedDict[PaceKey, Backoff] = BoundedDict()
+        self._clock = clock
+        self._monotonic = monotonic
+        self._clock_offset: float | None = None
+        self._recovered_at = float("-inf")
 
-    def recover(self, at: float) -> bool:
-        """Note that the store answered. Whether this process paced alone until now."""
-        was_alone, self.alone, self.failing_since = self.alone, False, None
-        if was_alone:
-            self.recovered_at = at
-        return was_alone
+    def now(self) -> float:
+        """The shard's time now, in Unix seconds, as far as this process knows."""
+        return self.time_at(self._monotonic())
 
-    def hold(self, now: float) -> float:
-        """Seconds for which a queue is to stay closed now: RECOVERY_PERIOD once this process no longer paces alone."""
-        return RECOVERY_PERIOD if self.alone else max(0.0, self.recovered_at + RECOVERY_PERIOD - now)
+    def time_at(self, monotonic: float) -> float:
+        """The shard's time at an instant of the monotonic clock."""
+        offset = self._clock_offset
+        return monotonic + (self._clock() - self._monotonic() if offset is None else offset)
 
-    def owe(self, slot: Owed) -> None:
-        """Remember a slot to tell the store of; beyond LANES, the oldest is forgotten."""
-        self.owed.pop(slot.wish.lane, None)
-        if len(self.owed) >= LANES:
-            del self.owed[next(iter(self.owed))]
-        self.owed[slot.wish.lane] = slot
+    def set_time(self, now: float) -> None:
+        """Note what the shard says its time is."""
+        self._clock_offset = now - self._monotonic()
 
-    def owe_back_off(self, lane: PaceKey, until: float, reporter: str | None) -> None:
-        """Remember a back-off to tell the store of; beyond LANES, the oldest is forgotten."""
-        if len(self.owed_back_offs) >= LANES:
-            del self.owed_back_offs[next(iter(self.owed_back_offs))]
-        self.owed_back_offs[lane] = until, reporter
+    def recover(self) -> bool:
+        """Note that the shard answered. Return whether this process gave slots by itself until now."""
+        was_local, self.local, self.failing_since = self.local, False, None
+        if was_local:
+            self._recovered_at = self._monotonic()
+        return was_local
 
-    def take_owed(self) -> Iterator[Owed]:
-        """What the store is owed, each removed before it is given."""
-        while self.owed:
-            yield self.owed.pop(next(iter(self.owed)))
+    def closed_for(self) -> float:
+        """Seconds for which the shard's queues must give no slots: what is left of the recovery period."""
+        if self.local:
+            return RECOVERY_PERIOD
+        return max(0.0, self._recovered_at + RECOVERY_PERIOD - self._monotonic())

@@ -1,4 +1,4 @@
-"""What is asked of a pace, and what it answers: the words that all of its parts share."""
+"""The types that all parts of pacing share: a slot request, its result, and the state of a queue of slots."""
 
 import hashlib
 from dataclasses import dataclass
@@ -7,48 +7,50 @@ from typing import TypeAlias
 from app.origin import Origin
 from app.pacing.schedule import PaceWindow
 
-LONGEST_TOKEN = 64
-"""Characters of a product token that stand in a lane as they are; of a longer one, its hash does."""
+MAX_AGENT_CHARS = 64
+"""Characters of the longest product token that a key holds as it is; a longer one is replaced by its SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaceKey:
-    """Who takes turns: the agents of one product token at one origin, or, with `token` None, all at one address."""
+    """A queue of slots: the agents of one product token at one site. `site` is the key of an origin."""
 
-    place: str
-    token: str | None
+    site: str
+    agent: str
 
     @classmethod
     def of(cls, origin: Origin, token: str) -> "PaceKey":
-        """An agent's lane at an origin."""
-        name = token.lower()
-        if len(name) > LONGEST_TOKEN:
-            name = hashlib.sha256(name.encode()).hexdigest()
-        return cls(origin.key, name)
+        """The key of a product token at an origin; tokens are compared without case (RFC 9309 2.2.1)."""
+        agent = token.lower()
+        if len(agent) > MAX_AGENT_CHARS:
+            agent = hashlib.sha256(agent.encode()).hexdigest()
+        return cls(origin.key, agent)
 
 
 @dataclass(frozen=True, slots=True)
 class SlotRequest:
-    """A slot that is asked for: `cost` in documents, `max_wait` in seconds; `caller` is who shares fairly with others.
+    """A request for the next slot. `cost` is in documents, `max_wait` in seconds.
 
-    `spans` is the pace; `fetched_at` (Unix seconds, 0 for never) is the last visit for robots.txt, which is charged to
-    it; `not_before` (Unix seconds of the store's clock) is the earliest instant that will do.
+    `windows` is the pace. Slots are shared fairly between values of `caller`. `fetched_at` (Unix seconds, 0 for never)
+    is the last fetch of robots.txt, which counts as a document.
     """
 
-    lane: PaceKey
-    spans: tuple[PaceWindow, ...]
+    key: PaceKey
+    windows: tuple[PaceWindow, ...]
     caller: str
     cost: float = 1.0
     max_wait: float = 0.0
     fetched_at: float = 0.0
-    not_before: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A reserved turn: go at `go_at` (Unix seconds, the store's clock), in `wait` seconds; it is kept by its `name`."""
+    """A reserved slot. It begins at `go_at` (Unix seconds by the store's clock), in `wait` seconds.
 
-    lane: PaceKey
+    `name` identifies it in its queue. `interval` is the seconds between documents at that time.
+    """
+
+    key: PaceKey
     name: str
     go_at: float
     wait: float
@@ -64,51 +66,53 @@ class WaitTooLong:
     interval: float
 
 
-@dataclass(frozen=True, slots=True)
-class BackOff:
-    """How long an origin is left alone that asks for it, in seconds: doubling from `first` to `last`.
+SlotResult: TypeAlias = Slot | WaitTooLong
 
-    `unconfirmed` is the most on the word of one reporter: a longer back-off takes a second reporter, or an operator.
+
+@dataclass(frozen=True, slots=True)
+class BackoffPolicy:
+    """How long the fleet leaves an origin alone after a 429 or 503, in seconds.
+
+    The time doubles from `first` up to `longest`, and starts again from `first` once the origin was quiet for
+    `reset_after`. `max_retry_after` caps the origin's Retry-After. `max_unconfirmed` caps a backoff that only one
+    reporter has asked for: a longer one takes a second reporter, or an operator.
     """
 
     first: float = 10.0
-    last: float = 3600.0
-    retry_after: float = 86_400.0
-    unconfirmed: float = 600.0
-    quiet: float = 600.0
-
-
-Reply: TypeAlias = Slot | WaitTooLong
+    longest: float = 3600.0
+    max_retry_after: float = 86_400.0
+    max_unconfirmed: float = 600.0
+    reset_after: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """How a lane was seen: where it ends, how many slots it ever gave, and `at` what time.
+    """A queue as seen at `seen_at`: when its last slot ends, and how many slots it has ever given.
 
-    Both instants are Unix seconds of the store's clock. That may be set back: what counts is how far they are apart.
+    Both instants are Unix seconds of the store's clock. That clock may be set back, so only their difference counts.
     """
 
     ends: float = 0.0
     count: int = 0
-    at: float = 0.0
+    seen_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A lane, and until when the fleet backs off from its place (Unix seconds of the store's clock), or 0.
+    """What the store says about a queue. `backoff_until` is Unix seconds by the store's clock, or 0.
 
-    `step` is by how many seconds the store's clock was found to have been set back, and the lane was moved.
+    `clock_step` is by how many seconds the store's clock was found to be set back; the queue was moved by as much.
     """
 
-    tail: QueueState
-    backs_off_until: float = 0.0
-    step: float = 0.0
+    queue: QueueState
+    backoff_until: float = 0.0
+    clock_step: float = 0.0
 
 
 def wait_too_long(wait: float, interval: float, max_wait: float) -> WaitTooLong:
-    """A wait that is longer than `max_wait`.
+    """The result for a wait that is longer than `max_wait`.
 
-    Others who were refused come again too, and the slot is one of them only's: so nobody is called back at once, even
-    where his wait is nearly short enough.
+    All refused callers come back for the same slot. So none is asked back at once, even if its wait is nearly short
+    enough.
     """
     return WaitTooLong(wait, max(wait - max_wait, min(wait, interval), max_wait / 10), interval)

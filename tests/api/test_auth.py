@@ -14,8 +14,8 @@ from redis.asyncio import Redis
 
 from app.api import problems
 from app.api.middleware.auth import OPEN, KeyCheck, charge
-from app.api.quotas import Quotas
 from app.auth.keys import Scope, load_keys, new_key
+from app.auth.quotas import Quotas
 from app.main.service import WITHOUT_KEYS, create
 from app.observability.metrics import Metrics, State
 from app.redis.guarded_client import GuardedClient
@@ -62,7 +62,7 @@ async def order(service: Service, headers: dict[str, str] | None = None, id_: st
 # With keys.
 
 
-async def test_a_key_is_shown_as_bearer_or_in_a_field_of_its_own(store_url: str, keys: Path) -> None:
+async def test_a_key_is_read_from_authorization_or_x_api_key(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         ways = [
             bearer(READER),
@@ -74,7 +74,7 @@ async def test_a_key_is_shown_as_bearer_or_in_a_field_of_its_own(store_url: str,
             assert (await ask(service, headers)).status_code == 200
 
 
-async def test_without_a_key_the_answer_says_how_to_show_one(store_url: str, keys: Path) -> None:
+async def test_without_a_key_the_error_says_how_to_send_one(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         response = await ask(service)
         assert (response.status_code, slug(response)) == (401, "no-key")
@@ -88,7 +88,7 @@ async def test_without_a_key_the_answer_says_how_to_show_one(store_url: str, key
     [STRANGER, "reader", "reader.", "", READER[:-1], READER + " ", READER.replace("reader", "ops-1"), "x" * 9999],
     ids=str.__len__,  # keys are new in every process, and names of tests are not
 )
-async def test_a_key_that_nobody_was_given_is_unknown(store_url: str, keys: Path, shown: str) -> None:
+async def test_an_unknown_key_is_refused(store_url: str, keys: Path, shown: str) -> None:
     async with keyed(store_url, keys) as service:
         response = await ask(service, {"X-API-Key": f"{shown}x" if shown.endswith(" ") else shown})
         assert (response.status_code, slug(response)) == (401, "unknown-key")
@@ -96,12 +96,12 @@ async def test_a_key_that_nobody_was_given_is_unknown(store_url: str, keys: Path
         assert shown not in response.text or len(shown) < 9
 
 
-async def test_a_bearer_goes_before_the_other_field(store_url: str, keys: Path) -> None:
+async def test_a_bearer_token_takes_precedence_over_x_api_key(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         assert (await ask(service, {**bearer(STRANGER), "X-API-Key": READER})).status_code == 401
 
 
-async def test_operators_need_a_key_of_theirs_even_on_this_machine(store_url: str, keys: Path) -> None:
+async def test_with_keys_local_operators_need_an_admin_key(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         assert (await order(service)).status_code == 401
         response = await order(service, bearer(READER))
@@ -113,13 +113,13 @@ async def test_operators_need_a_key_of_theirs_even_on_this_machine(store_url: st
         assert (await ask(service, bearer(ADMIN))).status_code == 200
 
 
-async def test_an_operators_key_is_good_from_anywhere(store_url: str, keys: Path) -> None:
+async def test_an_admin_key_works_from_any_address(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         elsewhere = {"X-Forwarded-For": "198.51.100.7", "Origin": "https://ops.example", "Host": "robots.example"}
         assert (await order(service, {**elsewhere, **bearer(ADMIN)})).status_code == 201
 
 
-async def test_only_the_page_the_docs_and_the_probes_need_no_key(store_url: str, keys: Path) -> None:
+async def test_only_open_paths_need_no_key(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         for path in (*OPEN, "/web/style.css"):
             assert (await ask(service, path=path)).status_code == 200, path
@@ -145,7 +145,7 @@ async def test_the_log_has_no_key(store_url: str, keys: Path, caplog: pytest.Log
     assert WITHOUT_KEYS not in caplog.text
 
 
-async def test_a_key_that_spent_its_quota_is_told_when_to_come_back(store_url: str, keys: Path) -> None:
+async def test_a_used_up_quota_gives_429_and_retry_after(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         answers = [await ask(service, bearer(LIMITED)) for _ in range(4)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -166,13 +166,13 @@ async def test_a_key_that_spent_its_quota_is_told_when_to_come_back(store_url: s
         assert (await ask(service, bearer(LIMITED), "/healthz")).status_code == 200
 
 
-async def test_an_error_costs_a_request_too_and_says_what_is_left(store_url: str, keys: Path) -> None:
+async def test_errors_are_charged_and_have_rate_limit_fields(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         response = await ask(service, bearer(LIMITED), "/v1/allowed?url=ftp://h/&agent=a")
         assert (response.status_code, response.headers["ratelimit"][:13]) == (422, '"default";r=2')
 
 
-async def test_sighup_rereads_the_file_and_an_invalid_one_changes_nothing(
+async def test_sighup_reloads_keys_and_ignores_an_invalid_file(
     store_url: str, keys: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = tmp_path / "recheck.toml"
@@ -187,7 +187,7 @@ async def test_sighup_rereads_the_file_and_an_invalid_one_changes_nothing(
         await until(lambda: status(replacement), lambda found: found == 200)
         assert (await status(READER), await status(ADMIN)) == (401, 401)
         rewrite(keys, "[reader]\n")
-        await until_so(lambda: "'reader' has no sha256" in caplog.text)
+        await until_so(lambda: "'reader' needs a sha256" in caplog.text)
         async with serve(text(200)) as origin:
             rewrite(table, '"127.0.0.1" = {delay = "5d"}')
             path = f"/v1/allowed?url={origin.url}/&agent=a"
@@ -199,7 +199,7 @@ async def test_sighup_rereads_the_file_and_an_invalid_one_changes_nothing(
         assert await status(replacement) == 200
 
 
-async def test_a_batch_is_charged_per_item_and_shows_the_quota_left(store_client: Redis, keys: Path) -> None:
+async def test_a_route_charges_for_the_work_of_many_requests(store_client: Redis, keys: Path) -> None:
     calls = GuardedClient(store_client, monotonic=lambda: 0.0)
     app = FastAPI()
 
@@ -251,7 +251,7 @@ def rewrite(file: Path, content: str) -> None:
 # Without keys.
 
 
-async def test_without_keys_all_may_ask_and_start_up_says_so(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_without_keys_access_is_open_and_logged(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with running(store_url) as service:
         response = await ask(service, {"Host": "robots.example", "X-Forwarded-For": "198.51.100.7"})
@@ -271,7 +271,7 @@ async def test_without_keys_all_may_ask_and_start_up_says_so(store_url: str, cap
         {"Sec-Fetch-Site": "none"},
     ],
 )
-async def test_an_operator_is_who_asks_from_this_machine(store_url: str, headers: dict[str, str]) -> None:
+async def test_without_keys_local_callers_are_operators(store_url: str, headers: dict[str, str]) -> None:
     async with running(store_url) as service:
         response = await order(service, headers)
         assert (response.status_code, response.json()["updated_by"]) == (201, "loopback")
@@ -306,9 +306,7 @@ async def test_an_operator_is_who_asks_from_this_machine(store_url: str, headers
         {"Host": "127.0.0.1/@evil.example"},
     ],
 )
-async def test_a_page_in_a_browser_here_and_a_proxy_here_are_no_operators(
-    store_url: str, headers: dict[str, str]
-) -> None:
+async def test_browser_pages_and_proxies_are_not_operators(store_url: str, headers: dict[str, str]) -> None:
     async with running(store_url) as service:
         response = await order(service, headers)
         assert (response.status_code, slug(response)) == (403, "forbidden")
@@ -316,7 +314,7 @@ async def test_a_page_in_a_browser_here_and_a_proxy_here_are_no_operators(
 
 
 @pytest.mark.parametrize("client", [("192.0.2.9", 5), ("::ffff:192.0.2.9", 5), ("", 0), None])
-async def test_who_asks_from_elsewhere_is_no_operator(store_url: str, client: tuple[str, int] | None) -> None:
+async def test_remote_callers_are_not_operators(store_url: str, client: tuple[str, int] | None) -> None:
     app = create(Settings(redis_url=store_url))
     transport = httpx.ASGITransport(app, client=client)  # type: ignore[arg-type]
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as caller:

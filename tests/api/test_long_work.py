@@ -12,8 +12,8 @@ from starlette.types import Message, Scope
 
 from app.api.long_work import AT_ONCE, AT_ONCE_PER_CALLER, SECONDS_PER_REQUEST, SLICE, Allowance, LongWork, Work
 from app.api.problems import Problem
-from app.api.quotas import Spending
 from app.auth.keys import Limit
+from app.auth.quotas import QuotaAccount
 from tests.doubles import Clock
 
 
@@ -158,13 +158,13 @@ async def test_work_is_told_that_its_time_is_over() -> None:
 
 async def test_work_is_charged_by_what_it_takes() -> None:
     debts: list[float] = []
-    quotas = SimpleNamespace(add=lambda _id, seconds: debts.append(seconds))
-    spending = Spending(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
+    quotas = SimpleNamespace(add_debt=lambda _id, seconds: debts.append(seconds))
+    account = QuotaAccount(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
     clock = WorkClock(0.0)
     long_work = LongWork(clock)
-    await Client(state={"spending": spending}).ask(long_work, clock.steps(1, each=SECONDS_PER_REQUEST / 2))
+    await Client(state={"quota_account": account}).ask(long_work, clock.steps(1, each=SECONDS_PER_REQUEST / 2))
     assert debts == []
-    await Client(state={"spending": spending}).ask(long_work, clock.steps(5, each=SECONDS_PER_REQUEST))
+    await Client(state={"quota_account": account}).ask(long_work, clock.steps(5, each=SECONDS_PER_REQUEST))
     assert debts == [6.0] * 5
 
 
@@ -227,8 +227,8 @@ async def test_one_thread_works_at_a_time_and_who_leaves_is_not_worked_for() -> 
 
 async def test_work_in_the_thread_is_charged_and_says_what_is_wrong() -> None:
     debts: list[float] = []
-    quotas = SimpleNamespace(add=lambda _id, seconds: debts.append(seconds))
-    spending = Spending(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
+    quotas = SimpleNamespace(add_debt=lambda _id, seconds: debts.append(seconds))
+    account = QuotaAccount(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
     clock = WorkClock(0.0)
     long_work = LongWork(clock)
 
@@ -239,7 +239,7 @@ async def test_work_in_the_thread_is_charged_and_says_what_is_wrong() -> None:
     def failing() -> str:
         raise Problem(404, "no-version", "There is none.")
 
-    request = request_of(Client(state={"spending": spending}))
+    request = request_of(Client(state={"quota_account": account}))
     assert await long_work.in_thread(request, work) == "done"
     assert debts == [10 * 6.0]
     with pytest.raises(Problem):

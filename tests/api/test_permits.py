@@ -1,11 +1,10 @@
-"""`POST /v1/permits`: the decision and the turn in one answer, and what callers tell of it afterwards."""
+"""`POST /v1/permits`: the decision and the slot in one answer, and the outcomes that callers report."""
 
 import asyncio
 import base64
 import json
 import time
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from tests.origins import head, serve, text
 pytestmark = pytest.mark.usefixtures("store_client")
 
 RULES = "User-agent: *\nDisallow: /private/\nRequest-rate: 1/5s\n"
-TURN = {"permit", "go_at", "wait", "interval", "retry_after", "degraded"}
+SLOT_MEMBERS = {"permit", "go_at", "wait", "interval", "retry_after", "degraded"}
 
 
 async def permit(service: Service, url: str, agent: object = "ExampleBot", **members: object) -> dict[str, Any]:
@@ -50,17 +49,17 @@ async def outcome(service: Service, text: str, **members: object) -> dict[str, A
     return answer
 
 
-def seconds_until(turn: dict[str, Any], service: Service) -> float:
+def seconds_until(slot: dict[str, Any], service: Service) -> float:
     """From the service's present, which stands still, to the instant to go at."""
-    return datetime.fromisoformat(turn["go_at"]).timestamp() - service.now
+    return datetime.fromisoformat(slot["go_at"]).timestamp() - service.now
 
 
-async def test_a_permit_is_the_answer_of_allowed_and_a_turn(store_url: str) -> None:
+async def test_a_permit_is_the_answer_of_allowed_and_a_slot(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/a")
         allowed = await service.allowed(f"{origin.url}/a")
         first = await permit(service, f"{origin.url}/a")
-        assert {name: value for name, value in first.items() if name not in TURN} == allowed
+        assert {name: value for name, value in first.items() if name not in SLOT_MEMBERS} == allowed
         second = await permit(service, f"{origin.url}/b")
         assert (first["interval"], first["retry_after"], first["degraded"]) == (5.0, None, False)
         goes = [datetime.fromisoformat(it["go_at"]) for it in (first, second)]
@@ -68,30 +67,30 @@ async def test_a_permit_is_the_answer_of_allowed_and_a_turn(store_url: str) -> N
         assert len(first["go_at"]) == len("2026-11-21T18:30:00.000Z")
 
 
-async def test_the_fetch_of_robots_txt_is_the_first_visit(store_url: str) -> None:
+async def test_the_robots_txt_fetch_counts_as_a_document(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         service.now = time.time()  # the store has a clock of its own
-        turn = await permit(service, f"{origin.url}/a")
-        assert turn["wait"] <= 5
-        assert seconds_until(turn, service) == pytest.approx(5, abs=0.002)
+        slot = await permit(service, f"{origin.url}/a")
+        assert slot["wait"] <= 5
+        assert seconds_until(slot, service) == pytest.approx(5, abs=0.002)
 
 
-async def test_what_is_not_allowed_has_no_turn(store_url: str) -> None:
-    nothing = dict.fromkeys(TURN) | {"degraded": False}
+async def test_only_allow_has_a_slot(store_url: str) -> None:
+    nothing = dict.fromkeys(SLOT_MEMBERS) | {"degraded": False}
     async with serve(text(200, RULES)) as origin, serve(text(503)) as down, running(store_url) as service:
         closed, unknown = [await permit(service, f"{one.url}/private/a") for one in (origin, down)]
         assert (closed["verdict"], unknown["verdict"]) == ("disallow", "defer")
         assert unknown["retry_at"] is not None
         for answer in (closed, unknown):
-            assert {name: answer[name] for name in TURN} == nothing
+            assert {name: answer[name] for name in SLOT_MEMBERS} == nothing
 
 
-async def test_a_page_of_an_origin_without_a_file_has_the_floor_for_its_pace(store_url: str) -> None:
+async def test_an_origin_without_a_file_is_paced_by_the_floor(store_url: str) -> None:
     async with serve(text(404)) as origin, running(store_url, pace_floor=2.5) as service:
         assert (await permit(service, f"{origin.url}/a"))["interval"] == 2.5
 
 
-async def test_a_turn_that_is_too_far_away_is_not_kept(store_url: str) -> None:
+async def test_a_slot_too_far_away_is_not_reserved(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         await permit(service, f"{origin.url}/a", cost=10)
         late = [await permit(service, f"{origin.url}/a", max_wait=20) for _ in range(2)]
@@ -102,17 +101,17 @@ async def test_a_turn_that_is_too_far_away_is_not_kept(store_url: str) -> None:
             assert answer["retry_after"] == pytest.approx(answer["wait"] - 20, abs=1e-5)
 
 
-async def test_each_agent_has_one_queue_however_its_name_is_spelt(store_url: str) -> None:
+async def test_agents_are_paced_apart_and_compared_without_case(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         service.now = time.time()
-        turns = [
+        slots = [
             await permit(service, f"{origin.url}/a", agent, max_wait=60)
             for agent in ("ExampleBot", "examplebot/2.0 (+http://example.com/)", ["NewBot", "ExampleBot"])
         ]
-        assert [seconds_until(turn, service) for turn in turns] == pytest.approx([5, 10, 5], abs=0.002)
+        assert [seconds_until(slot, service) for slot in slots] == pytest.approx([5, 10, 5], abs=0.002)
 
 
-async def test_a_delay_that_operators_have_set_is_the_pace(store_url: str) -> None:
+async def test_a_delay_override_sets_the_interval(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         body = {"scope": origin.url, "action": "delay", "delay": 30, "reason": "it asked for it"}
         response = await service.client.put("/v1/overrides/slow", json=body)
@@ -129,24 +128,6 @@ async def test_floor_and_cap_of_the_domain_table_bound_the_pace(store_url: str, 
         async with running(store_url, names, recheck_file=table) as service:
             assert (await permit(service, f"{origin.url}/a"))["interval"] == 7
             assert (await permit(service, f"http://a.test:{origin.port}/a"))["interval"] == 2
-
-
-async def test_hosts_at_one_address_share_a_floor_where_that_is_set(store_url: str) -> None:
-    async with serve(text(404)) as origin:
-        names = {f"{name}.test": [str(origin.address)] for name in "abcd"}
-        async with running(store_url, names, pace_by_address=True) as service:
-            urls = [f"http://{name}.test:{origin.port}/" for name in "abcd"]
-            for url in urls:
-                await service.allowed(url)
-            answers = [await permit(service, url, max_wait=60) for url in urls]
-            goes = [datetime.fromisoformat(answer["go_at"]) for answer in answers]
-            assert all((later - first).total_seconds() > 0.998 for first, later in pairwise(goes))
-            assert (await outcome(service, answers[-1]["permit"], released=True))["released"]
-            again = await permit(service, urls[0], max_wait=60)
-            assert datetime.fromisoformat(again["go_at"]) >= goes[-1]
-        async with running(store_url, names) as service:
-            alone = [await permit(service, f"http://{name}.test:{origin.port}/", "OtherBot") for name in "abcd"]
-            assert all(answer["wait"] <= 1 for answer in alone)
 
 
 async def test_a_batch_answers_in_order_and_a_bad_item_fails_alone(store_url: str) -> None:
@@ -180,7 +161,7 @@ async def test_one_batch_is_fair_between_its_callers(store_url: str) -> None:
         assert answers[98]["wait"] > 90
 
 
-async def test_who_asks_for_one_is_not_behind_all_of_who_asked_for_a_hundred(store_url: str) -> None:
+async def test_one_request_is_not_behind_a_hundred_of_another_caller(store_url: str) -> None:
     async with serve(text(404)) as origin, running(store_url) as service:
         item = {"url": f"{origin.url}/a", "agent": "ExampleBot", "max_wait": 3600}
         await permits(service, [{**item, "caller": "many"}] * 100)
@@ -189,7 +170,7 @@ async def test_who_asks_for_one_is_not_behind_all_of_who_asked_for_a_hundred(sto
         assert waits[0] < 12
 
 
-async def test_items_beyond_the_limit_and_bodies_that_are_none_are_refused(store_url: str) -> None:
+async def test_too_many_items_and_invalid_bodies_are_refused(store_url: str) -> None:
     async with running(store_url) as service:
         for body, slug in (
             (json.dumps({"items": [{}] * (ITEMS + 1)}), "too-many-items"),
@@ -226,24 +207,24 @@ async def test_a_caller_is_its_key_else_its_address(store_url: str, store_client
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_page_that_has_too_much_to_do_is_left_alone_by_the_whole_fleet(store_url: str, status: int) -> None:
+async def test_a_429_or_503_makes_the_fleet_back_off(store_url: str, status: int) -> None:
     async with serve(text(404)) as origin, running(store_url) as service, running(store_url) as other:
         first = await permit(service, f"{origin.url}/a")
-        told = await outcome(service, first["permit"], status=status, retry_after="120", elapsed=0.2)
-        assert told == {"released": False, "backoff": pytest.approx(120, abs=1), "degraded": False}
+        result = await outcome(service, first["permit"], status=status, retry_after="120", elapsed=0.2)
+        assert result == {"released": False, "backoff": pytest.approx(120, abs=1), "degraded": False}
         for agent in ("ExampleBot", "OtherBot"):
             assert 100 < (await permit(other, f"{origin.url}/b", agent, max_wait=60))["wait"] <= 120
 
 
-async def test_any_other_status_holds_nobody_back(store_url: str) -> None:
+async def test_no_other_status_begins_a_backoff(store_url: str) -> None:
     async with serve(text(404)) as origin, running(store_url) as service:
         first = await permit(service, f"{origin.url}/a")
         for status in (200, 304, 404, 500):
-            told = await outcome(service, first["permit"], status=status, retry_after=60)
-            assert told == {"released": False, "backoff": None, "degraded": False}
+            result = await outcome(service, first["permit"], status=status, retry_after=60)
+            assert result == {"released": False, "backoff": None, "degraded": False}
 
 
-async def test_a_turn_that_is_given_back_is_the_next_ones(store_url: str) -> None:
+async def test_a_released_slot_is_given_to_the_next(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         first, second = [await permit(service, f"{origin.url}/a", max_wait=60) for _ in range(2)]
         assert (await outcome(service, second["permit"], released=True)) == {
@@ -256,7 +237,7 @@ async def test_a_turn_that_is_given_back_is_the_next_ones(store_url: str) -> Non
         assert not (await outcome(service, first["permit"], status=200))["released"]
 
 
-async def test_what_is_no_permit_is_a_problem(store_url: str) -> None:
+async def test_an_invalid_permit_is_a_problem(store_url: str) -> None:
     forged = base64.urlsafe_b64encode(b'[["http://a.test","a","1:0000000000000000:a"]]').rstrip(b"=").decode()
     async with running(store_url) as service:
         for permit in ("x", "a" * 5000, "%00", "é", forged, f"{forged}.", f"{forged}.{'A' * 22}"):
@@ -287,11 +268,11 @@ async def test_what_is_no_permit_is_a_problem(store_url: str) -> None:
         ("", 0),
     ],
 )
-def test_retry_after_is_read_as_it_comes(said: float | str | None, seconds: float) -> None:
+def test_retry_after_is_seconds_or_a_date(said: float | str | None, seconds: float) -> None:
     assert retry_after(said, datetime.fromtimestamp(START, UTC)) == seconds
 
 
-async def test_without_the_store_a_process_paces_alone_and_says_so(
+async def test_without_the_store_permits_are_local_and_degraded(
     store_url: str, store_client: Redis, tmp_path: Path
 ) -> None:
     async with (
@@ -326,9 +307,9 @@ async def test_without_the_store_a_process_paces_alone_and_says_so(
             "backoff": None,
             "degraded": True,
         }
-        told = await outcome(service, first["permit"], status=429)
-        assert told["degraded"] is True
-        assert told["backoff"] == pytest.approx(10, abs=0.5)
+        result = await outcome(service, first["permit"], status=429)
+        assert result["degraded"] is True
+        assert result["backoff"] == pytest.approx(10, abs=0.5)
         assert (await service.client.get("/readyz")).json()["store"] == "degraded"
         before = value((await service.client.get("/metrics")).text, "robots_permits_degraded_total")
         assert (await permit(service, f"{origin.url}/robots.txt", max_wait=0))["permit"] is None
@@ -340,7 +321,7 @@ async def test_without_the_store_a_process_paces_alone_and_says_so(
         assert back["wait"] > 2
 
 
-async def test_what_comes_of_permits_is_counted(store_url: str) -> None:
+async def test_permits_and_outcomes_are_counted(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         first = await permit(service, f"{origin.url}/a")
         await permit(service, f"{origin.url}/a", max_wait=0)
@@ -362,7 +343,7 @@ async def test_what_comes_of_permits_is_counted(store_url: str) -> None:
             assert line in counted, line
 
 
-async def test_a_thousand_turns_of_many_callers_and_origins_come_in_one_answer(store_url: str) -> None:
+async def test_a_batch_reserves_a_thousand_slots(store_url: str) -> None:
     async with serve(head(404)) as origin:
         names = {f"h{number}.test": [str(origin.address)] for number in range(40)}
         async with running(store_url, names) as service:
@@ -383,7 +364,7 @@ async def test_a_thousand_turns_of_many_callers_and_origins_come_in_one_answer(s
         assert len(set(names_of)) == ITEMS
 
 
-async def test_an_origin_that_nobody_waits_for_is_asked_about_later(store_url: str) -> None:
+async def test_with_no_wait_a_cold_origin_is_pending(store_url: str) -> None:
     async with running(store_url) as service:
         answer = await permit(service, "http://a.test/", wait=0)
         assert (answer["verdict"], answer["reason"], answer["permit"]) == ("defer", "pending", None)

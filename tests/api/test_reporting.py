@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from app.auth.keys import Scope, new_key
 from app.pacing import permit as permits
 from app.pacing.fleet_secret import KEY
-from app.pacing.permit import Taken
+from app.pacing.permit import SlotRef
 from app.pacing.slots import PaceKey
 from tests.api.service import Service, running
 from tests.origins import serve, text
@@ -78,8 +78,8 @@ async def test_an_operator_s_key_needs_no_second_one(store_url: str, tmp_path: P
 
 async def test_a_permit_that_the_fleet_did_not_sign_is_refused(store_url: str, tmp_path: Path) -> None:
     async with keyed(store_url, tmp_path) as it:
-        lane = PaceKey(it.url.removesuffix("/a"), "examplebot")
-        forged = permits.write([Taken(lane, "1:0123456789abcdef:one")], b"a guess" * 5)
+        key = PaceKey(it.url.removesuffix("/a"), "examplebot")
+        forged = permits.sign(SlotRef(key, "1:0123456789abcdef:one"), b"a guess" * 5)
         response = await it.service.client.post(
             f"/v1/permits/{forged}/outcome",
             json={"status": 429, "retry_after": DAY},

@@ -1,4 +1,4 @@
-"""API keys: what the file says of them, which of them a caller has, and what is no file of keys."""
+"""API keys: reading the file, finding a key, and invalid files."""
 
 import hashlib
 from contextlib import suppress
@@ -13,7 +13,7 @@ from app.auth.keys import KEY_LIMIT, Key, Limit, Scope, load_keys, new_key, read
 DIGEST = "ab" * 32
 
 
-def test_a_new_key_is_known_by_its_line_and_by_nothing_else() -> None:
+def test_only_a_new_keys_own_line_admits_it() -> None:
     key, line = new_key("crawler-7")
     keys = read_keys(line)
     found = keys.find(key.encode())
@@ -26,18 +26,18 @@ def test_a_new_key_is_known_by_its_line_and_by_nothing_else() -> None:
     assert keys.find(b"\xff" + key.encode()) is None
 
 
-def test_a_key_that_is_longer_than_keys_are_is_not_looked_at() -> None:
+def test_a_key_over_the_limit_is_not_hashed() -> None:
     key = "a." + "x" * (KEY_LIMIT - 1)
     keys = read_keys(f'[a]\nsha256 = "{hashlib.sha256(key.encode()).hexdigest()}"\nscopes = ["read"]')
     assert keys.find(key.encode()) is None
 
 
-def test_a_digest_shown_as_a_key_is_none() -> None:
+def test_a_digest_sent_as_a_key_is_unknown() -> None:
     keys = read_keys(f'[a]\nsha256 = "{DIGEST}"\nscopes = ["admin"]')
     assert keys.find(DIGEST.encode()) is keys.find(f"a.{DIGEST}".encode()) is None
 
 
-def test_who_may_administer_may_ask() -> None:
+def test_the_admin_scope_includes_read() -> None:
     admin = Key("a", DIGEST, frozenset({Scope.ADMIN}), None)
     reader = Key("b", DIGEST, frozenset({Scope.READ}), None)
     assert [key.may(scope) for key in (admin, reader) for scope in (Scope.READ, Scope.ADMIN)] == [
@@ -74,13 +74,13 @@ GOOD = f'sha256 = "{DIGEST}"\nscopes = ["read"]\n'
         ("", "has no key"),
         ("[a b]", "not TOML.*line 1"),
         ("a = " + "[" * 5000, "nested too deeply"),
-        ("a = 1", "'a' has 1, where a table"),
-        (f'["a.b"]\n{GOOD}', "'a.b' is no id"),
-        (f'[""]\n{GOOD}', "'' is no id"),
-        (f'["ä"]\n{GOOD}', "'ä' is no id"),
-        (f"[a]\n{GOOD}key = 1", "'a' has a field 'key'"),
-        ('[a]\nscopes = ["read"]', "'a' has no sha256"),
-        (f'[a]\nsha256 = "{DIGEST.upper()}"\nscopes = ["read"]', "'a' has no sha256 of 64 digits"),
+        ("a = 1", "'a' is 1; a table"),
+        (f'["a.b"]\n{GOOD}', "'a.b' is not a valid key id"),
+        (f'[""]\n{GOOD}', "'' is not a valid key id"),
+        (f'["ä"]\n{GOOD}', "'ä' is not a valid key id"),
+        (f"[a]\n{GOOD}key = 1", "'a' has the unknown field 'key'"),
+        ('[a]\nscopes = ["read"]', "'a' needs a sha256"),
+        (f'[a]\nsha256 = "{DIGEST.upper()}"\nscopes = ["read"]', "'a' needs a sha256 of 64 digits"),
         (f'[a]\nsha256 = "{DIGEST}"', "'a' has scopes = None"),
         (f'[a]\nsha256 = "{DIGEST}"\nscopes = []', r"'a' has scopes = \[\]"),
         (f'[a]\nsha256 = "{DIGEST}"\nscopes = ["write"]', r"'a' has scopes = \['write'\]; a list of read and admin"),
@@ -97,13 +97,13 @@ GOOD = f'sha256 = "{DIGEST}"\nscopes = ["read"]\n'
         (f"[a]\n{GOOD}[b]\n{GOOD}", "'a' and 'b' have the same sha256"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_key_and_field(text: str, said: str) -> None:
+def test_errors_name_the_key_and_the_field(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         read_keys(text)
 
 
 @given(st.text(max_size=60))
-def test_no_text_breaks_the_reading(text: str) -> None:
+def test_any_text_is_read_or_a_value_error(text: str) -> None:
     with suppress(ValueError):
         assert read_keys(text).by_id
     with suppress(ValueError):

@@ -29,7 +29,7 @@ from tests.pacing.fleet import Log, crawl, logging_origin, services
 
 ROUNDS = 5
 CALLS = 4000
-LANES = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(500)]
+KEYS = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(500)]
 SECOND = (PaceWindow(math.inf, 1.0),)
 WINDOWS = tuple(
     PaceWindow((time.time() + 3600 * hour) if hour < 16 else math.inf, 1.0 + hour % 3) for hour in range(1, 17)
@@ -83,22 +83,22 @@ async def store(client: Redis) -> None:
     """The script alone."""
     pace = RedisPacer(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
 
-    def wish(lane: PaceKey, at: int, spans: tuple[PaceWindow, ...] = SECOND) -> SlotRequest:
-        return SlotRequest(lane, spans, f"caller-{at % 8}", max_wait=3600)
+    def request(key: PaceKey, at: int, spans: tuple[PaceWindow, ...] = SECOND) -> SlotRequest:
+        return SlotRequest(key, spans, f"caller-{at % 8}", max_wait=3600)
 
-    async def reserve(wish: SlotRequest) -> object:
-        return await pace.reserve(wish, QueueState(), hold=0.0, lost=1.0)
+    async def reserve(request: SlotRequest) -> object:
+        return await pace.reserve(request, QueueState(), closed_for=0.0, closed_if_behind=1.0)
 
     async def given_back(at: int) -> None:
-        reply, _ = await pace.reserve(wish(LANES[at % 500], at), QueueState(), hold=0.0, lost=1.0)
+        reply, _ = await pace.reserve(request(KEYS[at % 500], at), QueueState(), closed_for=0.0, closed_if_behind=1.0)
         if isinstance(reply, Slot):
-            await pace.release(reply.lane, reply.name)
+            await pace.release(reply.key, reply.name)
 
     cases: dict[str, Call] = {
         "SET": lambda at: client.set(f"robots:{{{at % 500}}}", b"x" * 64, px=3_600_000),
-        "a permit, 500 lanes": lambda at: reserve(wish(LANES[at % 500], at)),
-        "a permit, one lane": lambda at: reserve(wish(LANES[0], at)),
-        "a permit, 16 windows ahead": lambda at: reserve(wish(LANES[at % 500], at, WINDOWS)),
+        "a permit, 500 keys": lambda at: reserve(request(KEYS[at % 500], at)),
+        "a permit, one key": lambda at: reserve(request(KEYS[0], at)),
+        "a permit, 16 windows ahead": lambda at: reserve(request(KEYS[at % 500], at, WINDOWS)),
         "a permit given back": given_back,
     }
     found: dict[str, list[float]] = {name: [] for name in cases}
@@ -125,15 +125,15 @@ async def service(store_url: str, client: Redis) -> None:
                 if status != 200:
                     raise RuntimeError(f"{path} was answered with {status}: {answer!r}")
 
-            def wish(at: int) -> dict[str, object]:
+            def request(at: int) -> dict[str, object]:
                 return {"url": f"{origin}/{at}", "agent": f"Bot{at % 100}", "max_wait": 3600}
 
             cases: dict[str, tuple[int, Call]] = {
                 "GET /v1/allowed": (1, lambda at: ask("GET", f"/v1/allowed?url={origin}/{at}&agent=Bot{at % 100}")),
-                "POST /v1/permits": (1, lambda at: ask("POST", "/v1/permits", wish(at))),
+                "POST /v1/permits": (1, lambda at: ask("POST", "/v1/permits", request(at))),
                 "POST /v1/permits, 100 items": (
                     100,
-                    lambda at: ask("POST", "/v1/permits", {"items": [wish(at * 100 + item) for item in range(100)]}),
+                    lambda at: ask("POST", "/v1/permits", {"items": [request(at * 100 + item) for item in range(100)]}),
                 ),
             }
             own: dict[str, list[float]] = {name: [] for name in cases}
@@ -155,7 +155,7 @@ async def service(store_url: str, client: Redis) -> None:
         )
 
 
-def told(log: Log, begin: float, end: float) -> str:
+def summary(log: Log, begin: float, end: float) -> str:
     """What came of a crawl, in a sentence."""
     return f"{log!r}; {log.used(begin, end):.1%} of it used"
 
@@ -164,12 +164,12 @@ async def measured(url: str) -> None:
     """All of it."""
     client = connect(url)
     if not isinstance(client, Redis):
-        raise TypeError(f"{url} is no single server")
+        raise TypeError(f"{url} is not a single server")
     await store(client)
     await service(url, client)
     await client.flushall()
     print(f"\n8 processes of 50 workers, 20 pages a second, {CRAWL:.0f} s:")
-    print(told(*await crawl(url, processes=8, workers=50, seconds=CRAWL, late=0.02)))
+    print(summary(*await crawl(url, processes=8, workers=50, seconds=CRAWL, late=0.02)))
     await client.aclose()
 
 

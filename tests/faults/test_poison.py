@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from app.api.quotas import Quotas
+from app.auth.quotas import Quotas
 from app.cache.codec import decode, encode
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import CHANNEL
@@ -35,7 +35,7 @@ from tests.origins import text
 APP = Path(__file__).parent.parent.parent / "app"
 CLOSED = text(200, "User-agent: *\nDisallow: /private/\n")
 OPEN = Snapshot(Successful(200, b"User-agent: *\nAllow: /\n"), START)
-PATIENCE = 30.0
+PROBE_INTERVAL = 30.0
 """Seconds that nothing takes, however busy the machine is."""
 
 Poison = str | tuple[str, Any]
@@ -148,7 +148,7 @@ class Room:
         self.origins = origins
 
     async def get(self, path: str, **query: str) -> Any:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PROBE_INTERVAL):
             response = await self.service.client.get(path, params=query)
         assert response.status_code == 200, response.text
         return response.json()
@@ -176,7 +176,7 @@ def room(store_url: str) -> Iterator[tuple[asyncio.Runner, Room]]:
             entered: asyncio.Queue[Room] = asyncio.Queue()
             leave = asyncio.Event()
             task = asyncio.create_task(keep(entered, leave))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PROBE_INTERVAL):
                 return await entered.get(), leave, task
 
         async def end(leave: asyncio.Event, task: asyncio.Task[None]) -> None:
@@ -257,7 +257,7 @@ def test_poisoned_overrides_crash_nothing(store_url: str) -> None:
                 await it.client.hset(key, mapping=poison)
             else:
                 await put(it.client, key, poison)
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PROBE_INTERVAL):
                 for method, path in (("GET", ""), ("GET", "/audit"), ("PUT", "/mine"), ("DELETE", "/mine")):
                     body = {**override, "reason": "Or otherwise."} if method == "PUT" else None
                     response = await it.service.client.request(method, f"/v1/overrides{path}", json=body)
@@ -278,9 +278,9 @@ def test_a_poisoned_quota_is_as_good_as_none(store_url: str) -> None:
         async def example(poison: Poison | bytes) -> None:
             await put(it.client, "robots:{quotas}:crawler", poison)
             quotas = Quotas(
-                GuardedClient(it.client, monotonic=lambda: 0.0, timeout=PATIENCE), lambda: 0.0, lambda _key: None
+                GuardedClient(it.client, monotonic=lambda: 0.0, timeout=PROBE_INTERVAL), lambda: 0.0, lambda _key: None
             )
-            quotas.add("crawler", 5.0)
+            quotas.add_debt("crawler", 5.0)
             await quotas.settle()
             assert quotas.debt("crawler") == 5.0
 
@@ -298,7 +298,7 @@ def test_a_poisoned_pace_gives_turns_all_the_same(store_url: str) -> None:
 
         async def permit(origin: str) -> None:
             question = {"url": f"{origin}/open", "agent": "ExampleBot", "max_wait": 3600}
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PROBE_INTERVAL):
                 response = await it.service.client.post("/v1/permits", json=question)
             assert response.status_code == 200, response.text
             assert response.json()["verdict"] == "allow"

@@ -1,6 +1,6 @@
-"""A crawler of many workers that goes by permits: `python -m tests.pacing.crawler`, told what to do by a line of JSON.
+"""A crawler of many workers that goes by permits: `python -m tests.pacing.crawler`, configured by a line of JSON.
 
-It says `ready`, waits for a second line, and then crawls until it is told to end by a third, or by its input's end.
+It says `ready`, waits for a second line, and then crawls until a third line or by its input's end.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 REQUEST = (
-    "{method} {path} HTTP/1.1\r\nHost: {host}\r\nTurn: {turn}\r\n"
+    "{method} {path} HTTP/1.1\r\nHost: {host}\r\nTurn: {grant}\r\n"
     "Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
 )
 
@@ -20,29 +20,29 @@ IDLE = 3.0
 
 
 class Connection:
-    """One connection that is kept for a while, and opened again."""
+    """A connection that is kept open, and reopened when it is closed."""
 
     def __init__(self, url: str) -> None:
         self._host = url.removeprefix("http://")
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._used_at = 0.0
 
-    async def ask(self, method: str, path: str, body: object = None, turn: float = 0.0) -> tuple[int, bytes]:
-        """Status and body of an answer that says how long it is; `turn` is the instant that the request is for.
+    async def ask(self, method: str, path: str, body: object = None, grant: float = 0.0) -> tuple[int, bytes]:
+        """Status and body of an answer that says how long it is; `grant` is the instant that the request is for.
 
         A server may close a connection that was idle just when it is used again: then a new one is.
         """
         used = self._streams is not None
         try:
-            return await self._ask(method, path, body, turn)
+            return await self._ask(method, path, body, grant)
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             if not used or (isinstance(error, asyncio.IncompleteReadError) and error.partial):
                 raise
-            return await self._ask(method, path, body, turn)
+            return await self._ask(method, path, body, grant)
 
-    async def _ask(self, method: str, path: str, body: object, turn: float) -> tuple[int, bytes]:
+    async def _ask(self, method: str, path: str, body: object, grant: float) -> tuple[int, bytes]:
         content = b"" if body is None else json.dumps(body).encode()
-        head = REQUEST.format(method=method, path=path, host=self._host, length=len(content), turn=f"{turn:.3f}")
+        head = REQUEST.format(method=method, path=path, host=self._host, length=len(content), grant=f"{grant:.3f}")
         if time.monotonic() - self._used_at > IDLE:
             self.close()
         if self._streams is None:
@@ -51,16 +51,16 @@ class Connection:
         reader, writer = self._streams
         try:
             writer.write(head.encode() + content)
-            told = (await reader.readuntil(b"\r\n\r\n")).lower()
-            length = int(told.partition(b"content-length:")[2].partition(b"\r\n")[0])
+            received = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = int(received.partition(b"content-length:")[2].partition(b"\r\n")[0])
             answer = await reader.readexactly(length)
         except BaseException:
             self.close()
             raise
         self._used_at = time.monotonic()
-        if b"connection: close" in told:
+        if b"connection: close" in received:
             self.close()
-        return int(told.split(b" ", 2)[1]), answer
+        return int(received.split(b" ", 2)[1]), answer
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -69,10 +69,10 @@ class Connection:
             self._streams = None
 
 
-async def work(service: Connection, origin: Connection, wish: dict[str, Any], late: float) -> None:
-    """Go through the pages of the origin, one permit each; a turn missed by more than `late` seconds is given back."""
+async def work(service: Connection, origin: Connection, request: dict[str, Any], late: float) -> None:
+    """Go through the pages of the origin, one permit each; a grant missed by more than `late` seconds is released."""
     while True:
-        status, answer = await service.ask("POST", "/v1/permits", wish)
+        status, answer = await service.ask("POST", "/v1/permits", request)
         if status != 200:
             raise RuntimeError(f"a permit was answered with {status}: {answer!r}")
         permit = json.loads(answer)
@@ -84,7 +84,7 @@ async def work(service: Connection, origin: Connection, wish: dict[str, Any], la
             await asyncio.sleep(left)
         outcome: dict[str, Any] = {"released": True}
         if time.time() <= go_at + late:
-            status, _ = await origin.ask("GET", "/page", turn=go_at)
+            status, _ = await origin.ask("GET", "/page", grant=go_at)
             outcome = {"status": status}
         await service.ask("POST", f"/v1/permits/{permit['permit']}/outcome", outcome)
 
@@ -96,17 +96,17 @@ async def main() -> None:
     async def line() -> str:
         return await loop.run_in_executor(None, sys.stdin.readline)
 
-    told = json.loads(await line())
-    wish = {"url": told["origin"] + "/page", "agent": "ExampleBot", "caller": told["caller"], "max_wait": 60}
+    config = json.loads(await line())
+    request = {"url": config["origin"] + "/page", "agent": "ExampleBot", "caller": config["caller"], "max_wait": 60}
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     await line()
-    services = told["services"]
+    services = config["services"]
     workers: list[asyncio.Task[Any]] = [
         asyncio.create_task(
-            work(Connection(services[at % len(services)]), Connection(told["origin"]), wish, told["late"])
+            work(Connection(services[at % len(services)]), Connection(config["origin"]), request, config["late"])
         )
-        for at in range(told["workers"])
+        for at in range(config["workers"])
     ]
     end: asyncio.Task[Any] = asyncio.create_task(line())
     done, _ = await asyncio.wait([end, *workers], return_when=asyncio.FIRST_COMPLETED)

@@ -19,7 +19,7 @@ RATE = 20
 """Documents a second."""
 
 TICK = 0.002
-"""Seconds by which turns may seem closer than they are: their instants are told in milliseconds."""
+"""Seconds by which grants may seem closer than they are: their instants are in milliseconds."""
 
 ROBOTS = f"User-agent: *\nRequest-rate: {RATE}/1s\n".encode()
 
@@ -32,17 +32,17 @@ class Log:
     """
 
     pages: list[float] = field(default_factory=list)
-    turns: list[float] = field(default_factory=list)
+    grants: list[float] = field(default_factory=list)
     files: int = 0
 
     @property
     def earliest(self) -> float:
-        """By how many seconds the page that was the earliest came after its turn."""
-        return min(page - turn for page, turn in zip(self.pages, self.turns, strict=True))
+        """By how many seconds the page that was the earliest came after its grant."""
+        return min(page - grant for page, grant in zip(self.pages, self.grants, strict=True))
 
     def by_turn(self) -> "Log":
-        """The log of an origin that each page reaches at the instant of its turn."""
-        return Log(sorted(self.turns))
+        """The log of an origin that each page reaches at the instant of its grant."""
+        return Log(sorted(self.grants))
 
     def __repr__(self) -> str:
         most = {seconds: self.most_in(seconds) for seconds in (0.5, 1, 2, 5)}
@@ -92,7 +92,7 @@ async def logging_origin() -> AsyncIterator[tuple[str, Log]]:
                     body = ROBOTS
                 else:
                     log.pages.append(time())
-                    log.turns.append(float(TURN.search(request)[1]))  # type: ignore[index]
+                    log.grants.append(float(TURN.search(request)[1]))  # type: ignore[index]
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(body))
                 writer.write(body)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -180,7 +180,7 @@ async def crawlers(
 ) -> AsyncIterator[Crawlers]:
     """So many processes with so many workers each, which have begun to crawl.
 
-    Who is held up for more than `late` seconds gives the turn back.
+    A caller that is delayed for more than `late` seconds releases its slot.
     """
     async with AsyncExitStack() as stack:
         started = []
@@ -195,9 +195,15 @@ async def crawlers(
             )
             stack.push_async_callback(_ended, process)
             started.append(process)
-            told = {"services": urls, "origin": origin, "workers": workers, "caller": f"crawler-{number}", "late": late}
+            config = {
+                "services": urls,
+                "origin": origin,
+                "workers": workers,
+                "caller": f"crawler-{number}",
+                "late": late,
+            }
             assert process.stdin is not None
-            process.stdin.write(json.dumps(told).encode() + b"\n")
+            process.stdin.write(json.dumps(config).encode() + b"\n")
         for process in started:
             assert process.stdout is not None
             assert await process.stdout.readline() == b"ready\n"

@@ -1,4 +1,4 @@
-"""Two processes keep one pace while a master of the cluster is lost: the last slot counts, whoever gave it."""
+"""Two processes keep one pace while a master of the cluster is lost: the last slot of either counts."""
 
 import asyncio
 import math
@@ -21,36 +21,36 @@ from app.redis.guarded_client import GuardedClient
 from tests.engines import Fleet, cluster_url, clustered
 from tests.faults.until import until_so
 
-LANES = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(9)]
+MAX_KEYS = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(9)]
 SECOND = (PaceWindow(math.inf, 1.0),)
 PROCESSES = 2
 
 
 class Log:
-    """The slots of each lane, with whether the store gave them."""
+    """The slots of each key, with whether the store gave them."""
 
     def __init__(self) -> None:
         self.slots: dict[PaceKey, list[tuple[float, bool]]] = defaultdict(list)
 
-    def count(self, *, degraded: bool, lanes: list[PaceKey]) -> int:
-        """Slots of the lane that has the fewest."""
-        return min(sum(alone is degraded for _, alone in self.slots[lane]) for lane in lanes)
+    def count(self, *, degraded: bool, keys: list[PaceKey]) -> int:
+        """Slots of the key that has the fewest."""
+        return min(sum(alone is degraded for _, alone in self.slots[key]) for key in keys)
 
     def too_close(self) -> list[tuple[str, tuple[float, bool], tuple[float, bool]]]:
         return [
-            (lane.place, first, second)
-            for lane, slots in self.slots.items()
+            (key.site, first, second)
+            for key, slots in self.slots.items()
             for first, second in pairwise(sorted(slots))
             if second[0] - first[0] < 0.999
         ]
 
 
-async def ask_on(pacer: Pacer, lane: PaceKey, log: Log) -> None:
+async def ask_on(pacer: Pacer, key: PaceKey, log: Log) -> None:
     """Take slots without end, at instants of chance, as a crawler does that has little to wait for."""
     while True:
-        turn = await pacer.turn(SlotRequest(lane, SECOND, "w", max_wait=0.8))
-        if isinstance(turn.reply, Slot):
-            log.slots[lane].append((turn.reply.go_at, turn.degraded))
+        grant = await pacer.reserve(SlotRequest(key, SECOND, "w", max_wait=0.8))
+        if isinstance(grant.result, Slot):
+            log.slots[key].append((grant.result.go_at, grant.degraded))
         await asyncio.sleep(random.uniform(0.02, 0.3))
 
 
@@ -76,18 +76,18 @@ async def test_no_slot_is_too_close_while_a_master_of_a_cluster_is_replaced() ->
     log, lost = Log(), list[PaceKey]()
     with clustered(1, cluster_require_full_coverage="no", cluster_node_timeout="4000") as fleet:
         async with pacers(fleet) as both, asyncio.TaskGroup() as group:
-            asking = [group.create_task(ask_on(pacer, lane, log)) for pacer, _ in both for lane in LANES]
-            await until_so(lambda: log.count(degraded=False, lanes=LANES) >= 3)
+            asking = [group.create_task(ask_on(pacer, key, log)) for pacer, _ in both for key in MAX_KEYS]
+            await until_so(lambda: log.count(degraded=False, keys=MAX_KEYS) >= 3)
             fleet.copied()
             fleet.masters[0].kill()
-            lost += [lane for lane in LANES if both[0][1].shard_of(lane) == 0]
-            assert 0 < len(lost) < len(LANES)
-            await until_so(lambda: log.count(degraded=True, lanes=lost) >= 1)
-            given = {lane: len(log.slots[lane]) for lane in lost}
+            lost += [key for key in MAX_KEYS if both[0][1].shard_of(key) == 0]
+            assert 0 < len(lost) < len(MAX_KEYS)
+            await until_so(lambda: log.count(degraded=True, keys=lost) >= 1)
+            given = {key: len(log.slots[key]) for key in lost}
             await until_so(
-                lambda: all(sum(not alone for _, alone in log.slots[lane][given[lane] :]) >= 3 for lane in lost)
+                lambda: all(sum(not alone for _, alone in log.slots[key][given[key] :]) >= 3 for key in lost)
             )
             for one in asking:
                 one.cancel()
     assert log.too_close() == []
-    assert not any(alone for lane in set(LANES) - set(lost) for _, alone in log.slots[lane][:])
+    assert not any(alone for key in set(MAX_KEYS) - set(lost) for _, alone in log.slots[key][:])

@@ -19,20 +19,20 @@ SERVICES = 2
 
 
 def within_the_rate(log: Log) -> bool:
-    """No page came before its turn, and in no stretch of any length were turns beyond the rate, but for one slot.
+    """No page came before its grant, and in no stretch of any length were grants beyond the rate, but for one slot.
 
-    That pages come behind their turns, and too near to the next, is how busy this machine is: `make bench-pace` tells
+    That pages come behind their grants, and too near to the next, is how busy this machine is: `make bench-pace` tells
     it of a machine that has nothing else to do.
     """
-    turns = log.by_turn()
-    windows = all(turns.most_in(seconds) <= RATE * seconds + 1 for seconds in (1, 2, 5))
-    return log.earliest > -0.005 and windows and turns.excess <= 1
+    grants = log.by_turn()
+    windows = all(grants.most_in(seconds) <= RATE * seconds + 1 for seconds in (1, 2, 5))
+    return log.earliest > -0.005 and windows and grants.excess <= 1
 
 
 @pytest.mark.usefixtures("store_client")
 async def test_eight_processes_of_fifty_workers_keep_one_pace_and_use_it(store_url: str) -> None:
     with services(store_url, SERVICES, module="tests.patient_service") as urls:
-        # However late a page is, its turn was used.
+        # However late a page is, its grant was used.
         async with logging_origin() as (origin, log), crawlers(urls, origin, 8, 50, late=PATIENCE) as crew:
             await until_so(lambda: log.by_turn().most_in(5) >= 0.95 * RATE * 5)
             await crew.end()
@@ -49,10 +49,10 @@ async def permits_given_alone(url: str) -> float:
 @pytest.mark.parametrize(
     ("processes", "workers"),
     [(8, 50), (4, 5)],
-    # With many slots ahead, nobody goes by a turn that a process gave alone. With hardly any, all do.
+    # With many slots ahead, no caller uses a local slot. With hardly any, all do.
     ids=["with many slots ahead", "with hardly any slots ahead"],
 )
-async def test_nothing_goes_beyond_the_rate_when_the_master_goes(processes: int, workers: int) -> None:
+async def test_the_rate_holds_when_the_master_fails(processes: int, workers: int) -> None:
     with watched(1, 1) as fleet:
         url = sentinel_url(fleet)
         client = connect(url)
@@ -79,7 +79,7 @@ async def test_nothing_goes_beyond_the_rate_when_the_master_goes(processes: int,
     assert within_the_rate(log), (log, log.by_turn())
 
 
-async def test_processes_started_without_the_store_grant_no_slots_until_it_is() -> None:
+async def test_without_rank_and_store_no_process_gives_slots() -> None:
     settings = {"PACE_FLOOR": "0.2"}
     async with logging_origin() as (origin, _):
         with node(port=(port := free_port())) as server:
@@ -97,6 +97,6 @@ async def test_processes_started_without_the_store_grant_no_slots_until_it_is() 
 
 async def granted(url: str, origin: str) -> bool:
     """Whether a permit is given that begins within 2 s."""
-    wish = {"url": f"{origin}/page", "agent": "ExampleBot", "max_wait": 2}
+    request = {"url": f"{origin}/page", "agent": "ExampleBot", "max_wait": 2}
     async with httpx.AsyncClient(timeout=30.0) as client:
-        return (await client.post(f"{url}/v1/permits", json=wish)).json()["permit"] is not None
+        return (await client.post(f"{url}/v1/permits", json=request)).json()["permit"] is not None

@@ -3,7 +3,7 @@
 import pytest
 from redis.asyncio import Redis
 
-from app.pacing.fleet_secret import ACCEPTED, KEY, LENGTH, FleetSecret
+from app.pacing.fleet_secret import KEY, LENGTH, MAX_ACCEPTED, FleetSecret
 from app.redis.guarded_client import GuardedClient
 from tests.valkey import process_of, stopped
 
@@ -13,7 +13,7 @@ def calls(store_client: Redis) -> GuardedClient:
     return GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0)
 
 
-async def test_processes_agree_on_the_first_one_s_secret(calls: GuardedClient) -> None:
+async def test_processes_agree_on_the_first_secret(calls: GuardedClient) -> None:
     first, second = FleetSecret(calls), FleetSecret(calls)
     own = second.current
     await first.agree()
@@ -36,7 +36,7 @@ async def test_an_emptied_store_gets_the_secret_again(calls: GuardedClient, stor
 
 
 @pytest.mark.parametrize("wrong", [b"", b"short", b"x" * 10**6, ["a", "list"]])
-async def test_a_value_that_is_not_ours_is_replaced(
+async def test_a_foreign_stored_secret_is_replaced(
     calls: GuardedClient, store_client: Redis, wrong: bytes | list[str]
 ) -> None:
     if isinstance(wrong, list):
@@ -49,13 +49,13 @@ async def test_a_value_that_is_not_ours_is_replaced(
     assert one.current == other.current == await store_client.get(KEY)
 
 
-async def test_only_a_few_secrets_are_accepted(calls: GuardedClient, store_client: Redis) -> None:
+async def test_the_last_three_secrets_are_accepted(calls: GuardedClient, store_client: Redis) -> None:
     secret = FleetSecret(calls)
     for number in range(10):
         await store_client.set(KEY, bytes([number]) * LENGTH)
         await secret.agree()
     assert secret.accepted == tuple(bytes([number]) * LENGTH for number in (9, 8, 7))
-    assert len(secret.accepted) == ACCEPTED
+    assert len(secret.accepted) == MAX_ACCEPTED
 
 
 async def test_without_the_store_the_secret_stays(store_client: Redis) -> None:
@@ -66,10 +66,8 @@ async def test_without_the_store_the_secret_stays(store_client: Redis) -> None:
     assert secret.accepted == (own,)
 
 
-async def test_a_secret_that_is_given_is_used_and_is_not_in_the_store(
-    calls: GuardedClient, store_client: Redis
-) -> None:
+async def test_a_configured_secret_is_not_stored(calls: GuardedClient, store_client: Redis) -> None:
     secret = FleetSecret(calls, "s" * 32)
-    async with secret.kept():
+    async with secret.running():
         assert secret.accepted == (b"s" * 32,)
     assert await store_client.get(KEY) is None

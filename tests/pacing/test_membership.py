@@ -15,27 +15,27 @@ def calls(store_client: Redis) -> GuardedClient:
     return GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0)
 
 
-async def test_every_process_has_a_place_of_its_own(calls: GuardedClient) -> None:
+async def test_every_process_has_its_own_rank(calls: GuardedClient) -> None:
     fleet = [FleetMembership(calls, name) for name in ("c", "a", "b")]
     for _ in range(2):
-        await asyncio.gather(*(one.show_up() for one in fleet))
-    assert [one.place for one in fleet] == [Rank(2, 3), Rank(0, 3), Rank(1, 3)]
+        await asyncio.gather(*(one.announce() for one in fleet))
+    assert [one.rank for one in fleet] == [Rank(2, 3), Rank(0, 3), Rank(1, 3)]
 
 
-async def test_who_has_gone_is_forgotten_and_what_is_not_ours_goes(calls: GuardedClient, store_client: Redis) -> None:
+async def test_a_gone_process_and_foreign_values_are_removed(calls: GuardedClient, store_client: Redis) -> None:
     await store_client.set(KEY, "x" * 1000)
     one = FleetMembership(calls, "b")
-    await one.show_up()
+    await one.announce()
     await store_client.zadd(KEY, {"a": 1000.0})
-    await one.show_up()
-    assert one.place == Rank(0, 1)
+    await one.announce()
+    assert one.rank == Rank(0, 1)
     assert await store_client.zrange(KEY, 0, -1) == [b"b"]
 
 
-async def test_without_the_store_the_place_stays(store_client: Redis) -> None:
+async def test_without_the_store_the_rank_stays(store_client: Redis) -> None:
     one = FleetMembership(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=0.3), "a")
-    assert one.place is None
-    await one.show_up()
+    assert one.rank is None
+    await one.announce()
     with stopped(await process_of(store_client)):
-        await one.show_up()
-    assert one.place == Rank(0, 1)
+        await one.announce()
+    assert one.rank == Rank(0, 1)

@@ -1,4 +1,4 @@
-"""The script that gives turns, in a real Valkey, held against a short reference that takes no short cuts."""
+"""The script that gives grants, in a real Valkey, held against a short reference that takes no short cuts."""
 
 import asyncio
 import math
@@ -17,14 +17,14 @@ from redis.asyncio import Redis
 from app.origin import Origin
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
-from app.pacing.slots import BackOff, PaceKey, QueueState, Reply, Slot, SlotRequest, WaitTooLong
+from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.redis.connect import Client, connect
 from app.redis.guarded_client import GuardedClient
 from tests.engines import cluster_url, clustered
 
 SITE = Origin("https", "www.example.com", 443)
-LANE = PaceKey.of(SITE, "ExampleBot")
-KEYS = keys_of(LANE)
+KEY = PaceKey.of(SITE, "ExampleBot")
+KEYS = keys_of(KEY)
 KEPT, UNTIL, PLACE, OWN = KEYS[:4]
 NEW = QueueState()
 SECOND = (PaceWindow(math.inf, 1.0),)
@@ -32,7 +32,7 @@ SLOW = (PaceWindow(math.inf, 10.0),)
 MICRO = 1_000_000
 
 
-def pace_of(client: Client, back_off: BackOff | None = None) -> RedisPacer:
+def pace_of(client: Client, back_off: BackoffPolicy | None = None) -> RedisPacer:
     return RedisPacer(GuardedClient(client, monotonic=time.monotonic, timeout=20.0), back_off)
 
 
@@ -42,14 +42,18 @@ def pace(store_client: Redis) -> RedisPacer:
 
 
 async def asked(
-    pace: RedisPacer, wish: SlotRequest, known: QueueState = NEW, hold: float = 0.0, lost: float = 3.0
-) -> Reply:
-    reply, _ = await pace.reserve(wish, known, hold=hold, lost=lost)
+    pace: RedisPacer,
+    request: SlotRequest,
+    known: QueueState = NEW,
+    closed_for: float = 0.0,
+    closed_if_behind: float = 3.0,
+) -> SlotResult:
+    reply, _ = await pace.reserve(request, known, closed_for=closed_for, closed_if_behind=closed_if_behind)
     return reply
 
 
-async def given(pace: RedisPacer, wish: SlotRequest) -> Slot:
-    reply = await asked(pace, wish)
+async def given(pace: RedisPacer, request: SlotRequest) -> Slot:
+    reply = await asked(pace, request)
     assert isinstance(reply, Slot), reply
     return reply
 
@@ -58,131 +62,129 @@ def offsets(slots: list[Slot]) -> list[float]:
     return [round(slot.go_at - slots[0].go_at, 4) for slot in slots]
 
 
-async def test_the_first_goes_at_once_and_the_others_an_interval_apart(pace: RedisPacer) -> None:
-    slots = [await given(pace, SlotRequest(LANE, SECOND, f"w{at}", max_wait=60)) for at in range(5)]
+async def test_slots_start_now_and_are_an_interval_apart(pace: RedisPacer) -> None:
+    slots = [await given(pace, SlotRequest(KEY, SECOND, f"w{at}", max_wait=60)) for at in range(5)]
     assert slots[0].wait == 0
     assert offsets(slots) == [0, 1, 2, 3, 4]
 
 
-async def test_the_keys_of_a_lane_expire_but_for_those_that_are_shared(pace: RedisPacer, store_client: Redis) -> None:
-    await given(pace, SlotRequest(LANE, SLOW, "w", max_wait=60))
-    await given(pace, SlotRequest(LANE, SLOW, "w", max_wait=60))
-    await pace.hold_back(LANE, 5)
+async def test_the_keys_of_a_queue_expire_except_shared_ones(pace: RedisPacer, store_client: Redis) -> None:
+    await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=60))
+    await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=60))
+    await pace.back_off(KEY, 5)
     assert set(await store_client.keys("*")) == {key.encode() for key in KEYS}
     assert [await store_client.pttl(key) for key in (KEPT, UNTIL)] == [-1, -1]
     assert all([0 < await store_client.pttl(key) < 2 * 3600 * 1000 for key in KEYS[2:]])
 
 
-async def test_two_agents_of_an_origin_have_a_lane_each(pace: RedisPacer) -> None:
-    await given(pace, SlotRequest(LANE, SLOW, "w"))
+async def test_each_agent_of_an_origin_has_its_own_queue(pace: RedisPacer) -> None:
+    await given(pace, SlotRequest(KEY, SLOW, "w"))
     assert (await given(pace, SlotRequest(PaceKey.of(SITE, "OtherBot"), SLOW, "w"))).wait == 0
     assert isinstance(await asked(pace, SlotRequest(PaceKey.of(SITE, "EXAMPLEBOT"), SLOW, "w")), WaitTooLong)
 
 
-async def test_a_wait_that_is_too_long_reserves_nothing_and_says_when_to_retry(pace: RedisPacer) -> None:
-    await given(pace, SlotRequest(LANE, SECOND, "w", cost=100, max_wait=1))
-    reply = await asked(pace, SlotRequest(LANE, SECOND, "x", max_wait=40))
+async def test_a_wait_too_long_reserves_nothing_and_gives_retry_after(pace: RedisPacer) -> None:
+    await given(pace, SlotRequest(KEY, SECOND, "w", cost=100, max_wait=1))
+    reply = await asked(pace, SlotRequest(KEY, SECOND, "x", max_wait=40))
     assert isinstance(reply, WaitTooLong)
     assert 90 < reply.wait <= 100
     assert 50 < reply.retry_after <= 60
-    assert 90 < (await given(pace, SlotRequest(LANE, SECOND, "x", max_wait=200))).wait <= 100
+    assert 90 < (await given(pace, SlotRequest(KEY, SECOND, "x", max_wait=200))).wait <= 100
 
 
-async def test_nobody_is_told_to_come_again_at_once(pace: RedisPacer) -> None:
-    await given(pace, SlotRequest(LANE, SLOW, "w", cost=5.0001, max_wait=1))
-    reply = await asked(pace, SlotRequest(LANE, SLOW, "x", max_wait=49))
+async def test_retry_after_is_never_immediate(pace: RedisPacer) -> None:
+    await given(pace, SlotRequest(KEY, SLOW, "w", cost=5.0001, max_wait=1))
+    reply = await asked(pace, SlotRequest(KEY, SLOW, "x", max_wait=49))
     assert isinstance(reply, WaitTooLong)
     assert reply.retry_after == 10
 
 
 async def test_a_boundary_between_now_and_the_slot_counts(pace: RedisPacer) -> None:
-    now = (await given(pace, SlotRequest(LANE, SLOW, "w", cost=0.01))).go_at
+    now = (await given(pace, SlotRequest(KEY, SLOW, "w", cost=0.01))).go_at
     # Two seconds of the slow pace make up for a fifth of a document, the other four fifths come at the fast one.
     slow_then_fast = (PaceWindow(now + 2.1, 10.0), PaceWindow(math.inf, 1.0))
-    second = await given(pace, SlotRequest(LANE, slow_then_fast, "w", max_wait=60))
+    second = await given(pace, SlotRequest(KEY, slow_then_fast, "w", max_wait=60))
     assert math.isclose(second.go_at - now, 0.1, abs_tol=0.001)
-    third = await given(pace, SlotRequest(LANE, slow_then_fast, "w", max_wait=60))
+    third = await given(pace, SlotRequest(KEY, slow_then_fast, "w", max_wait=60))
     assert math.isclose(third.go_at - now, 0.1 + 2.0 + 0.8, abs_tol=0.001)
 
 
 async def test_the_fetch_of_robots_txt_is_charged_once(pace: RedisPacer) -> None:
     now = time.time()
-    slots = [await given(pace, SlotRequest(LANE, SLOW, "w", max_wait=60, fetched_at=now)) for _ in range(2)]
+    slots = [await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=60, fetched_at=now)) for _ in range(2)]
     assert 9 < slots[0].wait <= 10
     assert offsets(slots) == [0, 10]
-    again = await given(pace, SlotRequest(LANE, SLOW, "w", max_wait=90, fetched_at=now + 0.5))
+    again = await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=90, fetched_at=now + 0.5))
     assert offsets([slots[0], again]) == [0, 30]
 
 
-async def test_a_clock_that_is_ahead_is_charged_once_all_the_same(pace: RedisPacer) -> None:
+async def test_a_fetch_by_a_clock_ahead_is_charged_once(pace: RedisPacer) -> None:
     now = time.time()
-    slots = [await given(pace, SlotRequest(LANE, SLOW, "w", max_wait=60, fetched_at=now + 3600)) for _ in range(2)]
+    slots = [await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=60, fetched_at=now + 3600)) for _ in range(2)]
     assert 9 < slots[0].wait <= 10
-    slots.append(await given(pace, SlotRequest(LANE, SLOW, "w", max_wait=60, fetched_at=now + 3599)))
+    slots.append(await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=60, fetched_at=now + 3599)))
     assert offsets(slots) == [0, 10, 20]
 
 
-async def test_a_fetch_that_is_made_up_for_is_not_charged(pace: RedisPacer) -> None:
-    assert (await given(pace, SlotRequest(LANE, SLOW, "w", fetched_at=time.time() - 11))).wait == 0
+async def test_an_old_fetch_is_not_charged(pace: RedisPacer) -> None:
+    assert (await given(pace, SlotRequest(KEY, SLOW, "w", fetched_at=time.time() - 11))).wait == 0
 
 
-async def test_what_is_given_back_is_given_to_the_next(pace: RedisPacer) -> None:
-    slots = [await given(pace, SlotRequest(LANE, SLOW, f"w{at}", max_wait=60)) for at in range(4)]
-    assert await pace.release(LANE, slots[2].name)
-    assert not await pace.release(LANE, slots[2].name)
-    assert not await pace.release(LANE, "1:ab:nobody")
-    assert offsets([slots[0], await given(pace, SlotRequest(LANE, SLOW, "x", max_wait=60))]) == [0, 20]
-    assert offsets([slots[0], await given(pace, SlotRequest(LANE, SLOW, "x", max_wait=60))]) == [0, 40]
+async def test_a_released_slot_goes_to_the_next_caller(pace: RedisPacer) -> None:
+    slots = [await given(pace, SlotRequest(KEY, SLOW, f"w{at}", max_wait=60)) for at in range(4)]
+    assert await pace.release(KEY, slots[2].name)
+    assert not await pace.release(KEY, slots[2].name)
+    assert not await pace.release(KEY, "1:ab:nobody")
+    assert offsets([slots[0], await given(pace, SlotRequest(KEY, SLOW, "x", max_wait=60))]) == [0, 20]
+    assert offsets([slots[0], await given(pace, SlotRequest(KEY, SLOW, "x", max_wait=60))]) == [0, 40]
 
 
-async def test_a_slot_that_was_given_back_late_leaves_no_trace(pace: RedisPacer) -> None:
-    first, second = [await given(pace, SlotRequest(LANE, SLOW, "w", max_wait=60)) for _ in range(2)]
-    assert await pace.release(LANE, first.name)
-    assert await pace.release(LANE, second.name)
-    assert (await given(pace, SlotRequest(LANE, SLOW, "w", cost=3))).wait == 0
-    assert 29 < (await given(pace, SlotRequest(LANE, SLOW, "w", max_wait=60))).wait <= 30
+async def test_a_slot_released_late_leaves_no_trace(pace: RedisPacer) -> None:
+    first, second = [await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=60)) for _ in range(2)]
+    assert await pace.release(KEY, first.name)
+    assert await pace.release(KEY, second.name)
+    assert (await given(pace, SlotRequest(KEY, SLOW, "w", cost=3))).wait == 0
+    assert 29 < (await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=60))).wait <= 30
 
 
-async def test_who_asks_for_many_leaves_room_for_another_who_asks_here(pace: RedisPacer) -> None:
-    await given(pace, SlotRequest(LANE, SECOND, "single"))
-    many = [await given(pace, SlotRequest(LANE, SECOND, "many", max_wait=3600)) for _ in range(100)]
+async def test_a_busy_caller_leaves_gaps_for_another(pace: RedisPacer) -> None:
+    await given(pace, SlotRequest(KEY, SECOND, "single"))
+    many = [await given(pace, SlotRequest(KEY, SECOND, "many", max_wait=3600)) for _ in range(100)]
     for _ in range(5):
-        assert (await given(pace, SlotRequest(LANE, SECOND, "single", max_wait=20))).wait < 17
+        assert (await given(pace, SlotRequest(KEY, SECOND, "single", max_wait=20))).wait < 17
     assert many[-1].wait > 190
 
 
-async def test_who_comes_anew_finds_a_place_among_a_hundred_of_another(pace: RedisPacer) -> None:
-    many = [await given(pace, SlotRequest(LANE, SECOND, "many", max_wait=3600)) for _ in range(100)]
+async def test_a_newcomer_gets_a_slot_among_a_hundred_of_another(pace: RedisPacer) -> None:
+    many = [await given(pace, SlotRequest(KEY, SECOND, "many", max_wait=3600)) for _ in range(100)]
     assert 99 < many[-1].wait < 112
-    assert (await given(pace, SlotRequest(LANE, SECOND, "single", max_wait=3600))).wait <= 10.1
+    assert (await given(pace, SlotRequest(KEY, SECOND, "single", max_wait=3600))).wait <= 10.1
 
 
-async def test_a_gap_that_is_nearly_lost_is_anybodys(pace: RedisPacer) -> None:
-    await given(pace, SlotRequest(LANE, SECOND, "other"))
-    many = [await given(pace, SlotRequest(LANE, SECOND, "many", max_wait=3600)) for _ in range(20)]
-    assert await pace.release(LANE, many[1].name)
-    assert offsets([many[1], await given(pace, SlotRequest(LANE, SECOND, "many", max_wait=3600))]) == [0, 0]
+async def test_a_near_gap_is_open_to_all_callers(pace: RedisPacer) -> None:
+    await given(pace, SlotRequest(KEY, SECOND, "other"))
+    many = [await given(pace, SlotRequest(KEY, SECOND, "many", max_wait=3600)) for _ in range(20)]
+    assert await pace.release(KEY, many[1].name)
+    assert offsets([many[1], await given(pace, SlotRequest(KEY, SECOND, "many", max_wait=3600))]) == [0, 0]
 
 
-async def test_an_origin_that_is_held_back_is_held_back_for_all(pace: RedisPacer) -> None:
-    assert 9 < await pace.hold_back(LANE, 0) <= 10
+async def test_a_backoff_holds_for_all_agents(pace: RedisPacer) -> None:
+    assert 9 < await pace.back_off(KEY, 0) <= 10
     for agent in ("ExampleBot", "OtherBot"):
         assert 9 < (await given(pace, SlotRequest(PaceKey.of(SITE, agent), SECOND, "w", max_wait=60))).wait <= 10
     other = PaceKey.of(Origin("https", "other.example", 443), "ExampleBot")
     assert (await given(pace, SlotRequest(other, SECOND, "w"))).wait == 0
 
 
-async def test_refusals_of_one_burst_count_once_but_for_a_longer_retry_after(pace: RedisPacer) -> None:
+async def test_failures_of_one_burst_count_once(pace: RedisPacer) -> None:
     for _ in range(5):
-        assert 9 < await pace.hold_back(LANE, 0) <= 10
-    assert 119 < await pace.hold_back(LANE, 120) <= 120
-    assert 118 < await pace.hold_back(LANE, 60) <= 120
-    assert 86_399 < await pace.hold_back(LANE, 1e9) <= 86_400
+        assert 9 < await pace.back_off(KEY, 0) <= 10
+    assert 119 < await pace.back_off(KEY, 120) <= 120
+    assert 118 < await pace.back_off(KEY, 60) <= 120
+    assert 86_399 < await pace.back_off(KEY, 1e9) <= 86_400
 
 
-async def test_a_back_off_doubles_to_its_bound_and_is_forgotten_after_quiet(
-    pace: RedisPacer, store_client: Redis
-) -> None:
+async def test_a_backoff_doubles_to_its_maximum_and_resets(pace: RedisPacer, store_client: Redis) -> None:
     async def over(since: float) -> None:
         """As it will be so many seconds after the end."""
         await store_client.hset(PLACE, "until", f"{(time.time() - since) * MICRO:.0f}")
@@ -190,80 +192,80 @@ async def test_a_back_off_doubles_to_its_bound_and_is_forgotten_after_quiet(
 
     seconds = []
     for _ in range(11):
-        seconds.append(round(await pace.hold_back(LANE, 0)))
+        seconds.append(round(await pace.back_off(KEY, 0)))
         await over(1)
     assert seconds == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600]
     await over(601)
-    assert round(await pace.hold_back(LANE, 0)) == 3600
+    assert round(await pace.back_off(KEY, 0)) == 3600
     await over(3601)
-    assert round(await pace.hold_back(LANE, 0)) == 10
+    assert round(await pace.back_off(KEY, 0)) == 10
 
 
-async def test_after_an_outage_slots_start_after_recovery_and_the_last_slot(
+async def test_a_recovering_queue_is_closed_and_respects_known_slots(
     pace: RedisPacer,
 ) -> None:
     known = QueueState(time.time() + 30, 7, time.time())
-    first = await asked(pace, SlotRequest(LANE, SECOND, "w", max_wait=60), known, hold=5.0)
+    first = await asked(pace, SlotRequest(KEY, SECOND, "w", max_wait=60), known, closed_for=5.0)
     assert isinstance(first, Slot)
     assert 29 < first.wait <= 30
     other = PaceKey.of(SITE, "OtherBot")
-    second = await asked(pace, SlotRequest(other, SECOND, "w", max_wait=60), hold=5.0)
+    second = await asked(pace, SlotRequest(other, SECOND, "w", max_wait=60), closed_for=5.0)
     assert isinstance(second, Slot)
     assert 4 < second.wait <= 5
     third = await given(pace, SlotRequest(other, SECOND, "x", max_wait=60))
     assert offsets([second, third]) == [0, 1]
 
 
-async def test_a_server_that_lost_slots_is_told_so_by_whoever_remembers_them(
-    pace: RedisPacer, store_client: Redis
-) -> None:
-    tail = NEW
+async def test_a_process_tells_a_server_that_it_lost_slots(pace: RedisPacer, store_client: Redis) -> None:
+    queue = NEW
     for _ in range(6):
-        _, seen = await pace.reserve(SlotRequest(LANE, SECOND, "w", max_wait=60), tail, hold=0, lost=3)
-        tail = seen.tail
-    assert tail.count == 6
+        _, seen = await pace.reserve(
+            SlotRequest(KEY, SECOND, "w", max_wait=60), queue, closed_for=0, closed_if_behind=3
+        )
+        queue = seen.queue
+    assert queue.count == 6
     await store_client.flushall()
-    reply = await asked(pace, SlotRequest(LANE, SECOND, "w", max_wait=60), tail)
+    reply = await asked(pace, SlotRequest(KEY, SECOND, "w", max_wait=60), queue)
     assert isinstance(reply, Slot)
     # What is remembered is a length of time, so that it needs no clock in common: it has passed in part.
-    assert tail.ends - 1e-5 <= reply.go_at <= tail.ends + (reply.go_at - reply.wait - tail.at) + 1e-5
+    assert queue.ends - 1e-5 <= reply.go_at <= queue.ends + (reply.go_at - reply.wait - queue.seen_at) + 1e-5
 
 
-async def test_who_remembers_what_was_only_given_back_changes_nothing(pace: RedisPacer) -> None:
-    slot = await given(pace, SlotRequest(LANE, SLOW, "w"))
-    _, seen = await pace.reserve(SlotRequest(LANE, SLOW, "w", max_wait=60), NEW, hold=0, lost=3)
-    assert await pace.release(LANE, slot.name)
-    reply = await asked(pace, SlotRequest(LANE, SLOW, "w", cost=0.5), seen.tail)
+async def test_remembering_a_released_slot_changes_nothing(pace: RedisPacer) -> None:
+    slot = await given(pace, SlotRequest(KEY, SLOW, "w"))
+    _, seen = await pace.reserve(SlotRequest(KEY, SLOW, "w", max_wait=60), NEW, closed_for=0, closed_if_behind=3)
+    assert await pace.release(KEY, slot.name)
+    reply = await asked(pace, SlotRequest(KEY, SLOW, "w", cost=0.5), seen.queue)
     assert isinstance(reply, Slot)
     assert reply.wait == 0
 
 
-async def test_the_longest_possible_slot_is_kept_for_a_month(pace: RedisPacer) -> None:
+async def test_the_largest_slot_lasts_a_month(pace: RedisPacer) -> None:
     day = (PaceWindow(math.inf, 86_400.0),)
-    await given(pace, SlotRequest(LANE, day, "w", cost=1000))
-    reply = await asked(pace, SlotRequest(LANE, SECOND, "w", max_wait=3600))
+    await given(pace, SlotRequest(KEY, day, "w", cost=1000))
+    reply = await asked(pace, SlotRequest(KEY, SECOND, "w", max_wait=3600))
     assert isinstance(reply, WaitTooLong)
     assert round(reply.wait / 86_400) == 30
 
 
-async def test_as_many_slots_ahead_as_there_may_be_are_no_more(pace: RedisPacer, store_client: Redis) -> None:
+async def test_a_full_queue_gives_no_slot(pace: RedisPacer, store_client: Redis) -> None:
     now = time.time() * MICRO
     for start in range(0, 10_000, 1000):
         ends = [round(now + 60 * MICRO + at * 1000) for at in range(start, start + 1000)]
         await store_client.zadd(f"{OWN}:slots", {f"{end + 1000}:ab:w": end for end in ends})
-    reply = await asked(pace, SlotRequest(LANE, SECOND, "w", max_wait=3600, not_before=time.time() + 100))
+    reply = await asked(pace, SlotRequest(KEY, SECOND, "w", max_wait=3600))
     assert isinstance(reply, WaitTooLong)
 
 
 # Servers.
 
 
-async def test_a_server_that_lost_its_scripts_is_told_them_again(pace: RedisPacer, store_client: Redis) -> None:
-    slot = await given(pace, SlotRequest(LANE, SLOW, "w"))
+async def test_a_server_without_the_scripts_is_sent_them_again(pace: RedisPacer, store_client: Redis) -> None:
+    slot = await given(pace, SlotRequest(KEY, SLOW, "w"))
     await store_client.script_flush()
-    assert isinstance(await asked(pace, SlotRequest(LANE, SLOW, "w")), WaitTooLong)
+    assert isinstance(await asked(pace, SlotRequest(KEY, SLOW, "w")), WaitTooLong)
     await store_client.script_flush()
-    assert await pace.release(LANE, slot.name)
+    assert await pace.release(KEY, slot.name)
 
 
 @pytest.fixture
@@ -274,15 +276,15 @@ async def cluster() -> AsyncIterator[Client]:
         await client.aclose()
 
 
-async def test_a_cluster_keeps_the_lanes_of_a_place_in_one_slot(cluster: Client) -> None:
+async def test_a_cluster_keeps_a_sites_queues_in_one_hash_slot(cluster: Client) -> None:
     pace = pace_of(cluster)
     for number in range(20):
-        lane = PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot")
-        slot = await given(pace, SlotRequest(lane, SLOW, "w"))
-        assert isinstance(await asked(pace, SlotRequest(lane, SLOW, "w")), WaitTooLong)
-        assert await pace.release(lane, slot.name)
-        assert await pace.hold_back(lane, 0) > 9
-    assert (await given(pace, SlotRequest(PaceKey("address:192.0.2.1", None), SLOW, "w"))).wait == 0
+        key = PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot")
+        slot = await given(pace, SlotRequest(key, SLOW, "w"))
+        assert isinstance(await asked(pace, SlotRequest(key, SLOW, "w")), WaitTooLong)
+        assert await pace.release(key, slot.name)
+        assert await pace.back_off(key, 0) > 9
+    assert (await given(pace, SlotRequest(PaceKey.of(SITE, "OtherBot"), SLOW, "w"))).wait == 0
 
 
 # What is not ours.
@@ -325,30 +327,30 @@ NONSENSE: list[Foreign] = [
 
 
 @pytest.mark.parametrize("poison", NONSENSE)
-async def test_what_is_not_ours_breaks_nothing_and_lets_nobody_go_too_early(
+async def test_foreign_values_break_nothing_and_give_no_early_slot(
     poison: Foreign, pace: RedisPacer, store_client: Redis
 ) -> None:
-    slots = [await given(pace, SlotRequest(LANE, SLOW, caller, max_wait=3600)) for caller in "aabc"]
+    slots = [await given(pace, SlotRequest(KEY, SLOW, caller, max_wait=3600)) for caller in "aabc"]
     await poison(store_client)
-    slots += [await given(pace, SlotRequest(LANE, SLOW, caller, max_wait=3600)) for caller in "abc"]
+    slots += [await given(pace, SlotRequest(KEY, SLOW, caller, max_wait=3600)) for caller in "abc"]
     goes = sorted(slot.go_at for slot in slots)
     assert all(later - first > 9.999 for first, later in pairwise(goes))
     await poison(store_client)
-    await pace.release(LANE, slots[-1].name)
-    assert 0 < await pace.hold_back(LANE, 0) <= 86_400 + 3600
-    assert isinstance(await asked(pace, SlotRequest(LANE, SLOW, "a", max_wait=0)), WaitTooLong)
+    await pace.release(KEY, slots[-1].name)
+    assert 0 < await pace.back_off(KEY, 0) <= 86_400 + 3600
+    assert isinstance(await asked(pace, SlotRequest(KEY, SLOW, "a", max_wait=0)), WaitTooLong)
 
 
 @pytest.mark.parametrize("name", ["slots", "callers"])
-async def test_a_set_of_a_million_members_holds_nobody_up(name: str, pace: RedisPacer, store_client: Redis) -> None:
-    first = await given(pace, SlotRequest(LANE, SLOW, "w", cost=360))
+async def test_a_foreign_set_of_a_million_members_is_dropped(name: str, pace: RedisPacer, store_client: Redis) -> None:
+    first = await given(pace, SlotRequest(KEY, SLOW, "w", cost=360))
     # In pieces: a server that is busy for seconds would answer neither this test nor the next one.
     now = f"{time.time() * MICRO - 500_000:.0f}"
     fill = "for at = 1, 20000 do redis.call('ZADD', KEYS[1], ARGV[1] + ARGV[2] + at, ARGV[2] + at .. ':ab:w') end"
     for begin in range(0, 1_000_000, 20_000):
         await store_client.eval(fill, 1, f"{OWN}:{name}", now, str(begin))
     assert await store_client.zcard(f"{OWN}:{name}") >= 1_000_000
-    second = await given(pace, SlotRequest(LANE, SLOW, "w", max_wait=3600))
+    second = await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=3600))
     assert 3599.9 < second.go_at - first.go_at <= 3600.001
     # It was dropped as a whole, which the server does behind, and not looked through.
     assert await store_client.zcard(f"{OWN}:{name}") <= 3
@@ -370,53 +372,52 @@ class Reference:
     hold: int = 0
     fetched: int = 0
 
-    def reserve(self, now: int, wish: SlotRequest, hold: int, peek: int) -> int:
+    def reserve(self, now: int, request: SlotRequest, hold: int, peek: int) -> int:
         """The instant that would be given."""
-        self.asked[wish.caller] = now
+        self.asked[request.caller] = now
         if hold:
             behind = peek > max([end for _, end, _ in self.booked], default=0)
             self.hold = max(self.hold, now + hold, peek if behind else 0)
-        self._charge(now, wish)
-        start = opens = max(now, self.hold, self.backoff)
-        start = max(start, round(wish.not_before * MICRO))
-        go = self._gap(start, start, wish)
-        ahead = sum(caller == wish.caller and at > now for at, _, caller in self.booked)
+        self._charge(now, request)
+        start = max(now, self.hold, self.backoff)
+        go = self._gap(start, start, request)
+        ahead = sum(caller == request.caller and at > now for at, _, caller in self.booked)
         active = sum(now - at <= 10 * MICRO for at in self.asked.values())
-        interval = next(span.interval for span in wish.spans if opens < span.until * MICRO) * MICRO
-        if ahead and start == opens and go > opens + (5 + active) * interval:
-            turns = ahead * active if active > 1 else ahead + 1 + (ahead + 1) // 10
-            fair = round(opens + turns * interval)
-            go = max(go, self._gap(fair, start, wish, lined_up=True)) if fair > go else go
+        interval = next(span.interval for span in request.windows if start < span.until * MICRO) * MICRO
+        if ahead and go > start + (5 + active) * interval:
+            skipped = ahead * active if active > 1 else ahead + 1 + (ahead + 1) // 10
+            fair = round(start + skipped * interval)
+            go = max(go, self._gap(fair, start, request, lined_up=True)) if fair > go else go
         return go
 
-    def book(self, go: int, wish: SlotRequest) -> None:
-        self.booked.append((go, self._end(go, wish, wish.cost), wish.caller))
+    def book(self, go: int, request: SlotRequest) -> None:
+        self.booked.append((go, self._end(go, request, request.cost), request.caller))
 
-    def _charge(self, now: int, wish: SlotRequest) -> None:
-        visited = round(wish.fetched_at * MICRO)
+    def _charge(self, now: int, request: SlotRequest) -> None:
+        visited = round(request.fetched_at * MICRO)
         if visited > self.fetched:
             self.fetched = visited
             at = min(visited, now)
-            if self._end(at, wish, 1) > now:
+            if self._end(at, request, 1) > now:
                 at = max([at, *(end for _, end, _ in self.booked)])
-                self.booked.append((at, self._end(at, wish, 1), ""))
+                self.booked.append((at, self._end(at, request, 1), ""))
 
-    def _gap(self, at: int, start: int, wish: SlotRequest, *, lined_up: bool = False) -> int:
+    def _gap(self, at: int, start: int, request: SlotRequest, *, lined_up: bool = False) -> int:
         before = max([end for go, end, _ in self.booked if go <= at], default=0)
         if before < at and lined_up:
             left = max(before, start)
-            room = self._end(left, wish, wish.cost) - left
+            room = self._end(left, request, request.cost) - left
             at = left + (at - left) // room * room
         at = max(at, before)
         for go, end, _ in sorted(self.booked):
             if end > at:
-                if self._end(at, wish, wish.cost) <= go:
+                if self._end(at, request, request.cost) <= go:
                     break
                 at = end
         return at
 
-    def _end(self, at: float, wish: SlotRequest, documents: float) -> int:
-        for span in wish.spans:
+    def _end(self, at: float, request: SlotRequest, documents: float) -> int:
+        for span in request.windows:
             until = span.until if math.isinf(span.until) else round(span.until * MICRO)
             interval = round(span.interval * MICRO)
             if at < until:
@@ -426,8 +427,8 @@ class Reference:
         raise AssertionError("the last span has an end")
 
 
-class Turns(RuleBasedStateMachine):
-    """The script and the reference give the same turns; once the store is poisoned, no slot on top of another."""
+class PacingMachine(RuleBasedStateMachine):
+    """The script and the reference give the same grants; once the store is poisoned, no slot on top of another."""
 
     loop: asyncio.AbstractEventLoop
     url: str
@@ -440,7 +441,7 @@ class Turns(RuleBasedStateMachine):
         self.pace = pace_of(self.client)
         self.reference = Reference()
         self.slots: list[Slot] = []
-        self.tail = NEW
+        self.queue = NEW
         self.poisoned = False
         self.begun = time.time()
         self.loop.run_until_complete(self.client.flushall())
@@ -452,10 +453,9 @@ class Turns(RuleBasedStateMachine):
         caller=st.sampled_from("aaabc"),
         cost=st.sampled_from([0.5, 1.0, 1.0, 1.0, 2.0, 7.0]),
         max_wait=st.sampled_from([0.0, 5.0, 50.0, 3000.0, 3000.0]),
-        ahead=st.sampled_from([0.0, 0.0, 0.0, 8.0]),
         pace=st.sampled_from([TENS, TENS, STEPPED]),
         fetched=st.sampled_from([False] * 9 + [True]),
-        hold=st.sampled_from([0.0] * 9 + [30.0]),
+        closed_for=st.sampled_from([0.0] * 9 + [30.0]),
         times=st.sampled_from([1, 1, 1, 12]),
     )
     def reserve(
@@ -463,30 +463,28 @@ class Turns(RuleBasedStateMachine):
         caller: str,
         cost: float,
         max_wait: float,
-        ahead: float,
         pace: tuple[tuple[float, float], ...],
         fetched: bool,
-        hold: float,
+        closed_for: float,
         times: int,
     ) -> None:
         # Intervals are long, so that what the test itself takes moves no slot from one gap to the next.
-        spans = tuple(PaceWindow(self.begun + until, interval) for until, interval in pace)
-        not_before = self.slots[-1].go_at + ahead if ahead and self.slots else 0.0
+        pace_windows = tuple(PaceWindow(self.begun + until, interval) for until, interval in pace)
         fetched_at = time.time() if fetched else 0.0
         for _ in range(times):
-            wish = SlotRequest(LANE, spans, caller, cost, max_wait, fetched_at, not_before)
-            left = round((self.tail.ends - self.tail.at) * MICRO)
-            reply, seen = self._run(self.pace.reserve(wish, self.tail, hold=hold, lost=3.0))
-            self.tail = seen.tail
+            request = SlotRequest(KEY, pace_windows, caller, cost, max_wait, fetched_at)
+            left = round((self.queue.ends - self.queue.seen_at) * MICRO)
+            reply, seen = self._run(self.pace.reserve(request, self.queue, closed_for=closed_for, closed_if_behind=3.0))
+            self.queue = seen.queue
             now = round(self._run(self.client.zscore(f"{OWN}:callers", caller)))  # the very instant of the script
-            expected = self.reference.reserve(now, wish, round(hold * MICRO), now + left)
-            if hold:
+            expected = self.reference.reserve(now, request, round(closed_for * MICRO), now + left)
+            if closed_for:
                 self.reference.hold = int(self._run(self.client.hget(OWN, "hold")))
             if isinstance(reply, WaitTooLong):
                 assert self.poisoned or expected - now > max_wait * MICRO
                 continue
             assert self.poisoned or round(reply.go_at * MICRO) == expected
-            self.reference.book(round(reply.go_at * MICRO), wish)
+            self.reference.book(round(reply.go_at * MICRO), request)
             assert reply.name.startswith(f"{self.reference.booked[-1][1]}:")
             self.slots.append(reply)
 
@@ -495,12 +493,12 @@ class Turns(RuleBasedStateMachine):
     def release(self, which: int) -> None:
         slot = self.slots.pop(which % len(self.slots))
         # A slot that is over may be forgotten by either at any moment, and makes no difference.
-        if self._run(self.pace.release(LANE, slot.name)):
+        if self._run(self.pace.release(KEY, slot.name)):
             self.reference.booked = [it for it in self.reference.booked if it[0] != round(slot.go_at * MICRO)]
 
     @rule(retry_after=st.sampled_from([0.0, 0.0, 60.0]))
     def back_off(self, retry_after: float) -> None:
-        self._run(self.pace.hold_back(LANE, retry_after))
+        self._run(self.pace.back_off(KEY, retry_after))
         until = self._run(self.client.hget(PLACE, "until"))
         self.reference.backoff = int(until)
 
@@ -508,8 +506,10 @@ class Turns(RuleBasedStateMachine):
     def poison(self, poison: Foreign) -> None:
         self._run(poison(self.client))
         self.poisoned = True
-        # What is told at every turn heals it; two of the keys lost at once could not be.
-        self._run(self.pace.reserve(SlotRequest(LANE, SLOW, "b", max_wait=-1), self.tail, hold=0, lost=3.0))
+        # Each reservation repairs it; two of the keys lost at once could not be.
+        self._run(
+            self.pace.reserve(SlotRequest(KEY, SLOW, "b", max_wait=-1), self.queue, closed_for=0, closed_if_behind=3.0)
+        )
 
     @invariant()
     def no_two_slots_overlap(self) -> None:
@@ -526,10 +526,10 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
         yield runner.get_loop()
 
 
-def test_the_script_gives_the_turns_of_the_reference(store_url: str, loop: asyncio.AbstractEventLoop) -> None:
-    Turns.loop, Turns.url = loop, store_url
+def test_the_script_agrees_with_the_reference(store_url: str, loop: asyncio.AbstractEventLoop) -> None:
+    PacingMachine.loop, PacingMachine.url = loop, store_url
     run_state_machine_as_test(
-        Turns,
+        PacingMachine,
         settings=settings(
             max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),

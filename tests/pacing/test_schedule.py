@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from app.cache.recheck import Pace
 from app.overrides.table import Delay, Override
-from app.pacing.schedule import MOST_SPANS, SHORTEST, Bounds, PaceWindow, advance, bounds, interval_at, spans
+from app.pacing.schedule import (
+    MAX_WINDOWS,
+    MIN_INTERVAL,
+    Bounds,
+    PaceWindow,
+    advance,
+    host_bounds,
+    interval_at,
+    pace_windows,
+)
 from app.robots.rates import PLAIN_RATES, Rate, RequestRate, Timetable, Window, rate_timetable
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
@@ -31,52 +40,54 @@ def delay(seconds: float, expires_at: float | None = None) -> Override:
     return Override("slow", "example.com", (), Delay(seconds), "because", expires_at, shadow=False)
 
 
-def test_without_any_rate_the_floor_is_the_pace() -> None:
-    assert spans(None, NOON, BOUNDS) == spans(rates(), NOON, BOUNDS) == (PaceWindow(math.inf, 1.0),)
+def test_without_a_rate_the_floor_is_the_interval() -> None:
+    assert pace_windows(None, NOON, BOUNDS) == pace_windows(rates(), NOON, BOUNDS) == (PaceWindow(math.inf, 1.0),)
 
 
-def test_a_rate_without_a_window_is_for_ever() -> None:
-    assert spans(rates((1, 5, None, None)), NOON, BOUNDS) == (PaceWindow(math.inf, 5.0),)
+def test_a_rate_without_a_window_never_ends() -> None:
+    assert pace_windows(rates((1, 5, None, None)), NOON, BOUNDS) == (PaceWindow(math.inf, 5.0),)
 
 
-def test_windows_follow_each_other_from_now_on() -> None:
-    found = spans(rates((1, 10, 14, 18), (1, 2, None, None)), NOON, BOUNDS)
+def test_windows_follow_each_other_from_now() -> None:
+    found = pace_windows(rates((1, 10, 14, 18), (1, 2, None, None)), NOON, BOUNDS)
     assert found[:3] == (
         PaceWindow(NOON + 2 * HOUR, 2.0),
         PaceWindow(NOON + 6 * HOUR, 10.0),
         PaceWindow(NOON + 26 * HOUR, 2.0),
     )
-    assert len(found) == MOST_SPANS
+    assert len(found) == MAX_WINDOWS
     assert found[-1] == PaceWindow(math.inf, 10.0)
 
 
-def test_beyond_the_window_limit_the_slowest_pace_applies() -> None:
+def test_beyond_max_windows_the_slowest_interval_holds() -> None:
     every_hour = rates(*((1, 2 + hour, hour, hour + 1) for hour in range(24)))
-    found = spans(every_hour, NOON, BOUNDS)
-    assert [span.interval for span in found[:-1]] == [14.0 + hour if hour < 12 else hour - 10.0 for hour in range(15)]
+    found = pace_windows(every_hour, NOON, BOUNDS)
+    assert [window.interval for window in found[:-1]] == [
+        14.0 + hour if hour < 12 else hour - 10.0 for hour in range(15)
+    ]
     assert found[-1].interval == 25.0
 
 
-def test_stretches_of_the_same_pace_are_one() -> None:
+def test_windows_of_equal_interval_are_merged() -> None:
     # Below the floor, all are the same.
     fast = rates((10, 1, 14, 18), (5, 1, None, None))
-    assert {span.interval for span in spans(fast, NOON, BOUNDS)} == {1.0}
-    assert len(spans(fast, NOON, BOUNDS)) == 1
+    assert {window.interval for window in pace_windows(fast, NOON, BOUNDS)} == {1.0}
+    assert len(pace_windows(fast, NOON, BOUNDS)) == 1
 
 
 @pytest.mark.parametrize(
     ("declared", "expected"), [(None, 2.0), (0.0, 2.0), (1.0, 2.0), (30.0, 30.0), (1e18, 60.0), (60.0, 60.0)]
 )
-def test_an_interval_lies_between_floor_and_cap(declared: float | None, expected: float) -> None:
-    assert Bounds(2.0, 60.0).of(declared) == expected
+def test_an_interval_is_clamped_to_floor_and_cap(declared: float | None, expected: float) -> None:
+    assert Bounds(2.0, 60.0).clamp(declared) == expected
 
 
-def test_no_interval_is_nothing() -> None:
-    assert Bounds(0.0, 0.0).of(None) == SHORTEST
+def test_no_interval_is_zero() -> None:
+    assert Bounds(0.0, 0.0).clamp(None) == MIN_INTERVAL
 
 
-def test_a_floor_is_not_above_its_cap() -> None:
-    with pytest.raises(ValueError, match="between 5 and 2 seconds"):
+def test_a_floor_above_its_cap_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"floor of the pace \(5 s\)"):
         Bounds(5, 2)
 
 
@@ -91,28 +102,28 @@ def test_a_floor_is_not_above_its_cap() -> None:
         (Pace(0.1, 0.2), Bounds(0.1, 0.2)),
     ],
 )
-def test_what_the_table_says_of_a_host_goes_before_the_settings(said: Pace | None, expected: Bounds) -> None:
-    assert bounds(Bounds(1, 60), said) == expected
+def test_host_bounds_override_the_settings(said: Pace | None, expected: Bounds) -> None:
+    assert host_bounds(Bounds(1, 60), said) == expected
 
 
-def test_a_delay_of_operators_slows_down_and_ends_when_it_expires() -> None:
+def test_a_delay_override_slows_down_until_it_expires() -> None:
     file = rates((1, 10, 14, 18), (1, 2, None, None))
-    found = spans(file, NOON, BOUNDS, delay(5, NOON + HOUR))
+    found = pace_windows(file, NOON, BOUNDS, delay(5, NOON + HOUR))
     assert found[:3] == (
         PaceWindow(NOON + HOUR, 5.0),
         PaceWindow(NOON + 2 * HOUR, 2.0),
         PaceWindow(NOON + 6 * HOUR, 10.0),
     )
-    assert spans(file, NOON, BOUNDS, delay(30)) == (PaceWindow(math.inf, 30.0),)
-    assert spans(None, NOON, BOUNDS, delay(30, NOON + HOUR)) == (
+    assert pace_windows(file, NOON, BOUNDS, delay(30)) == (PaceWindow(math.inf, 30.0),)
+    assert pace_windows(None, NOON, BOUNDS, delay(30, NOON + HOUR)) == (
         PaceWindow(NOON + HOUR, 30.0),
         PaceWindow(math.inf, 1.0),
     )
-    assert spans(None, NOON, BOUNDS, delay(30, NOON - HOUR)) == (PaceWindow(math.inf, 1.0),)
+    assert pace_windows(None, NOON, BOUNDS, delay(30, NOON - HOUR)) == (PaceWindow(math.inf, 1.0),)
 
 
-def test_a_delay_of_operators_is_within_the_cap_too() -> None:
-    assert spans(None, NOON, Bounds(1, 10), delay(30)) == (PaceWindow(math.inf, 10.0),)
+def test_a_delay_override_is_capped() -> None:
+    assert pace_windows(None, NOON, Bounds(1, 10), delay(30)) == (PaceWindow(math.inf, 10.0),)
 
 
 STEPS = (PaceWindow(100.0, 10.0), PaceWindow(200.0, 2.0), PaceWindow(math.inf, 50.0))
@@ -122,11 +133,11 @@ STEPS = (PaceWindow(100.0, 10.0), PaceWindow(200.0, 2.0), PaceWindow(math.inf, 5
     ("at", "documents", "expected"),
     [(0, 1, 10), (0, 10, 100), (0, 11, 102), (95, 1, 101), (150, 25, 200), (150, 26, 250), (300, 2, 400)],
 )
-def test_what_was_fetched_is_made_up_for_stretch_by_stretch(at: float, documents: float, expected: float) -> None:
+def test_advance_counts_each_window_at_its_interval(at: float, documents: float, expected: float) -> None:
     assert advance(STEPS, at, documents) == pytest.approx(expected)
 
 
-def test_an_instant_on_a_boundary_has_the_pace_behind_it() -> None:
+def test_a_boundary_belongs_to_the_window_after_it() -> None:
     assert [interval_at(STEPS, at) for at in (0, 99.9, 100, 199.9, 200, 1e9)] == [10, 10, 2, 2, 50, 50]
 
 
@@ -135,18 +146,18 @@ def test_an_instant_on_a_boundary_has_the_pace_behind_it() -> None:
     st.floats(0, 4e9),
     st.floats(0, 100),
 )
-def test_spans_are_in_order_and_never_faster_than_the_file(
+def test_windows_are_ordered_and_never_faster_than_the_file(
     rows: list[tuple[int, int, int, int]], now: float, documents: float
 ) -> None:
     table = rates(*rows)
-    found = spans(table, now, BOUNDS)
-    assert 1 <= len(found) <= MOST_SPANS
+    found = pace_windows(table, now, BOUNDS)
+    assert 1 <= len(found) <= MAX_WINDOWS
     assert all(first.until < later.until for first, later in pairwise(found))
     assert found[0].until > now
     assert found[-1].until == math.inf
     begins = now
     for span in found:
         rate = table.at(datetime.fromtimestamp(begins, UTC)).value
-        assert span.interval >= BOUNDS.of(None if rate is None else rate.interval)
+        assert span.interval >= BOUNDS.clamp(None if rate is None else rate.interval)
         begins = span.until if math.isfinite(span.until) else begins
     assert advance(found, now, documents) >= now

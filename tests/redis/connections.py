@@ -1,8 +1,8 @@
-"""How many connections a fleet of processes has to each server of its store, and what a lane takes there.
+"""How many connections a fleet of processes has to each server of its store, and what a key takes there.
 
     python -m tests.redis.connections [PROCESSES]
 
-Real processes of the service give permits in many lanes, each to many callers at once, on one server and on a cluster
+Real processes of the service give permits in many keys, each to many callers at once, on one server and on a cluster
 of three masters. Then the first server hangs for some seconds, and wakes.
 """
 
@@ -29,7 +29,7 @@ CALLERS = 40
 """For each process."""
 
 LOAD_SECONDS, HANG_SECONDS = 10.0, 3.0
-LANES = 5_000
+MAX_KEYS = 5_000
 
 
 async def ask_on(client: httpx.AsyncClient, url: str, origin: str, number: int) -> None:
@@ -37,9 +37,9 @@ async def ask_on(client: httpx.AsyncClient, url: str, origin: str, number: int) 
     asked = 0
     while True:
         asked += 1
-        wish = {"url": f"{origin}/page", "agent": f"bot{number}x{asked % 500}", "max_wait": 60}
+        request = {"url": f"{origin}/page", "agent": f"bot{number}x{asked % 500}", "max_wait": 60}
         with suppress(httpx.HTTPError):
-            await client.post(f"{url}/v1/permits", json=wish)
+            await client.post(f"{url}/v1/permits", json=request)
 
 
 async def most(nodes: Sequence[Node], seconds: float) -> list[int]:
@@ -78,27 +78,27 @@ async def measure(name: str, url: str, fleet: Fleet, processes: int) -> None:
 
 
 async def lane_bytes(fleet: Fleet) -> None:
-    """What a lane takes in which one permit was given."""
+    """What a key takes in which one permit was given."""
     [server] = fleet.masters
     client = connect(f"redis://:{QUOTED}@{fleet.hosts}")
     pace = RedisPacer(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
     server.ask("FLUSHALL")
-    origins = [Origin("https", f"www.example-{number}.com", 443) for number in range(LANES + 1)]
+    origins = [Origin("https", f"www.example-{number}.com", 443) for number in range(MAX_KEYS + 1)]
     await _permit(pace, origins[-1])
     before = server.ask("INFO", "memory")["used_memory"]
-    for origin in origins[:LANES]:
+    for origin in origins[:MAX_KEYS]:
         await _permit(pace, origin)
     after = server.ask("INFO", "memory")["used_memory"]
     await client.aclose()
-    sys.stdout.write(f"a lane with one permit: {(after - before) / LANES:.0f} bytes\n")
+    sys.stdout.write(f"a key with one permit: {(after - before) / MAX_KEYS:.0f} bytes\n")
 
 
 async def _permit(pace: RedisPacer, origin: Origin) -> None:
     await pace.reserve(
         SlotRequest(PaceKey.of(origin, "ExampleBot"), (PaceWindow(math.inf, 1.0),), "crawler"),
         QueueState(),
-        hold=0,
-        lost=0,
+        closed_for=0,
+        closed_if_behind=0,
     )
 
 

@@ -88,17 +88,17 @@ async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(redis: Gu
 async def test_a_shard_that_hangs_leaves_permits_of_the_others_alone(redis: GuardedClient, fleet: Fleet) -> None:
     pace = RedisPacer(redis)
     pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic)
-    wishes = [
+    requests = [
         SlotRequest(PaceKey.of(site, "ExampleBot"), (PaceWindow(math.inf, 0.1),), "w", max_wait=60) for site in SITES
     ]
-    await asyncio.gather(*map(pacer.turn, wishes))
-    assert {pace.shard_of(wish.lane) == 0 for wish in wishes} == {False, True}
+    await asyncio.gather(*map(pacer.reserve, requests))
+    assert {pace.shard_of(request.key) == 0 for request in requests} == {False, True}
     with hung(fleet, fleet.masters[0]):  # it has the slots from 0 on
         for _ in range(ROUNDS):
-            turns = await asyncio.gather(*map(pacer.turn, wishes))
-            for wish, turn in zip(wishes, turns, strict=True):
-                assert turn.degraded is (pace.shard_of(wish.lane) == 0), wish
-                assert turn.degraded or turn.reply.wait < 2, (wish, turn)
+            turns = await asyncio.gather(*map(pacer.reserve, requests))
+            for request, turn in zip(requests, turns, strict=True):
+                assert turn.degraded is (pace.shard_of(request.key) == 0), request
+                assert turn.degraded or turn.result.wait < 2, (request, turn)
     await pacer.aclose()
 
 

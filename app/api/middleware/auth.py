@@ -1,4 +1,4 @@
-"""Who may do what: all, or all who hold a key, may ask; what changes the service for others is for operators."""
+"""Access: callers need an API key if there are any, and operators' routes need one with the scope admin."""
 
 import asyncio
 import re
@@ -11,16 +11,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.middleware.same_origin import is_cross_site
 from app.api.problems import Problem
-from app.api.quotas import Quotas, Spending
+from app.api.rate_limit import rate_limit_fields, too_many_requests
 from app.auth.keys import Key, Keys
-from app.auth.keys import Scope as May
+from app.auth.keys import Scope as KeyScope
+from app.auth.quotas import QuotaAccount, QuotaExceeded, Quotas
 from app.observability.metrics import Metrics
 
 LOOPBACK = "loopback"
-"""What an operator is called who needs no key, being on this machine."""
+"""The name of an operator without a key, on this machine."""
 
 OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"})
-"""What nobody needs a key for: the page and its files, the documentation, and what the platform asks."""
+"""Paths that need no key: the web page, the documentation, health and metrics."""
 
 _OPEN_BELOW = "/web/"
 _CHALLENGE = 'Bearer realm="robots-decisions"'
@@ -29,67 +30,72 @@ _FORWARDED = frozenset(
 )
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+))(?::[0-9]*)?")  # RFC 9110 7.2, without user-info
 _KEY = "api_key"
-_SPENDING = "spending"
+_ACCOUNT = "quota_account"
 
 
 def key_of(scope: Scope) -> Key | None:
-    """The key that let the request in; None where none is needed."""
+    """The API key of the request; None if the service needs none."""
     key: Key | None = scope.get("state", {}).get(_KEY)
     return key
 
 
 def admin(request: Request) -> str:
-    """The operator's name: the id of a key, or LOOPBACK; nobody else passes (403).
+    """The operator's name: the id of a key, or LOOPBACK. Raises 403 for any other caller.
 
-    Without keys, an operator is who asks from this machine, as far as that can be known. A web page that is open in a
-    browser there asks from it too, and so does a proxy, whoever is behind it.
+    Without keys, callers on this machine are operators. Two kinds of requests also come from this machine and are
+    refused: those of web pages open in a browser on it, and those that a proxy on it forwards.
     """
     key = key_of(request.scope)
     if key is not None:
-        if not key.may(May.ADMIN):
-            raise _lacks(key, May.ADMIN)
+        if not key.may(KeyScope.ADMIN):
+            raise _lacks_scope(key, KeyScope.ADMIN)
         return key.id
-    found = _not_from_here(request)
-    if found is not None:
-        raise Problem(403, "forbidden", f"Without API keys, this is for callers on the service's own machine: {found}.")
+    reason = _not_local(request)
+    if reason is not None:
+        raise Problem(
+            403, "forbidden", f"Without API keys, only callers on the service's machine may do this. {reason}"
+        )
     return LOOPBACK
 
 
 def is_operator(request: Request) -> bool:
-    """Whether `admin` would let the caller pass."""
+    """Whether `admin` accepts the caller."""
     key = key_of(request.scope)
-    return key.may(May.ADMIN) if key is not None else _not_from_here(request) is None
+    return key.may(KeyScope.ADMIN) if key is not None else _not_local(request) is None
 
 
 def charge(request: Request, cost: int) -> None:
-    """Take so many requests more from the caller's quota, where there is one: 429 where they are not in it.
+    """Take `cost` more requests from the caller's quota, if it has one. Raises 429 if they are not in it.
 
-    One is taken for every request before its route is asked, so a route that does the work of n charges n - 1.
+    KeyCheck takes one for every request, so a route that does the work of n requests charges n - 1.
     """
-    spending = _spending_of(request.scope)
-    if spending is not None and cost > 0:
-        spending.charge(cost, begun=1)
+    account = _account_of(request.scope)
+    if account is not None and cost > 0:
+        try:
+            account.charge(cost, prepaid=1)
+        except QuotaExceeded as error:
+            raise too_many_requests(error) from None
 
 
-def charge_afterwards(scope: Scope, cost: int) -> None:
-    """Take so many requests more from the caller's quota for work that was done; who has none left is in debt."""
-    spending = _spending_of(scope)
-    if spending is not None:
-        spending.owe(cost)
+def charge_on_credit(scope: Scope, cost: int) -> None:
+    """Take `cost` more requests from the caller's quota for work already done, even if they are not in it."""
+    account = _account_of(scope)
+    if account is not None:
+        account.charge_on_credit(cost)
 
 
-async def charge_in_time(scope: Scope, cost: int) -> None:
-    """As `charge`, for those who go on and on: wait until they are in the quota."""
-    spending = _spending_of(scope)
-    while spending is not None and (seconds := spending.take(cost)):  # noqa: ASYNC110 - no event: time alone refills it
+async def wait_and_charge(scope: Scope, cost: int) -> None:
+    """Take `cost` more requests from the caller's quota, and wait until they are in it."""
+    account = _account_of(scope)
+    while account is not None and (seconds := account.try_charge(cost)):  # noqa: ASYNC110 - only time refills it
         await asyncio.sleep(seconds)
 
 
 class KeyCheck:
-    """Lets no request pass without a key that may read, but to what is OPEN, and none beyond its key's quota."""
+    """Refuse requests without a key for reading, except to OPEN paths, and requests beyond their key's quota."""
 
     def __init__(self, app: ASGIApp, keys: Callable[[], Keys], quotas: Quotas, metrics: Metrics) -> None:
-        """`keys` gives those that are admitted now."""
+        """`keys` returns the keys that are valid now."""
         self._app = app
         self._keys = keys
         self._quotas = quotas
@@ -100,7 +106,7 @@ class KeyCheck:
             await self._app(scope, receive, send)
             return
         try:
-            key = self._admitted(scope["headers"])
+            key = self._authenticate(scope["headers"])
         except Problem as problem:
             self._metrics.rejected(problem.slug)
             await problem.response()(scope, receive, send)
@@ -110,100 +116,100 @@ class KeyCheck:
         if key.limit is None:
             await self._app(scope, receive, send)
             return
-        spending = state[_SPENDING] = self._quotas.spending(key.id, key.limit)
-        send = _telling(spending, send)
+        account = state[_ACCOUNT] = self._quotas.account(key.id, key.limit)
+        send = _with_rate_limit(account, send)
         try:
-            spending.charge(1)
-        except Problem as problem:
-            await problem.response()(scope, receive, send)
+            account.charge(1)
+        except QuotaExceeded as error:
+            await too_many_requests(error).response()(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _admitted(self, headers: Iterable[tuple[bytes, bytes]]) -> Key:
-        shown = _shown_key(headers)
-        if shown is None:
+    def _authenticate(self, headers: Iterable[tuple[bytes, bytes]]) -> Key:
+        sent = _key_sent(headers)
+        if sent is None:
             raise Problem(
                 401,
                 "no-key",
-                "This needs an API key: send it as 'Authorization: Bearer <key>' or as 'X-API-Key: <key>'.",
+                "An API key is required. Send it as 'Authorization: Bearer <key>' or 'X-API-Key: <key>'.",
                 {"WWW-Authenticate": _CHALLENGE},
             )
-        key = self._keys().find(shown)
+        key = self._keys().find(sent)
         if key is None:
             raise Problem(
                 401,
                 "unknown-key",
-                "The API key that was sent is not one that this service knows.",
+                "Unknown API key. Check it, or ask the operator of this service for a new one.",
                 {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'},
             )
-        if not key.may(May.READ):
-            raise _lacks(key, May.READ)
+        if not key.may(KeyScope.READ):
+            raise _lacks_scope(key, KeyScope.READ)
         return key
 
 
-def _spending_of(scope: Scope) -> Spending | None:
-    spending: Spending | None = scope.get("state", {}).get(_SPENDING)
-    return spending
+def _account_of(scope: Scope) -> QuotaAccount | None:
+    account: QuotaAccount | None = scope.get("state", {}).get(_ACCOUNT)
+    return account
 
 
 def _is_open(path: str) -> bool:
     return path in OPEN or path.startswith(_OPEN_BELOW)
 
 
-def _shown_key(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    """What stands in `Authorization: Bearer` (RFC 6750 2.1), else in `X-API-Key`."""
-    other = None
+def _key_sent(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
+    """The key in `Authorization: Bearer` (RFC 6750 2.1), else in `X-API-Key`."""
+    from_header = None
     for name, value in headers:
         if name == b"authorization":
             scheme, _, credentials = value.partition(b" ")
             if scheme.lower() == b"bearer":
                 return credentials.strip()
         elif name == b"x-api-key":
-            other = value.strip()
-    return other
+            from_header = value.strip()
+    return from_header
 
 
-def _lacks(key: Key, scope: May) -> Problem:
+def _lacks_scope(key: Key, scope: KeyScope) -> Problem:
     return Problem(
         403,
         "forbidden",
-        f"The API key {key.id!r} is not for this: it lacks the scope {str(scope)!r}.",
+        f"The API key {key.id!r} lacks the scope {str(scope)!r}.",
         {"WWW-Authenticate": f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'},
     )
 
 
-def _telling(spending: Spending, send: Send) -> Send:
-    async def told(message: Message) -> None:
+def _with_rate_limit(account: QuotaAccount, send: Send) -> Send:
+    async def send_with_fields(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in spending.fields().items():
+            for name, value in rate_limit_fields(account).items():
                 headers[name] = value
         await send(message)
 
-    return told
+    return send_with_fields
 
 
-def _not_from_here(request: Request) -> str | None:
-    """Why the caller may be somebody else than an operator on this machine; None where nothing says so."""
+def _not_local(request: Request) -> str | None:
+    """Why the caller may not be an operator on this machine, as a sentence; None if nothing suggests so."""
     headers = request.headers
     if request.client is None or not is_loopback(request.client.host):
-        return "this one is not"
-    # A proxy on this machine makes everybody look as if they were on it.
+        return "The client's address is not a loopback address."
+    # All requests that a proxy on this machine forwards come from this machine.
     forwarded = next((name for name in headers if name in _FORWARDED or name.startswith("x-forwarded-")), None)
     if forwarded is not None:
-        return f"this request came through a proxy, as its field {forwarded!r} says"
-    # A page from elsewhere whose name was made to lead here (DNS rebinding) is of the same origin as the service, to
-    # the browser; but the name is in Host.
+        return f"The request came through a proxy: it has the header {forwarded!r}."
+    # DNS rebinding: a web page whose host name now resolves to this machine has the service's origin, for the browser.
+    # But Host has that name.
     host = _HOST.fullmatch(headers.get("host", ""))
     if host is None or not is_loopback(host[1] or host[2]):
-        return "the request's Host is no name of it; ask for localhost or 127.0.0.1"
+        return "The Host header is not a loopback name; use localhost or 127.0.0.1."
     if is_cross_site(headers):
-        return "this request comes from a web page of another origin"
+        return "The request comes from a web page of another origin."
     return None
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this host is the machine itself: `localhost`, or a loopback address."""
+    """Whether the host is `localhost` or a loopback address."""
     if host.lower() == "localhost":
         return True
     try:

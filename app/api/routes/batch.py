@@ -19,10 +19,10 @@ from app.api.routes.allowed import PATH
 from app.api.schemas.answers import AnswerOut, ProblemOut
 from app.api.services import services_of
 from app.api.stream import LINES, AnswerLines
-from app.api.yield_budget import YieldBudget
 from app.decide import BatchMemo, Decider
 from app.evaluate import Decision, Question
 from app.origin import Origin
+from app.yield_budget import YieldBudget
 
 ITEMS = 1000
 """Items of the largest batch."""

@@ -1,13 +1,12 @@
-"""What a key may send: counted here at once, settled with all processes, and told in header fields."""
+"""Quotas: charged in each process at once, and settled with the fleet admitted the store."""
 
 from collections.abc import Callable
 
 import pytest
 from redis.asyncio import Redis
 
-from app.api.problems import Problem
-from app.api.quotas import LONGEST_DEBT, Quotas, Spending
 from app.auth.keys import Limit
+from app.auth.quotas import MAX_DEBT, QuotaAccount, QuotaExceeded, Quotas
 from app.redis.guarded_client import GuardedClient, StoreDown
 from tests.doubles import Clock
 
@@ -16,28 +15,28 @@ KEY = "robots:{quotas}:crawler-7"
 
 
 class Process:
-    """A process of the fleet, whose clock is its own."""
+    """A process of the fleet, with a clock of its own."""
 
     def __init__(self, client: Redis, limit: Limit) -> None:
         self.clock = Clock(1000.0)
         self.refused = 0
-        calls = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
-        self.quotas = Quotas(calls, self.clock, self._refuse)
-        self.spending: Spending = self.quotas.spending("crawler-7", limit)
+        store = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
+        self.quotas = Quotas(store, self.clock, self._refuse)
+        self.account: QuotaAccount = self.quotas.account("crawler-7", limit)
 
     def _refuse(self, _key: str) -> None:
         self.refused += 1
 
     def sends(self, times: int, cost: int = 1) -> int:
-        """How many of so many requests are let through."""
-        through = 0
+        """How many of `times` requests are admitted."""
+        admitted = 0
         for _ in range(times):
             try:
-                self.spending.charge(cost)
-            except Problem:
+                self.account.charge(cost)
+            except QuotaExceeded:
                 continue
-            through += 1
-        return through
+            admitted += 1
+        return admitted
 
 
 NewProcess = Callable[..., Process]
@@ -48,7 +47,7 @@ def new_process(store_client: Redis) -> NewProcess:
     return lambda limit=TEN_A_MINUTE: Process(store_client, limit)
 
 
-async def test_a_quota_is_spent_and_fills_up_at_its_pace(new_process: NewProcess) -> None:
+async def test_a_used_up_quota_refills_at_its_rate(new_process: NewProcess) -> None:
     one = new_process()
     assert (one.sends(12), one.refused) == (10, 2)
     one.clock.now += 5.9
@@ -59,41 +58,28 @@ async def test_a_quota_is_spent_and_fills_up_at_its_pace(new_process: NewProcess
     assert one.sends(12) == 10
 
 
-async def test_a_burst_is_what_may_come_at_once(new_process: NewProcess) -> None:
+async def test_a_burst_caps_what_is_admitted_at_once(new_process: NewProcess) -> None:
     one = new_process(Limit(600, 60, 5))
     assert one.sends(10) == 5
     one.clock.now += 0.5
     assert one.sends(10) == 5
 
 
-async def test_who_is_refused_is_told_when_to_come_back(new_process: NewProcess) -> None:
+async def test_a_refused_request_is_admitted_after_its_retry_after(new_process: NewProcess) -> None:
     one = new_process()
     one.sends(10)
     one.clock.now += 2.5
-    with pytest.raises(Problem) as caught:
-        one.spending.charge(1)
-    assert (caught.value.status_code, caught.value.headers) == (429, {"Retry-After": "4"})
-    assert "'crawler-7' may send 10 requests in 60 s" in str(caught.value.detail)
-    one.clock.now += 4
+    with pytest.raises(QuotaExceeded, match="'crawler-7' has used up its quota of 10 requests in 60 s") as caught:
+        one.account.charge(1)
+    assert caught.value.retry_after == pytest.approx(3.5)
+    one.clock.now += 3.5
     assert one.sends(1) == 1
 
 
-async def test_the_fields_show_the_quota_the_rest_and_the_time_to_reset(new_process: NewProcess) -> None:
-    one = new_process()
-    assert one.spending.fields() == {"RateLimit-Policy": '"default";q=10;w=60', "RateLimit": '"default";r=10;t=0'}
-    one.sends(4)
-    assert one.spending.fields()["RateLimit"] == '"default";r=6;t=24'
-    one.clock.now += 3
-    assert one.spending.fields()["RateLimit"] == '"default";r=6;t=21'
-    one.sends(6)
-    assert one.spending.fields()["RateLimit"] == '"default";r=0;t=57'
-    assert new_process(Limit(600, 60, 5)).spending.fields()["RateLimit-Policy"] == '"default";q=5;w=1'
-
-
-async def test_a_cost_above_the_quota_needs_a_full_one_and_is_repaid_later(new_process: NewProcess) -> None:
+async def test_a_cost_above_the_quota_needs_a_full_one_and_leaves_a_debt(new_process: NewProcess) -> None:
     one = new_process()
     assert one.sends(1, cost=25) == 1
-    assert one.spending.fields()["RateLimit"] == '"default";r=0;t=150'
+    assert one.account.debt == pytest.approx(150)
     one.clock.now += 95
     assert one.sends(1) == 0
     one.clock.now += 1
@@ -102,16 +88,16 @@ async def test_a_cost_above_the_quota_needs_a_full_one_and_is_repaid_later(new_p
 
 
 @pytest.mark.parametrize("burst", [1, 3, 10])
-async def test_a_full_quota_admits_one_request_that_costs_more_than_it(new_process: NewProcess, burst: int) -> None:
+async def test_prepaid_work_of_many_requests_counts_a_quota_as_full(new_process: NewProcess, burst: int) -> None:
     one = new_process(Limit(10, 60, burst))
-    one.spending.charge(1)
-    one.spending.charge(99, begun=1)
+    one.account.charge(1)
+    one.account.charge(99, prepaid=1)
     assert one.quotas.debt("crawler-7") == pytest.approx(600)
-    with pytest.raises(Problem):
-        one.spending.charge(1, begun=1)
+    with pytest.raises(QuotaExceeded):
+        one.account.charge(1, prepaid=1)
 
 
-async def test_processes_learn_of_each_other_when_they_settle(new_process: NewProcess) -> None:
+async def test_processes_share_a_quota_when_they_settle(new_process: NewProcess) -> None:
     one, other = new_process(), new_process()
     other.clock.now = 5.0  # clocks need not agree
     assert (one.sends(6), other.sends(1)) == (6, 1)
@@ -119,7 +105,7 @@ async def test_processes_learn_of_each_other_when_they_settle(new_process: NewPr
     await other.quotas.settle()
     assert other.sends(10) == 3
     await other.quotas.settle()
-    assert one.sends(1) == 1  # it has not settled since: by so much a fleet may be beyond
+    assert one.sends(1) == 1  # not settled since: a fleet may exceed its quota by this
     await one.quotas.settle()
     await other.quotas.settle()
     assert other.quotas.debt("crawler-7") == pytest.approx(66, abs=3)
@@ -127,7 +113,7 @@ async def test_processes_learn_of_each_other_when_they_settle(new_process: NewPr
     assert one.quotas.debt("crawler-7") == pytest.approx(66, abs=3)
 
 
-async def test_who_has_sent_nothing_settles_nothing(new_process: NewProcess, store_client: Redis) -> None:
+async def test_a_key_without_requests_settles_nothing(new_process: NewProcess, store_client: Redis) -> None:
     one = new_process()
     await one.quotas.settle()
     assert await store_client.keys("*") == []
@@ -140,16 +126,14 @@ async def test_who_has_sent_nothing_settles_nothing(new_process: NewProcess, sto
     assert await store_client.keys("*") == []
 
 
-async def test_while_the_store_is_down_each_counts_alone_and_settles_later(
-    store_client: Redis, tmp_path: object
-) -> None:
+async def test_without_the_store_each_process_counts_and_settles_later(store_client: Redis, tmp_path: object) -> None:
     one = Process(Redis(unix_socket_path=f"{tmp_path}/none"), TEN_A_MINUTE)
     assert one.sends(8) == 8
     with pytest.raises(StoreDown):
         await one.quotas.settle()
     assert one.sends(8) == 2
-    await one.quotas._calls.client.aclose()
-    one.quotas._calls = GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0)
+    await one.quotas._store.client.aclose()
+    one.quotas._store = GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0)
     await one.quotas.settle()
     other = Process(store_client, TEN_A_MINUTE)
     assert other.sends(1) == 1
@@ -158,7 +142,7 @@ async def test_while_the_store_is_down_each_counts_alone_and_settles_later(
 
 
 @pytest.mark.parametrize("value", ["", "x", "nan", "-1", "0x10", "1" * 40])
-async def test_what_is_no_debt_is_none(new_process: NewProcess, store_client: Redis, value: str) -> None:
+async def test_an_invalid_stored_debt_is_ignored(new_process: NewProcess, store_client: Redis, value: str) -> None:
     await store_client.set(KEY, value)
     one = new_process()
     one.sends(1)
@@ -169,7 +153,7 @@ async def test_what_is_no_debt_is_none(new_process: NewProcess, store_client: Re
 @pytest.mark.parametrize(
     "value", ["inf", "nan", "1e300", "99999999999", "99999999999.0", "0x7fffffffffff", "-5.0", " 2e9", "1.0.0"]
 )
-async def test_a_value_that_no_process_writes_is_none(new_process: NewProcess, store_client: Redis, value: str) -> None:
+async def test_a_foreign_stored_value_is_ignored(new_process: NewProcess, store_client: Redis, value: str) -> None:
     await store_client.set(KEY, value)
     one = new_process()
     one.sends(1)
@@ -177,16 +161,16 @@ async def test_a_value_that_no_process_writes_is_none(new_process: NewProcess, s
     assert one.quotas.debt("crawler-7") == pytest.approx(6, abs=1)
 
 
-async def test_no_value_shuts_a_key_out_for_ever(new_process: NewProcess, store_client: Redis) -> None:
+async def test_a_stored_value_blocks_a_key_for_max_debt(new_process: NewProcess, store_client: Redis) -> None:
     seconds, microseconds = await store_client.time()
-    await store_client.set(KEY, f"{seconds + LONGEST_DEBT:.0f}.{microseconds:06}")
+    await store_client.set(KEY, f"{seconds + MAX_DEBT:.0f}.{microseconds:06}")
     one = new_process()
     one.sends(1)
     await one.quotas.settle()
-    assert one.quotas.debt("crawler-7") == pytest.approx(LONGEST_DEBT, abs=1)
+    assert one.quotas.debt("crawler-7") == pytest.approx(MAX_DEBT, abs=1)
 
 
-async def test_a_key_of_another_type_is_taken_over(new_process: NewProcess, store_client: Redis) -> None:
+async def test_a_stored_value_of_another_type_is_replaced(new_process: NewProcess, store_client: Redis) -> None:
     await store_client.sadd(KEY, "foreign")
     one = new_process()
     one.sends(1)
@@ -194,7 +178,7 @@ async def test_a_key_of_another_type_is_taken_over(new_process: NewProcess, stor
     assert await store_client.type(KEY) == b"string"
 
 
-async def test_full_buckets_are_forgotten(new_process: NewProcess) -> None:
+async def test_full_buckets_are_dropped(new_process: NewProcess) -> None:
     one = new_process()
     one.sends(1)
     await one.quotas.settle()

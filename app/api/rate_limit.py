@@ -1,0 +1,23 @@
+"""Quotas in HTTP: the RateLimit fields, and 429 for a request that is beyond its quota."""
+
+import math
+from collections.abc import Mapping
+
+from app.api.problems import Problem
+from app.auth.quotas import QuotaAccount, QuotaExceeded
+
+
+def rate_limit_fields(account: QuotaAccount) -> Mapping[str, str]:
+    """The fields of draft-ietf-httpapi-ratelimit-headers: the quota, what is left of it, and when it is whole again."""
+    interval, burst, debt = account.limit.interval, account.limit.burst, account.debt
+    left = max(0, math.floor(burst - debt / interval + 1e-6))
+    return {
+        "RateLimit-Policy": f'"default";q={burst};w={max(1, math.ceil(burst * interval))}',
+        "RateLimit": f'"default";r={left};t={math.ceil(debt)}',
+    }
+
+
+def too_many_requests(error: QuotaExceeded) -> Problem:
+    """429 (RFC 6585 4), with Retry-After in whole seconds."""
+    seconds = max(1, math.ceil(error.retry_after))
+    return Problem(429, "quota-exceeded", f"{error} Ask again in {seconds} s.", {"Retry-After": str(seconds)})

@@ -1,0 +1,31 @@
+"""What pacing asks of the store."""
+
+from typing import Protocol
+
+from app.pacing.slots import PaceKey, QueueState, QueueView, SlotRequest, SlotResult
+
+
+class PaceStore(Protocol):
+    """The fleet's queues of slots. Every call is bounded in time, and raises only StoreDown."""
+
+    def shard_of(self, key: PaceKey) -> int:
+        """The shard that holds the key's queue; shards fail independently."""
+        ...
+
+    async def reserve(
+        self, request: SlotRequest, known: QueueState, *, closed_for: float, closed_if_behind: float
+    ) -> tuple[SlotResult, QueueView]:
+        """Reserve the next free slot; see `RedisPacer`."""
+        ...
+
+    async def release(self, key: PaceKey, name: str) -> bool:
+        """Free a slot; False if there is none of that name."""
+        ...
+
+    async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None) -> float:
+        """Back off from the key's site on the word of `reporter`, or of an operator (None); return the seconds."""
+        ...
+
+    async def ping(self, shard: int) -> None:
+        """Check that the shard answers."""
+        ...

@@ -1,0 +1,199 @@
+"""Decide questions, reserve a slot for each one that is allowed, and take reports of what came of the slots."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TypeAlias, assert_never
+
+from app.decide import Decider
+from app.evaluate import Decision, Question
+from app.observability.metrics import Metrics
+from app.pacing.fleet_secret import FleetSecret
+from app.pacing.pacer import Grant, Pacer
+from app.pacing.permit import SlotRef, sign, verify
+from app.pacing.schedule import Bounds, pace_windows
+from app.pacing.slots import PaceKey, Slot, SlotRequest, WaitTooLong
+from app.robots.access import Busy
+from app.yield_budget import YieldBudget
+
+MAX_ORIGINS = 64
+"""Origins that a batch waits for at once."""
+
+MAX_QUEUES = 16
+"""Queues of slots that a batch reserves from at once."""
+
+OVERLOADED = (429, 503)
+"""Statuses of a page that make the whole fleet back off from its origin."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermitRequest:
+    """A question, and the slot to reserve if it is allowed. `cost` is in documents, `max_wait` in seconds."""
+
+    question: Question
+    caller: str
+    cost: float
+    max_wait: float
+
+    @property
+    def key(self) -> PaceKey:
+        """The queue that the slot is reserved in."""
+        return PaceKey.of(self.question.target.origin, self.question.agent.token)
+
+
+@dataclass(frozen=True, slots=True)
+class PermitResult:
+    """The decision, the grant if the verdict is allow, and the permit if a slot was reserved."""
+
+    decision: Decision
+    grant: Grant | None = None
+    permit: str | None = None
+
+
+BatchResult: TypeAlias = PermitResult | Busy
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a caller reports of its slot: the page's status and time, or that the slot was not used (`released`).
+
+    `retry_after` and `elapsed` are in seconds. `reporter` is None for an operator.
+    """
+
+    status: int | None
+    retry_after: float
+    elapsed: float | None
+    released: bool
+    reporter: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The effect of an outcome. `backoff` is the seconds left of a backoff that it began or extended."""
+
+    released: bool
+    backoff: float | None
+    degraded: bool
+
+
+class Permits:
+    """Permits from one decider and one pacer."""
+
+    def __init__(
+        self,
+        decider: Decider,
+        pacer: Pacer,
+        bounds: Callable[[str], Bounds],
+        secret: FleetSecret,
+        metrics: Metrics,
+        on_backoff: Callable[[str, float], None] = lambda _origin, _seconds: None,
+    ) -> None:
+        """`bounds` are those of a host. `on_backoff` is called with the key of an origin and the seconds."""
+        self._decider = decider
+        self._pacer = pacer
+        self._bounds = bounds
+        self._secret = secret
+        self._metrics = metrics
+        self._on_backoff = on_backoff
+
+    async def request(self, request: PermitRequest) -> PermitResult:
+        """Decide the question, and reserve a slot if it is allowed. Raises Busy."""
+        return await self._reserve(request, await self._decider.decide(request.question))
+
+    async def request_batch(self, requests: Mapping[int, PermitRequest]) -> Mapping[int, BatchResult]:
+        """Do as `request` for each request, and return the results under the same numbers.
+
+        Within a queue, the callers are served in rotation, each in the order of its requests.
+        """
+        decisions: dict[int, Decision] = {}
+        results: dict[int, BatchResult] = {}
+        begun = time.monotonic()
+
+        async def decide(group: Sequence[int]) -> None:
+            budget = YieldBudget()
+            for number in group:
+                question = requests[number].question
+                # The wait holds for the whole batch.
+                left = max(0.0, question.wait - (time.monotonic() - begun))
+                try:
+                    decisions[number] = await self._decider.decide(question._replace(wait=left))
+                except Busy as busy:
+                    results[number] = busy
+                if budget.is_over():
+                    await budget.next()
+
+        async def reserve(group: Sequence[int]) -> None:
+            budget = YieldBudget()
+            for number in _rotated(group, lambda number: requests[number].caller):
+                results[number] = await self._reserve(requests[number], decisions[number])
+                if budget.is_over():
+                    await budget.next()
+
+        await _run(map(decide, _grouped(requests, lambda number: requests[number].question.target.origin)), MAX_ORIGINS)
+        await _run(map(reserve, _grouped(sorted(decisions), lambda number: requests[number].key)), MAX_QUEUES)
+        return results
+
+    async def report(self, permit: str, outcome: Outcome) -> Reported:
+        """Free the permit's slot or back off from its origin, as the outcome asks. Raises BadPermit."""
+        slot = verify(permit, self._secret.accepted)
+        released = degraded = False
+        if outcome.released:
+            result = await self._pacer.release(slot.key, slot.name)
+            released, degraded = bool(result.value), result.degraded
+        backoff = None
+        if outcome.status in OVERLOADED:
+            result = await self._pacer.back_off(slot.key, outcome.retry_after, outcome.reporter)
+            backoff, degraded = result.value, degraded or result.degraded
+            self._on_backoff(slot.key.site, backoff)
+        self._metrics.outcome(outcome.status, outcome.elapsed, released=outcome.released, backoff=backoff is not None)
+        return Reported(released, backoff, degraded)
+
+    async def _reserve(self, request: PermitRequest, decision: Decision) -> PermitResult:
+        if not decision.allowed:
+            self._metrics.permit_denied(decision.verdict.permission)
+            return PermitResult(decision)
+        grant = await self._pacer.reserve(self._slot_request(request, decision))
+        match grant.result:
+            case Slot(key=key, name=name, wait=wait):
+                self._metrics.permit_granted(wait, degraded=grant.degraded)
+                return PermitResult(decision, grant, sign(SlotRef(key, name), self._secret.current))
+            case WaitTooLong():
+                self._metrics.permit_denied("wait_too_long", degraded=grant.degraded)
+                return PermitResult(decision, grant)
+            case unknown:
+                assert_never(unknown)
+
+    def _slot_request(self, request: PermitRequest, decision: Decision) -> SlotRequest:
+        snapshot, terms = decision.cached.snapshot, decision.terms
+        bounds = self._bounds(request.question.target.origin.host)
+        windows = pace_windows(None if terms is None else terms.rates, decision.now, bounds, decision.delay)
+        fetched_at = 0.0 if snapshot is None else snapshot.checked_at
+        return SlotRequest(request.key, windows, request.caller, request.cost, request.max_wait, fetched_at)
+
+
+def _grouped(numbers: Iterable[int], key: Callable[[int], Hashable]) -> Iterator[Sequence[int]]:
+    groups: dict[Hashable, list[int]] = {}
+    for number in numbers:
+        groups.setdefault(key(number), []).append(number)
+    return iter(groups.values())
+
+
+def _rotated(numbers: Sequence[int], caller: Callable[[int], str]) -> Iterator[int]:
+    """The first number of every caller, then the second of every caller, and so on; in linear time."""
+    queues: dict[str, list[int]] = {}
+    for number in numbers:
+        queues.setdefault(caller(number), []).append(number)
+    for round_ in zip_longest(*queues.values()):
+        yield from (number for number in round_ if number is not None)
+
+
+async def _run(jobs: Iterator[Coroutine[object, object, None]], concurrency: int) -> None:
+    async def worker() -> None:
+        for job in jobs:  # shared: each worker takes the next job when it is free
+            await job
+
+    async with asyncio.TaskGroup() as workers:
+        for _ in range(concurrency):
+            workers.create_task(worker())
