@@ -22,7 +22,6 @@ EXPRESSIONS = {
     "app.api.routes.permits:_BAD_IN_CALLER": "findall",
     "app.auth.quotas:_DEBT": "fullmatch",
     "app.api.params:_INSTANT": "fullmatch",
-    "app.api.encoding:_AGES": "search",
     "app.cache.freshness:_DIRECTIVE": "findall",
     "app.cache.redis_visits:_VALUE": "fullmatch",
     "app.clients.permits:_AUTHORITY": "match",

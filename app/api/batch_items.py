@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
-from app.api.encoding import Renderer
+from app.api.encoding import AnswerEncoder, encode_problem
 from app.api.json_bodies import RequestModel, validated
 from app.api.parameters import AGENTS, MOST_AGE, MOST_WAIT, WAIT
 from app.api.params import agent_from, dialect_from, instant_from, target_from
@@ -88,6 +88,6 @@ async def answer_to(decider: Decider, question: Question) -> Found:
         return busy(error, retry_after=error.retry_after)
 
 
-def text_of(found: Found, renderer: Renderer) -> str:
-    """The JSON that stands in an item's place; an answer has no member `problem`."""
-    return f'{{"problem":{found.text}}}' if isinstance(found, Problem) else renderer.render(found).text
+def encode_item(found: Found, encoder: AnswerEncoder) -> bytes:
+    """The JSON in an item's place: its answer, or its problem."""
+    return encode_problem(found) if isinstance(found, Problem) else encoder.encode(found)

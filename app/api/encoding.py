@@ -1,140 +1,137 @@
-"""The text of an answer, put together from pieces that were rendered before, for answers like it.
+"""Encode decisions as JSON, with the parts that many answers share encoded once.
 
-What an answer looks like is for `wire` to say, and nothing here repeats it: a piece is cut out of the text of a whole
-answer that `wire` rendered, and kept under all that it depends on. Answers that rest on the same revision of a file
-differ in the file's age and their URL; those with the same agent and the same rule, in nothing else. Where something
-beside the file had a say, an answer has no revision, and is rendered whole.
+`serialize` says what an answer looks like. The members of its object are kept as encoded fragments, under everything
+they depend on: answers from one revision of a file differ in their URL and the file's age, and those with the same
+agent and rule in nothing else. A decision without a revision is encoded afresh.
 """
 
-import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import lru_cache
-from json.encoder import encode_basestring as quoted
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from app.api.serialize import answer_out, instant
+import orjson
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from app.api.problems import Problem
+from app.api.serialize import answer_out, instant, usage_out
 from app.cache.byte_lru import ByteLRU
 from app.evaluate import Decision
 from app.robots.verdict import Permission
 
-PIECES_BYTES = 16 * 1024 * 1024
-"""What the pieces of one process take at most, unless told otherwise."""
+CACHE_BYTES: Final = 16 * 1024 * 1024
+"""The memory that one process spends on fragments, unless the settings say otherwise."""
 
-_OVERHEAD = 500  # octets that a piece takes beside its text: its key, the objects, the place in the cache
+_OVERHEAD: Final = 2000  # bytes of an entry besides its JSON: the key, the objects, its place in the cache
 
-_FILE = ',"sitemaps":['
-_AGES = re.compile(r'"recheck_at":"[^"]*","age":[0-9]+')
+_Members = dict[str, object]
+"""Members of a JSON object, in their order; those that are not strings, whole numbers or null are fragments."""
 
-
-class Rendered(NamedTuple):
-    """An answer as JSON, and the Unix time at which its rate or visit time will be another; inf for never."""
-
-    text: str
-    until: float
+_NO_MEMBERS: Final[Mapping[str, object]] = {}
 
 
 class _Row(NamedTuple):
-    """All between the URL and the facts of the file, true of instants from `since` up to `until`, Unix seconds.
+    """All but the URL and the members about the file, for instants from `since` up to `until` (Unix seconds).
 
-    `by_usage`: what is said of the use of the page depends on its path, and the rows of each are kept apart.
+    `has_usage`: the file states usages, and which of them hold depends on the path.
     """
 
-    text: str
+    members: _Members
     since: float
     until: float
-    by_usage: bool = False
+    has_usage: bool
 
 
 class _File(NamedTuple):
-    """The sitemaps and the facts of the file, without its recheck and its age."""
+    """The sitemaps, and the facts of the fetch, whose `recheck_at` and `age` are out of date."""
 
-    before: str
-    after: str
+    sitemaps: _Members
+    facts: _Members
 
 
-class Renderer:
-    """Renders answers, and keeps at most `limit` bytes of pieces."""
+class AnswerEncoder:
+    """Encodes decisions, and keeps fragments of at most `limit` bytes."""
 
-    def __init__(self, limit: int = PIECES_BYTES) -> None:
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._rows: ByteLRU[Hashable, _Row] = ByteLRU(limit // 2)
         self._files: ByteLRU[Hashable, _File] = ByteLRU(limit // 2)
 
     @property
     def usage(self) -> tuple[int, int]:
-        """The bytes and the number of the pieces."""
+        """The bytes and the number of the cached entries."""
         return self._rows.usage[0] + self._files.usage[0], self._rows.usage[1] + self._files.usage[1]
 
-    def render(self, answer: Decision) -> Rendered:
-        """The answer to `GET /v1/allowed`, without an explanation."""
-        question, verdict, held, now, revision = (
-            answer.question,
-            answer.verdict,
-            answer.cached,
-            answer.now,
-            answer.revision,
-        )
-        decision, reason, rule, selection = verdict
-        freshness = held.freshness
-        if revision is None or freshness is None or decision is Permission.DEFER:
-            return Rendered(plain(answer), _until(answer))
-        dialect, agent = question.dialect.name, question.agent.token
-        line, token = rule.directive[0] if rule else 0, selection.token if selection else ""
-        row_key = (revision, dialect, agent, reason, line, token)
-        row = self._rows.get(row_key)
-        if row is not None and row.by_usage:
-            row = self._rows.get((row_key, _usage(answer)))
-        if row is not None and row.until != inf:
-            at = now if question.at is None else question.at.timestamp()
-            row = row if row.since <= at < row.until else None
-        file = self._files.get((revision, held.source, freshness.stale))
-        if row is None or file is None:
-            row, file = self._render_whole(answer, row_key)
-        url = quoted(question.target.url)
-        ages = f'"recheck_at":"{_instant(int(freshness.recheck_at))}","age":{int(freshness.age)}'
-        return Rendered(f'{{"url":{url}{row.text}{file.before}{ages}{file.after}', row.until)
+    def encode(self, decision: Decision, more: Mapping[str, object] = _NO_MEMBERS) -> bytes:
+        """The answer to `GET /v1/allowed` without an explanation, and the members `more` behind its own."""
+        freshness, verdict = decision.cached.freshness, decision.verdict
+        if decision.revision is None or freshness is None or verdict.permission is Permission.DEFER:
+            return orjson.dumps({**_members(answer_out(decision, explained=False)), **more})
+        row, file = self._cached(decision)
+        members = {"url": decision.question.target.url} | row.members
+        if row.has_usage:
+            usage = decision.usage
+            members["usage"] = None if usage is None else _fragment(usage_out(usage))
+        members |= file.sitemaps
+        members["robots"] = file.facts | {
+            "recheck_at": _instant(int(freshness.recheck_at)),
+            "age": int(freshness.age),
+        }
+        return orjson.dumps({**members, **more} if more else members)
 
-    def _render_whole(self, answer: Decision, row_key: Hashable) -> tuple[_Row, _File]:
-        row, file = _cut(answer, _until(answer))
-        if row.by_usage:
-            self._rows.put(row_key, _Row("", -inf, inf, by_usage=True), _OVERHEAD)
-            row_key = (row_key, _usage(answer))
-        self._rows.put(row_key, row, len(row.text) + _OVERHEAD)
-        held, freshness = answer.cached, answer.cached.freshness
-        stale = freshness is not None and freshness.stale
-        self._files.put((answer.revision, held.source, stale), file, len(file.before) + len(file.after) + _OVERHEAD)
+    def _cached(self, decision: Decision) -> tuple[_Row, _File]:
+        question, cached, revision = decision.question, decision.cached, decision.revision
+        _, reason, rule, selection = decision.verdict
+        line, token = rule.directive[0] if rule else 0, selection.token if selection else ""
+        row_key = (revision, question.dialect.name, question.agent.token, reason, line, token)
+        file_key = (revision, cached.source, cached.freshness is not None and cached.freshness.stale)
+        row, file = self._rows.get(row_key), self._files.get(file_key)
+        if row is not None and row.until != inf:
+            at = decision.now if question.at is None else question.at.timestamp()
+            row = row if row.since <= at < row.until else None
+        if row is None or file is None:
+            row, file = _parts(decision)
+            self._rows.put(row_key, row, _size(row.members))
+            self._files.put(file_key, file, _size(file.sitemaps) + _size(file.facts))
         return row, file
 
 
-def plain(answer: Decision) -> str:
-    """The whole answer as `wire` renders it."""
-    return answer_out(answer, explained=False).model_dump_json(exclude={"explanation"})
+def encode_problem(problem: Problem) -> bytes:
+    """The JSON in place of an item's answer; an answer has no member `problem`."""
+    return orjson.dumps({"problem": orjson.Fragment(problem.text)})
+
+
+def _parts(decision: Decision) -> tuple[_Row, _File]:
+    out = answer_out(decision, explained=False)
+    members = _members(out)
+    file = _File(
+        {name: members.pop(name) for name in ("sitemaps", "more_sitemaps")},
+        dict(out.robots),
+    )
+    del members["url"], members["robots"]
+    change = decision.valid_until
+    since, until = (-inf, inf) if change is None else (decision.at.timestamp(), change.timestamp())
+    terms = decision.terms
+    return _Row(members, since, until, terms is not None and terms.usage is not None), file
+
+
+def _members(out: BaseModel) -> _Members:
+    return {name: _value(value) for name, value in out if name != "explanation"}
+
+
+def _value(value: object) -> object:
+    return value if value is None or isinstance(value, str | bool | int) else _fragment(value)
+
+
+def _fragment(value: object) -> orjson.Fragment:
+    # pydantic encodes integers of any size: a Request-rate may have some that orjson refuses.
+    return orjson.Fragment(to_json(value))
+
+
+def _size(members: Mapping[str, object]) -> int:
+    return _OVERHEAD + sum(
+        len(value.contents) if isinstance(value, orjson.Fragment) else len(str(value)) for value in members.values()
+    )
 
 
 _instant = lru_cache(4096)(instant)
-
-
-def _usage(answer: Decision) -> Hashable:
-    usage = answer.usage
-    if usage is None:
-        return None
-    return tuple(usage.content_usage.items()), tuple(usage.content_signal.items()), usage.ai_training
-
-
-def _until(answer: Decision) -> float:
-    change = answer.valid_until
-    return inf if change is None else change.timestamp()
-
-
-def _cut(answer: Decision, until: float) -> tuple[_Row, _File]:
-    text = plain(answer)
-    begins = len(f'{{"url":{quoted(answer.question.target.url)}')
-    # Neither can stand in a value: there, quotation marks are escaped, and what a file names is never a list.
-    ends = text.index(_FILE, begins)
-    ages = _AGES.search(text, ends)
-    if ages is None:
-        raise ValueError(f"an answer that rests on a file has no age: {text[:500]}")
-    since = -inf if until == inf else answer.at.timestamp()
-    terms = answer.terms
-    by_usage = terms is not None and terms.usage is not None
-    return _Row(text[begins:ends], since, until, by_usage), _File(text[ends : ages.start()], text[ages.end() :])

@@ -1,4 +1,4 @@
-"""A JSON object with one array that may be long, sent piece by piece as its items are rendered."""
+"""A JSON object with one array that may be long, sent in pieces while its items are encoded."""
 
 from collections.abc import AsyncIterator, Iterable
 
@@ -7,13 +7,13 @@ from starlette.responses import Response, StreamingResponse
 from app.yield_budget import YieldBudget
 
 PIECE = 256 * 1024
-"""Characters of items that are put together before they are sent."""
+"""Bytes of items that are sent at once."""
 
 
-async def array_response(name: str, items: Iterable[str]) -> Response:
-    """The response `{"name": [items]}`; each item is JSON, asked for when its turn has come.
+async def array_response(name: str, items: Iterable[bytes]) -> Response:
+    """The response `{"name": [items]}`; each item is JSON, encoded when it is about to be sent.
 
-    What is short is sent with its length, and what is long without one.
+    A short response has a Content-Length; a long one is sent in chunks.
     """
     pieces = _pieces(name, items)
     first = await anext(pieces)
@@ -30,17 +30,17 @@ async def array_response(name: str, items: Iterable[str]) -> Response:
     return StreamingResponse(all_pieces(), media_type="application/json")
 
 
-async def _pieces(name: str, items: Iterable[str]) -> AsyncIterator[bytes]:
-    begins = f'{{"{name}":['
-    parts: list[str] = []
+async def _pieces(name: str, items: Iterable[bytes]) -> AsyncIterator[bytes]:
+    begins = b'{"%s":[' % name.encode()
+    parts: list[bytes] = []
     size = 0
-    stretch = YieldBudget()
-    for text in items:
+    budget = YieldBudget()
+    for item in items:
         if size > PIECE:
-            yield (begins + ",".join(parts)).encode()
-            parts, size, begins = [], 0, ","
-        parts.append(text)
-        size += len(text)
-        if stretch.is_over():
-            await stretch.next()
-    yield (begins + ",".join(parts) + "]}").encode()
+            yield begins + b",".join(parts)
+            parts, size, begins = [], 0, b","
+        parts.append(item)
+        size += len(item)
+        if budget.is_over():
+            await budget.next()
+    yield begins + b",".join(parts) + b"]}"

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from app.api.encoding import Renderer
+from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
@@ -42,7 +42,7 @@ class Services:
     """The objects that routes use. `snapshot_of` is the snapshot that the fleet has of an origin."""
 
     decider: Decider
-    renderer: Renderer
+    encoder: AnswerEncoder
     store: GuardedClient
     fetch_health: FetchHealth
     eviction: EvictionPolicy

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.batch_items import Found, after_waiting, answer_to, question_of, text_of
-from app.api.encoding import Renderer
+from app.api.batch_items import Found, after_waiting, answer_to, encode_item, question_of
+from app.api.encoding import AnswerEncoder
 from app.api.json_bodies import read_json
 from app.api.middleware.auth import wait_and_charge
 from app.api.problems import Problem
@@ -35,7 +35,7 @@ ORIGINS_AT_ONCE = 64
 """So many origins that have to be asked, or looked up, a stream asks at once."""
 
 PIECE = 64 * 1024
-"""Characters of answers that are sent at once, where they are ready."""
+"""Bytes of answers that are sent at once, where they are ready."""
 
 _LONG = f"The line is longer than {LINE_LIMIT} octets, and was not read."
 
@@ -110,12 +110,12 @@ class AnswerLines(Response):
 
     media_type = LINES
 
-    def __init__(self, decider: Decider, renderer: Renderer) -> None:
+    def __init__(self, decider: Decider, encoder: AnswerEncoder) -> None:
         self.status_code = 200
         self.background = None
         self.init_headers()
         self._decider = decider
-        self._renderer = renderer
+        self._encoder = encoder
         self._window = Window()
         self._asked: dict[Origin, asyncio.Task[Found]] = {}
         self._asking: set[asyncio.Task[Found]] = set()
@@ -197,13 +197,13 @@ class AnswerLines(Response):
             return await answer_to(self._decider, after_waiting(question, begun))
 
     async def _write(self, send: Send) -> None:
-        parts: list[str] = []
+        parts: list[bytes] = []
         size = 0
         stretch = YieldBudget()
 
         async def flush() -> None:
             nonlocal parts, size
-            body = "".join(parts).encode()
+            body = b"".join(parts)
             parts, size = [], 0
             if body:
                 await send({"type": "http.response.body", "body": body, "more_body": True})
@@ -220,9 +220,9 @@ class AnswerLines(Response):
                     await flush()
                     await asyncio.wait([entry])
                 entry = entry.result()
-            text = text_of(entry, self._renderer)
-            parts += (text, "\n")
-            size += len(text)
+            line = encode_item(entry, self._encoder)
+            parts += (line, b"\n")
+            size += len(line)
             if stretch.is_over():
                 await stretch.next()
         await flush()

@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 
 from fastapi import FastAPI
 
-from app.api.encoding import Renderer
+from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
 from app.api.middleware.access_log import AccessLog
 from app.api.middleware.auth import KeyCheck
 from app.api.middleware.body_limit import BodyLimit
-from app.api.middleware.fast_path import FastPath
 from app.api.middleware.http_caching import NoStoreByDefault
 from app.api.middleware.same_origin import RefuseCrossSite
 from app.api.routes import batch
@@ -161,7 +160,7 @@ def create(
         overrides=decided,
         asked=lists.note_asked,
     )
-    renderer, long_work = Renderer(settings.memory_bytes // 16), LongWork()
+    encoder, long_work = AnswerEncoder(settings.memory_bytes // 16), LongWork()
 
     # Permits.
     membership = FleetMembership(redis, store.name)
@@ -207,7 +206,7 @@ def create(
 
     services = Services(
         decider=decider,
-        renderer=renderer,
+        encoder=encoder,
         store=redis,
         fetch_health=health,
         eviction=eviction,
@@ -224,7 +223,6 @@ def create(
     app = application(start, services)
     # Each wraps those before it: a request passes the last one first.
     app.add_middleware(NoStoreByDefault)
-    app.add_middleware(FastPath, decider=decider, renderer=renderer)
     app.add_middleware(BodyLimit, streamed=batch.streams)
     if keys is None:
         app.add_middleware(RefuseCrossSite)

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 from starlette.types import Message, Scope
 
-from app.api.batch_items import answer_to, question_of, text_of
-from app.api.encoding import Renderer
+from app.api.batch_items import answer_to, encode_item, question_of
+from app.api.encoding import AnswerEncoder
 from app.api.json_array import PIECE
 from app.api.middleware.body_limit import BODY_LIMIT
 from app.api.routes.batch import ITEMS, ORIGINS_AT_ONCE
@@ -107,7 +107,7 @@ class NoRoom:
 async def test_an_item_beyond_the_fetch_queue_says_when_to_retry() -> None:
     question = question_of({"url": "http://h/", "agent": "a"})
     found = await answer_to(cast("Decider", NoRoom()), question)
-    problem = json.loads(text_of(found, Renderer()))["problem"]
+    problem = json.loads(encode_item(found, AnswerEncoder()))["problem"]
     assert (problem["status"], problem["type"]) == (503, "urn:robots-decisions:problem:busy")
     assert problem["retry_after"] == 7
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.encoding import Renderer, plain
+from app.api.encoding import AnswerEncoder
 from app.api.middleware.http_caching import SHORT, cache_control
 from app.api.schemas.answers import AnswerOut
+from app.api.serialize import answer_out
 from app.cache.freshness import DAY, Failing, Freshness, Snapshot, State
 from app.cache.robots_cache import CacheResult, Source
 from app.evaluate import Decision, Question
@@ -83,6 +84,11 @@ def answer(
     return Decision(question, verdict, held, PARSED[which], now, revision=which)
 
 
+def whole(given_: Decision) -> bytes:
+    """The answer as its model alone encodes it."""
+    return answer_out(given_, explained=False).model_dump_json(exclude={"explanation"}).encode()
+
+
 questions = st.builds(
     answer,
     st.integers(0, len(SNAPSHOTS) - 1),
@@ -97,17 +103,15 @@ questions = st.builds(
 
 @given(st.lists(questions, min_size=2, max_size=12))
 def test_pieces_make_what_is_rendered_whole(answers: list[Decision]) -> None:
-    renderer = Renderer()
+    encoder = AnswerEncoder()
     for given_ in (*answers, *answers):
-        rendered = renderer.render(given_)
-        assert rendered.text == plain(given_)
-        AnswerOut.model_validate_json(rendered.text)
-        at = given_.at.timestamp()
-        assert at < rendered.until
+        encoded = encoder.encode(given_)
+        assert encoded == whole(given_)
+        AnswerOut.model_validate_json(encoded)
 
 
 def test_every_pair_of_answers_shares_no_piece_that_it_should_not() -> None:
-    renderer = Renderer()
+    encoder = AnswerEncoder()
     every = [
         answer(which, path, agent, dialect)
         for which in range(len(SNAPSHOTS))
@@ -116,11 +120,11 @@ def test_every_pair_of_answers_shares_no_piece_that_it_should_not() -> None:
         for dialect in (None, "google", "draft1996")
     ]
     for given_ in every + every[::-1]:
-        assert renderer.render(given_).text == plain(given_)
+        assert encoder.encode(given_) == whole(given_)
 
 
 def test_the_cases_of_every_dialect_are_rendered_alike() -> None:
-    renderer = Renderer()
+    encoder = AnswerEncoder()
     for revision, case in enumerate(rows("verdict-cases.jsonl")):
         access = Successful(200, case["robots"].encode())
         robots = RobotsTxt(access.body)
@@ -130,22 +134,21 @@ def test_the_cases_of_every_dialect_are_rendered_alike() -> None:
         question = Question(read_target(case["url"]), read_agent(case["agent"]), DIALECTS[case["dialect"]])
         verdict = judge(access, robots, question.dialect, question.agent, question.target.path)
         given_ = Decision(question, verdict, held, robots, NOW.timestamp(), revision=revision)
-        assert renderer.render(given_).text == renderer.render(given_).text == plain(given_)
+        assert encoder.encode(given_) == encoder.encode(given_) == whole(given_)
 
 
 def test_pieces_are_bounded_in_bytes() -> None:
-    renderer = Renderer(20_000)
+    encoder = AnswerEncoder(20_000)
     for number in range(500):
-        renderer.render(answer(1, f"/{number}", f"Bot{number}"))
-    octets, entries = renderer.usage
+        encoder.encode(answer(1, f"/{number}", f"Bot{number}"))
+    octets, entries = encoder.usage
     assert 0 < octets <= 20_000
     assert entries > 2
 
 
 def test_a_rate_ends_when_the_text_says() -> None:
-    rendered = Renderer().render(answer(3, "/", "ExampleBot"))
-    assert json.loads(rendered.text)["rate"]["valid_until"] == "2026-11-21T19:00:00Z"
-    assert rendered.until == NOW.timestamp() + 1800
+    rate = json.loads(AnswerEncoder().encode(answer(3, "/", "ExampleBot")))["rate"]
+    assert rate["valid_until"] == "2026-11-21T19:00:00Z"
 
 
 HOUR, RATE, VISIT = "private, max-age=3600", "private, max-age=1800", "private, max-age=900"
@@ -165,11 +168,11 @@ KEEPING = [
 
 @pytest.mark.parametrize(("given_", "header"), [row[1:] for row in KEEPING], ids=[row[0] for row in KEEPING])
 def test_an_answer_may_be_kept(given_: Decision, header: str) -> None:
-    assert cache_control(given_, Renderer().render(given_).until) == header
+    assert cache_control(given_) == header
 
 
 def kept(given_: Decision) -> str:
-    return cache_control(given_, Renderer().render(given_).until)
+    return cache_control(given_)
 
 
 def test_an_answer_is_kept_no_longer_than_its_file_is_new_enough() -> None:

@@ -13,8 +13,8 @@ SHORT = 60
 NO_STORE = "no-store"
 
 
-def cache_control(decision: Decision, until: float) -> str:
-    """The Cache-Control of a decision whose rate and visit time hold up to the Unix time `until`.
+def cache_control(decision: Decision) -> str:
+    """The Cache-Control of an answer.
 
     A private cache may reuse the answer until the file is rechecked, the rate changes, or the file grows older than
     `max_age`. A defer is never stored, nor an answer from a file that is being refreshed. Shared caches are excluded:
@@ -27,8 +27,8 @@ def cache_control(decision: Decision, until: float) -> str:
         return NO_STORE
     ends = freshness.recheck_at
     # The rate at an instant that the question names does not change.
-    if question.at is None:
-        ends = min(ends, until)
+    if question.at is None and decision.valid_until is not None:
+        ends = min(ends, decision.valid_until.timestamp())
     if question.max_age is not None:
         ends = min(ends, snapshot.fetched_at + question.max_age)
     # A stale copy may be replaced, and an override changed, at any time.

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.types import Scope
 
-from app.api.batch_items import Found, ItemIn, after_waiting, answer_to, question_of, text_of
+from app.api.batch_items import Found, ItemIn, after_waiting, answer_to, encode_item, question_of
 from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
@@ -84,19 +84,19 @@ _LINE = {"anyOf": [{"$ref": f"#/components/schemas/{model.__name__}"} for model 
     openapi_extra=_BODY,
 )
 async def batch(request: Request) -> Response:
-    """Decision every item as `GET /v1/allowed` would; a bad one fails alone, with its problem in its place.
+    """Answer every item as `GET /v1/allowed` would; a bad one fails alone, with its problem in its place.
 
     As `application/x-ndjson`, items and answers are lines, without a limit to their number: each answer is sent as
     soon as it and those before it are known, so read them while you send.
     """
     decider = services_of(request).decider
-    renderer = services_of(request).renderer
+    encoder = services_of(request).encoder
     if streams(request.scope):
-        return AnswerLines(decider, renderer)
+        return AnswerLines(decider, encoder)
     asked = _read(await body_of(request))
     charge(request, len(asked.items) - 1)
     found = await while_connected(request.receive, _answers(decider, asked))
-    return await array_response("answers", (text_of(answer, renderer) for answer in found))
+    return await array_response("answers", (encode_item(one, encoder) for one in found))
 
 
 def _read(said: object) -> BatchIn:

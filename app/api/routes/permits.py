@@ -1,6 +1,5 @@
 """`POST /v1/permits`: decide a question and reserve a slot; then report what came of it."""
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.api.batch_items import Agents
 from app.api.disconnect import while_connected
-from app.api.encoding import Renderer
+from app.api.encoding import AnswerEncoder, encode_problem
 from app.api.json_array import array_response
 from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
 from app.api.middleware.auth import charge, is_operator, key_of
@@ -135,7 +134,7 @@ async def permit(request: Request) -> Response:
     answered at once, and a bad one fails alone.
     """
     body = await body_of(request)
-    renderer, permits = services_of(request).renderer, services_of(request).permits
+    encoder, permits = services_of(request).encoder, services_of(request).permits
     if isinstance(body, dict) and "items" in body:
         items = validated(PermitsIn, body).items
         if len(items) > ITEMS:
@@ -143,10 +142,10 @@ async def permit(request: Request) -> Response:
             raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
         charge(request, len(items) - 1)
         results = await while_connected(request.receive, _batch(permits, items, _caller(request)))
-        return await array_response("permits", (_item_text(result, renderer) for result in results))
+        return await array_response("permits", (_encode_item(result, encoder) for result in results))
     result = await permits.request(_read(body, _caller(request)))
-    text = _text(result, renderer)
-    return Response(text, media_type="application/json", headers={"Cache-Control": "no-store"})
+    content = _encode(result, encoder)
+    return Response(content, media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
 @router.post(PATH + "/{permit}/outcome", responses={**documented(413, 422)})
@@ -222,17 +221,14 @@ async def _batch(permits: Permits, items: Sequence[object], caller: str) -> list
     return [results[number] for number in range(len(items))]
 
 
-def _item_text(result: BatchResult | Problem, renderer: Renderer) -> str:
+def _encode_item(result: BatchResult | Problem, encoder: AnswerEncoder) -> bytes:
     if isinstance(result, Busy):
         result = busy(result, retry_after=result.retry_after)
-    if isinstance(result, Problem):
-        return f'{{"problem":{result.text}}}'
-    return _text(result, renderer)
+    return encode_problem(result) if isinstance(result, Problem) else _encode(result, encoder)
 
 
-def _text(result: PermitResult, renderer: Renderer) -> str:
-    members = json.dumps(_members(result.grant, result.permit), separators=(",", ":"))
-    return f"{renderer.render(result.decision).text[:-1]},{members[1:]}"
+def _encode(result: PermitResult, encoder: AnswerEncoder) -> bytes:
+    return encoder.encode(result.decision, _members(result.grant, result.permit))
 
 
 def _members(grant: Grant | None, permit: str | None) -> Mapping[str, object]:
