@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -114,7 +113,7 @@ class Decider:
         decision = await asyncio.to_thread(evaluate, question, file, as_of.timestamp(), forbidden=self._forbidden)
         self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
         # A past defer has no time to ask again at.
-        return replace(decision, retry_at=None)
+        return decision._replace(retry_at=None)
 
     async def get_file(self, origin: Origin, *, max_age: float | None = None, wait: float = 10.0) -> CachedFile:
         """The origin's file, fetched if needed; no visit is counted. Raises Busy when the fetch queue is full."""
@@ -180,7 +179,8 @@ class _Overriding:
             self._metrics.shadowed(shadow.action_name, differs=differs)
         shadow = matching.shadow_delaying
         if shadow is not None and shadow is not matching.delaying:
-            differs = with_delay(decided.rate, shadow) is not decided.rate
+            rate = decided.rate
+            differs = with_delay(rate, shadow) is not rate
             self._metrics.shadowed(shadow.action_name, differs=differs)
 
     def _parse(self, file: Successful) -> RobotsTxt:

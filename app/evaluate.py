@@ -3,9 +3,7 @@
 Whatever an answer says is worked out here. Serialisers, permits and cache headers read a Decision and add nothing.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import NamedTuple
 
 from app.cache.robots_cache import CacheResult
@@ -52,15 +50,14 @@ class CachedFile(NamedTuple):
     revision: int | None = None
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """The verdict on a question, given at `now` (Unix seconds), and everything that an answer says about it.
 
     `robots` is the file that decided, None where there is none. `retry_at` (Unix seconds) is set where the verdict is
     defer. `revision` is that of the CachedFile, None where anything else had a say. `overrides` are those that match,
     shadows included; None where there are none.
 
-    Rates, visit times and usage are worked out on first use: a cached answer needs none of them.
+    Rates, visit times and usage are worked out when they are read: a cached answer needs none of them.
     """
 
     question: Question
@@ -82,7 +79,7 @@ class Decision:
         """Whether the page may be fetched now."""
         return self.verdict.permission is Permission.ALLOW
 
-    @cached_property
+    @property
     def terms(self) -> Terms | None:
         """What the agent's groups state besides their rules; None where no group binds the agent."""
         return terms_of(self.robots, self.question.dialect, self.question.agent, self.verdict.selection)
@@ -92,7 +89,7 @@ class Decision:
         """The operators' delay in force, if any."""
         return None if self.overrides is None else self.overrides.delaying
 
-    @cached_property
+    @property
     def rate(self) -> InForce[Rate | None] | None:
         """The effective rate and its end: the file's rate, or the operators' delay where that is slower."""
         terms = self.terms
@@ -104,13 +101,13 @@ class Decision:
         terms = self.terms
         return None if terms is None or terms.crawl_delay is None else terms.crawl_delay.seconds
 
-    @cached_property
+    @property
     def visit(self) -> Visit | None:
         """Whether Visit-time welcomes a visit; None where the file has none."""
         terms = self.terms
         return None if terms is None or terms.visits is None else visit_at(terms.visits, self.at)
 
-    @cached_property
+    @property
     def usage(self) -> Usage | None:
         """What the file states about the use of the page."""
         terms = self.terms

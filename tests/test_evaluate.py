@@ -1,6 +1,5 @@
 """`evaluate` is the one place where a decision is worked out; overrides are applied to what it returns."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from app.cache.freshness import Freshness, Snapshot, State
@@ -121,5 +120,5 @@ def test_override_never_opens_a_blocked_address() -> None:
 def test_override_never_closes_the_robots_file_itself() -> None:
     decision = overridden(decided(Unreachable(Cause.SERVER_ERROR, 503), "/a"), Deny())
     assert not decision.allowed
-    pending = replace(decision, question=question("/robots.txt"))
+    pending = decision._replace(question=question("/robots.txt"))
     assert overridden(pending, Deny()).verdict.reason is Reason.IMPLICIT

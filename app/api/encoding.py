@@ -32,7 +32,7 @@ _NO_MEMBERS: Final[Mapping[str, object]] = {}
 
 
 class _Row(NamedTuple):
-    """All but the URL and the members about the file, for instants from `since` up to `until` (Unix seconds).
+    """The members, with null for the URL and what is about the file, from `since` up to `until` (Unix seconds).
 
     `has_usage`: the file states usages, and which of them hold depends on the path.
     """
@@ -46,7 +46,8 @@ class _Row(NamedTuple):
 class _File(NamedTuple):
     """The sitemaps, and the facts of the fetch, whose `recheck_at` and `age` are out of date."""
 
-    sitemaps: _Members
+    sitemaps: object
+    more_sitemaps: int
     facts: _Members
 
 
@@ -68,16 +69,17 @@ class AnswerEncoder:
         if decision.revision is None or freshness is None or verdict.permission is Permission.DEFER:
             return orjson.dumps({**_members(answer_out(decision, explained=False)), **more})
         row, file = self._cached(decision)
-        members = {"url": decision.question.target.url} | row.members
+        members = row.members.copy()
+        members["url"] = decision.question.target.url
         if row.has_usage:
             usage = decision.usage
             members["usage"] = None if usage is None else _fragment(usage_out(usage))
-        members |= file.sitemaps
-        members["robots"] = file.facts | {
-            "recheck_at": _instant(int(freshness.recheck_at)),
-            "age": int(freshness.age),
-        }
-        return orjson.dumps({**members, **more} if more else members)
+        facts = file.facts.copy()
+        facts["recheck_at"], facts["age"] = _instant(int(freshness.recheck_at)), int(freshness.age)
+        members["sitemaps"], members["more_sitemaps"], members["robots"] = file.sitemaps, file.more_sitemaps, facts
+        if more:
+            members.update(more)
+        return orjson.dumps(members)
 
     def _cached(self, decision: Decision) -> tuple[_Row, _File]:
         question, cached, revision = decision.question, decision.cached, decision.revision
@@ -92,7 +94,7 @@ class AnswerEncoder:
         if row is None or file is None:
             row, file = _parts(decision)
             self._rows.put(row_key, row, _size(row.members))
-            self._files.put(file_key, file, _size(file.sitemaps) + _size(file.facts))
+            self._files.put(file_key, file, _size({"sitemaps": file.sitemaps, **file.facts}))
         return row, file
 
 
@@ -104,11 +106,8 @@ def encode_problem(problem: Problem) -> bytes:
 def _parts(decision: Decision) -> tuple[_Row, _File]:
     out = answer_out(decision, explained=False)
     members = _members(out)
-    file = _File(
-        {name: members.pop(name) for name in ("sitemaps", "more_sitemaps")},
-        dict(out.robots),
-    )
-    del members["url"], members["robots"]
+    file = _File(members["sitemaps"], out.more_sitemaps, dict(out.robots))
+    members |= dict.fromkeys(("url", "sitemaps", "more_sitemaps", "robots"))
     change = decision.valid_until
     since, until = (-inf, inf) if change is None else (decision.at.timestamp(), change.timestamp())
     terms = decision.terms
@@ -129,9 +128,7 @@ def _fragment(value: object) -> orjson.Fragment:
 
 
 def _size(members: Mapping[str, object]) -> int:
-    return _OVERHEAD + sum(
-        len(value.contents) if isinstance(value, orjson.Fragment) else len(str(value)) for value in members.values()
-    )
+    return _OVERHEAD + len(orjson.dumps(members))
 
 
 _instant = lru_cache(4096)(instant)

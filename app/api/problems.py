@@ -64,17 +64,14 @@ def bad_value(parameter: str, value: object, detail: str, slug: str | None = Non
 
 def install(app: FastAPI) -> None:
     """Answer every error of `app` as a problem."""
-    handlers: dict[type[Exception], Callable[[Request, Any], Awaitable[Response]]] = {
-        Problem: _problem,
-        Busy: _busy,
-        NoVersion: _no_version,
-        StoreDown: _store_down,
-        ClientDisconnect: _client_left,
-        RequestValidationError: _invalid,
-        HTTPException: _http,
-    }
-    for kind, handler in handlers.items():
+    for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)
+
+
+async def answer(request: Request, error: Exception) -> Response:
+    """Answer one of the errors in HANDLED."""
+    handler = next(_HANDLERS[kind] for kind in type(error).__mro__ if kind in _HANDLERS)
+    return await handler(request, error)
 
 
 async def _problem(_request: Request, error: Problem) -> Response:
@@ -198,3 +195,17 @@ def documented(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": schema}}}
         for status in statuses
     }
+
+
+_HANDLERS: Mapping[type[Any], Callable[[Request, Any], Awaitable[Response]]] = {
+    Problem: _problem,
+    Busy: _busy,
+    NoVersion: _no_version,
+    StoreDown: _store_down,
+    ClientDisconnect: _client_left,
+    RequestValidationError: _invalid,
+    HTTPException: _http,
+}
+
+HANDLED: tuple[type[Exception], ...] = tuple(_HANDLERS)
+"""The errors that are answered as a problem."""

@@ -16,6 +16,7 @@ from app.api.long_work import LongWork
 from app.api.middleware.access_log import AccessLog
 from app.api.middleware.auth import KeyCheck
 from app.api.middleware.body_limit import BodyLimit
+from app.api.middleware.direct_route import DirectRoute
 from app.api.middleware.http_caching import NoStoreByDefault
 from app.api.middleware.same_origin import RefuseCrossSite
 from app.api.routes import batch
@@ -223,6 +224,7 @@ def create(
     app = application(start, services)
     # Each wraps those before it: a request passes the last one first.
     app.add_middleware(NoStoreByDefault)
+    app.add_middleware(DirectRoute)
     app.add_middleware(BodyLimit, streamed=batch.streams)
     if keys is None:
         app.add_middleware(RefuseCrossSite)

@@ -1,7 +1,6 @@
 """Apply the operators' overrides to a decision; pure."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import assert_never
 
 from app.evaluate import Decision
@@ -18,11 +17,11 @@ def apply(decision: Decision, matching: Matching, parse: Parse) -> Decision:
     """The decision with `matching` applied; its `overrides.deciding` is None where none had a say in the verdict."""
     decided = decide_by(decision, matching.deciding, parse)
     override = matching.deciding if decided.verdict.reason is Reason.OVERRIDDEN else None
-    matching = replace(matching, deciding=override)
+    matching = Matching(override, matching.delaying, matching.shadow_deciding, matching.shadow_delaying)
     if decided is decision and matching.delaying is None:
-        return replace(decision, overrides=matching)
+        return decision._replace(overrides=matching)
     retry_at = decision.retry_at if decided.verdict.permission is Permission.DEFER else None
-    return replace(decided, retry_at=retry_at, revision=None, overrides=matching)
+    return decided._replace(retry_at=retry_at, revision=None, overrides=matching)
 
 
 def decide_by(decision: Decision, override: Override | None, parse: Parse) -> Decision:
@@ -35,7 +34,7 @@ def decide_by(decision: Decision, override: Override | None, parse: Parse) -> De
     if override is None or (snapshot is not None and isinstance(snapshot.access, Blocked)):
         return decision
     if question.target.path == ROBOTS_PATH:
-        return replace(decision, verdict=Verdict(Permission.ALLOW, Reason.IMPLICIT))
+        return decision._replace(verdict=Verdict(Permission.ALLOW, Reason.IMPLICIT))
     match override.action:
         case Allow():
             permission = Permission.ALLOW
@@ -44,9 +43,9 @@ def decide_by(decision: Decision, override: Override | None, parse: Parse) -> De
         case Replace(own):
             robots = parse(own)
             verdict = robots.judge(question.dialect, question.agent, question.target.path)
-            return replace(decision, verdict=verdict._replace(reason=Reason.OVERRIDDEN), robots=robots)
+            return decision._replace(verdict=verdict._replace(reason=Reason.OVERRIDDEN), robots=robots)
         case Delay():
             return decision
         case unknown:
             assert_never(unknown)
-    return replace(decision, verdict=Verdict(permission, Reason.OVERRIDDEN, None, verdict.selection))
+    return decision._replace(verdict=Verdict(permission, Reason.OVERRIDDEN, None, verdict.selection))

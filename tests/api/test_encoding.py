@@ -1,7 +1,6 @@
 """Answers put together from pieces are, to the octet, those that are rendered whole; and how long they may be kept."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -178,17 +177,17 @@ def kept(given_: Decision) -> str:
 def test_an_answer_is_kept_no_longer_than_its_file_is_new_enough() -> None:
     given_ = answer(1, "/", "a")
     for max_age, header in ((700, "private, max-age=100"), (600, "no-store"), (0, "no-store"), (1e9, HOUR)):
-        assert kept(replace(given_, question=given_.question._replace(max_age=max_age))) == header
+        assert kept(given_._replace(question=given_.question._replace(max_age=max_age))) == header
 
 
 def test_what_is_being_refreshed_and_what_is_not_known_is_never_kept() -> None:
     given_ = answer(1, "/", "a")
     for state in (State.GRACE, State.DUE):
         fresh = Freshness(NOW.timestamp() + 3600, state, 600.0, stale=False)
-        assert kept(replace(given_, cached=CacheResult(given_.cached.snapshot, fresh, Source.MEMORY))) == "no-store"
-    assert kept(replace(given_, cached=CacheResult(None, None, Source.NONE), robots=None, revision=None)) == "no-store"
+        assert kept(given_._replace(cached=CacheResult(given_.cached.snapshot, fresh, Source.MEMORY))) == "no-store"
+    assert kept(given_._replace(cached=CacheResult(None, None, Source.NONE), robots=None, revision=None)) == "no-store"
 
 
 def test_what_operators_decided_is_kept_shortly() -> None:
-    overridden = replace(answer(1, "/", "a"), revision=None, overrides=Matching(None, None, None, None))
+    overridden = answer(1, "/", "a")._replace(revision=None, overrides=Matching(None, None, None, None))
     assert kept(overridden) == f"private, max-age={SHORT}"

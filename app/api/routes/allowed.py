@@ -56,11 +56,12 @@ class QueryRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler of a request."""
+        return handle
 
-        async def handler(request: Request) -> Response:
-            return await allowed(request, read_query(request))
 
-        return handler
+async def handle(request: Request) -> Response:
+    """Answer a request."""
+    return await allowed(request, read_query(request))
 
 
 router = APIRouter(tags=["decisions"], route_class=QueryRoute)
