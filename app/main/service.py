@@ -19,7 +19,7 @@ from app.api.middleware.body_limit import BodyLimit
 from app.api.middleware.direct_route import DirectRoute
 from app.api.middleware.http_caching import NoStoreByDefault
 from app.api.middleware.same_origin import RefuseCrossSite
-from app.api.routes import batch
+from app.api.routes import allowed, batch
 from app.api.services import Services
 from app.auth.keys import load_keys
 from app.auth.quotas import Quotas
@@ -224,7 +224,11 @@ def create(
     app = application(start, services)
     # Each wraps those before it: a request passes the last one first.
     app.add_middleware(NoStoreByDefault)
-    app.add_middleware(DirectRoute)
+    hot = {
+        "GET": (allowed.handle, allowed.router.routes[0]),
+        "POST": (batch.batch, batch.router.routes[0]),
+    }
+    app.add_middleware(DirectRoute, path=allowed.PATH, handlers=hot)
     app.add_middleware(BodyLimit, streamed=batch.streams)
     if keys is None:
         app.add_middleware(RefuseCrossSite)
