@@ -1,4 +1,4 @@
-"""Small web servers on loopback that say exactly what a test wants said: real sockets, real TLS, raw octets.
+"""Small web servers on loopback that say exactly what a test wants said: real sockets, real TLS, raw bytes.
 
 async with serve(text(200, "User-agent: *\nDisallow: /")) as origin:
     ... fetch origin.named("www.example.com") with a resolver that leads the name to origin.address ...
@@ -37,13 +37,13 @@ class Exchange:
         return self.head.split(b" ", 2)[1].decode("ascii")
 
     async def send(self, data: bytes) -> None:
-        """Send octets as they are; ConnectionError once the client has gone."""
+        """Send bytes as they are; ConnectionError once the client has gone."""
         self._writer.write(data)
         await self._writer.drain()
 
-    async def receive(self, octets: int) -> bytes:
-        """Read so many octets of what the client sends; asyncio.IncompleteReadError once it has gone."""
-        return await self._reader.readexactly(octets)
+    async def receive(self, size: int) -> bytes:
+        """Read so many bytes of what the client sends; asyncio.IncompleteReadError once it has gone."""
+        return await self._reader.readexactly(size)
 
     async def stall(self) -> None:
         """Say nothing until the client goes or the server is closed."""
@@ -235,7 +235,7 @@ LOOPBACKS = ("127.0.0.1", "::1") if _has_ipv6() else ("127.0.0.1",)
 """Where an origin can be on this machine: a kernel without IPv6 has one row less, and nothing to skip."""
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Trusts nobody."""
+"""Trusts no authority."""
 
 
 class Authority:

@@ -60,7 +60,7 @@ def test_a_failure_is_told_with_its_cause_and_its_next_try(log: FetchLog, caplog
     assert caplog.messages == [said + recheck_at]
 
 
-def test_what_did_not_fail_is_not_told(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_only_failures_are_logged(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
     log.note(origin(), Snapshot(Successful(200, b""), NOW), 9.0)
     log.note(origin(), Snapshot(Unavailable(404), NOW), 9.0)
     assert lines(caplog) == []

@@ -13,10 +13,9 @@ SHARED_TYPE_NAMES: frozenset[str] = frozenset(
     [
         "Disallowed",
         "Entry",
+        "Grant",
         "Key",
         "NotUnderstood",
-        "PaceKey",
-        "Refused",
         "ServiceUnavailable",
         "Source",
         "State",

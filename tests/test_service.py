@@ -24,7 +24,7 @@ async def test_a_killed_service_leaves_no_server_behind() -> None:
             assert not server.is_running()
 
 
-async def test_a_service_that_is_told_to_end_ends_cleanly() -> None:
+async def test_a_service_ends_cleanly_on_sigterm() -> None:
     with started() as service:
         [server] = service.servers
         assert "Finished server process" in service.signal(signal.SIGTERM)

@@ -27,7 +27,7 @@ UDP_OCTETS = 512
 """The longest answer by UDP to one who has not said that it takes more (RFC 1035 4.2.1): past it comes TCP."""
 
 CHAIN = 40
-"""How many aliases the server follows for whoever asks."""
+"""How many aliases the server follows for a client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 @asynccontextmanager
 async def name_server(zone: Mapping[str, Sequence[Answer]], patience: float = 5.0) -> AsyncIterator[NameServer]:
-    """Serve a zone; whoever looks up gives up after `patience` seconds without an answer."""
+    """Serve a zone; a client gives up after `patience` seconds without an answer."""
     connections: set[asyncio.Task[None]] = set()
 
     async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -158,7 +158,7 @@ async def name_server(zone: Mapping[str, Sequence[Answer]], patience: float = 5.
                     writer.write(response.to_wire(prepend_length=True))
                     await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # whoever asked has gone
+            pass  # the client has gone
         finally:
             writer.transport.abort()
             connections.discard(task)

@@ -53,7 +53,7 @@ class Wire(httpcore.AsyncNetworkBackend):
 
 
 class _Counted(httpcore.AsyncNetworkStream):
-    """A connection whose octets are counted as they are handed up: above TLS, below HTTP."""
+    """A connection whose bytes are counted as they are handed up: above TLS, below HTTP."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream, wire: Wire) -> None:
         self._stream = stream

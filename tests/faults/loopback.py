@@ -22,7 +22,7 @@ class Visit:
         self.writer = writer
 
     async def send(self, data: bytes) -> None:
-        """Send octets as they are; ConnectionError once the client has gone."""
+        """Send bytes as they are; ConnectionError once the client has gone."""
         self.writer.write(data)
         await self.writer.drain()
 
@@ -40,7 +40,7 @@ class Web:
         self._handlers: set[asyncio.Task[None]] = set()
 
     def new(self, reply: Reply | None = None) -> str:
-        """An origin that nobody has asked about."""
+        """An origin that has not been asked about."""
         address = str(IPv4Address(FIRST + self._given))
         self._given += 1
         if reply is not None:

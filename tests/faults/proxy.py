@@ -12,7 +12,7 @@ PIECE = 65_536
 class Proxy:
     """Connections to `url` go on to the socket of `target`, as long as nothing is switched.
 
-    `refusing`: every new connection is closed. `nonsense`: whatever is sent is answered with these octets. `latency`:
+    `refusing`: every new connection is closed. `nonsense`: whatever is sent is answered with these bytes. `latency`:
     seconds that the first answer on a new connection is late. `held`: what the server says is kept back while the
     event is not set. `answers` counts the pieces that were let through.
     """

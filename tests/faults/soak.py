@@ -41,7 +41,7 @@ WARM_UP = 0.2
 """The part of the time after which what the process holds is measured for the first time."""
 
 MORE_MEMORY, MORE_FILES, MORE_TASKS, MORE_THREADS = 24 * 1024 * 1024, 2 * MAX_CONCURRENT, 4, 8
-"""By how much that may grow between then and the end, both times at rest: octets, descriptors, tasks, threads.
+"""By how much that may grow between then and the end, both times at rest: bytes, descriptors, tasks, threads.
 
 The descriptors are the connections to the store, which are kept for the next time that so many are needed.
 """

@@ -124,7 +124,7 @@ async def test_a_name_with_more_addresses_than_are_judged_is_refused(private: tu
         assert len(our.wire.tried) == ADDRESSES_TRIED
 
 
-async def test_a_public_ipv4_address_and_the_same_by_nat64_are_no_mixture() -> None:
+async def test_a_public_ipv4_address_and_its_nat64_form_may_be_mixed() -> None:
     async with world({SITE: [addresses("64:ff9b::" + PUBLIC, PUBLIC)]}) as our:
         assert await our.fetch() == FOUND
         assert our.wire.tried == [str(ip_address("64:ff9b::" + PUBLIC)), PUBLIC]
@@ -159,7 +159,7 @@ async def test_spec_a15_a_name_without_an_address_is_unreachable_for_now(said: A
         assert await our.fetch() == FOUND
 
 
-async def test_spec_a15_a_circle_of_aliases_is_no_address() -> None:
+async def test_spec_a15_a_loop_of_aliases_has_no_address() -> None:
     async with world({SITE: [alias(ELSEWHERE)], ELSEWHERE: [alias(SITE)]}, patience=0.2) as our:
         assert await our.fetch() == Unreachable(Cause.DNS)
 

@@ -1,4 +1,4 @@
-"""The service is told to end, at every moment: what was asked is answered, what was counted is kept, nothing stays."""
+"""The service stops at any moment: requests are answered, counts are kept, no process or file stays."""
 
 import asyncio
 import socket
@@ -69,7 +69,7 @@ async def test_what_was_asked_is_answered_and_nothing_new_is_taken(tmp_path: Pat
             await gate.asked.wait()
             service.tell()
             await closed_to_new(url)
-            service.tell()  # once more, which is no reason to be in a hurry
+            service.tell()  # a second signal does not make it hurry
             assert not answer.done()
             gate.open.set()
             assert (await answer).json()["verdict"] == "disallow"
@@ -92,7 +92,7 @@ async def test_what_was_counted_is_written_back(store_url: str, store_client: Re
             assert visits.split()[:2] == [b"V1", b"3"] or visits.startswith(b"V1 2.99")
 
 
-async def test_who_has_not_asked_to_the_end_holds_nothing_up(store_url: str, store_client: Redis) -> None:
+async def test_an_unfinished_request_does_not_delay_shutdown(store_url: str, store_client: Redis) -> None:
     lines = b"POST /v1/allowed HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-ndjson\r\n"
     with process(REDIS_URL=store_url) as service:
         host, port = service.listens().removeprefix("http://").split(":")

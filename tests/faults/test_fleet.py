@@ -55,7 +55,7 @@ class Process:
         )
         assert self._process.stdout is not None
         self._output = self._process.stdout
-        # A pipe that nobody reads is full one day, and stops who writes.
+        # A pipe without a reader fills up and blocks its writer.
         self._reader = Thread(target=deque, args=(self._output, 0))
 
     def listen(self) -> str:
@@ -169,7 +169,7 @@ async def test_when_the_process_that_asks_is_killed_one_more_request_is_made(
         assert len(origin.requests) == 2
 
 
-async def test_callers_who_hang_up_fail_nobody_else(fleet: Fleet, store_client: Redis) -> None:
+async def test_callers_who_hang_up_fail_no_other_caller(fleet: Fleet, store_client: Redis) -> None:
     gate = Gate(FILE)
     async with serve(gate) as origin:
         leaving = [asyncio.create_task(fleet.ask(origin, [process], 10)) for process in range(4)]

@@ -284,7 +284,7 @@ async def test_spec_a32_no_hop_of_a_redirect_may_lead_to_a_private_host(host: st
 
 
 @pytest.mark.parametrize(("host", "why"), UNREADABLE)
-async def test_spec_a31_a_host_that_readers_disagree_on_is_no_host(host: str, why: str) -> None:
+async def test_spec_a31_an_ambiguous_host_is_invalid(host: str, why: str) -> None:
     with pytest.raises(BadUrl):
         read_target(f"http://{host}/page")
     fetched = await led_to(f"http://{host}/robots.txt", 1)

@@ -1,4 +1,4 @@
-"""A thousand callers at once: origins that stall hold up nobody else, memory is bounded, and too much is told so."""
+"""Hundreds of callers at once: stalled origins delay no other caller, memory is bounded, and excess gets a 503."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tests.faults.loopback import Visit, web
 from tests.faults.until import until_so
 from tests.origins import text
 
-HEALTHY, STALLING, CALLERS = 450, 50, 2
+HEALTHY, STALLING, CALLERS = 150, 50, 2
 """Origins of each kind, and callers of each origin."""
 
 FOREVER = 100.0

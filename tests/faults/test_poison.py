@@ -326,7 +326,7 @@ def test_a_poisoned_pace_gives_turns_all_the_same(store_url: str) -> None:
         check()
 
 
-def test_poisoned_news_is_no_news(store_url: str) -> None:
+def test_poisoned_events_are_ignored(store_url: str) -> None:
     words = st.sampled_from([b"changed", b"purged", b"executed", b""])
     places = st.sampled_from([b"http://127.0.0.1", b"http://[::1", b"file:///etc/passwd", b"\xff", b"http://h\r\n"])
     said = st.tuples(st.binary(max_size=5), words, places).map(b" ".join)

@@ -138,7 +138,7 @@ async def test_a_failing_store_changes_no_answer_and_is_used_once_it_is_back(
 
 
 @pytest.mark.parametrize("fault", [down, silent, talking_nonsense])
-async def test_a_store_that_fails_at_the_start_is_waited_for_by_nobody(
+async def test_no_caller_waits_for_a_store_that_fails_at_the_start(
     fault: Fault, between: Proxy, store_client: Redis
 ) -> None:
     async with serve(CLOSED) as origin, fault(between, store_client), impatient(between.url) as service:

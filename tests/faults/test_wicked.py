@@ -1,4 +1,4 @@
-"""Wicked origins over real sockets and real TLS: what is reported, in bounded time and octets, and no trace left.
+"""Wicked origins over real sockets and real TLS: what is reported, in bounded time and bytes, and no trace left.
 
 Every row goes through a fetcher as `main` builds it, by name and public address; `nothing_left` asserts that no task
 and no socket is there afterwards that was not there before.
@@ -72,22 +72,22 @@ PLAIN = "text/plain"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What an origin does, and what is made of it; `octets` is the most that is read."""
+    """What an origin does, and what is made of it; `read_limit` is the most bytes that are read."""
 
     access: Access
     replies: tuple[Reply, ...] = ()
-    octets: int = HEAD
+    read_limit: int = HEAD
     at_once: Handler | None = None
     within: float = 20.0
     validators: Validators = UNCONDITIONAL
 
 
-def says(access: Access, *replies: Reply, octets: int = HEAD) -> Row:
-    return Row(access, replies, octets)
+def says(access: Access, *replies: Reply, read_limit: int = HEAD) -> Row:
+    return Row(access, replies, read_limit)
 
 
-def is_late(access: Access, reply: Handler, octets: int = HEAD) -> Row:
-    return Row(access, (reply,), octets, within=SHORT)
+def is_late(access: Access, reply: Handler, read_limit: int = HEAD) -> Row:
+    return Row(access, (reply,), read_limit, within=SHORT)
 
 
 def coded(coding: str, body: bytes) -> bytes:
@@ -126,7 +126,7 @@ HTTP: dict[str, Row] = {
     "103 Early Hints without end": says(BAD, endless(b"", head(103, {"Link": "</a>"}) * 50)),
     "1xx of every kind without end": says(BAD, endless(b"", head(102) + head(104) + head(199))),
     "a thousand 100 Continue and a file": says(
-        Successful(200, ROBOTS, content_type=PLAIN), head(100) * 1000 + text(200, ROBOTS), octets=WHOLE
+        Successful(200, ROBOTS, content_type=PLAIN), head(100) * 1000 + text(200, ROBOTS), read_limit=WHOLE
     ),
     # Lengths and chunks.
     "Content-Length too long": says(BAD_200, sized("100")),
@@ -151,22 +151,24 @@ HTTP: dict[str, Row] = {
     "a chunk too long": says(BAD_200, CHUNKED + b"3\r\nabcXX0\r\n\r\n"),
     "no last chunk": says(BAD_200, CHUNKED + b"3\r\nabc\r\n"),
     "an unknown transfer coding": says(BAD, head(200, {"Transfer-Encoding": "gzip, chunked"}) + b"0\r\n\r\n"),
-    "chunk extensions without end": says(BAD_200, endless(CHUNKED, b"1;" + b"x" * 1000 + b"\r\na\r\n"), octets=WHOLE),
-    "chunks of one octet without end": says(BAD_200, endless(CHUNKED, b"1\r\na\r\n" * 200), octets=WHOLE),
-    "trailers without end": says(BAD_200, endless(CHUNKED + b"0\r\n", b"X-Trailer: a\r\n" * 100), octets=WHOLE),
+    "chunk extensions without end": says(
+        BAD_200, endless(CHUNKED, b"1;" + b"x" * 1000 + b"\r\na\r\n"), read_limit=WHOLE
+    ),
+    "chunks of one octet without end": says(BAD_200, endless(CHUNKED, b"1\r\na\r\n" * 200), read_limit=WHOLE),
+    "trailers without end": says(BAD_200, endless(CHUNKED + b"0\r\n", b"X-Trailer: a\r\n" * 100), read_limit=WHOLE),
     # Bodies without end.
     "a body without end": says(
-        Successful(200, b"a" * BODY_LIMIT, truncated=True), endless(head(200), b"a" * 1000), octets=WHOLE
+        Successful(200, b"a" * BODY_LIMIT, truncated=True), endless(head(200), b"a" * 1000), read_limit=WHOLE
     ),
     "a body of an exabyte": says(
         Successful(200, b"a" * BODY_LIMIT, truncated=True),
         endless(sized("1" + "0" * 18, body=b""), b"a" * 1000),
-        octets=WHOLE,
+        read_limit=WHOLE,
     ),
     "a body of chunks without end": says(
         Successful(200, b"a" * BODY_LIMIT, truncated=True),
         endless(CHUNKED, b"14\r\n" + b"a" * 20 + b"\r\n"),
-        octets=WHOLE,
+        read_limit=WHOLE,
     ),
     "a body of a 404 without end": says(Unavailable(404), endless(head(404), b"a" * 1000)),
     "a body of a 503 without end": says(Unreachable(Cause.SERVER_ERROR, 503), endless(head(503), b"a" * 1000)),
@@ -179,15 +181,15 @@ HTTP: dict[str, Row] = {
         coded("deflate", deflated_zeros(20_000_000)),
     ),
     "gzip members of nothing without end": says(
-        BAD_200, endless(head(200, {"Content-Encoding": "gzip"}), gzip.compress(b"") * 50), octets=WHOLE
+        BAD_200, endless(head(200, {"Content-Encoding": "gzip"}), gzip.compress(b"") * 50), read_limit=WHOLE
     ),
     "a gzip bomb in a gzip bomb": says(BAD_200, coded("gzip, gzip", gzip.compress(zipped_zeros(20_000_000)))),
     "gzip a hundred times": says(BAD_200, coded(", ".join(["gzip"] * 100), gzip.compress(ROBOTS))),
     "two fields of gzip": says(
         BAD_200, head(200, [("Content-Encoding", "gzip")] * 2) + gzip.compress(gzip.compress(ROBOTS))
     ),
-    "a br bomb, which nobody asked for": says(BAD_200, coded("br", BROTLI)),
-    "a zstd bomb, which nobody asked for": says(BAD_200, coded("zstd", zstd_zeros(20_000_000))),
+    "a br bomb, unrequested": says(BAD_200, coded("br", BROTLI)),
+    "a zstd bomb, unrequested": says(BAD_200, coded("zstd", zstd_zeros(20_000_000))),
     "gzip in name only": says(BAD_200, coded("gzip", ROBOTS)),
     "gzip cut short": says(BAD_200, coded("gzip", gzip.compress(ROBOTS)[:-3])),
     "gzip with a wrong checksum": says(BAD_200, coded("gzip", gzip.compress(ROBOTS)[:-8] + b"\0" * 8)),
@@ -319,7 +321,7 @@ async def outcome(row: Row) -> Fetched:
         fetched = recognise_challenge(await ours.fetch(origin.named(SITE), row.validators))
         assert wire.open_now == ours.under_way == ours.waiting == 0
         await origin.left()
-    assert wire.received <= row.octets
+    assert wire.received <= row.read_limit
     return fetched
 
 
@@ -338,7 +340,7 @@ async def test_an_origin_that_takes_its_time_meets_the_one_deadline() -> None:
 
 
 @pytest.mark.parametrize("row", RESET_LATER.values(), ids=RESET_LATER)
-async def test_a_connection_reset_in_the_middle_of_an_answer_is_no_answer(row: Row) -> None:
+async def test_a_response_cut_by_a_reset_is_discarded(row: Row) -> None:
     async with nothing_left():
         assert (await outcome(row)).access in (row.access, LOST)
 
@@ -377,7 +379,7 @@ async def test_a_redirect_to_a_port_where_no_web_server_is_teaches_nothing(port:
         {"Cache-Control": "max-age=" + "9" * 500, "Age": "9" * 500},
     ],
 )
-async def test_dates_of_other_ages_are_told_as_they_were_sent(said: Mapping[str, str]) -> None:
+async def test_dates_of_other_ages_are_kept_as_sent(said: Mapping[str, str]) -> None:
     async with nothing_left():
         fetched = await outcome(says(BAD, text(200, ROBOTS, said)))
     assert fetched == Fetched(
@@ -443,7 +445,7 @@ async def test_spec_a15_a_certificate_that_does_not_hold_is_tls(
     assert await over_tls(server, ours.trusted_by(client_tls())) == Fetched(Unreachable(Cause.TLS))
 
 
-async def test_spec_a15_a_certificate_that_nobody_trusted_has_signed_is_tls() -> None:
+async def test_spec_a15_an_untrusted_certificate_is_a_tls_failure() -> None:
     ours, theirs = Authority(), Authority()
     for server in (theirs.server_context(SITE), theirs.self_signed_context()):
         assert await over_tls(server, ours.trusted_by(client_tls())) == Fetched(Unreachable(Cause.TLS))
@@ -478,7 +480,7 @@ async def test_spec_a15_an_origin_that_speaks_old_versions_only_is_tls(newest: s
     ],
     ids=["reset", "reset later", "reset in a record", "HTTP", "zeros", "alert", "silence", "half", "drops"],
 )
-async def test_spec_a15_a_handshake_that_fails_is_told_by_how_it_fails(at_once: Handler, cause: Cause) -> None:
+async def test_spec_a15_a_failed_handshake_is_classified_by_its_failure(at_once: Handler, cause: Cause) -> None:
     within = SHORT if cause is Cause.TIMEOUT else 20.0
     async with nothing_left(), serve(at_once=at_once) as origin:
         wire = Wire({PUBLIC: origin})

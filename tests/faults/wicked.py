@@ -1,4 +1,4 @@
-"""What a wicked origin does to whoever asks it: replies for tests.origins.serve, which end when the client goes."""
+"""What a hostile origin does to its clients: replies for tests.origins.serve, which end when the client goes."""
 
 import asyncio
 import gzip
@@ -45,7 +45,7 @@ def stalling(start: bytes = b"") -> Handler:
 
 
 def resetting(start: bytes = b"", *, after: int = 0) -> Handler:
-    """Send `start` once so many octets of the request are there, and reset the connection."""
+    """Send `start` once so many bytes of the request are there, and reset the connection."""
 
     async def reset(exchange: Exchange) -> None:
         await exchange.receive(after)
@@ -55,27 +55,27 @@ def resetting(start: bytes = b"", *, after: int = 0) -> Handler:
     return reset
 
 
-def zipped_zeros(octets: int) -> bytes:
+def zipped_zeros(size: int) -> bytes:
     """A gzip bomb: a thousandth of what it becomes."""
-    return gzip.compress(b"\0" * octets)
+    return gzip.compress(b"\0" * size)
 
 
-def deflated_zeros(octets: int) -> bytes:
+def deflated_zeros(size: int) -> bytes:
     """The same in zlib's format."""
-    return zlib.compress(b"\0" * octets, 9)
+    return zlib.compress(b"\0" * size, 9)
 
 
 BROTLI = bytes.fromhex("cbffff3ff82700e2b14020f7fe8fffff7ff04f00c4611180eefd5ffeb3c4e09f0088c302005d9218")
-"""The same in Brotli (RFC 7932): twenty million zeros in forty octets, by the coding's own tool."""
+"""The same in Brotli (RFC 7932): twenty million zeros in forty bytes, by the coding's own tool."""
 
 
-def zstd_zeros(octets: int) -> bytes:
+def zstd_zeros(size: int) -> bytes:
     """The same in Zstandard, block by block: each says how often its one octet comes (RFC 8878 3.1.1)."""
-    sizes = [min(ZSTD_BLOCK, octets - at) for at in range(0, octets, ZSTD_BLOCK)]
+    sizes = [min(ZSTD_BLOCK, size - at) for at in range(0, size, ZSTD_BLOCK)]
     blocks = [
         (size << 3 | 0b010 | (number == len(sizes))).to_bytes(3, "little") for number, size in enumerate(sizes, 1)
     ]
-    return b"\x28\xb5\x2f\xfd\xa0" + octets.to_bytes(4, "little") + b"".join(block + b"\0" for block in blocks)
+    return b"\x28\xb5\x2f\xfd\xa0" + size.to_bytes(4, "little") + b"".join(block + b"\0" for block in blocks)
 
 
 ZSTD_BLOCK = 128 * 1024

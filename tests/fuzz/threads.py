@@ -68,7 +68,7 @@ def at_once(work: Callable[[int], object]) -> list[object]:
 
 
 def stress(random: Random) -> None:
-    """One round: half of the threads read one object that nobody has asked before, the others one of their own."""
+    """One round: half of the threads read one object that has not been asked before, the others one of their own."""
     body = file(random)
     own = [file(random) for _ in range(THREADS // 2)]
     paths = ["/" + text(random, 30).decode("utf-8", "replace") * random.choice((1, 1, 40)) for _ in range(3)]

@@ -50,7 +50,7 @@ def test_any_ascii_is_a_glob_and_a_path(patterns: list[str], subject: str) -> No
     check([*patterns, f"*{subject}*", "[!" + subject + "]"], subject)
 
 
-def test_b16_globs_that_say_the_same_are_all_told() -> None:
+def test_b16_equivalent_globs_are_all_listed() -> None:
     patterns = ["/a", "/*", "/a", "/[ab]", "/*", "/[ab]", "/a", "/[b]", "*a*"] * 5
     assert len(check(patterns, "/a")) == 40
     assert check(patterns, "/b")[:3] == [1, 3, 4]
@@ -124,7 +124,9 @@ def element(character: str, alphabet: str, random: Random) -> str:
 @pytest.mark.parametrize("alphabet", ALPHABETS)
 @pytest.mark.parametrize("length", [0, 1, 60, 511, 2000])
 @pytest.mark.parametrize("period", [None, 3, 64])
-def test_f10_globs_that_nearly_fit_long_paths_are_told_apart(alphabet: str, length: int, period: int | None) -> None:
+def test_f10_globs_that_nearly_match_long_paths_are_distinguished(
+    alphabet: str, length: int, period: int | None
+) -> None:
     random = Random(f"{alphabet} {length} {period}")
     letters = ALPHABETS[alphabet]
     characters = random.choices(letters, k=period or length)

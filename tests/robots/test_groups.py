@@ -62,7 +62,7 @@ def test_b8_e5_blank_lines_end_a_record_in_the_draft_alone(dialect: str) -> None
 
 
 @EVERY
-def test_b10_i8_lines_above_the_first_agent_bind_nobody(dialect: str) -> None:
+def test_b10_i8_lines_above_the_first_agent_apply_to_none(dialect: str) -> None:
     groups = groups_of(b"Disallow: /a\nCrawl-delay: 9\nSitemap: http://h/\nUser-agent: *\nDisallow: /b", dialect)
     assert [line.line for line in groups.orphans] == [1, 2]
     assert [rule.value for rule in groups.pick([0])[0].rules] == [b"/b"]
@@ -191,7 +191,7 @@ def test_large_files_make_the_groups_of_the_clauses(name: str, dialect: str) -> 
         assert [group.line for group in merged.groups(token)] == expected
 
 
-def test_a_group_is_the_same_object_whoever_finds_it() -> None:
+def test_a_group_is_the_same_object_for_every_agent() -> None:
     groups = groups_of(b"User-agent: a\nUser-agent: b\nUser-agent: A/1\nDisallow: /x\nUser-agent: A\nDisallow: /y")
     merged = MergedGroups(groups, ALPHABETS["A-Za-z0-9_-"])
     first, second = groups

@@ -97,7 +97,7 @@ def test_h6_common_dates_are_read(text: str) -> None:
         " " * 60 + "2010-06-25",
     ],
 )
-def test_h6_what_is_no_date_is_none(text: str) -> None:
+def test_h6_an_invalid_date_is_none(text: str) -> None:
     assert read_date(text) is None
 
 
@@ -132,7 +132,7 @@ def test_h6_a_weekday_without_a_date_does_not_swallow_the_next_rule() -> None:
     assert (found.unavailable_after, found.rules) == (None, ("nofollow", "noindex"))
 
 
-def test_h6_the_hour_of_an_unreadable_date_is_no_agent() -> None:
+def test_h6_the_hour_of_an_unreadable_date_is_not_an_agent() -> None:
     assert headers_for("bot", "unavailable_after: 99 Jun 2010, 15:00, noindex").rules == ("noindex",)
 
 
@@ -161,7 +161,7 @@ def test_h9_a_colon_in_a_meta_tag_opens_no_scope() -> None:
     assert effective(["bot"], [], [("robots", "bot: nosnippet, noindex")]).rules == ("noindex",)
 
 
-def test_h9_a_tag_without_a_name_binds_nobody() -> None:
+def test_h9_a_tag_without_a_name_applies_to_none() -> None:
     assert effective(["bot", ""], [], [("", "noindex")]).rules == ()
 
 
@@ -186,7 +186,7 @@ def test_h7_minus_one_gives_way_to_any_limit() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "x", "-2", "1.5", "+5", "٥", "1 2", "9" * 5000])
-def test_h3_a_limit_that_is_no_number_is_ignored(value: str) -> None:
+def test_h3_a_limit_that_is_not_a_number_is_ignored(value: str) -> None:
     assert headers_for("bot", f"max-snippet:{value}, max-video-preview:{value}") == headers_for("bot")
 
 

@@ -77,7 +77,7 @@ def test_a_good_file_gives_no_warning() -> None:
 
 
 @pytest.mark.parametrize(("body", "code", "line", "says"), FAULTS)
-def test_j5_a_fault_is_told_with_its_line_and_its_mend(body: bytes, code: str, line: int, says: str) -> None:
+def test_j5_a_fault_is_reported_with_its_line_and_its_fix(body: bytes, code: str, line: int, says: str) -> None:
     [advice] = [advice for advice in lint(RobotsTxt(body)) if advice.code == code]
     assert advice.line == line
     assert says in advice.message
@@ -87,23 +87,23 @@ def test_j5_every_warning_has_a_test() -> None:
     assert {code for _, code, _, _ in FAULTS} | {"not-text-plain"} == set(_CHECKS)
 
 
-def test_j5_the_type_is_told_where_the_file_was_fetched() -> None:
+def test_j5_the_content_type_of_a_fetched_file_is_reported() -> None:
     assert ("not-text-plain", 1) in warned(CLEAN, "text/html")
     assert ("not-text-plain", 1) not in warned(CLEAN)
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_i7_a_known_key_is_never_told_as_unknown(name: str) -> None:
+def test_i7_a_known_key_is_never_reported_as_unknown(name: str) -> None:
     assert "unknown-key" not in [code for code, _ in warned(f"User-agent: *\n{name}: x".encode())]
 
 
 @pytest.mark.parametrize("key", sorted(MEMBER_KEYS - {Key.COMMENT, Key.NOINDEX}))
-def test_i8_every_member_above_the_first_agent_is_told(key: Key) -> None:
+def test_i8_every_member_above_the_first_agent_is_reported(key: Key) -> None:
     assert ("member-before-agent", 1) in warned(f"{key}: x\nUser-agent: *".encode())
 
 
 @pytest.mark.parametrize("key", ["disallowaitraining", "allowaitraining"])
-def test_i5_a_training_line_between_agents_is_no_fault(key: str) -> None:
+def test_i5_a_training_line_between_agents_is_not_a_fault(key: str) -> None:
     assert "rate-between-agents" not in dict(warned(f"User-agent: a\n{key}: /\nUser-agent: b\nAllow: /".encode()))
 
 
@@ -111,7 +111,7 @@ def test_f12_a_version_in_its_place_is_deprecated_and_no_more() -> None:
     assert warned(b"User-agent: a\nUser-agent: b\nRobot-version: 2.0\nDisallow: /x") == [("deprecated", 3)]
 
 
-def test_a_fault_that_repeats_is_told_a_bounded_number_of_times() -> None:
+def test_a_repeated_fault_is_reported_a_bounded_number_of_times() -> None:
     told = [advice for advice in lint(RobotsTxt(b"Foo: bar\n" * 5000)) if advice.code == "unknown-key"]
     assert len(told) == WARNINGS_PER_CODE + 1
     assert told[-1].line == WARNINGS_PER_CODE + 1

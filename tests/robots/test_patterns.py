@@ -131,7 +131,7 @@ def written(random: Random, letters: str, subject: str) -> list[str]:
 
 @pytest.mark.parametrize("length", [0, 1, 8, 60, 600, 3000])
 @pytest.mark.parametrize("letters", ["a", "ab", "abc/", "abcdefgh-", "aé\u0100", "b\ud800\udfff\U0001f600"])
-def test_patterns_that_nearly_match_long_paths_are_told_apart(letters: str, length: int) -> None:
+def test_patterns_that_nearly_match_long_paths_are_distinguished(letters: str, length: int) -> None:
     random = Random(f"{letters!a} {length}")
     for _ in range(8):
         subject = runs(random, letters, length)
@@ -140,7 +140,7 @@ def test_patterns_that_nearly_match_long_paths_are_told_apart(letters: str, leng
 
 
 @pytest.mark.parametrize("length", [1, 2, 7, 8, 9, 31, 32, 33, 100, 128, 500, 2500])
-def test_a_segment_is_told_from_one_that_differs_in_one_byte(length: int) -> None:
+def test_a_segment_differs_from_one_with_another_byte(length: int) -> None:
     random = Random(length)
     subject = "/" + "".join(random.choices("ab", k=3000))
     begin = random.randrange(1, 400)
@@ -192,13 +192,13 @@ def test_b17_no_pattern_makes_it_go_back(pattern: str, expected: bool) -> None:
     assert (asked(path_patterns([pattern]), "/" + "a" * 16_000) == [0]) is expected
 
 
-def test_b17_thousands_of_stars_are_no_recursion() -> None:
+def test_b17_thousands_of_stars_cause_no_recursion() -> None:
     deep = ["/" + "*a" * depth + f"*b{depth}" for depth in range(100, 3100, 100)]
     assert asked(path_patterns(deep), "/" + "a" * 1000 + "b500") == [4]
     assert asked(path_patterns(deep), "/" + "a" * 4000) == []
 
 
-def test_b16_patterns_that_say_the_same_are_all_told() -> None:
+def test_b16_equivalent_patterns_are_all_listed() -> None:
     alike = ["/a", "/a*", "/a**", "/a*$", "/*b*c", "/**b*c*", "/*b*c*$", "/abc$", "/*c$", "/**c$", "*", ""]
     for count in (1, 3, 50):
         check(alike * count, "/abc", "/a", "/", "")

@@ -77,7 +77,7 @@ def test_2_2_2_the_rule_that_decides_is_found_by_trying_all(dialect: str, data: 
 @EVERY
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_every_rule_that_matched_is_told_in_order(dialect: str, data: st.DataObject) -> None:
+def test_every_matching_rule_is_listed_in_order(dialect: str, data: st.DataObject) -> None:
     rules = data.draw(rule_lists(dialect))
     path = data.draw(near(rules))
     compiled = ruleset(file(rules, dialect), dialect)
@@ -119,7 +119,7 @@ def test_b11_rules_have_the_pattern_and_order_of_the_clauses(dialect: str, data:
     ]
 
 
-def test_d10_a_rule_with_two_patterns_is_told_once() -> None:
+def test_d10_a_rule_with_two_patterns_is_listed_once() -> None:
     rules = [(False, "//index.htm"), (True, "/*/index.htm")]
     found, count = ruleset(file(rules, "google"), "google").matches("//index.htm/", 5)
     assert count == 2

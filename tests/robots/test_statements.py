@@ -32,7 +32,7 @@ def test_i7_known_statements_are_reported_as_they_stand(key: Key) -> None:
     assert [(it.line, it.key, it.text) for it in robots.extensions] == [(1, key, "a b"), (4, key, "é")]
 
 
-def test_i7_rules_rates_and_unknown_keys_are_no_extensions() -> None:
+def test_i7_rules_rates_and_unknown_keys_are_not_extensions() -> None:
     body = b"User-agent: *\nDisallow: /\nCrawl-delay: 1\nFoo: bar\nSitemap: http://h/\nLicense: http://h/\nNoindexed: /"
     assert RobotsTxt(body).extensions == ()
 
