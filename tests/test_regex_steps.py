@@ -18,7 +18,7 @@ from tests.regex_steps import StepCounter
 EXPRESSIONS = {
     "app.api.middleware.auth:_HOST": "fullmatch",
     "app.api.routes.history:_ID": "fullmatch",
-    "app.api.middleware.access_log:_GIVEN_ID": "fullmatch",
+    "app.api.middleware.access_log:_REQUEST_ID_PATTERN": "fullmatch",
     "app.api.routes.permits:_BAD_IN_CALLER": "findall",
     "app.auth.quotas:_DEBT": "fullmatch",
     "app.api.params:_INSTANT": "fullmatch",
