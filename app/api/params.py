@@ -48,7 +48,7 @@ _known_agent = lru_cache(_KNOWN_AGENTS)(read_agent)
 
 
 def dialect_from(name: str | None, agent: Agent, parameter: str = "dialect") -> Dialect:
-    """The dialect of that name, or the agent's own where none is named (spec Q6)."""
+    """The dialect of that name, or the agent's own if none is named (spec Q6)."""
     return DIALECTS[agent.dialect] if name is None else dialect_named(name, parameter)
 
 
@@ -56,7 +56,7 @@ def dialect_named(name: str, parameter: str = "dialect") -> Dialect:
     """The dialect of that name."""
     dialect = DIALECTS.get(name)
     if dialect is None:
-        raise bad_value(parameter, name, f"{name[:100]!r} is no dialect; the dialects are {', '.join(DIALECTS)}")
+        raise bad_value(parameter, name, f"Unknown dialect {name[:100]!r}. Choose one of: {', '.join(DIALECTS)}.")
     return dialect
 
 
