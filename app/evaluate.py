@@ -118,8 +118,11 @@ class Decision(NamedTuple):
     @property
     def valid_until(self) -> datetime | None:
         """When the rate or the visit time changes next; None for never."""
-        ends = [None if it is None else it.valid_until for it in (self.rate, self.visit)]
-        return min((end for end in ends if end is not None), default=None)
+        terms, delay = self.terms, self.delay
+        if delay is None and (terms is None or (terms.visits is None and len(terms.rates.starts) == 1)):
+            return None  # nothing depends on the time of day, as in nearly every file
+        ends = [it.valid_until for it in (self.rate, self.visit) if it is not None and it.valid_until is not None]
+        return min(ends, default=None)
 
 
 def evaluate(question: Question, file: CachedFile, now: float, *, forbidden: bool) -> Decision:
