@@ -56,6 +56,8 @@ async def command(*arguments: str, settings: Mapping[str, str] = LOOPBACK) -> As
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        # A shell may have started the tests with SIGINT ignored, which processes inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         yield Running(process)
