@@ -12,7 +12,7 @@ run: $(VENV)/.service
 	@exec $(BIN)/python -m app
 
 # Many tests wait for processes and sockets, so that more processes than cores save time.
-TEST_PROCESSES ?= 4
+TEST_PROCESSES ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(TEST_PROCESSES)
 
 # Coverage doubles the CPU time of a test on Python 3.11. It is measured where the tests of a room run its code in their

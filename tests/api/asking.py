@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message
 
-PATIENCE = 60.0
+PATIENCE = 150.0
 """Seconds that no answer takes, however busy the machine is."""
 
 

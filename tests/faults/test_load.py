@@ -107,5 +107,8 @@ async def test_requests_beyond_the_fetch_queue_get_503_and_succeed_on_retry(
             assert int(answer.headers[b"retry-after"]) == FOREVER
         assert (await service.client.get("/healthz")).status_code == 200
         names.over.set()
-        assert verdicts(await asyncio.gather(*asked.values())) == {(200, "disallow")}
-        assert verdicts([await ask(service, url) for url in refused]) == {(200, "disallow")}
+        answers = await asyncio.gather(*asked.values())
+        # On a slow machine the last of them are still being fetched after the longest wait there is.
+        late = [url for url, answer in zip(asked, answers, strict=True) if answer.json["verdict"] == "defer"]
+        answers = [answer for answer in answers if answer.json["verdict"] != "defer"]
+        assert verdicts([*answers, *[await ask(service, url) for url in (*late, *refused)]]) == {(200, "disallow")}
