@@ -46,7 +46,7 @@ async def test_page_asks_for_a_key_and_repeats_the_question(service: str, browse
         assert await field.get_attribute("aria-invalid") is None
         await _give(visitor, "people.wrong")
         await expect(visitor.page.locator("#key-said")).to_have_text(
-            "The API key that was sent is not one that this service knows."
+            "Unknown API key. Check it, or ask the operator of this service for a new one."
         )
         assert await field.get_attribute("aria-invalid") == "true"
         await expect(field).to_be_focused()
@@ -127,7 +127,7 @@ async def test_exceeded_quota_shows_when_to_try_again(service: str, browser: Bro
             await visitor.page.locator("#test").click()
             await expect(visitor.page.locator("#verdicts")).not_to_have_attribute("aria-busy", "true")
         said = visitor.page.locator("#question-said")
-        await expect(said).to_contain_text("may send 2 requests in 3600 s")
+        await expect(said).to_contain_text("has used up its quota of 2 requests in 3600 s")
         await expect(said).to_contain_text("Ask again in 1")
         assert await visitor.page.locator("#keyed").is_hidden()
 
@@ -168,7 +168,7 @@ async def test_forbidden_key_can_be_replaced(service: str, browser: Browser) -> 
         await visitor.page.locator("#test").click()
         await expect(visitor.page.locator("#key-said")).to_contain_text("it lacks the scope 'read'.")
         await _give(visitor, "people.wrong")
-        await expect(visitor.page.locator("#key-said")).to_contain_text("not one that this service knows")
+        await expect(visitor.page.locator("#key-said")).to_contain_text("Unknown API key")
 
 
 async def _give(visitor: Visitor, key: str) -> None:
