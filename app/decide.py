@@ -93,13 +93,13 @@ class Decider:
         file = self._files.get_if_fresh(question, memo)
         return None if file is None else self._decide_by(file, question)
 
-    def count(self, decisions: Iterable[Decision], seconds: float | None = None) -> None:
-        """Count decisions of decide_if_cached(), and the `seconds` that a single one took."""
+    def count(self, decisions: Iterable[Decision]) -> None:
+        """Count decisions of decide_if_cached()."""
         decisions = list(decisions)
         for decision in decisions:
             self._asked(decision.question.target.origin.key)
         for labels, times in Counter(map(_labels, decisions)).items():
-            self._metrics.decided(*labels, times=times, seconds=seconds)
+            self._metrics.decided(*labels, times=times)
 
     async def decide_as_of(self, question: Question, as_of: datetime) -> Decision:
         """Decide by the version in use at `as_of`, with its rates at that time unless the question has an `at`.
