@@ -1,23 +1,23 @@
-"""Long work in stretches: hostile files make slow decisions, and others want their answers meanwhile."""
+"""Pause long work regularly: hostile files make slow decisions, and other requests must be answered meanwhile."""
 
 import asyncio
 import time
 
 STRETCH = 0.005
-"""Seconds after which who has many items to work on lets others have a turn."""
+"""Seconds of work on many items after which other tasks get to run."""
 
 
 class YieldBudget:
-    """How long one has been at work without a break."""
+    """The time that a task may work before it lets others run."""
 
     def __init__(self) -> None:
         self._ends = time.monotonic() + STRETCH
 
     def is_over(self) -> bool:
-        """Whether it is time to let others work."""
+        """Whether the time is used up."""
         return time.monotonic() > self._ends
 
     async def next(self) -> None:
-        """Let others work, and begin anew."""
+        """Let other tasks run, then start again with a full budget."""
         await asyncio.sleep(0)
         self._ends = time.monotonic() + STRETCH

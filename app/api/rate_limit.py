@@ -8,7 +8,7 @@ from app.auth.quotas import QuotaAccount, QuotaExceeded
 
 
 def rate_limit_fields(account: QuotaAccount) -> Mapping[str, str]:
-    """The fields of draft-ietf-httpapi-ratelimit-headers: the quota, what is left of it, and when it is whole again."""
+    """The fields of draft-ietf-httpapi-ratelimit-headers: the quota, what remains of it, and when it resets."""
     interval, burst, debt = account.limit.interval, account.limit.burst, account.debt
     left = max(0, math.floor(burst - debt / interval + 1e-6))
     return {

@@ -1,4 +1,4 @@
-"""The order of fetches: what two processes learned, made into one snapshot, whoever was first to say so.
+"""Merge what two processes learned into one snapshot, in the order in which their fetches began.
 
 Processes fetch side by side, are late, are stopped and wake up again. What is kept must not depend on when a result
 arrived, but on when its fetch *began* by the store's clock, which all processes share: that is what
