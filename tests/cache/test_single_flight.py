@@ -5,7 +5,7 @@ import asyncio
 from redis.asyncio import Redis
 
 from app.cache.freshness import DAY
-from app.cache.robots_cache import RobotsCache, Source
+from app.cache.robots_cache import CacheResult, RobotsCache, Source
 from app.origin import Origin
 from app.robots.access import (
     Fetched,
@@ -40,11 +40,10 @@ async def test_a_caller_who_hangs_up_does_not_end_the_fetch(cache: RobotsCache, 
     assert len(web.calls) == 1
 
 
-async def test_a_store_miss_just_before_a_fetch_ends_causes_no_second_fetch(
-    slow: tuple[SlowSnapshots, RobotsCache], web: ScriptedWeb
-) -> None:
-    store, cache = slow
-    store.on = False
+async def one_fetching_one_at_the_store(
+    store: SlowSnapshots, cache: RobotsCache, web: ScriptedWeb
+) -> tuple[asyncio.Task[CacheResult], asyncio.Task[CacheResult]]:
+    """Two callers: the fetch of the first has begun, and the second is waiting for the store's answer."""
     web.let_go.clear()
     first = asyncio.create_task(cache.get(SITE, DEFAULT))
     await web.asked.wait()
@@ -52,6 +51,15 @@ async def test_a_store_miss_just_before_a_fetch_ends_causes_no_second_fetch(
     store.asked.clear()
     second = asyncio.create_task(cache.get(SITE, DEFAULT))
     await store.asked.wait()
+    return first, second
+
+
+async def test_a_store_miss_just_before_a_fetch_ends_causes_no_second_fetch(
+    slow: tuple[SlowSnapshots, RobotsCache], web: ScriptedWeb
+) -> None:
+    store, cache = slow
+    store.on = False
+    first, second = await one_fetching_one_at_the_store(store, cache, web)
     # The second hears that nothing is known while that is so still, and comes to run when the fetch is over.
     store.says_so.set()
     web.let_go.set()
@@ -64,13 +72,7 @@ async def test_what_the_store_said_before_a_fetch_ended_does_not_undo_it(
     slow: tuple[SlowSnapshots, RobotsCache], web: ScriptedWeb
 ) -> None:
     store, cache = slow
-    web.let_go.clear()
-    first = asyncio.create_task(cache.get(SITE, DEFAULT))
-    await web.asked.wait()
-    store.says_so.clear()
-    store.asked.clear()
-    second = asyncio.create_task(cache.get(SITE, DEFAULT))
-    await store.asked.wait()
+    first, second = await one_fetching_one_at_the_store(store, cache, web)
     web.let_go.set()
     fetched = await first
     store.says_so.set()
