@@ -1,1 +1,1 @@
-"""The pure core: any bytes are a robots.txt. No I/O, no clock, no log, no settings; nothing here raises on input."""
+"""The pure core: parsing and matching. No I/O, no clock, no log, no settings; any bytes are a valid robots.txt."""

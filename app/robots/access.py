@@ -1,6 +1,6 @@
-"""What a fetch of robots.txt found: facts only, which a dialect gives their meaning (RFC 9309 2.3.1).
+"""The outcome of a fetch of robots.txt, as facts (RFC 9309 2.3.1).
 
-The status is kept as it came: what a 403 means is for `judge` to say, not for the fetch or the cache.
+The status is kept as received: `judge` decides what a 403 means, not the fetcher or the cache.
 """
 
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from enum import StrEnum
 from typing import TypeAlias
 
 BODY_LIMIT = 512_000
-"""How many decoded octets of a robots.txt are read; the rest is ignored (RFC 9309 2.5, spec A24)."""
+"""Bytes of a decoded robots.txt that are read; the rest is ignored (RFC 9309 2.5, spec A24)."""
 
 REDIRECT_LIMIT = 5
 """How many redirects are followed (RFC 9309 2.3.1.2, spec A9)."""
 
 
 class Cause(StrEnum):
-    """Why there is no file, where the status alone does not say it."""
+    """Why there is no file, if the status alone does not say so."""
 
     SERVER_ERROR = "server_error"
     TOO_MANY_REQUESTS = "too_many_requests"
@@ -27,14 +27,16 @@ class Cause(StrEnum):
     REFUSED_REDIRECT = "refused_redirect"
     BAD_RESPONSE = "bad_response"
     CHALLENGE = "challenge"
+    HTML_PAGE = "html_page"
+    """A 403 or 503 with an HTML page: an error page, or a challenge that is not labelled as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Successful:
-    """2xx: a body to read (RFC 9309 2.3.1.1).
+    """2xx with a body (RFC 9309 2.3.1.1).
 
-    `body` holds at most BODY_LIMIT octets after content decoding; `truncated` says that there were more.
-    `content_type` is the field's value as sent, or None.
+    `body` has at most BODY_LIMIT bytes after content decoding; `truncated`: there were more. `content_type` is the
+    field value as sent, or None.
     """
 
     status: int
@@ -45,11 +47,11 @@ class Successful:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """The origin answered that there is no file for us: 4xx but 429, or a redirect that leads nowhere.
+    """The origin has no file: 4xx except 429, or a redirect that cannot be followed.
 
-    `status` is the last status met. `cause` is None for a plain 4xx (RFC 9309 2.3.1.3), REDIRECT_LOOP for a loop or
-    more than REDIRECT_LIMIT redirects (2.3.1.2), and REFUSED_REDIRECT for a Location that is not http(s) (spec A9). A
-    Location that is missing or cannot be read is Unreachable: nothing was learnt.
+    `status` is the last status received. `cause` is None for a plain 4xx (RFC 9309 2.3.1.3), REDIRECT_LOOP for a loop
+    or more than REDIRECT_LIMIT redirects (2.3.1.2), REFUSED_REDIRECT for a Location that is not http(s) (spec A9), and
+    HTML_PAGE for a 403 with an HTML page. A missing or invalid Location is Unreachable, since nothing was learned.
     """
 
     status: int
@@ -58,10 +60,10 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Nothing was learnt: 5xx, 429, no address, connection, time or sense (RFC 9309 2.3.1.4, spec A14, A15).
+    """Nothing was learned: 5xx, 429, or no valid response in time (RFC 9309 2.3.1.4, spec A14, A15).
 
-    A challenge page is no file either: it asks whether we are a person (spec Q9).
-    `status` is None where no status came. `retry_after` is what Retry-After asked for, in seconds from the fetch.
+    A challenge page counts as well (spec Q9). `status` is None if there was no response. `retry_after` is the value of
+    Retry-After in seconds from the fetch.
     """
 
     cause: Cause
@@ -71,14 +73,19 @@ class Unreachable:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The asked origin leads only to addresses that the guard does not admit (spec A32): `address` is one."""
+    """The origin has an address that the guard refuses (spec A32); `address` is the first one."""
 
     address: str
 
 
+def media_type(content_type: str) -> str:
+    """The media type of a Content-Type, without its parameters, in lower case (RFC 9110 8.3.1)."""
+    return content_type.partition(";")[0].strip().lower()
+
+
 def is_plain_text(content_type: str) -> bool:
-    """Whether a Content-Type is that of a robots.txt, its parameters left aside (RFC 9309 2.3)."""
-    return content_type.partition(";")[0].strip().lower() == "text/plain"
+    """Whether a Content-Type is text/plain, ignoring parameters (RFC 9309 2.3)."""
+    return media_type(content_type) == "text/plain"
 
 
 Access: TypeAlias = Successful | Unavailable | Unreachable | Blocked
@@ -86,12 +93,12 @@ Access: TypeAlias = Successful | Unavailable | Unreachable | Blocked
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """304 to a conditional request: the copy held before is still the file (RFC 9110 15.4.5)."""
+    """304 to a conditional request: the stored copy is still current (RFC 9110 15.4.5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What makes the next request conditional (RFC 9110 8.8): field values as sent, or None."""
+    """Validators for the next, conditional request (RFC 9110 8.8): field values as sent, or None."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -99,7 +106,7 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """The response fields that speak of its freshness (RFC 9111 4.2, 5.2, 5.3), as sent, or None."""
+    """The response fields about freshness (RFC 9111 4.2, 5.2, 5.3), as sent, or None."""
 
     cache_control: str | None = None
     expires: str | None = None
@@ -109,7 +116,7 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One finished fetch: what was found, where (`final_url`, None when nothing redirected), and what came with it."""
+    """The result of a fetch. `final_url` is None if there was no redirect."""
 
     access: Access | NotModified
     final_url: str | None = None
@@ -118,8 +125,8 @@ class Fetched:
 
 
 class Busy(Exception):
-    """No fetch was begun: as many as this process takes are under way and waiting. `retry_after` is in seconds."""
+    """The fetch queue is full, so no fetch was started. `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(f"Too many fetches are under way and waiting; ask again in {retry_after} s.")
+        super().__init__(f"The fetch queue is full; retry in {retry_after} s.")
         self.retry_after = retry_after

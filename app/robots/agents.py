@@ -1,9 +1,11 @@
-"""Who is asking: a product token or a whole User-Agent header, reduced to the tokens its groups are looked up by."""
+"""Agents: a product token or a whole User-Agent header, and the tokens by which its groups are looked up."""
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,28 +15,32 @@ AGENT_LIMIT = 2048
 
 STAR = "*"
 
+MAX_KEY_CHARS = 64
+"""Characters of the longest product token that a key of the store holds as it is; a longer one becomes its SHA-256."""
+
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
-# A name is tried from its first character only, and given up at its end: from each of them, it would be quadratic.
+# A match may begin only at the first character of a name; trying every character would be quadratic.
 _PRODUCT = re.compile(r"(?<![A-Za-z0-9_-])([A-Za-z0-9_-]++)/")
-# What browsers put in front for old times' sake: no crawler's own name.
+# Products that browsers send for compatibility; never the name of a crawler.
 _COMPATIBILITY = frozenset(
     {"mozilla", "applewebkit", "khtml", "gecko", "chrome", "chromium", "safari", "version", "firefox"}
 )
 
 
 class BadAgent(ValueError):
-    """An agent in which no product token can be found; the text names the value."""
+    """An agent without a product token; the text names the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A crawler: `token` as given or as the table spells it, `chain` the lower-case tokens to look for, in order.
+    """A crawler. `token` is as given or as in the table; `chain` has the lower-case tokens to look up, in order.
 
-    `names` are the crawlers this stands for, most wanted first, where a reader knows no chains (spec E2).
+    `names` are the crawlers that it stands for, in order, for dialects without chains (spec E2).
 
-    `obeys_star` is False for the few that only a group with their own name binds (spec C7). `dialect` is who reads
-    the file as this crawler does, `recheck` its recheck model. `star_delay`: the Crawl-delay of `*` binds it also
-    beside a group of its own (spec C12).
+    `obeys_star` is False for the few crawlers that only a group with their own name binds (spec C7). `dialect` and
+    `recheck` are its dialect and its recheck model. `star_delay`: its own group inherits the Crawl-delay of `*` if it
+    has none (spec C12). `crawl_delay`: whether it obeys Crawl-delay, None if unknown. `profile` is the fetch profile
+    that files are fetched with for it, None for the default.
     """
 
     token: str
@@ -46,16 +52,27 @@ class Agent:
     star_delay: bool = False
     policy: bool = False
     exempt: bool = False
+    crawl_delay: bool | None = None
+    profile: str | None = None
 
 
-def read_agent(text: str) -> Agent:
-    """The agent that a token or a User-Agent header names (spec C13); BadAgent where there is no token in it."""
+def agent_key(token: str) -> str:
+    """The key of a product token in the store; tokens are compared without case (RFC 9309 2.2.1)."""
+    key = token.lower()
+    return key if len(key) <= MAX_KEY_CHARS else hashlib.sha256(key.encode()).hexdigest()
+
+
+def read_agent(text: str, known: Mapping[str, Agent] | None = None) -> Agent:
+    """The agent that a token or a User-Agent header names (spec C13). Raises BadAgent if it has no token.
+
+    `known` has the known crawlers by lower-case token; by default those of agents.toml.
+    """
     text = text.strip()
     if len(text) > AGENT_LIMIT:
         raise BadAgent(f"the agent {text[:80] + '…'!r} is {len(text)} characters long; at most {AGENT_LIMIT} are read")
     if text == STAR:
         return Agent(STAR, (STAR,), ())
-    known = known_agents()
+    known = known_agents() if known is None else known
     if any(mark in text for mark in "/ ("):
         named = [known[word] for word in map(str.lower, _TOKEN.findall(text)) if word in known]
         if named:
@@ -72,7 +89,7 @@ def read_agent(text: str) -> Agent:
 
 
 def first_of(agents: Sequence[Agent]) -> Agent:
-    """Several agents as one that is looked up in order: the first with a group wins (RFC 9309 2.2.1, spec C6)."""
+    """Several agents as one, looked up in order: the first with a group wins (RFC 9309 2.2.1, spec C6)."""
     first, *others = agents
     if not others:
         return first
@@ -87,14 +104,26 @@ def first_of(agents: Sequence[Agent]) -> Agent:
         star_delay=first.star_delay,
         policy=first.policy,
         exempt=first.exempt,
+        crawl_delay=first.crawl_delay,
+        profile=first.profile,
     )
 
 
 @cache
 def known_agents() -> Mapping[str, Agent]:
     """The crawlers of agents.toml by lower-case token."""
+    return read_table({token: row for _, token, row in agent_rows()})
+
+
+@cache
+def agent_rows() -> Sequence[tuple[str, str, Mapping[str, Any]]]:
+    """The rows of agents.toml with operator and token, merged with the operator's defaults."""
     text = files("app.robots").joinpath("agents.toml").read_text(encoding="utf-8")
-    return read_table(tomllib.loads(text))
+    return [
+        (operator, token, {**{name: value for name, value in table.items() if name != "agents"}, **row})
+        for operator, table in tomllib.loads(text).items()
+        for token, row in table["agents"].items()
+    ]
 
 
 _FIELDS: Mapping[str, type] = {
@@ -105,31 +134,39 @@ _FIELDS: Mapping[str, type] = {
     "policy": bool,
     "exempt": bool,
     "star_delay": bool,
+    "crawl_delay": bool,
+    # Only for app/agents; no decision needs them.
+    "category": str,
+    "documentation": str,
+    "source": str,
+    "source_date": date,
 }
 _DIALECTS = frozenset({"rfc9309", "google", "seznam"})
 _RECHECKS = frozenset({"rfc9309", "seznam"})
 
 
 def read_table(table: Mapping[str, object]) -> Mapping[str, Agent]:
-    """Check a table of crawlers; ValueError names the crawler and the field that cannot be read."""
+    """Read a table of crawlers. Raises ValueError, which names the crawler and the invalid field."""
     return {token.lower(): _read_row(token, row) for token, row in table.items()}
 
 
 def _read_row(token: str, table: object) -> Agent:
     if not _TOKEN.fullmatch(token) or not isinstance(table, dict):
-        raise ValueError(f"the crawler {token!r} is no table named by a product token")
+        raise ValueError(f"the crawler {token!r} is not a table named by a product token")
     row: dict[str, Any] = table
     for field, value in row.items():
         if field not in _FIELDS:
             raise ValueError(f"the crawler {token!r} has a field {field!r}; the fields are {', '.join(_FIELDS)}")
         if not isinstance(value, _FIELDS[field]):
-            raise ValueError(f"the crawler {token!r} has {field} = {value!r}, which is no {_FIELDS[field].__name__}")
+            raise ValueError(
+                f"the crawler {token!r} has {field} = {value!r}, which is not of type {_FIELDS[field].__name__}"
+            )
     chain: list[object] = [token, *row.get("chain", ())]
     if not all(isinstance(name, str) and _TOKEN.fullmatch(name) for name in chain):
-        raise ValueError(f"the crawler {token!r} has chain = {row['chain']!r}, which is no list of product tokens")
+        raise ValueError(f"the crawler {token!r} has chain = {row['chain']!r}, which is not a list of product tokens")
     dialect, recheck = row.get("dialect", "rfc9309"), row.get("recheck", "rfc9309")
     if dialect not in _DIALECTS or recheck not in _RECHECKS:
-        raise ValueError(f"the crawler {token!r} has dialect {dialect!r} and recheck {recheck!r}: not both are known")
+        raise ValueError(f"the crawler {token!r} has an unknown dialect or recheck: {dialect!r}, {recheck!r}")
     return Agent(
         token=token,
         names=(token.lower(),),
@@ -140,4 +177,5 @@ def _read_row(token: str, table: object) -> Agent:
         star_delay=row.get("star_delay", False),
         policy=row.get("policy", False),
         exempt=row.get("exempt", False),
+        crawl_delay=row.get("crawl_delay"),
     )

@@ -1,4 +1,4 @@
-"""Why a verdict is what it is: the group and how it was found, and every rule that matched (spec J)."""
+"""Explain a verdict: how its group was selected, and every rule that matched (spec J)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,34 +6,35 @@ from typing import Final
 from app.robots.agents import STAR, Agent
 from app.robots.dialects.dialect import Dialect
 from app.robots.groups import Selection
-from app.robots.patterns import Entry
+from app.robots.patterns import NormalisedRule
+from app.robots.rates import CrawlDelay
 from app.robots.robots_txt import RobotsTxt
 
 GROUPS_NAMED: Final = 10
-"""The lines of so many groups are named."""
+"""How many groups are listed by their lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`path` is the normalised path that rules were matched against; `tokens` were looked up in this order.
+    """`path` is the normalised path; `tokens` are the product tokens in the order of the lookup.
 
-    `group` says in a sentence how the group was found. `rules` are the first that matched, in order of precedence: the
-    very first decided. `matched` counts them all.
+    `group` is a sentence about how the group was selected. `rules` are the first rules that matched, in order of
+    precedence, so `rules[0]` decided. `matched` counts all rules that matched.
     """
 
     path: str
     tokens: tuple[str, ...]
     group: str
-    rules: tuple[Entry, ...]
+    rules: tuple[NormalisedRule, ...]
     matched: int
 
 
 def explain(
     robots: RobotsTxt, dialect: Dialect, agent: Agent, path: str, *, limit: int, selection: Selection | None = None
 ) -> Explanation:
-    """Explain what `RobotsTxt.judge` decides for the same arguments, by at most `limit` rules.
+    """Explain the verdict of `RobotsTxt.judge` for the same arguments, with at most `limit` rules.
 
-    `selection` are the groups that its verdict names, where there is one.
+    `selection` is that of the verdict, if the caller has it.
     """
     reading = robots.reading(dialect)
     selection = selection or reading.select(agent)
@@ -43,7 +44,8 @@ def explain(
     rules = reading.rules(selection)
     found, matched = rules.matches(path, limit)
     subject = rules.subject(path.encode("utf-8", "surrogatepass")).decode("latin-1")
-    return Explanation(subject, tokens, _group(tokens, selection), tuple(found), matched)
+    group = _group(tokens, selection) + _inherited(reading.terms(selection, agent).crawl_delay)
+    return Explanation(subject, tokens, group, tuple(found), matched)
 
 
 def _no_group(tokens: tuple[str, ...], agent: Agent, *, has_groups: bool) -> str:
@@ -67,6 +69,12 @@ def _group(tokens: tuple[str, ...], selection: Selection) -> str:
         found = f"no group names {_either(before)}, and {selection.token} comes next and has one"
     merged = "" if len(groups) == 1 else "; groups with the same token are read as one"
     return f"{found} ({where}){merged}"
+
+
+def _inherited(delay: CrawlDelay | None) -> str:
+    if delay is None or not delay.inherited:
+        return ""
+    return f"; only the Crawl-delay of * (line {delay.line}) counts for this crawler, too, since its own group has none"
 
 
 def _either(tokens: tuple[str, ...]) -> str:

@@ -1,8 +1,8 @@
-"""Lines to groups, and the groups that bind an agent (RFC 9309 2.1, 2.2.1, spec B8 to B15, C, E2, K3 to K6).
+"""Group lines, and select the groups that bind an agent (RFC 9309 2.1, 2.2.1, spec B8 to B15, C, E2, K3 to K6).
 
-Each line is one letter of a text, by what it does to the groups: `U` a User-agent line, `A` and `D` a rule, `V`
-Robot-version, `M` another member, `S` a statement that never ends a run of agents, `B` an empty line, `.` all others.
-How a dialect groups lines is then a regular expression, none of which ever goes back over what it has read.
+Each line is encoded as one letter, by its effect on groups: `U` for User-agent, `A` and `D` for rules, `V` for
+Robot-version, `M` for other members, `S` for statements that never end a run of User-agent lines, `B` for an empty
+line, `.` for all others. A dialect's grammar is a regular expression over these letters; none of them backtracks.
 """
 
 import re
@@ -43,28 +43,28 @@ _MEMBER: Final = re.compile(b"[" + re.escape(_MEMBERS) + b"]")
 
 
 def _find(letters: bytes, wanted: bytes, start: int, end: int) -> list[int]:
-    return [place for place in range(start, end) if letters[place] in wanted]
+    return [position for position in range(start, end) if letters[position] in wanted]
 
 
 def token_pattern(members: str) -> re.Pattern[str]:
-    """What finds the token in each line of a text in lower case: a set of `members`, or `*` by itself (spec C2, C3)."""
+    """A pattern for the token of each line of lower-case text: characters of `members`, or a lone `*` (spec C2, C3)."""
     return re.compile(rf"^(\*(?=[ \t\v\f]|$)|[{members}]*+)[^\n]*+", re.MULTILINE)
 
 
 def tokens_of(values: Sequence[bytes], token: re.Pattern[str]) -> list[str]:
-    """The lower-case product tokens that values of agent lines begin with, STAR, or "" for those that name no robot."""
+    """The lower-case product token, STAR or "" (no token) at the beginning of each User-agent value."""
     return token.findall(b"\n".join(values).lower().decode("latin-1")) if values else []
 
 
 class Grammar(NamedTuple):
-    """How lines make groups, where the dialects differ: what each line is, and which lines one group takes."""
+    """How a dialect groups lines: the letter for each code of `Lines.codes`, and the pattern of a group."""
 
     letters: bytes
     group: re.Pattern[bytes]
 
 
 def grammar(group: bytes, *, forms: Sequence[Form], by_prefix: Mapping[Key, Key] | None = None) -> Grammar:
-    """A grammar that reads keys in these `forms`, and those of `by_prefix` as others (spec B6)."""
+    """A grammar that accepts keys in these `forms`, and reads each key of `by_prefix` as its value (spec B6)."""
     letters = bytearray(b"." * 256)
     for key, letter in _LETTERS.items():
         for form in (Form.PROPER,) if key is Key.BLANK else forms:
@@ -76,9 +76,9 @@ def grammar(group: bytes, *, forms: Sequence[Form], by_prefix: Mapping[Key, Key]
 
 
 class Group:
-    """User-agent lines and what they share, as one grammar reads them. A group is equal to itself alone.
+    """User-agent lines and the lines that belong to them, under one grammar. Groups compare by identity.
 
-    Its lines are [start, end) of the file's; `letters` are those of the whole file.
+    The group has the lines [start, end) of the file; `letters` are those of the whole file.
     """
 
     __slots__ = ("end", "letters", "scan", "start")
@@ -95,56 +95,56 @@ class Group:
         return self.scan.lines.number(self.start)
 
     @property
-    def agent_places(self) -> list[int]:
-        """Where its User-agent lines are."""
+    def agent_positions(self) -> list[int]:
+        """The positions of its User-agent lines."""
         return _find(self.letters, b"U", self.start, self.end)
 
     @property
     def agents(self) -> tuple[bytes, ...]:
         """The values of its User-agent lines."""
-        return tuple(self.scan.lines.values(self.agent_places))
+        return tuple(self.scan.lines.values(self.agent_positions))
 
     @property
-    def rule_places(self) -> list[int]:
-        """Where its Allow and Disallow lines are, the empty ones too."""
+    def rule_positions(self) -> list[int]:
+        """The positions of its Allow and Disallow lines, including empty ones."""
         return _find(self.letters, RULE_LETTERS, self.start, self.end)
 
-    def rule(self, place: int) -> Directive:
-        """The rule at `place`, with the key that this grammar reads."""
-        key = Key.ALLOW if self.letters[place] == ALLOW else Key.DISALLOW
-        return Directive(self.scan.lines.number(place), key, self.scan.lines.value(place))
+    def rule(self, position: int) -> Directive:
+        """The rule at `position`, with its key as this grammar reads it."""
+        key = Key.ALLOW if self.letters[position] == ALLOW else Key.DISALLOW
+        return Directive(self.scan.lines.number(position), key, self.scan.lines.value(position))
 
     @property
     def rules(self) -> tuple[Directive, ...]:
-        """Its Allow and Disallow lines, the empty ones too."""
-        return tuple(map(self.rule, self.rule_places))
+        """Its Allow and Disallow lines, including empty ones."""
+        return tuple(map(self.rule, self.rule_positions))
 
     @property
-    def member_places(self) -> list[int]:
-        """Where its other lines are, in file order."""
-        places = _find(self.scan.lines.codes, _MEMBERS, self.start, self.end)
-        return [place for place in places if self.letters[place] != _IGNORED]
+    def member_positions(self) -> list[int]:
+        """The positions of its member lines, in file order."""
+        positions = _find(self.scan.lines.codes, _MEMBERS, self.start, self.end)
+        return [position for position in positions if self.letters[position] != _IGNORED]
 
     @property
     def members(self) -> tuple[Directive, ...]:
-        """What it says beside its rules."""
-        return self.scan.directives(self.member_places)
+        """Its member lines, in file order."""
+        return self.scan.directives(self.member_positions)
 
     @property
-    def version_place(self) -> int | None:
-        """Where Robot-version stands right below its agents (spec F12, K4)."""
+    def version_position(self) -> int | None:
+        """The position of a Robot-version directly below its User-agent lines (spec F12, K4)."""
         rest = self.letters[self.start : self.end].lstrip(b"U.B")
         return self.end - len(rest) if rest.startswith(b"V") else None
 
     @property
     def version_2(self) -> bool:
-        """Whether it is of version 2.0."""
-        place = self.version_place
-        return place is not None and _VERSION_2.fullmatch(self.scan.lines.value(place)) is not None
+        """Whether its Robot-version is 2.0."""
+        position = self.version_position
+        return position is not None and _VERSION_2.fullmatch(self.scan.lines.value(position)) is not None
 
 
 class Groups:
-    """A file as one grammar reads it: its groups in file order, each made once."""
+    """The groups of a file under one grammar, in file order; each is created once."""
 
     def __init__(self, scan: Scan, grammar: Grammar) -> None:
         self.scan = scan
@@ -159,62 +159,62 @@ class Groups:
     def pick(self, numbers: Iterable[int]) -> tuple[Group, ...]:
         """The groups with these numbers."""
         made, scan, letters, spans = self._made, self.scan, self.letters, self.spans
-        # Of two threads that make one at once, both go on with the same.
+        # If two threads create the same group at once, both get the first one.
         return tuple([made.get(it) or made.setdefault(it, Group(scan, letters, *spans[it])) for it in numbers])
 
     def __iter__(self) -> Iterator[Group]:
         return iter(self.pick(range(len(self.spans))))
 
     @cached_property
-    def member_places(self) -> Sequence[int]:
-        """Where the lines are that groups hold beside their rules, in file order."""
+    def member_positions(self) -> Sequence[int]:
+        """The positions of the member lines of all groups, in file order."""
         found = (match.start() for match in _MEMBER.finditer(self.scan.lines.codes))
-        return array("I", (place for place in found if self.letters[place] != _IGNORED))
+        return array("I", (position for position in found if self.letters[position] != _IGNORED))
 
     @property
-    def agent_places(self) -> list[int]:
-        """Where all User-agent lines are."""
+    def agent_positions(self) -> list[int]:
+        """The positions of all User-agent lines."""
         return [found.start() for found in _AGENT.finditer(self.letters)]
 
     @property
     def orphans(self) -> tuple[Directive, ...]:
-        """The rules and members above the first group and between groups, which bind no agent (spec B10, I8)."""
-        places: list[int] = []
+        """The rules and members outside all groups, which bind no agent (spec B10, I8)."""
+        positions: list[int] = []
         at = 0
         for start, end in (*self.spans, (len(self.letters), 0)):
-            places += _find(self.letters, b"ADVMS", at, start)
+            positions += _find(self.letters, b"ADVMS", at, start)
             at = end
-        return self.scan.directives(places)
+        return self.scan.directives(positions)
 
 
 class Selection(NamedTuple):
-    """The groups that bind an agent, in file order, and the token they were found by (STAR for `*`)."""
+    """The groups that bind an agent, in file order, and the token that selected them (STAR for `*`)."""
 
     token: str
     groups: tuple[Group, ...]
 
 
 class Selector(Protocol):
-    """A file's groups, ready to be asked for those of an agent."""
+    """Selects the groups of a file that bind an agent."""
 
     def token(self, agent: Agent) -> str | None:
-        """What the groups that bind `agent` are found by; None where neither its tokens nor `*` has one."""
+        """The token of the groups that bind `agent`; None if neither its tokens nor `*` has a group."""
         ...
 
     def groups(self, token: str) -> tuple[Group, ...]:
-        """The groups that are found by a token that `token` returned, in file order."""
+        """The groups for a token that `token` returned, in file order."""
         ...
 
     def members(self, token: str) -> Iterator[int]:
-        """Where the member lines are that stand in those groups below an agent line of this token (spec G11)."""
+        """The positions of the member lines in those groups, below a User-agent line with this token (spec G11)."""
         ...
 
 
 class MergedGroups:
-    """All groups of the first token in the chain that has any, read as one (RFC 9309 2.2.1).
+    """All groups of the first token in the chain that has any, merged (RFC 9309 2.2.1).
 
-    `token` finds product tokens (token_pattern). A site that offers versions 1.0 and 2.0 to the
-    same agent means the groups of 2.0 for a robot that honours them (spec F12, K6): `version_2`.
+    `token` is a token_pattern. With `version_2`, groups of Robot-version 2.0 replace those of 1.0 for the same token
+    (spec F12, K6).
     """
 
     __slots__ = ("_by_token", "_groups", "_preferred", "_version_2")
@@ -222,15 +222,15 @@ class MergedGroups:
     def __init__(self, groups: Groups, token: re.Pattern[str], *, version_2: bool = False) -> None:
         self._groups = groups
         self._version_2 = version_2 and groups.has_version
-        # The groups of each token, and where it is first named in them.
+        # token -> (number of the group, position of the first User-agent line with the token) for each group.
         found: dict[str, list[tuple[int, int]]] = {}
-        spans, number, places = groups.spans, 0, groups.agent_places
-        for place, name in zip(places, tokens_of(groups.scan.lines.values(places), token), strict=True):
-            while spans[number][1] <= place:
+        spans, number, positions = groups.spans, 0, groups.agent_positions
+        for position, name in zip(positions, tokens_of(groups.scan.lines.values(positions), token), strict=True):
+            while spans[number][1] <= position:
                 number += 1
             entries = found.setdefault(name, [])
             if not entries or entries[-1][0] != number:
-                entries.append((number, place))
+                entries.append((number, position))
         found.pop("", None)
         self._by_token: Mapping[str, list[tuple[int, int]]] = found
         self._preferred: dict[str, list[tuple[int, int]]] = {}
@@ -259,32 +259,34 @@ class MergedGroups:
 
     def members(self, token: str) -> Iterator[int]:
         """See Selector."""
-        places, spans = self._groups.member_places, self._groups.spans
-        for number, named in self._chosen(token) if places else ():
-            yield from places[bisect_right(places, named) : bisect_left(places, spans[number][1])]
+        positions, spans = self._groups.member_positions, self._groups.spans
+        for number, named in self._chosen(token) if positions else ():
+            yield from positions[bisect_right(positions, named) : bisect_left(positions, spans[number][1])]
 
 
 class FirstRecord:
-    """The first record with the robot's name inside an agent line, else the first with `*`; one only (spec E2)."""
+    """The first record whose User-agent line contains the robot's name, else the first one for `*` (spec E2)."""
 
-    __slots__ = ("_groups", "_names", "_places", "_star", "_starts")
+    __slots__ = ("_groups", "_names", "_positions", "_star", "_starts")
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
         lines = groups.scan.lines
-        self._places = groups.agent_places
-        values = lines.values(self._places)
-        self._star = next((place for place, value in zip(self._places, values, strict=True) if value == b"*"), None)
-        # All agent lines as one text, which is searched once for each name, and where each of them begins in it.
+        self._positions = groups.agent_positions
+        values = lines.values(self._positions)
+        self._star = next(
+            (position for position, value in zip(self._positions, values, strict=True) if value == b"*"), None
+        )
+        # All User-agent lines as one text, which is searched once for each name; `_starts` has the offset of each line.
         self._names = b"\n".join(values).lower()
         self._starts = [0, *accumulate(len(value) + 1 for value in values)]
 
     def _named(self, token: str) -> int | None:
-        """Where the token is first named."""
+        """The position of the first User-agent line with the token."""
         if token == STAR:
             return self._star
         found = self._names.find(token.encode())
-        return None if found < 0 else self._places[bisect_right(self._starts, found) - 1]
+        return None if found < 0 else self._positions[bisect_right(self._starts, found) - 1]
 
     def token(self, agent: Agent) -> str | None:
         """See Selector."""
@@ -300,10 +302,10 @@ class FirstRecord:
     def members(self, token: str) -> Iterator[int]:
         """See Selector."""
         number, named = self._number(token)
-        return (place for place in self._groups.pick([number])[0].member_places if place > named)
+        return (position for position in self._groups.pick([number])[0].member_positions if position > named)
 
     def _number(self, token: str) -> tuple[int, int]:
-        place = self._named(token)
-        if place is None:
+        position = self._named(token)
+        if position is None:
             raise KeyError(token)
-        return bisect_right(self._groups.spans, (place, len(self._groups.letters))) - 1, place
+        return bisect_right(self._groups.spans, (position, len(self._groups.letters))) - 1, position

@@ -1,7 +1,7 @@
-"""Meta robots and X-Robots-Tag: what a page's own tags permit an indexer, as one effective set (spec H).
+"""Combine the meta robots tags and X-Robots-Tag headers of a page into its effective indexing rules (spec H).
 
-Rules only ever add up: nothing that a header or a tag says can take back what another one forbids, so the result does
-not depend on their order, and reading one more of them never permits more.
+Rules only accumulate: no header or tag can revoke a restriction of another one. So the result does not depend on their
+order, and an additional one never permits more.
 """
 
 import re
@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 from app.dates import DATE_LIMIT, read_date
 
 FIELD_LIMIT: Final = 8 * 1024
-"""Characters of one header line or one meta content that are read; the rule that the limit cuts in two is dropped."""
+"""Characters of a header line or a meta content that are read; a rule that is cut by the limit is dropped."""
 
 COUNT_LIMIT: Final = 100
-"""How many headers, how many meta tags and how many agents are read; further ones are ignored."""
+"""How many headers, meta tags and agents are read, of each; further ones are ignored."""
 
 _EFFECTS: dict[str, tuple[str, ...]] = {
     "all": (),
@@ -36,24 +36,25 @@ _EFFECTS: dict[str, tuple[str, ...]] = {
     "noydir": ("noydir",),
     "noai": ("noai",),
     "noimageai": ("noimageai",),
+    "noml": ("noml",),
 }
-"""The rules without a value, and what each puts into the effective set (spec H3, H10)."""
+"""Rules without a value, and what each adds to the effective set (spec H3, H10)."""
 
 _SNIPPET, _IMAGE, _VIDEO, _AFTER = "max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"
 _VALUED = frozenset({_SNIPPET, _IMAGE, _VIDEO, _AFTER})
 _IMAGE_SIZES = ("none", "standard", "large")  # the most restrictive first (spec H7)
 
-# A name with no letter in it is no agent: it is the hour of a date that could not be read.
+# A name without a letter is not an agent but the hour of an invalid date.
 _TOKEN = re.compile(r"[0-9!#$%&'*+.^_`|~-]*[A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One rule that shapes the result, and where it was met.
+class IndexingSource:
+    """A rule that contributes to the result, and its source.
 
-    `where` is `header 1` or `meta 2`, each kind counted from 1 as given; `agent` is the lower-case name it is addressed
-    to, None where it binds all; `rule` is the rule in its plain form (`noindex`, `max-snippet:20`).
+    `where` is `header 1` or `meta 2`, counted from 1 for each kind. `agent` is the lower-case name of the agent that
+    the rule is for, None for all agents. `rule` is the rule in its normal form (`noindex`, `max-snippet:20`).
     """
 
     where: str
@@ -65,9 +66,9 @@ class Source:
 class Indexing:
     """The effective rules for one agent.
 
-    `rules` are sorted and lower-case. `max_snippet` is in characters, `max_video_preview` in seconds (0 = a still image
-    at most), `max_image_preview` none, standard or large; None says that nothing limits it, or, for the snippet, that
-    `nosnippet` rules it out altogether. `unavailable_after` is a UTC instant.
+    `rules` are sorted and lower-case. `max_snippet` is in characters, `max_video_preview` in seconds (0: only a still
+    image), `max_image_preview` is none, standard or large. None means no limit, or for the snippet, that `nosnippet`
+    forbids it. `unavailable_after` is a UTC instant.
     """
 
     rules: tuple[str, ...]
@@ -75,22 +76,21 @@ class Indexing:
     max_image_preview: str | None
     max_video_preview: int | None
     unavailable_after: datetime | None
-    sources: tuple[Source, ...]
+    sources: tuple[IndexingSource, ...]
 
 
 _Value: TypeAlias = int | datetime | None
-_Claim: TypeAlias = tuple[str, _Value, Source]
-"""(name, value, source): one effect of one rule; the smaller of two values is the more restrictive one."""
+_Claim: TypeAlias = tuple[str, _Value, IndexingSource]
+"""(name, value, source): one effect of a rule. The smaller of two values is more restrictive."""
 
 _Statement: TypeAlias = tuple[str | None, str, str | None]
-"""(scope, rule name, value): a rule as written, its names in lower case; the value is None where there is no colon."""
+"""(scope, rule name, value): a rule as written, with names in lower case; the value is None if there is no colon."""
 
 
 def effective(agents: Sequence[str], headers: Sequence[str], metas: Sequence[tuple[str, str]]) -> Indexing:
-    """What X-Robots-Tag `headers` (values, one per field line) and `metas` (name, content) mean for an agent (spec H).
+    """Combine X-Robots-Tag `headers` (values, one per field line) and `metas` (name, content) for an agent (spec H).
 
-    `agents` are the tokens the agent answers to, in any case, beside `robots`. Any text is read; what has no meaning is
-    ignored (spec H2).
+    `agents` are the names of the agent besides `robots`, in any case. Unknown rules are ignored (spec H2).
     """
     own = {"robots"} | {agent.strip().lower() for agent in agents[:COUNT_LIMIT] if agent.strip()}
     claims: list[_Claim] = []
@@ -102,8 +102,8 @@ def effective(agents: Sequence[str], headers: Sequence[str], metas: Sequence[tup
 
 
 def _combine(claims: Sequence[_Claim]) -> Indexing:
-    """The most restrictive of everything claimed (spec H7, H8, H9)."""
-    # A flag has the value None and a limit never has, so one dict holds both: name -> the smallest value met.
+    """Combine all claims; the most restrictive value wins (spec H7, H8, H9)."""
+    # name -> smallest value. One dict for flags, whose value is None, and limits, whose value never is.
     smallest: dict[str, _Value] = {}
     for name, value, _ in claims:
         smallest[name] = _smaller(smallest[name], value) if name in smallest else value
@@ -142,30 +142,30 @@ def _date(value: _Value) -> datetime | None:
 
 
 def _claims(where: str, statements: Iterable[_Statement], own: set[str]) -> Iterator[_Claim]:
-    """What these statements claim of an agent of the names `own`."""
+    """The claims of these statements for an agent with the names `own`."""
     for scope, name, value in statements:
         if scope is not None and scope not in own:
             continue
         if value is None:
-            source = Source(where, scope, name)
+            source = IndexingSource(where, scope, name)
             yield from ((effect, None, source) for effect in _EFFECTS.get(name, ()))
         else:
             yield from _limit(name, value.strip(), where, scope)
 
 
 def _limit(name: str, value: str, where: str, scope: str | None) -> Iterator[_Claim]:
-    """A rule with a value; one that cannot be read, or that sets no limit (-1), claims nothing (spec H3, H6)."""
+    """The claim of a rule with a value; none if the value is invalid or sets no limit (-1) (spec H3, H6)."""
     if name == _AFTER:
         date = read_date(value)
         if date is not None:
-            yield _AFTER, date, Source(where, scope, f"{_AFTER}:{date.isoformat().replace('+00:00', 'Z')}")
+            yield _AFTER, date, IndexingSource(where, scope, f"{_AFTER}:{date.isoformat().replace('+00:00', 'Z')}")
     elif name == _IMAGE:
         size = value.lower()
         if size in _IMAGE_SIZES:
-            yield _IMAGE, _IMAGE_SIZES.index(size), Source(where, scope, f"{_IMAGE}:{size}")
+            yield _IMAGE, _IMAGE_SIZES.index(size), IndexingSource(where, scope, f"{_IMAGE}:{size}")
     elif _NUMBER.fullmatch(value):
         number = int(value)
-        source = Source(where, scope, f"{name}:{number}")
+        source = IndexingSource(where, scope, f"{name}:{number}")
         if name == _SNIPPET and number == 0:
             yield "nosnippet", None, source
         else:
@@ -173,9 +173,9 @@ def _limit(name: str, value: str, where: str, scope: str | None) -> Iterator[_Cl
 
 
 def _header_statements(header: str) -> Iterator[_Statement]:
-    """The rules of a field line; a name before a colon that is no rule of ours is the agent they are for (spec H5).
+    """The rules of a field line. A name before a colon that is not a known rule is an agent (spec H5).
 
-    A proxy may have folded several lines into this one, so such a name opens a new scope wherever it stands.
+    A proxy may have joined several lines into this one, so an agent may appear anywhere and begins a new scope.
     """
     scope: str | None = None
     pieces = _pieces(header)
@@ -199,7 +199,7 @@ def _header_statements(header: str) -> Iterator[_Statement]:
 
 
 def _meta_statements(name: str, content: str) -> Iterator[_Statement]:
-    """The rules of a meta tag, all of them for the agent that the tag names (spec H9)."""
+    """The rules of a meta tag, all for the agent in its name (spec H9)."""
     scope = name.strip().lower()
     pieces = _pieces(content)
     at = 0
@@ -215,24 +215,24 @@ def _meta_statements(name: str, content: str) -> Iterator[_Statement]:
 
 
 def _pieces(text: str) -> list[str]:
-    """What stands between the commas, empty pieces left out."""
+    """Split at commas; empty pieces are left out."""
     pieces = text[:FIELD_LIMIT].split(",")
     if len(text) > FIELD_LIMIT:
-        # The cut piece goes: half a rule is another rule (`max-snippet:1` of `max-snippet:160`).
+        # Drop the piece that was cut: it may be a different rule (`max-snippet:1` from `max-snippet:160`).
         pieces.pop()
     return [piece for piece in pieces if piece and not piece.isspace()]
 
 
 def _whole_value(name: str, value: str, pieces: Sequence[str], at: int) -> tuple[str, int]:
-    """The value that starts in piece `at`, and how many pieces it takes: a date may hold commas (spec H6).
+    """The value that begins in piece `at`, and how many pieces it takes, since a date may contain commas (spec H6).
 
-    `Friday, 25-Jun-10` has one and `Friday, June 25, 2010` two. A comma is the date's own only if what comes of it
-    reads as a date: the `noindex` of `Friday, noindex` must not be lost to a date that never was one.
+    `Friday, 25-Jun-10` has one and `Friday, June 25, 2010` two. Pieces are joined only if the result is a valid date:
+    in `Friday, noindex`, the `noindex` must not be lost.
     """
     if name == _AFTER:
         for more in (2, 1):
             following = pieces[at + 1 : at + 1 + more]
-            # The length first: joining what is too long for a date anyway would cost its length again each time.
+            # Check the length first: joining long pieces again and again would take quadratic time.
             if len(following) == more and len(value) + sum(map(len, following)) <= DATE_LIMIT:
                 joined = ",".join((value, *following)).strip()
                 if read_date(joined) is not None:

@@ -1,4 +1,4 @@
-"""What a fetched robots.txt means: facts in, verdict out (RFC 9309 2.3.1, spec L4)."""
+"""Turn the outcome of a fetch into a verdict (RFC 9309 2.3.1, spec L4)."""
 
 from typing import assert_never
 
@@ -14,8 +14,8 @@ def judge(
 ) -> Verdict:
     """The verdict for `agent` about `path`, a URL's path and query.
 
-    `robots` is the file of a Successful access where the caller has it parsed. `forbidden` closes a site that
-    answers 401 or 403 under every dialect, not only under those that say so themselves (spec Q3).
+    `robots` is the parsed file of a Successful access, if the caller has it. `forbidden` closes a site that answers 401
+    or 403 under every dialect, not only under those with `forbidden_closes` (spec Q3).
     """
     match access:
         case Blocked():
@@ -38,7 +38,7 @@ def judge(
 
 
 def recognise_challenge(fetched: Fetched) -> Fetched:
-    """A page that came with another 2xx than 200 where the file should be is a challenge, not an answer (spec Q9)."""
+    """Report an HTML page with a 2xx status other than 200 as a challenge (spec Q9)."""
     access = fetched.access
     if not isinstance(access, Successful) or access.status == 200:
         return fetched

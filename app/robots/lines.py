@@ -1,4 +1,4 @@
-"""The lines of a robots.txt that say something: keys and values, whoever reads them (RFC 9309 2.2, spec B, K1, K2)."""
+"""Scan a robots.txt into lines of key and value, the same for every dialect (RFC 9309 2.2, spec B, K1, K2)."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum, StrEnum
@@ -9,14 +9,14 @@ from app.robots._native.scanning import Scanner
 from app.robots.access import BODY_LIMIT
 
 LINE_LIMIT: Final = 16_663
-"""Bytes of a line that are read; the rest of it is dropped, and what was kept still counts (spec B7)."""
+"""Bytes of a line that are read. The rest is dropped; the part that was read still counts (spec B7)."""
 
 BLANKS: Final = b" \t\v\f"
 """White space around keys and values (spec B4)."""
 
 
 class Key(StrEnum):
-    """The keys that have a meaning to some dialect or report; BLANK is an empty line (spec B6, G, I)."""
+    """The keys that some dialect or report uses; BLANK is an empty line (spec B6, G, I)."""
 
     UNKNOWN = "?"
     BLANK = ""
@@ -37,7 +37,7 @@ class Key(StrEnum):
     LICENSE = "license"
     HOST = "host"
     CLEAN_PARAM = "clean-param"
-    # Statements that no robot obeys, and that are reported (spec G, I7).
+    # Statements that no robot obeys; they are only reported (spec G, I7).
     NOFOLLOW = "nofollow"
     NOARCHIVE = "noarchive"
     LLM_POLICY = "llm-policy"
@@ -57,19 +57,19 @@ class Key(StrEnum):
 
 
 class Form(IntEnum):
-    """How a key is written. Only some robots take the second form, and only Google's parser the third."""
+    """How a key is spelled. Only some robots accept TOLERATED, and only Google's parser accepts BY_PREFIX."""
 
     PROPER = 0
     TOLERATED = 1
-    """Misspelt as in the closed list of spec B6, or without a colon (spec B5)."""
+    """A misspelling from the closed list of spec B6, or a key without a colon (spec B5)."""
     BY_PREFIX = 2
-    """The key begins with the name of another one (spec B6)."""
+    """The key begins with the name of another key (spec B6)."""
 
 
 RULE_KEYS: Final = frozenset({Key.ALLOW, Key.DISALLOW})
 
 AI_TRAINING_KEYS: Final = frozenset({Key.DISALLOW_AI_TRAINING, Key.ALLOW_AI_TRAINING})
-"""Statements about training, which are no rules and end no run of agents (spec I5)."""
+"""Statements about AI training. They are not rules, and do not end a run of User-agent lines (spec I5)."""
 
 MEMBER_KEYS: Final = (
     frozenset(
@@ -86,12 +86,12 @@ MEMBER_KEYS: Final = (
     )
     | AI_TRAINING_KEYS
 )
-"""What belongs to a group beside its rules; Sitemap and all others belong to the file (spec B14, G11)."""
+"""Keys that belong to a group besides its rules; Sitemap and all others belong to the file (spec B14, G11)."""
 
 EXTENSION_KEYS: Final = frozenset({Key.HOST, Key.CLEAN_PARAM, Key.NOINDEX, Key.COMMENT}) | frozenset(
     list(Key)[list(Key).index(Key.NOFOLLOW) :]
 )
-"""Statements that decide nothing and are reported as they stand (spec G6 to G9, I7)."""
+"""Statements that affect no decision and are reported as written (spec G6 to G9, I7)."""
 
 _TYPOS: Final[Mapping[Key, tuple[str, ...]]] = {
     Key.USER_AGENT: ("useragent", "user agent", "user-agents", "useragents"),
@@ -101,7 +101,7 @@ _TYPOS: Final[Mapping[Key, tuple[str, ...]]] = {
     Key.CONTENT_SIGNAL: ("content-signals",),
     Key.CRAWL_RATE: ("crawl delay", "request rate"),
 }
-"""The closed list of spec B6, and what other robots write for statements of no effect (spec I7)."""
+"""The misspellings in the closed list of spec B6, and variants of statements that have no effect (spec I7)."""
 
 _PREFIXES: Final[Mapping[Key, tuple[str, ...]]] = {
     Key.USER_AGENT: ("user-agent", "useragent", "user agent"),
@@ -109,25 +109,25 @@ _PREFIXES: Final[Mapping[Key, tuple[str, ...]]] = {
     Key.DISALLOW: ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"),
     Key.SITEMAP: ("sitemap", "site-map"),
 }
-"""What Google's parser compares the beginning of a key with, in its order (spec B6)."""
+"""The prefixes by which Google's parser recognises a key, in its order (spec B6)."""
 
 _KEYS: Final = tuple(Key)
 
 
 def code_of(key: Key, form: Form = Form.PROPER) -> int:
-    """The byte that stands for a key in `Lines.codes`."""
-    place = _KEYS.index(key)
-    return place if key in (Key.UNKNOWN, Key.BLANK) else 4 * place + form
+    """The byte for a key in `Lines.codes`."""
+    number = _KEYS.index(key)
+    return number if key in (Key.UNKNOWN, Key.BLANK) else 4 * number + form
 
 
 def key_of(code: int) -> tuple[Key, Form]:
-    """The key and its form that a byte of `Lines.codes` stands for."""
+    """The key and form for a byte of `Lines.codes`."""
     return (_KEYS[code], Form.PROPER) if code < 4 else (_KEYS[code // 4], Form(code % 4))
 
 
 def codes_of(keys: Iterable[Key], forms: Iterable[Form] = (Form.PROPER, Form.TOLERATED)) -> bytes:
-    """The bytes that stand for any of `keys` in any of `forms`."""
-    nameless = (Key.UNKNOWN, Key.BLANK)  # which have one form only
+    """The bytes for all of `keys` in all of `forms`."""
+    nameless = (Key.UNKNOWN, Key.BLANK)  # these have only one form
     return bytes({code_of(key, form) for key in keys for form in forms if form is Form.PROPER or key not in nameless})
 
 
@@ -148,7 +148,7 @@ _UTF8_MARK: Final = b"\xef\xbb\xbf"
 
 
 class Directive(NamedTuple):
-    """A line that says something: `line` counts from 1, CRLF is one line end; `value` is trimmed, else as written."""
+    """A line with a key. `line` counts from 1, CRLF is one line end; `value` is as written, without outer blanks."""
 
     line: int
     key: Key
@@ -156,59 +156,59 @@ class Directive(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The value as its author wrote it."""
+        """The value as text."""
         return readable(self.value)
 
 
 class Scan(NamedTuple):
-    """A file as `lines`; `bom`: it began with a byte order mark or part of one; `truncated`: it was cut (spec A24)."""
+    """The lines of a file. `bom`: it began with a byte order mark or part of one; `truncated`: see `scan`."""
 
     lines: Lines
     bom: bool
     truncated: bool
 
-    def directive(self, place: int) -> Directive:
-        """The line at `place`, as any reader but Google's takes its key."""
-        key, form = key_of(self.lines.codes[place])
+    def directive(self, position: int) -> Directive:
+        """The line at `position`, with its key as all parsers but Google's read it."""
+        key, form = key_of(self.lines.codes[position])
         key = Key.UNKNOWN if form is Form.BY_PREFIX else key
-        return Directive(self.lines.number(place), key, self.lines.value(place))
+        return Directive(self.lines.number(position), key, self.lines.value(position))
 
-    def directives(self, places: Iterable[int]) -> tuple[Directive, ...]:
-        """The lines at `places`."""
-        return tuple(map(self.directive, places))
+    def directives(self, positions: Iterable[int]) -> tuple[Directive, ...]:
+        """The lines at `positions`."""
+        return tuple(map(self.directive, positions))
 
-    def text(self, place: int) -> str:
-        """The line at `place` as it stands in the file, without comment and outer blanks."""
-        body, value = self.lines.body, self.lines.start(place)
+    def text(self, position: int) -> str:
+        """The line at `position` as written, without comment and outer blanks."""
+        body, value = self.lines.body, self.lines.start(position)
         # A line begins at most LINE_LIMIT bytes before its value.
         begin = max(0, value - LINE_LIMIT)
         for end in (b"\n", b"\r"):
             begin = body.rfind(end, begin, value) + 1 or begin
-        line = body[begin : value + len(self.lines.value(place))]
+        line = body[begin : value + len(self.lines.value(position))]
         return readable(line.strip(BLANKS))
 
 
 def scan(body: bytes, *, truncated: bool = False) -> Scan:
-    """Read any bytes; `truncated` says that the body was cut before, so that its last line is not whole (spec A24)."""
+    """Read any bytes. `truncated`: the body was cut, so its last line may be incomplete and is dropped (spec A24)."""
     if len(body) > BODY_LIMIT:
         body, truncated = body[:BODY_LIMIT], True
     bom = False
     if body[:1] > b"\xee" or body[:1] == b"\0":
-        # Unicode says that a body with one of these marks is in that encoding (spec A26).
+        # A byte order mark determines the encoding (spec A26).
         encoding = next((encoding for mark, encoding in _WIDE_MARKS if body.startswith(mark)), None)
         if encoding is not None:
             body = body.decode(encoding, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
             bom = True
         else:
-            # Also a part of a mark is one (spec B2).
+            # A partial UTF-8 mark is dropped too (spec B2).
             size = next((size for size in (3, 2, 1) if body.startswith(_UTF8_MARK[:size])), 0)
             body, bom = body[size:], size > 0
     if truncated:
-        # Half a rule says more than its author did.
+        # A truncated rule matches more paths than the whole one.
         body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
     return Scan(_SCANNER.scan(body), bom, truncated)
 
 
 def readable(value: bytes) -> str:
-    """A value as its author wrote it: UTF-8, with U+FFFD for what is not."""
+    """Decode a value as UTF-8, with U+FFFD for invalid bytes."""
     return value.decode("utf-8", "replace")

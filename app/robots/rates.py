@@ -1,7 +1,7 @@
-"""Request-rate, Crawl-delay and Visit-time: what each line says, and which is in force when (spec F5-F9, G2-G5).
+"""Parse Request-rate, Crawl-delay and Visit-time, and find the ones in force at an instant (spec F5-F9, G2-G5).
 
-Every window comes round each UTC day, so the whole answer for a group is a Timetable, drawn up once per parsed file.
-What holds now, and until when, is then found by bisection, however many lines the file has.
+Every window recurs each UTC day. So the rates of a group are compiled into a Timetable once per file, and a lookup is a
+binary search, however many lines the file has.
 """
 
 import re
@@ -16,15 +16,15 @@ DAY: Final = 24 * 60
 """Minutes of a UTC day."""
 
 CAPPED_ABOVE: Final = 3600.0
-"""Seconds of Crawl-delay above which an answer is marked as capped (spec G2)."""
+"""Seconds above which a Crawl-delay is reported as capped (spec G2)."""
 
 _FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 _LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
-# Eighteen digits are more than any site could mean, and bound the cost of turning them into a number. Possessive
-# quantifiers keep each pattern from going back over what it has read.
+# Eighteen digits are more than any site needs, and bound the cost of int(). The quantifiers are possessive, so the
+# patterns do not backtrack.
 _REQUEST_RATE = re.compile(
     r"([0-9]{1,18}+)[ \t]*+/[ \t]*+([0-9]{1,18}+)(?:[ \t]*+([A-Za-z]++)(?=[ \t]|\Z))?+(?:[ \t]++(\S.*+))?",
     re.ASCII | re.DOTALL,
@@ -41,7 +41,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class RateWarningCode(StrEnum):
-    """The warnings that rate lines give rise to (spec J5)."""
+    """The codes of warnings about rate lines (spec J5)."""
 
     MALFORMED = "rate-malformed"
     WINDOW = "rate-window"
@@ -50,7 +50,7 @@ class RateWarningCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RateWarning:
-    """What is wrong with the directive of line `line` (1-based), as a sentence."""
+    """A sentence about what is wrong with line `line` (1-based)."""
 
     code: RateWarningCode
     line: int
@@ -59,9 +59,9 @@ class RateWarning:
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T_co]):
-    """A directive's value as understood, None when the line is ignored, and what was wrong with it, None when nothing.
+    """The parsed value of a line, None if the line is ignored, and a warning if something is wrong.
 
-    Both are set for a good Request-rate with a bad window: the rate then applies all day (spec F9).
+    Both are set for a valid Request-rate with an invalid window: the rate then applies all day (spec F9).
     """
 
     value: T_co | None
@@ -71,8 +71,8 @@ class Parsed(Generic[T_co]):
 class Window(NamedTuple):
     """A part of every UTC day, in minutes since midnight: `start` inclusive, `end` exclusive (spec F8b, F8c, Q5).
 
-    `start` is 0 to 1439 and `end` 1 to 1440. It crosses midnight where `start` is after `end`, and is the whole day
-    where they are equal.
+    `start` is 0 to 1439 and `end` 1 to 1440. The window crosses midnight if `start` is after `end`, and is the whole
+    day if they are equal.
     """
 
     start: int
@@ -85,12 +85,12 @@ class Window(NamedTuple):
 
     @property
     def end_text(self) -> str:
-        """`end` as HH:MM, midnight being 24:00; a line's `-1659` is 17:00 here, since it covers that minute."""
+        """`end` as HH:MM, with 24:00 for midnight. `-1659` in a line is 17:00 here, since it includes that minute."""
         return _clock(self.end)
 
 
 class RequestRate(NamedTuple):
-    """`documents` per `seconds`, both 1 or more, inside `window`, or all day when it is None (spec F5, F6)."""
+    """`documents` per `seconds`, both 1 or more, inside `window`, or all day if that is None (spec F5, F6)."""
 
     documents: int
     seconds: int
@@ -99,31 +99,32 @@ class RequestRate(NamedTuple):
 
     @property
     def interval(self) -> float:
-        """Seconds from one document to the next, as the line declares them."""
+        """Seconds between documents, as declared."""
         return self.seconds / self.documents
 
 
 class CrawlDelay(NamedTuple):
-    """Seconds between fetches, finite and 0 or more (spec G2)."""
+    """Seconds between fetches, finite and 0 or more (spec G2). `inherited`: from the group for `*` (spec C12)."""
 
     seconds: float
     line: int
+    inherited: bool = False
 
     @property
     def capped(self) -> bool:
-        """Whether the delay is so long that a crawler may well mean to cap it (spec G2); nothing here does."""
+        """Whether the delay is so long that crawlers may want to cap it (spec G2). It is not capped here."""
         return self.seconds > CAPPED_ABOVE
 
 
 class VisitTime(NamedTuple):
-    """One window of the day in which visits are welcome; several lines are a union (spec G5)."""
+    """One window of the day in which visits are welcome; several lines form a union (spec G5)."""
 
     window: Window
     line: int
 
 
 class RateSource(StrEnum):
-    """Which directive a rate comes from, or that an operator set it, whose line is 0."""
+    """The directive that a rate comes from, or the operator who set it (line 0)."""
 
     REQUEST_RATE = "request-rate"
     CRAWL_DELAY = "crawl-delay"
@@ -131,11 +132,11 @@ class RateSource(StrEnum):
 
 
 class Rate(NamedTuple):
-    """How fast a crawler may go, and which line says so.
+    """The rate to keep, and the line that declares it.
 
-    `documents` and `seconds` are the line's own numbers (a Crawl-delay is one document per delay) and
-    `declared_interval` is the time between documents that they make; `interval` is that time after the dialect's clamp,
-    and the one to keep (spec F7, Q4). All times are seconds; 0 is a Crawl-delay that asks for none.
+    `documents` and `seconds` are the numbers of the line (a Crawl-delay is one document per delay), and
+    `declared_interval` is the resulting time between documents. `interval` is the same after the dialect's clamp, and
+    is the one to keep (spec F7, Q4). All times are seconds; 0 means no delay.
     """
 
     interval: float
@@ -145,11 +146,13 @@ class Rate(NamedTuple):
     source: RateSource
     line: int
     window: Window | None
+    inherited: bool = False
+    """Whether the line is in the group for `*` although the agent has its own group (spec C12)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatePolicy:
-    """What a dialect makes of rate lines: which kinds it obeys, and the longest interval it keeps, in seconds."""
+    """How a dialect treats rate lines: which kinds it obeys, and the longest interval that it keeps, in seconds."""
 
     uses_request_rate: bool = True
     uses_crawl_delay: bool = True
@@ -157,10 +160,10 @@ class RatePolicy:
 
 
 PLAIN_RATES: Final = RatePolicy()
-"""Both directives, the slower one wins, nothing is clamped (spec G4)."""
+"""Both directives are obeyed; the slower one wins, and nothing is clamped (spec G4)."""
 
 SEZNAM_RATES: Final = RatePolicy(uses_crawl_delay=False, clamp_seconds=10.0)
-"""Request-rate alone, never slower than one document in 10 s (spec F7, F14, Q4)."""
+"""Only Request-rate is obeyed, and never slower than one document in 10 s (spec F7, F14, Q4)."""
 
 NO_RATES: Final = RatePolicy(uses_request_rate=False, uses_crawl_delay=False)
 """No rate line is obeyed (spec G4, google)."""
@@ -168,14 +171,14 @@ NO_RATES: Final = RatePolicy(uses_request_rate=False, uses_crawl_delay=False)
 
 @dataclass(frozen=True, slots=True)
 class InForce(Generic[T_co]):
-    """What holds at an instant, and the UTC instant at which something else will; None where nothing else ever does."""
+    """The value at an instant, and the UTC instant at which it changes; None if it never does."""
 
     value: T_co
     valid_until: datetime | None
 
 
 class Span(NamedTuple):
-    """A stretch of the UTC day, HH:MM to HH:MM (exclusive, 24:00 at most), and the rate in force in it, if any."""
+    """A part of the UTC day, HH:MM to HH:MM (exclusive, 24:00 at most), and the rate in force, if any."""
 
     start: str
     end: str
@@ -184,7 +187,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timetable(Generic[T_co]):
-    """What holds in each minute of every UTC day: `values[i]` from minute `starts[i]` up to the next start or midnight.
+    """Values over every UTC day: `values[i]` holds from minute `starts[i]` to the next start or midnight.
 
     `starts` ascend from 0; neighbouring values differ.
     """
@@ -193,7 +196,7 @@ class Timetable(Generic[T_co]):
     values: tuple[T_co, ...]
 
     def at(self, instant: datetime) -> InForce[T_co]:
-        """What holds at this aware instant, and until when."""
+        """The value at this aware instant, and how long it holds."""
         instant = _utc(instant)
         index = bisect_right(self.starts, instant.hour * 60 + instant.minute) - 1
         value = self.values[index]
@@ -201,16 +204,16 @@ class Timetable(Generic[T_co]):
             return InForce(value, None)
         if index + 1 < len(self.starts):
             return InForce(value, _minutes_into_day(instant, self.starts[index + 1]))
-        # The last stretch runs on past midnight where the first one says the same.
+        # If the first value equals the last one, the value holds across midnight.
         change = self.starts[1] if self.values[0] == value else 0
         return InForce(value, _minutes_into_day(instant, DAY + change))
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Whether Visit-time welcomes a visit now, and for how long that stays so (spec G5); it never decides a verdict.
+    """Whether Visit-time allows a visit now, and until when that holds (spec G5). It never affects a verdict.
 
-    `next_open` is the UTC instant of the next opening, None while a visit is welcome now.
+    `next_open` is the UTC instant at which the next window opens, None if visits are welcome now.
     """
 
     visit_now: bool
@@ -219,7 +222,7 @@ class Visit:
 
 
 def read_request_rate(value: str, line: int) -> Parsed[RequestRate]:
-    """Read `documents/time[unit] [window]`; no unit is seconds, blanks may surround the slash (spec F5, F6, F9)."""
+    """Read `documents/time[unit] [window]`, in seconds by default; blanks may surround the slash (spec F5, F6, F9)."""
     written = _REQUEST_RATE.fullmatch(value.strip(" \t"))
     seconds = int(written[2]) * _UNITS.get((written[3] or "").lower(), 0) if written else 0
     if written is None or seconds == 0 or int(written[1]) == 0:
@@ -243,7 +246,7 @@ def read_crawl_delay(value: str, line: int) -> Parsed[CrawlDelay]:
 
 
 def read_visit_time(value: str, line: int) -> Parsed[VisitTime]:
-    """Read `HHMM-HHMM`, spelt as in a Request-rate, or with a blank for the dash (spec G5, F8)."""
+    """Read `HHMM-HHMM` as in a Request-rate; a blank may replace the dash (spec G5, F8)."""
     window = _read_window(value.strip(" \t"), blank=True)
     if window is None:
         message = f"The Visit-time {_shown(value)} is not HHMM-HHMM, so the line is ignored."
@@ -252,17 +255,17 @@ def read_visit_time(value: str, line: int) -> Parsed[VisitTime]:
 
 
 def largest_delay(delays: Iterable[CrawlDelay]) -> CrawlDelay | None:
-    """The one Crawl-delay that counts of several: the largest, the first of equals (spec G2)."""
+    """The Crawl-delay that counts: the largest, or the first of equal ones (spec G2)."""
     return max(delays, key=lambda delay: delay.seconds, default=None)
 
 
 def rate_timetable(
     rates: Sequence[RequestRate], crawl_delay: CrawlDelay | None, policy: RatePolicy
 ) -> Timetable[Rate | None]:
-    """The rate in force in each minute of the day, None where nothing limits (spec F8a, F7, G4)."""
+    """The rate in force in each minute of the day, None for no limit (spec F8a, F7, G4)."""
     heeded = rates if policy.uses_request_rate else ()
     delay = crawl_delay if policy.uses_crawl_delay else None
-    # Slowest first: of several active windows the slowest wins, and of equals the line that came first.
+    # Slowest first: the slowest active window wins, and the first line on ties.
     slowest = sorted(heeded, key=lambda rate: rate.interval, reverse=True)
     plain = next((rate for rate in slowest if rate.window is None), None)
     windowed = [(rate.window, rate) for rate in slowest if rate.window is not None]
@@ -270,7 +273,7 @@ def rate_timetable(
 
 
 def schedule(table: Timetable[Rate | None]) -> list[Span]:
-    """The whole UTC day from 00:00 to 24:00 without a gap, equal neighbours merged."""
+    """The UTC day from 00:00 to 24:00 without gaps; equal neighbours are merged."""
     ends = (*table.starts[1:], DAY)
     return [
         Span(_clock(start), _clock(end), rate)
@@ -281,7 +284,7 @@ def schedule(table: Timetable[Rate | None]) -> list[Span]:
 def clamp_warnings(
     rates: Iterable[RequestRate], crawl_delay: CrawlDelay | None, policy: RatePolicy
 ) -> list[RateWarning]:
-    """A `rate-clamped` for each line that asks for more patience than the dialect has (spec F7)."""
+    """A `rate-clamped` warning for each line with an interval longer than the dialect keeps (spec F7)."""
     longest = policy.clamp_seconds
     if longest is None:
         return []
@@ -300,12 +303,12 @@ def clamp_warnings(
 
 
 def visit_timetable(times: Sequence[VisitTime]) -> Timetable[bool] | None:
-    """Whether each minute of the day is open to visits, which is inside any window; None where no line says one."""
+    """Whether each minute of the day is inside a window; None if no line states one."""
     return _timetable([(time.window, True) for time in times], False, bool) if times else None
 
 
 def visit_at(table: Timetable[bool], at: datetime) -> Visit:
-    """What a `visit_timetable` says at the aware instant `at`."""
+    """The visit state at the aware instant `at`."""
     now = table.at(at)
     return Visit(now.value, None if now.value else now.valid_until, now.valid_until)
 
@@ -319,7 +322,7 @@ def _shown(value: str) -> str:
     return repr(value if len(value) <= 100 else value[:100] + "…")
 
 
-# Of each minute, and of the midnight that ends the day: a day of 1,440 spans shows four for each.
+# HH:MM for each minute, and 24:00. Formatted once, since a schedule may have 1,440 spans.
 _CLOCKS = tuple(f"{minute // 60:02}:{minute % 60:02}" for minute in range(DAY + 1))
 
 
@@ -328,7 +331,7 @@ def _clock(minute: int) -> str:
 
 
 def _read_window(text: str, *, blank: bool) -> Window | None:
-    """What `HHMM-HHMM` covers (spec F8b to F8d); `blank`: white space may stand for the dash."""
+    """Read `HHMM-HHMM` (spec F8b to F8d). `blank`: white space may replace the dash."""
     written = _WINDOW.fullmatch(text.strip(" \t"))
     if written is None or (written[3] is not None and not blank):
         return None
@@ -336,23 +339,23 @@ def _read_window(text: str, *, blank: bool) -> Window | None:
     start, end = start_hour * 60 + start_minute, end_hour * 60 + end_minute
     if start_minute > 59 or end_minute > 59 or start >= DAY or end > DAY:
         return None
-    # `0859-0859` is a whole day like any start that is its own end, so this is asked before the minute is added.
+    # Compared before the last minute is added: `0859-0859` is a whole day, like any window with equal ends.
     if end_minute == 59 and end != start:
         end += 1
     return Window(start, end or DAY)
 
 
 def _combine(rate: RequestRate | None, delay: CrawlDelay | None, policy: RatePolicy) -> Rate | None:
-    """The slower of the two, the Request-rate where they are equal, clamped (spec G4, F7)."""
+    """The slower of the two, or the Request-rate if they are equal, clamped (spec G4, F7)."""
     if rate is not None and (delay is None or rate.interval >= delay.seconds):
         interval = _clamped(rate.interval, policy)
         source = RateSource.REQUEST_RATE
         return Rate(interval, rate.documents, rate.seconds, rate.interval, source, rate.line, rate.window)
     if delay is not None:
-        # A whole number of seconds is kept as one, as the line most likely wrote it: `10`, not `10.0`.
+        # Reported as most lines write it: `10`, not `10.0`.
         seconds = int(delay.seconds) if delay.seconds.is_integer() else delay.seconds
         interval = _clamped(delay.seconds, policy)
-        return Rate(interval, 1, seconds, delay.seconds, RateSource.CRAWL_DELAY, delay.line, None)
+        return Rate(interval, 1, seconds, delay.seconds, RateSource.CRAWL_DELAY, delay.line, None, delay.inherited)
     return None
 
 
@@ -361,10 +364,10 @@ def _clamped(interval: float, policy: RatePolicy) -> float:
 
 
 def _timetable(windowed: Sequence[tuple[Window, S]], otherwise: S, meaning: Callable[[S], T]) -> Timetable[T]:
-    """Lay windows over a day, earlier ones on top, and `otherwise` where there is none; then what each of them means.
+    """Map the minutes of a day to the first window that contains them, or `otherwise`; then apply `meaning`.
 
-    Each minute is written once: `free` leads from a minute to the next one that is not written yet, however many
-    windows there are.
+    Each minute is written once, however many windows overlap: `free` is a union-find structure that leads from a minute
+    to the next one that has not been written.
     """
     minutes: list[S] = [otherwise] * DAY
     free = list(range(DAY + 1)) if windowed else []
@@ -387,7 +390,7 @@ def _timetable(windowed: Sequence[tuple[Window, S]], otherwise: S, meaning: Call
 
 
 def _next_free(free: list[int], minute: int) -> int:
-    """The first minute from `minute` on that is not written yet; halves the way there for the next one who asks."""
+    """The first minute from `minute` on that has not been written; halves the path for later calls."""
     while free[minute] != minute:
         free[minute] = free[free[minute]]
         minute = free[minute]
@@ -397,7 +400,7 @@ def _next_free(free: list[int], minute: int) -> int:
 def _utc(instant: datetime) -> datetime:
     try:
         return instant.astimezone(UTC)
-    except OverflowError:  # an offset that leads out of the years 1 to 9999: the nearest instant inside them
+    except OverflowError:  # the offset leads outside the years 1 to 9999: use the nearest valid instant
         return _FIRST_INSTANT if instant.year == 1 else _LAST_INSTANT
 
 
@@ -405,5 +408,5 @@ def _minutes_into_day(instant: datetime, minutes: int) -> datetime | None:
     midnight = instant.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         return midnight + timedelta(minutes=minutes)
-    except OverflowError:  # the change comes after the last instant that can be written, so it never comes
+    except OverflowError:  # after the year 9999
         return None

@@ -1,4 +1,4 @@
-"""One robots.txt in memory: its lines read once, and what each dialect makes of them when it is first asked."""
+"""A parsed robots.txt: scanned once, grouped and compiled per dialect and agent on first use."""
 
 import re
 from collections.abc import Iterable
@@ -19,17 +19,17 @@ from app.robots.verdict import Permission, Reason, Verdict
 ROBOTS_PATH: Final = "/robots.txt"
 
 TOKENS_KEPT: Final = 100
-"""For so many tokens a dialect keeps rules and terms: a file can name thousands, and callers can make more up."""
+"""Tokens whose rules and terms are cached per dialect. A file can name thousands, and callers can invent more."""
 
 MEMBERS_READ: Final = 2000
-"""So many lines beside the rules are read for an agent; no file has more that was not made to be slow."""
+"""Member lines that are read for an agent; only hostile files have more."""
 
 VERDICTS_KEPT: Final = 50
-"""So many verdicts are kept for each token."""
+"""Verdicts that are cached for each token."""
 
-# What a file costs to keep, in bytes, as tests/robots/test_size.py measures it: itself with one dialect and the rules
-# of one agent; a line; a group; a rule; a line about use; a set of a glob; a byte of a pattern after its first star,
-# for which there is a state; a byte of a glob.
+# Memory of a parsed file in bytes, as measured by tests/robots/test_size.py: a file with one dialect and the rules of
+# one agent; a line; a group; a rule; a usage line; a set in a glob; a byte of a pattern after its first star, which has
+# an automaton state; a byte of a glob.
 _FILE_BYTES, _LINE_BYTES, _GROUP_BYTES, _RULE_BYTES, _USAGE_BYTES = 5000, 16, 400, 150, 500
 _SET_BYTES, _STATE_BYTES, _TOKEN_BYTES = 32, 20, 4
 
@@ -37,7 +37,7 @@ _IMPLICIT: Final = Verdict(Permission.ALLOW, Reason.IMPLICIT)
 _NO_GROUP: Final = Verdict(Permission.ALLOW, Reason.NO_GROUP)
 _NO_RULES: Final = Verdict(Permission.ALLOW, Reason.NO_RULES)
 
-# A URL without white space, as far as a Sitemap or License line has to be one.
+# A URL without white space; Sitemap and License values need not be more valid than that.
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+://\S++")
 _SITEMAP: Final = codes_of({Key.SITEMAP})
 _LICENSE: Final = codes_of({Key.LICENSE})
@@ -53,7 +53,7 @@ _SILENT: Final = codes_of({Key.BLANK, Key.UNKNOWN}) + codes_of(Key, (Form.BY_PRE
 
 
 class AgentRules:
-    """The rules that bind the agents of one token; of the verdicts some are kept, so that most are made once."""
+    """The rules that bind the agents of one token, with a cache of verdicts."""
 
     __slots__ = ("_verdicts", "ruleset", "selection")
 
@@ -63,7 +63,7 @@ class AgentRules:
         self._verdicts: dict[int, Verdict] = {}
 
     def judge(self, path: str) -> Verdict:
-        """Decide about `path`."""
+        """The verdict for `path`."""
         number = self.ruleset.first(path)
         return self._verdicts.get(number) or self._verdict(number)
 
@@ -85,7 +85,7 @@ class AgentRules:
 
 
 class Reading:
-    """One file as one dialect reads it; rules are compiled when an agent that they bind first asks."""
+    """One file under one dialect. Rules are compiled when they are first needed."""
 
     __slots__ = ("_compiled", "_dialect", "_kept", "_room", "_rules", "_selector", "_stated", "_terms", "groups")
 
@@ -101,29 +101,29 @@ class Reading:
         self._stated = 0
 
     def judge(self, agent: Agent, path: str) -> Verdict:
-        """The verdict for `agent` about `path`."""
+        """The verdict for `agent` and `path`."""
         token = self._selector.token(agent)
         if token is None:
             return _NO_GROUP if self.groups.spans else _NO_RULES
         return (self._rules.get(token) or self._compile(token)).judge(path)
 
     def select(self, agent: Agent) -> Selection | None:
-        """The groups that bind `agent`; None where there are none."""
+        """The groups that bind `agent`; None if there are none."""
         token = self._selector.token(agent)
         return None if token is None else Selection(token, self._selector.groups(token))
 
     def rules(self, selection: Selection) -> Ruleset:
-        """The rules of a selection that `select` returned, compiled."""
+        """The compiled rules of a selection that `select` returned."""
         return (self._rules.get(selection.token) or self._compile(selection.token)).ruleset
 
     def _compile(self, token: str) -> AgentRules:
-        """Compile and keep the rules of a token; tokens that the same groups bind share them."""
+        """Compile and cache the rules of a token; tokens with the same groups share them."""
         groups = self._selector.groups(token)
         ruleset = self._compiled.get(groups)
         made = ruleset or self._dialect.compile(groups)
         self._kept += len(made) if ruleset is None else 0
         if self._kept > self._room or len(self._rules) >= TOKENS_KEPT:
-            # Made anew for whoever asks next. Threads that meet here keep too much for a while, or too little.
+            # Others are compiled again when needed. With concurrent threads the count may be wrong for a while.
             self._rules.clear()
             self._compiled.clear()
             self._kept = len(made)
@@ -135,7 +135,7 @@ class Reading:
         return self.groups.scan.directives(islice(self._selector.members(token), MEMBERS_READ))
 
     def terms(self, selection: Selection, agent: Agent) -> Terms:
-        """What the groups state beside their rules, with the Crawl-delay of `*` where it is inherited (spec C12)."""
+        """The terms of the groups, with the Crawl-delay of `*` if the agent inherits it (spec C12)."""
         token = selection.token
         inherits = agent.star_delay and token != STAR
         terms = self._terms.get((token, inherits))
@@ -143,7 +143,7 @@ class Reading:
             members = self._members(token)
             inherited = self._members(STAR) if inherits else ()
             terms = read_terms(members, inherited, self._dialect.rates)
-            # Lines that many agents share are read for each of them: so many of them are kept, as of rules.
+            # Terms are bounded like rules, by the lines that they were read from.
             self._stated += len(members)
             if self._stated > self._room or len(self._terms) >= TOKENS_KEPT:
                 self._terms.clear()
@@ -153,7 +153,7 @@ class Reading:
 
 
 class RobotsTxt:
-    """A file that every dialect can be asked about. Any bytes are one."""
+    """A robots.txt that can be judged under every dialect. Any bytes are valid."""
 
     def __init__(self, body: bytes, *, truncated: bool = False) -> None:
         self.body = body
@@ -164,19 +164,19 @@ class RobotsTxt:
         """The file as `dialect` reads it."""
         reading = self._readings.get(dialect.name)
         if reading is None:
-            # Of two threads that make one at once, both go on with the same.
+            # If two threads create it at once, both get the first one.
             made = Reading(Groups(self.scan, dialect.grammar), dialect)
             reading = self._readings.setdefault(dialect.name, made)
         return reading
 
     def judge(self, dialect: Dialect, agent: Agent, path: str) -> Verdict:
-        """What the file says to `agent` about a URL's path and query, as `dialect` reads it."""
+        """The verdict for `agent` and a URL's path and query under `dialect`."""
         if path == ROBOTS_PATH:
             return _IMPLICIT
         return (self._readings.get(dialect.name) or self.reading(dialect)).judge(agent, path)
 
-    def places(self, codes: bytes) -> list[int]:
-        """Where the lines are whose code is one of `codes`."""
+    def positions(self, codes: bytes) -> list[int]:
+        """The positions of the lines whose code is in `codes`."""
         return [found.start() for found in re.finditer(b"[" + re.escape(codes) + b"]", self.scan.lines.codes)]
 
     @cached_property
@@ -190,19 +190,19 @@ class RobotsTxt:
         return self._urls(_LICENSE)
 
     def _urls(self, codes: bytes) -> tuple[str, ...]:
-        values = (directive.text for directive in self.scan.directives(self.places(codes)))
+        values = (directive.text for directive in self.scan.directives(self.positions(codes)))
         return tuple(dict.fromkeys(value for value in values if is_absolute(value)))
 
     @property
     def extensions(self) -> tuple[Directive, ...]:
-        """Lines that are reported and decide nothing, in file order (spec G6 to G9, I7)."""
-        return self.scan.directives(self.places(_EXTENSIONS))
+        """Statements that are reported but affect no decision, in file order (spec G6 to G9, I7)."""
+        return self.scan.directives(self.positions(_EXTENSIONS))
 
     def line_texts(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Those lines as written, without comment and outer blanks, where they say something."""
+        """The texts of these lines, without comment and outer blanks; lines without a key are left out."""
         wanted, lines = set(numbers), self.scan.lines
-        places = {lines.number(place): place for place in range(len(lines))} if wanted else {}
-        return {number: self.scan.text(places[number]) for number in sorted(wanted & places.keys())}
+        positions = {lines.number(position): position for position in range(len(lines))} if wanted else {}
+        return {number: self.scan.text(positions[number]) for number in sorted(wanted & positions.keys())}
 
     @cached_property
     def is_utf8(self) -> bool:
@@ -211,26 +211,26 @@ class RobotsTxt:
 
     @property
     def is_html(self) -> bool:
-        """Whether the body is markup that holds no directive: a page in place of a file (spec Q9)."""
+        """Whether the body is markup without any directive: an HTML page instead of a robots.txt (spec Q9)."""
         markup = self.body[:BODY_LIMIT].lstrip(b"\xef\xbb\xbf" + BLANKS + b"\r\n").startswith(b"<")
         return markup and not self.scan.lines.codes.translate(None, _SILENT)
 
     @property
     def size(self) -> int:
-        """About how many bytes it costs to keep, once a dialect has read it and its rules are compiled for an agent.
+        """An estimate of its memory in bytes with one dialect and the rules of one agent.
 
-        It errs upwards; another dialect, or an agent with other groups, can cost as much again.
+        It errs upwards. Another dialect, or an agent with other groups, can take as much again.
         """
         body = self.scan.lines.body
         rules = self._count(_RULES)
         wild = b"".join(_AFTER_STAR.findall(body))
         states = len(wild) + 2 * len(wild.translate(None, _ASCII))
         if b"?" in body:
-            # Patterns are kept in their second form, too, in which a delimiter is three bytes (spec X5).
+            # Patterns are also compiled in their second form, in which a delimiter takes three bytes (spec X5).
             states += states + 2 * (len(wild) - len(wild.translate(None, _DELIMITERS)))
             rules += rules
         if INDEX_PAGE in body:
-            # Each index page stands for its directory, too (spec D10).
+            # Each index page also adds its directory (spec D10).
             states += states
             rules += rules
         size = _FILE_BYTES + len(self.body) + _LINE_BYTES * len(self.scan.lines) + _GROUP_BYTES * self._count(_AGENTS)
@@ -245,5 +245,5 @@ class RobotsTxt:
 
 
 def is_absolute(url: str) -> bool:
-    """Whether it has a scheme and an authority, and no white space."""
+    """Whether the URL has a scheme and an authority, and no white space."""
     return _ABSOLUTE.fullmatch(url) is not None

@@ -1,4 +1,4 @@
-"""What an agent's groups say beside their rules: how fast, when to come, what for (spec F, G, I)."""
+"""The terms of an agent's groups besides rules: rates, visit times and usage (spec F, G, I)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """`rates` through the day as the dialect obeys them, `crawl_delay` as declared; None is what is not stated."""
+    """The rates under the dialect, the Crawl-delay as declared, visit times and usage; None for what is not stated."""
 
     rates: Timetable[Rate | None]
     crawl_delay: CrawlDelay | None
@@ -34,12 +34,14 @@ class Terms:
 
 
 def read_terms(members: Iterable[Directive], inherited: Iterable[Directive], policy: RatePolicy) -> Terms:
-    """The terms that these lines state, none of which changes a verdict (spec G1).
+    """Read the terms from member lines; none of them changes a verdict (spec G1).
 
-    `inherited` are the lines of `*` for an agent that takes its Crawl-delay from there too (spec C12).
+    `inherited` are the member lines of `*`, for an agent that inherits the Crawl-delay of `*` (spec C12).
     """
     own = list(members)
-    delay = largest_delay([*_delays(own), *_delays(inherited)])
+    delay = largest_delay(_delays(own))
+    if delay is None and (of_star := largest_delay(_delays(inherited))):
+        delay = of_star._replace(inherited=True)
     usages = [line for line in own if line.key in USAGE_KEYS]
     return Terms(
         rates=rate_timetable(_parsed(own, Key.REQUEST_RATE, read_request_rate), delay, policy),

@@ -1,12 +1,11 @@
-"""What a file says about the use of what is fetched: Content-Usage, Content-Signal and AI training (spec I).
+"""Statements about the use of fetched pages: Content-Usage, Content-Signal and AI training (spec I).
 
-None of it changes a verdict. Content-Usage and Content-Signal are drafts in motion: what is stated is reported in the
-words it is stated in.
+None of them changes a verdict. Content-Usage and Content-Signal are still drafts, so values are reported as written.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import http_sf
@@ -16,13 +15,16 @@ from app.robots.lines import AI_TRAINING_KEYS, BLANKS, Directive, Key, readable
 from app.robots.patterns import STEPS, rfc_pattern, rfc_subject
 
 USAGE_KEYS: Final = AI_TRAINING_KEYS | {Key.CONTENT_USAGE, Key.CONTENT_SIGNAL}
-"""The members that are about use."""
+"""The member keys about usage."""
 
 STRUCTURED_LIMIT: Final = 64 * 1024
-"""Bytes of an agent's Content-Usage values that are read as full structured fields; more of them state nothing.
+"""Bytes of an agent's Content-Usage values that are parsed as full structured fields; values beyond it are ignored.
 
-A value such as `train-ai=n, search=y` counts for nothing here: only parameters, lists and their like are that costly.
+Plain values such as `train-ai=n, search=y` do not count: only parameters, lists and the like are costly to parse.
 """
+
+USAGES_KEPT: Final = 50
+"""How many Usage objects are cached for each agent."""
 
 _KEY: Final = rb"[a-z*][a-z0-9_.*-]*+"
 _TOKEN: Final = rb"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*+"
@@ -31,42 +33,51 @@ _USES: Final = ("y", "n")
 _ANYWHERE: Final = b"*"
 
 
+class Preference(NamedTuple):
+    """The value that a line states, as written."""
+
+    value: str
+    line: int
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What holds for one URL.
+    """The usage statements for one URL.
 
-    `content_usage`: category -> "y" or "n" where one is stated; `content_signal`: purpose -> value, lower case;
-    `ai_training`: the Allow- or DisallowAITraining line that decides, None where none matches (spec I5).
+    `content_usage` maps a category to "y" or "n", and `content_signal` a purpose to a value in lower case.
+    `ai_training` is the AllowAITraining or DisallowAITraining line that decides, None if none matches (spec I5). URLs
+    with the same statements for an agent have the same `number`.
     """
 
-    content_usage: Mapping[str, str]
-    content_signal: Mapping[str, str]
+    content_usage: Mapping[str, Preference]
+    content_signal: Mapping[str, Preference]
     ai_training: Directive | None = None
+    number: int = field(default=0, compare=False)
 
 
 class PathUsage(NamedTuple):
-    """What Content-Usage states for the paths that `pattern` matches; `*` is every path."""
+    """The Content-Usage for paths that match `pattern`; `*` matches every path."""
 
     pattern: str
-    stated: Mapping[str, str]
+    stated: Mapping[str, Preference]
 
 
 class UsageTerms:
-    """The usage lines that bind an agent, ready to be asked about a path."""
+    """The usage lines that bind an agent, compiled for lookups by path."""
 
-    __slots__ = ("_training", "_usages", "ai_training", "by_path", "signals")
+    __slots__ = ("_found", "_training", "_usages", "ai_training", "by_path", "signals")
 
     def __init__(self, lines: Iterable[Directive]) -> None:
         by_key: dict[Key, list[Directive]] = {}
         for line in lines:
             by_key.setdefault(line.key, []).append(line)
-        self.signals: Mapping[str, str] = _read_signals(by_key.get(Key.CONTENT_SIGNAL, ()))
+        self.signals: Mapping[str, Preference] = _read_signals(by_key.get(Key.CONTENT_SIGNAL, ()))
         stated = _read_usages(by_key.get(Key.CONTENT_USAGE, ()))
-        # The longest path first; lines without a path come last, like those for every path (spec I1c).
+        # Longest path first; lines without a path apply to every path and come last (spec I1c).
         paths = sorted(stated, key=lambda path: (path == _ANYWHERE, -len(path)))
         self._usages = _matcher(paths)
         self.by_path: Sequence[PathUsage] = [PathUsage(path.decode("ascii"), stated[path]) for path in paths]
-        # The longest path first, of those as long an Allow (spec I5, D7).
+        # Longest path first; on ties Allow precedes Disallow (spec I5, D7).
         training = [
             (rfc_pattern(line.value), line)
             for key in (Key.ALLOW_AI_TRAINING, Key.DISALLOW_AI_TRAINING)
@@ -76,27 +87,35 @@ class UsageTerms:
         training.sort(key=lambda each: -len(each[0]))
         self.ai_training: Sequence[Directive] = [line for _, line in training]
         self._training = _matcher([pattern for pattern, _ in training])
+        self._found: dict[int, Usage] = {}
 
     def at(self, path: str, *, allowed: bool) -> Usage | None:
-        """What holds for a URL's path and query, None where nothing is stated.
+        """The usage for a path and query; None if nothing is stated.
 
-        Content-Usage and AI training are about what may be fetched: neither states anything where `allowed` is False
-        (spec I1d, I10).
+        Content-Usage and AI training apply only to pages that may be fetched, that is, if `allowed` (spec I1d, I10).
         """
         usage = self._usages.first(path) if allowed and self._usages else -1
         training = self._training.first(path) if allowed and self._training else -1
         stated = self.by_path[usage].stated if 0 <= usage < len(self.by_path) else {}
         line = self.ai_training[training] if 0 <= training < len(self.ai_training) else None
-        return Usage(stated, self.signals, line) if stated or self.signals or line else None
+        if not (stated or self.signals or line):
+            return None
+        number = (usage + 1) * (len(self.ai_training) + 2) + training + 1
+        found = self._found.get(number)
+        if found is None:
+            if len(self._found) >= USAGES_KEPT:
+                self._found.clear()
+            found = self._found[number] = Usage(stated, self.signals, line, number)
+        return found
 
 
 def _matcher(patterns: list[bytes]) -> Matcher | None:
     return Matcher(rfc_subject, Patterns(patterns, steps=STEPS)) if patterns else None
 
 
-def _read_usages(lines: Iterable[Directive]) -> dict[bytes, dict[str, str]]:
-    """Normalised path patterns -> what is stated; of lines with the same path, the one that forbids wins (spec I1c)."""
-    stated: dict[bytes, dict[str, str]] = {}
+def _read_usages(lines: Iterable[Directive]) -> dict[bytes, dict[str, Preference]]:
+    """Map normalised path patterns to preferences; for the same path and category, "n" wins (spec I1c)."""
+    stated: dict[bytes, dict[str, Preference]] = {}
     room = STRUCTURED_LIMIT
     for line in lines:
         path, preferences = split_path(line.value)
@@ -107,12 +126,13 @@ def _read_usages(lines: Iterable[Directive]) -> dict[bytes, dict[str, str]]:
         of_path = stated.setdefault(rfc_pattern(path) or _ANYWHERE, {})
         for category, use in (simple or {}).items():
             if use in _USES:
-                of_path[category] = min(use, of_path.get(category, use))
+                preference = Preference(use, line.line)
+                of_path[category] = min(preference, of_path.get(category, preference))
     return stated
 
 
 def split_path(value: bytes) -> tuple[bytes, bytes]:
-    """`[path SP] preferences`: there is a path where the value begins with `/` (spec I1a)."""
+    """Split `[path SP] preferences`; a value that begins with `/` has a path (spec I1a)."""
     if not value.startswith(b"/"):
         return b"", value
     path = re.split(b"[" + BLANKS + b"]", value, maxsplit=1)[0]
@@ -120,7 +140,7 @@ def split_path(value: bytes) -> tuple[bytes, bytes]:
 
 
 def read_simple_dictionary(text: bytes) -> dict[str, str] | None:
-    """A dictionary of nothing but tokens; None where the text is not one, but may well be another dictionary."""
+    """Read a dictionary of plain tokens; None for any other text, which may still be a valid dictionary."""
     found: dict[str, str] = {}
     at = 0
     while member := _MEMBER.match(text, at):
@@ -135,9 +155,9 @@ def read_simple_dictionary(text: bytes) -> dict[str, str] | None:
 
 
 def read_dictionary(text: bytes) -> dict[str, str] | None:
-    """The members that are tokens, of a structured-field dictionary (RFC 9651 3.2); None where it cannot be parsed.
+    """The members of a structured-field dictionary that are tokens (RFC 9651 3.2); None if it is invalid.
 
-    Parameters are ignored, and of a repeated key the last one counts (spec I1e).
+    Parameters are ignored, and the last of repeated keys counts (spec I1e).
     """
     try:
         parsed = http_sf.parse(text, tltype="dictionary")
@@ -150,16 +170,20 @@ def read_dictionary(text: bytes) -> dict[str, str] | None:
 
 
 def signal_parts(value: bytes) -> list[tuple[str, str]]:
-    """`purpose=value, ...` in lower case; what is not written so has an empty purpose or value (spec I2)."""
+    """Split `purpose=value, ...` in lower case; a malformed part has an empty purpose or value (spec I2)."""
     parts = (part.partition("=") for part in readable(value).split(","))
-    return [(purpose.strip().lower(), said.strip().lower()) for purpose, _, said in parts]
+    return [(purpose.strip().lower(), signal.strip().lower()) for purpose, _, signal in parts]
 
 
-def _read_signals(lines: Iterable[Directive]) -> dict[str, str]:
-    """Purpose -> value; of a repeated purpose `no` wins, otherwise the first (spec I2)."""
-    signals: dict[str, str] = {}
+def _read_signals(lines: Iterable[Directive]) -> dict[str, Preference]:
+    """Map purposes to values; for a repeated purpose `no` wins, then `yes`, then the first value (spec I2, I10)."""
+    signals: dict[str, Preference] = {}
     for line in lines:
-        for purpose, said in signal_parts(line.value):
-            if purpose and said:
-                signals[purpose] = "no" if said == "no" else signals.get(purpose, said)
+        for purpose, signal in signal_parts(line.value):
+            if purpose and signal and (purpose not in signals or _rank(signal) < _rank(signals[purpose].value)):
+                signals[purpose] = Preference(signal, line.line)
     return signals
+
+
+def _rank(signal: str) -> int:
+    return ("no", "yes", signal).index(signal)

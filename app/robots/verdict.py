@@ -1,4 +1,4 @@
-"""The answer about one URL: whether it may be fetched, and what decided."""
+"""The verdict on one URL: whether it may be fetched, and why."""
 
 from bisect import bisect_left
 from enum import StrEnum
@@ -6,11 +6,11 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from app.robots.groups import Group, Selection
-from app.robots.patterns import Entry
+from app.robots.patterns import NormalisedRule
 
 
 class Permission(StrEnum):
-    """Whether the page may be fetched; DEFER says that this is not known now (RFC 9309 2.3.1.4)."""
+    """Whether the URL may be fetched; `defer` means that this is not known now (RFC 9309 2.3.1.4)."""
 
     ALLOW = "allow"
     DISALLOW = "disallow"
@@ -18,14 +18,14 @@ class Permission(StrEnum):
 
 
 class Reason(StrEnum):
-    """What decided: a rule, its absence, or the outcome of the fetch."""
+    """What determined the verdict: a rule, the lack of one, the outcome of the fetch, or an operator."""
 
     RULE = "rule"
     NO_MATCH = "no_match"
     NO_GROUP = "no_group"
     NO_RULES = "no_rules"
     TOO_COMPLEX = "too_complex"
-    """Matching would take more than `patterns.STEPS`: file and path were made to be slow, and the path stays closed."""
+    """Matching would take more than `patterns.STEPS`, which only hostile input does; the path is disallowed."""
     UNAVAILABLE = "unavailable"
     FORBIDDEN = "forbidden"
     UNREACHABLE = "unreachable"
@@ -34,19 +34,20 @@ class Reason(StrEnum):
     IMPLICIT = "implicit"
     BLOCKED_ADDRESS = "blocked_address"
     OVERRIDDEN = "overridden"
+    USAGE = "usage"
 
 
 class Verdict(NamedTuple):
-    """`rule` decided where `reason` is RULE; `selection` are the groups that were asked."""
+    """A permission and its reason. `rule` is set if it is RULE; `selection` has the groups that bind the agent."""
 
     permission: Permission
     reason: Reason
-    rule: Entry | None = None
+    rule: NormalisedRule | None = None
     selection: Selection | None = None
 
     @property
     def group(self) -> Group | None:
-        """The group that holds the rule that decided, else the first that binds the agent."""
+        """The group of the rule that decided, else the first group that binds the agent."""
         if self.selection is None:
             return None
         groups = self.selection.groups

@@ -1,4 +1,4 @@
-"""Bodies for hypothesis: lines such as files have, with every kind of mistake in them, in every encoding."""
+"""Bodies for hypothesis: realistic lines with every kind of mistake, in every encoding."""
 
 from typing import Literal
 
@@ -23,7 +23,7 @@ _SAID = st.tuples(st.sampled_from(["", "", " ", "\t\v"]), _KEYS, _COLONS, VALUES
 _OTHERS = st.sampled_from(["", "", " ", "#", "word", "two words", "three words here", "a\vb c", "x y z: 1", "\0"])
 
 LINES = st.one_of(_SAID, _SAID, _SAID, _OTHERS)
-"""One line without its end, a character for each byte."""
+"""A line without its end; each character is a byte."""
 
 _ENDINGS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r", "\n\r", "\n\n"])
 _STARTS = st.sampled_from(
@@ -36,18 +36,18 @@ _BORDERS = st.lists(_UNITS | st.sampled_from(list(map(ord, "Allow:/\r\n#"))) | s
 
 @st.composite
 def written(draw: st.DrawFn) -> bytes:
-    """Lines such as files have."""
+    """Realistic lines."""
     lines = draw(st.lists(st.tuples(LINES, _ENDINGS).map("".join), max_size=25))
     return draw(_STARTS) + ("".join(lines) + draw(st.sampled_from(["", "Disallow: /last"]))).encode("latin-1")
 
 
 @st.composite
 def wide(draw: st.DrawFn) -> bytes:
-    """UTF-16 and UTF-32 with all that neither allows."""
+    """UTF-16 and UTF-32, including invalid text."""
     width, order = draw(st.sampled_from([2, 4])), draw(_ORDERS)
     units = [0xFEFF, *draw(_BORDERS)]
     return b"".join((unit % (1 << 8 * width)).to_bytes(width, order) for unit in units) + draw(st.binary(max_size=3))
 
 
 ANY = written() | wide() | st.binary(max_size=400) | st.text("aA:#* \t\v\f\r\n\0-/", max_size=80).map(str.encode)
-"""Any bytes, most of them lines such as files have."""
+"""Any bytes; most are realistic lines."""

@@ -1,4 +1,4 @@
-"""The cases of tests/cases, a row a line."""
+"""The cases of tests/cases, one JSON row per line."""
 
 import json
 from pathlib import Path

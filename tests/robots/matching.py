@@ -1,4 +1,4 @@
-"""Patterns asked as they are written: of paths in which no escape has small digits, nothing is respelt."""
+"""Match patterns in the normal form: paths whose escapes have upper-case digits are not changed."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ AS_WRITTEN = Spelling(b"", b"")
 ENOUGH = 1 << 40
 
 
-def asked(patterns: Patterns, path: str) -> list[int]:
-    """The numbers of those that match, once `first` is known to be the first of them."""
+def matching_numbers(patterns: Patterns, path: str) -> list[int]:
+    """The numbers of all patterns that match; checks that `first` returns the first of them."""
     matcher = Matcher(AS_WRITTEN, patterns)
     found = matcher.every(path)
     assert matcher.first(path) == (found[0] if found else len(patterns))

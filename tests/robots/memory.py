@@ -1,6 +1,6 @@
-"""What a file costs to keep, counted in a process of its own: PYTHONMALLOC=malloc `python -m tests.robots.memory`.
+"""Measure the memory of parsed files, in a separate process: PYTHONMALLOC=malloc `python -m tests.robots.memory`.
 
-tracemalloc does not see what C code allocates, so all allocations go to malloc, which is asked how much is in use.
+tracemalloc does not see allocations of C code, so all allocations go to malloc, which reports the bytes in use.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from app.robots.dialects import DIALECTS
 from app.robots.robots_txt import RobotsTxt
 
 Question: TypeAlias = tuple[str, str, list[str]]
-"""A body with a character for each byte, a dialect, and agents."""
+"""A body, in which each character is a byte, a dialect, and agents."""
 
 PATHS = ("/", "/a/aaaa?x:y", "/catalog/x/aaaa/" + "ab" * 50, "/catalog/x/aaaa/?" + "abcdefgh:" * 150)
 
@@ -28,7 +28,7 @@ class _MallInfo(ctypes.Structure):
 
 
 def costs(questions: Sequence[Question]) -> list[tuple[int, int]]:
-    """For each file, asked by each agent: the size it states, and the bytes that it takes."""
+    """For each file, judged for each agent: its `size`, and the bytes that it takes."""
     run = subprocess.run(
         [sys.executable, "-m", "tests.robots.memory"],
         input=json.dumps(questions),
@@ -42,7 +42,7 @@ def costs(questions: Sequence[Question]) -> list[tuple[int, int]]:
 
 
 def in_use() -> int:
-    """Bytes in use by malloc, in all blocks."""
+    """The bytes that malloc has in use."""
     gc.collect()
     library = ctypes.CDLL(None)
     library.mallinfo2.restype = _MallInfo
@@ -51,7 +51,7 @@ def in_use() -> int:
 
 
 def keep(body: bytes, dialect: str, agents: Sequence[str]) -> RobotsTxt:
-    """Read a file and ask it, so that it keeps what it keeps."""
+    """Parse a file and judge it, so that its caches are filled."""
     robots = RobotsTxt(body)
     reading = robots.reading(DIALECTS[dialect])
     for agent in map(read_agent, agents):
@@ -64,7 +64,7 @@ def keep(body: bytes, dialect: str, agents: Sequence[str]) -> RobotsTxt:
 
 
 def main() -> None:
-    """Answer on stdout what is asked on stdin."""
+    """Read the questions from stdin, and write the sizes to stdout."""
     found = []
     for text, dialect, agents in json.load(sys.stdin):
         body = text.encode("latin-1")

@@ -1,4 +1,4 @@
-"""A robots.txt read by the clauses, plainly: what the core has to say of lines and groups, with no thought of time."""
+"""A reference parser that follows the clauses literally, without regard to speed."""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ MISSPELT: Final = {
     Key.CONTENT_SIGNAL: ["content-signals"],
     Key.CRAWL_RATE: ["crawl delay", "request rate"],
 }
-"""The closed list of spec B6, and what other robots write for statements of no effect (spec I7)."""
+"""The misspellings in the closed list of spec B6, and variants of statements that have no effect (spec I7)."""
 
 PREFIXES: Final = {
     Key.USER_AGENT: ("user-agent", "useragent", "user agent"),
@@ -34,14 +34,14 @@ PREFIXES: Final = {
     Key.DISALLOW: ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"),
     Key.SITEMAP: ("sitemap", "site-map"),
 }
-"""What Google's parser takes a key for by its beginning (spec B6)."""
+"""The prefixes by which Google's parser recognises a key (spec B6)."""
 
 TYPOS: Final = {name: key for key, names in MISSPELT.items() for name in names}
 BLANK: Final = " \t\v\f"
 
 
 class Line(NamedTuple):
-    """A line that says something."""
+    """A line with a key, or an empty one."""
 
     number: int
     key: Key
@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 
 class File(NamedTuple):
-    """All lines that say something; `total` counts all lines."""
+    """The lines with a key and empty ones; `total` counts all lines."""
 
     lines: list[Line]
     bom: bool
@@ -60,7 +60,7 @@ class File(NamedTuple):
 
 
 class ReadGroup(NamedTuple):
-    """What a group holds. A member line comes with how many of the agents stand above it."""
+    """The lines of a group. A member comes with the number of User-agent lines above it."""
 
     line: int
     agents: tuple[bytes, ...]
@@ -88,7 +88,7 @@ READERS: Final = {
 
 
 def scanned(scan: Scan) -> File:
-    """What the core says of a file's lines."""
+    """The lines of a file as the core scans them."""
     lines = scan.lines
     found = [
         Line(lines.number(place), *key_of(lines.codes[place]), lines.value(place), scan.text(place))
@@ -98,13 +98,13 @@ def scanned(scan: Scan) -> File:
 
 
 def grouped(groups: Groups) -> tuple[list[ReadGroup], tuple[Directive, ...]]:
-    """What the core says of a file's groups, and of the lines that are in none."""
+    """The groups of a file as the core reads them, and the lines outside groups."""
     found = []
     for group in groups:
-        places = group.agent_places
+        places = group.agent_positions
         members = tuple(
             (member, sum(agent < place for agent in places))
-            for member, place in zip(group.members, group.member_places, strict=True)
+            for member, place in zip(group.members, group.member_positions, strict=True)
         )
         found.append(ReadGroup(group.line, group.agents, group.rules, members, group.version_2))
     return found, groups.orphans
@@ -118,7 +118,7 @@ def read_lines(body: bytes, *, truncated: bool = False) -> File:
     body = body.removeprefix(mark)
     if encoding := MARKS.get(mark):
         body = body.decode(encoding, "replace").encode("utf-8", "replace")
-    # The last of these is what follows the last line end: a line if it is not empty, unless its own end was cut off.
+    # The last one is the text after the last line end: a line if it is not empty, unless the body was truncated.
     *lines, last = re.split("\r\n|\r|\n", body.decode("latin-1"))
     if last and not truncated:
         lines.append(last)
@@ -131,7 +131,7 @@ def read_lines(body: bytes, *, truncated: bool = False) -> File:
 
 
 def read_line(number: int, line: str) -> Line | None:
-    """One line, a character for each byte; None where it says nothing."""
+    """Read a line, in which each character is a byte; None if it has no key and is not empty."""
     line = line[:LINE_LIMIT].split("\0")[0]
     text = line.split("#")[0].strip(BLANK)
     if not text:
@@ -151,7 +151,7 @@ def read_line(number: int, line: str) -> Line | None:
 
 
 def read_key(name: str) -> tuple[Key, Form]:
-    """What a lower-case name means, and who takes it so (spec B6)."""
+    """The key and form of a lower-case name (spec B6)."""
     if name in NAMED:
         return NAMED[name], Form.PROPER
     if name in TYPOS:
@@ -161,7 +161,7 @@ def read_key(name: str) -> tuple[Key, Form]:
 
 
 def read_groups(file: File, reader: Reader) -> tuple[list[ReadGroup], tuple[Directive, ...]]:
-    """The groups of spec K3, and the lines that are in none."""
+    """The groups of spec K3, and the lines outside groups."""
     groups: list[list[tuple[Key, Line]]] = []
     orphans: list[Directive] = []
     group: list[tuple[Key, Line]] | None = None
@@ -188,12 +188,12 @@ def read_groups(file: File, reader: Reader) -> tuple[list[ReadGroup], tuple[Dire
 
 
 def directive(line: Line) -> Directive:
-    """A line as any reader but Google's takes its key."""
+    """A line with its key as all parsers but Google's read it."""
     return Directive(line.number, Key.UNKNOWN if line.form is Form.BY_PREFIX else line.key, line.value)
 
 
 def read_group(lines: Sequence[tuple[Key, Line]]) -> ReadGroup:
-    """What the lines of a group come to, each with the key that the dialect reads."""
+    """A group from its lines, each with its key as the dialect reads it."""
     agents = [line for key, line in lines if key is Key.USER_AGENT]
     others = [(key, line) for key, line in lines if key is not Key.USER_AGENT]
     return ReadGroup(

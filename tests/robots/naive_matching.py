@@ -1,4 +1,4 @@
-"""Patterns and percent-escapes by their definitions, a byte after the other: what the core has to say of paths."""
+"""Reference matching: patterns and percent-escapes by their definitions, byte by byte."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
@@ -10,14 +10,14 @@ BLANK: Final = bytes(range(0x21))
 FOREIGN: Final = bytes(range(0x80, 0x100))
 
 Rule: TypeAlias = tuple[bool, str]
-"""Whether it allows, and its pattern."""
+"""Whether the rule is an Allow, and its pattern."""
 
 Decide: TypeAlias = Callable[[Sequence[Rule], str], int | None]
-"""The place of the rule that decides about a path, in the spelling that patterns have; None for none."""
+"""Returns the index of the rule that decides for a normalised path, or None."""
 
 
 def tokens(text: bytes) -> Iterator[tuple[bool, int]]:
-    """Whether it is an escape, and the byte it stands for; a `%` without two digits behind it is a byte."""
+    """Whether it is an escape, and its byte; a `%` that two hex digits do not follow is a byte."""
     at = 0
     while at < len(text):
         digits = text[at + 1 : at + 3]
@@ -27,7 +27,7 @@ def tokens(text: bytes) -> Iterator[tuple[bool, int]]:
 
 
 def spelt(text: bytes, *, encoded: Collection[int], decoded: Collection[int] = b"") -> bytes:
-    """A text with `encoded` bytes as escapes, and escapes of `decoded` bytes as bytes (RFC 3986 6.2.2)."""
+    """Encode the bytes in `encoded`, and decode escapes of the bytes in `decoded` (RFC 3986 6.2.2)."""
     return b"".join(
         b"%%%02X" % byte if (escaped and byte not in decoded) or (not escaped and byte in encoded) else bytes([byte])
         for escaped, byte in tokens(text)
@@ -66,18 +66,18 @@ def glob_pattern(text: bytes) -> bytes:
 
 
 def draft_text(text: bytes) -> list[int]:
-    """Spec E3: bytes, and 256 for the escape of a slash."""
+    """Spec E3: bytes, with 256 for `%2F`."""
     return [256 if escaped and byte == 0x2F else byte for escaped, byte in tokens(text)]
 
 
 def query_form(text: str) -> str:
-    """A pattern or a path with the general delimiters of its query as escapes (spec X5)."""
+    """A pattern or path whose query has its general delimiters encoded (spec X5)."""
     path, mark, query = text.partition("?")
     return path + mark + "".join(f"%{ord(it):02X}" if it in ":/?#[]@" else it for it in query)
 
 
 def reachable(pattern: str, subject: str) -> bool:
-    """Whether a pattern of version 1 matches: the places reachable after each of its bytes, as spec K11 says it."""
+    """Whether a pattern of version 1 matches, by the set of positions after each of its bytes (spec K11)."""
     places = {0}
     for at, byte in enumerate(pattern):
         if byte == "$" and at == len(pattern) - 1:
@@ -92,7 +92,7 @@ def reachable(pattern: str, subject: str) -> bool:
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """The same for long ones: each text at its first place behind the one before, which leaves most for the rest."""
+    """The same for long paths: each segment is matched at its leftmost position, which leaves most for the others."""
     anchored = pattern.endswith("$")
     head, *texts = pattern.removesuffix("$").split("*")
     if not texts:
@@ -113,7 +113,7 @@ def matches_in_either_form(pattern: str, subject: str) -> bool:
 
 
 def glob_matches(pattern: str, subject: str) -> bool:
-    """A glob of version 2.0 (spec F11): the places reachable after each of its elements, a bit each."""
+    """Whether a glob of version 2.0 matches (spec F11), by a bit set of positions after each of its tokens."""
     places, at = 1, 0
     while at < len(pattern) and places:
         character, at = pattern[at], at + 1
@@ -154,13 +154,13 @@ def _members(written: str) -> set[str]:
 
 
 def with_directory(allows: bool, pattern: str) -> list[str]:
-    """A pattern, and for an Allow of an index page the directory it stands for (spec D10)."""
+    """The patterns of a rule: an Allow for an index page also has its directory (spec D10)."""
     directory, slash, page = pattern.rpartition("/")
     return [pattern, f"{directory}/$"] if allows and slash and page.startswith("index.htm") else [pattern]
 
 
 def longest(match: Callable[[str, str], bool], forms: Callable[[bool, str], list[str]] | None = None) -> Decide:
-    """The longest rule decides, Allow before Disallow, and then the first (RFC 9309 2.2.2, spec D7)."""
+    """The longest rule decides; on ties Allow, then the first one (RFC 9309 2.2.2, spec D7)."""
 
     def decide(rules: Sequence[Rule], subject: str) -> int | None:
         found = [
@@ -193,4 +193,4 @@ DECIDE: Final[dict[str, tuple[Decide, Callable[[bytes], str], Callable[[bytes], 
     "draft1996": (first_prefix, _draft_text, _draft_text),
     "v2": (longest(glob_matches), _latin(glob_pattern), _latin(glob_subject)),
 }
-"""How a dialect decides, and how it spells patterns and paths."""
+"""How a dialect decides, and how it normalises patterns and paths."""

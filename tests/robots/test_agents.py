@@ -1,4 +1,4 @@
-"""Spec C: who asks, by which tokens, and which groups answer."""
+"""Spec C: agents, their tokens, and the groups that bind them."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_c13_a_header_is_reduced_to_its_token(text: str, token: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "   ", "/1.0", "(compatible)", "ěščř", "\ud800", "x" * 3000])
-def test_c13_what_holds_no_token_is_named(text: str) -> None:
+def test_c13_text_without_a_token_is_named_in_the_error(text: str) -> None:
     with pytest.raises(BadAgent, match="agent"):
         read_agent(text)
 
@@ -59,7 +59,7 @@ def test_the_table_names_only_dialects_that_exist() -> None:
         ({"Foo": {"recheck": "never"}}, "never"),
     ],
 )
-def test_a_table_that_cannot_be_read_names_the_crawler_and_the_field(table: dict[str, object], named: str) -> None:
+def test_an_invalid_table_is_named_by_crawler_and_field(table: dict[str, object], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         read_table(table)
 
@@ -86,11 +86,11 @@ def token_found(body: bytes, agent: str, dialect: str = "rfc9309", *more: str) -
         ("", "FooBot", "rfc9309", None),
     ],
 )
-def test_c2_a_lines_value_is_cut_to_its_token(lines: str, agent: str, dialect: str, token: str | None) -> None:
+def test_c2_a_value_is_reduced_to_its_token(lines: str, agent: str, dialect: str, token: str | None) -> None:
     assert token_found(f"User-agent: {lines}\nDisallow: /".encode(), agent, dialect) == token
 
 
-def test_c7_some_are_bound_by_their_own_name_only() -> None:
+def test_c7_some_crawlers_are_bound_only_by_their_own_name() -> None:
     assert token_found(b"User-agent: *\nDisallow: /", "AdsBot-Google") is None
     assert token_found(b"User-agent: AdsBot-Google\nDisallow: /", "AdsBot-Google-Mobile") == "adsbot-google"
 
@@ -102,6 +102,6 @@ def test_several_agents_are_looked_up_in_order() -> None:
     assert token_found(body, "a", "draft1996", "b") == "b"
 
 
-def test_e2_the_draft_knows_no_chains() -> None:
+def test_e2_the_draft_has_no_chains() -> None:
     assert token_found(b"User-agent: googlebot\nDisallow: /", "Applebot", "draft1996") is None
     assert token_found(b"User-agent: googlebot\nDisallow: /", "Applebot", "rfc9309") == "googlebot"

@@ -1,4 +1,4 @@
-"""Hostile files and paths: bounded steps, a closed answer where they run out, and bounded memory (spec B17)."""
+"""Hostile files and paths: bounded steps, a disallow if they run out, and bounded memory (spec B17)."""
 
 from collections.abc import Callable
 
@@ -11,14 +11,14 @@ from app.robots.explain import explain
 from app.robots.patterns import STEPS
 from app.robots.robots_txt import TOKENS_KEPT, VERDICTS_KEPT, RobotsTxt
 from app.robots.verdict import Permission, Reason
-from tests.robots.asking import AGENT, select, terms
+from tests.robots.judging import AGENT, select, terms
 from tests.robots.matching import AS_WRITTEN
 
 PATH = "/" + "a" * 16_000
 
 
 def nested(key: str) -> bytes:
-    """Segments that all end wherever one does, in patterns that wait for more."""
+    """Segments that are suffixes of each other, in patterns with more segments."""
     return b"User-agent: *\n" + b"".join(f"{key}: /*{'a' * size}*!\n".encode() for size in range(1, 900))
 
 
@@ -40,7 +40,7 @@ HOSTILE: dict[str, tuple[str, Callable[[str], bytes]]] = {
 
 @pytest.mark.parametrize("key", ["Allow", "Disallow"])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_b17_where_steps_run_out_the_path_is_closed(name: str, key: str) -> None:
+def test_b17_a_path_is_disallowed_if_steps_run_out(name: str, key: str) -> None:
     dialect, write = HOSTILE[name]
     robots = RobotsTxt(write(key))
     verdict = robots.judge(DIALECTS[dialect], AGENT, PATH)
@@ -58,15 +58,15 @@ def test_b17_an_ordinary_path_of_a_hostile_file_is_decided(name: str) -> None:
 
 
 @pytest.mark.parametrize("allowed", ["Allow: /*\n", "Allow: /\n", "Allow: " + PATH + "*\n", "Allow: /\nAllow: /*?\n"])
-def test_b17_no_allow_stands_where_steps_run_out(allowed: str) -> None:
+def test_b17_no_allow_holds_if_steps_run_out(allowed: str) -> None:
     robots = RobotsTxt(nested("Disallow") + allowed.encode())
     for path in (PATH, PATH + "?a:b"):
         verdict = robots.judge(DIALECTS["rfc9309"], AGENT, path)
-        # The one pattern that is longer than all others decides before they are asked.
+        # The longest pattern decides before the others are tried.
         assert verdict.reason is Reason.TOO_COMPLEX or (verdict.rule and verdict.rule.length > 900)
 
 
-def test_x5_steps_that_run_out_in_the_second_form_close_the_path() -> None:
+def test_x5_steps_may_run_out_in_the_second_form() -> None:
     lines = [f"Disallow: /*?*{':' * size}*!\n" for size in range(1, 300)]
     robots = RobotsTxt(("User-agent: *\nAllow: /\n" + "".join(lines)).encode())
     verdict = robots.judge(DIALECTS["rfc9309"], AGENT, "/?" + ":" * 16_000)
@@ -84,14 +84,14 @@ def test_fewer_steps_give_the_same_answer_or_none(steps: int, globs: bool) -> No
         assert set(few.every(path)) <= set(whole.every(path))
 
 
-def test_steps_are_counted_for_each_decision_anew() -> None:
+def test_steps_are_counted_per_decision() -> None:
     robots = RobotsTxt(nested("Disallow"))
-    path = "/" + "a" * int((2 * STEPS / 900 + 900) / 2)  # which takes more than half of them
+    path = "/" + "a" * int((2 * STEPS / 900 + 900) / 2)  # takes more than half of the steps
     reasons = {robots.judge(DIALECTS["rfc9309"], AGENT, path).reason for _ in range(5)}
     assert len(reasons) == 1
 
 
-def test_what_is_compiled_is_bounded_whatever_callers_ask() -> None:
+def test_compiled_rules_are_bounded_for_any_callers() -> None:
     token = "abcdefghijklmnopqrstuvwxyz" * 2
     robots = RobotsTxt(f"User-agent: {token}\nDisallow: /x\nCrawl-delay: 5".encode())
     reading = robots.reading(DIALECTS["draft1996"])
@@ -106,8 +106,8 @@ def test_what_is_compiled_is_bounded_whatever_callers_ask() -> None:
     assert max(kept) <= TOKENS_KEPT
 
 
-def test_the_rules_that_are_kept_are_bounded_by_the_lines_of_the_file() -> None:
-    # Every agent is bound by a group of its own and by one that all share.
+def test_cached_rules_are_bounded_by_the_lines_of_the_file() -> None:
+    # Every agent has its own group and one that all share.
     count = 90
     shared = "".join(f"User-agent: a{at}\n" for at in range(count)) + "".join(f"Allow: /{at}\n" for at in range(2000))
     own = "".join(f"User-agent: a{at}\nDisallow: /own{at}\n" for at in range(count))
@@ -121,7 +121,7 @@ def test_the_rules_that_are_kept_are_bounded_by_the_lines_of_the_file() -> None:
         assert kept <= 1000 + 3 * len(robots.scan.lines)
 
 
-def test_the_verdicts_that_are_kept_are_bounded() -> None:
+def test_cached_verdicts_are_bounded() -> None:
     robots = RobotsTxt(("User-agent: *\n" + "".join(f"Disallow: /{at}$\n" for at in range(500))).encode())
     reading = robots.reading(DIALECTS["rfc9309"])
     for at in range(500):
@@ -131,14 +131,14 @@ def test_the_verdicts_that_are_kept_are_bounded() -> None:
     assert len(reading._rules["*"]._verdicts) <= VERDICTS_KEPT
 
 
-def test_tokens_that_the_same_groups_bind_share_rules() -> None:
+def test_tokens_with_the_same_groups_share_rules() -> None:
     robots = RobotsTxt(b"User-agent: a\nUser-agent: b\nDisallow: /x")
     reading = robots.reading(DIALECTS["rfc9309"])
     selections = [select(robots, "rfc9309", read_agent(name)) for name in "ab"]
     assert len({id(reading.rules(selection)) for selection in selections}) == 1
 
 
-def test_agents_without_a_group_of_their_own_share_that_of_star() -> None:
+def test_agents_without_a_group_share_that_of_star() -> None:
     robots = RobotsTxt(b"User-agent: *\nDisallow: /x\nCrawl-delay: 5")
     agents = [read_agent(f"bot{number}") for number in range(50)]
     reading = robots.reading(DIALECTS["rfc9309"])

@@ -1,21 +1,21 @@
-"""Files as they are on the web: what is proved of files that are made up holds for them too."""
+"""Properties of generated files also hold for real ones."""
 
 from collections.abc import Iterator
 from itertools import islice
 
 import pytest
 
+from app.lint.linter import lint
 from app.robots.access import BODY_LIMIT
 from app.robots.agents import STAR, Agent, read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.explain import explain
 from app.robots.groups import Groups, Selection
 from app.robots.lines import Key, scan
-from app.robots.lint import lint
 from app.robots.robots_txt import RobotsTxt
 from app.robots.verdict import Permission, Reason
 from tests.corpus import real_files
-from tests.robots.asking import AGENT
+from tests.robots.judging import AGENT
 from tests.robots.naive import READERS, grouped, read_groups, read_lines, scanned
 from tests.robots.naive_matching import DECIDE
 
@@ -28,14 +28,14 @@ def some(step: int) -> Iterator[bytes]:
 
 
 def agents_of(robots: RobotsTxt, most: int) -> list[Agent]:
-    """`*`, one that the file does not name, and some of those it does."""
+    """`*`, an agent that the file does not name, and some that it names."""
     lines = robots.scan.directives(range(len(robots.scan.lines)))
     names = [it.text for it in lines if it.key is Key.USER_AGENT and it.value.isalnum() and it.value.isascii()]
     return [read_agent(STAR), AGENT, *map(read_agent, list(dict.fromkeys(names))[:most])]
 
 
 def paths_of(selection: Selection, most: int) -> Iterator[str]:
-    """Paths that its rules are made for, and such as miss them by little."""
+    """Paths that match its rules, and paths that nearly do."""
     values = [rule.text for group in selection.groups for rule in group.rules if rule.value]
     for number, value in enumerate(values[:: 1 + len(values) // most]):
         stem = "/" + value.rstrip("$").replace("*", ("", "a", "/b?c:")[number % 3]).removeprefix("/")
@@ -51,8 +51,8 @@ def test_every_file_is_judged_and_explained_in_every_dialect() -> None:
             verdict = robots.judge(dialect, AGENT, "/a?b=c")
             assert verdict.permission is not Permission.DEFER
             assert verdict.reason is not Reason.TOO_COMPLEX
-            told = explain(robots, dialect, AGENT, "/a?b=c", limit=1).rules
-            assert [rule.directive for rule in told] == ([verdict.rule.directive] if verdict.rule else [])
+            explained = explain(robots, dialect, AGENT, "/a?b=c", limit=1).rules
+            assert [rule.directive for rule in explained] == ([verdict.rule.directive] if verdict.rule else [])
 
 
 def test_no_long_path_is_too_complex_for_any_file() -> None:
@@ -63,7 +63,7 @@ def test_no_long_path_is_too_complex_for_any_file() -> None:
             assert all(robots.judge(dialect, AGENT, path).reason is not Reason.TOO_COMPLEX for path in paths)
 
 
-def test_every_file_is_read_as_the_clauses_say() -> None:
+def test_every_file_is_read_as_by_the_reference() -> None:
     for body in some(8):
         read, lines = scan(body), read_lines(body)
         assert scanned(read) == lines
@@ -79,8 +79,8 @@ def test_every_file_can_be_checked() -> None:
 
 
 @EVERY
-def test_a_files_own_patterns_decide_as_trying_every_rule_does(dialect: str) -> None:
-    asked = 0
+def test_each_file_is_decided_as_by_the_reference(dialect: str) -> None:
+    decisions = 0
     for body in some(30):
         robots = RobotsTxt(body)
         for agent in agents_of(robots, 2):
@@ -100,11 +100,11 @@ def test_a_files_own_patterns_decide_as_trying_every_rule_does(dialect: str) -> 
                 place = decide(rules, spell_subject(path.encode()))
                 expected = None if place is None else directives[place]
                 assert (verdict.rule and verdict.rule.directive) == expected, path
-                asked += 1
-    assert asked > 1500
+                decisions += 1
+    assert decisions > 1500
 
 
-def test_b1_a_real_file_says_the_same_with_any_line_ending() -> None:
+def test_b1_real_files_mean_the_same_with_any_line_ending() -> None:
     for body in some(10):
         lf = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if 2 * len(lf) > BODY_LIMIT or lf.startswith(WIDE):

@@ -1,4 +1,4 @@
-"""An explanation agrees with the verdict, and tells how the group was found."""
+"""An explanation agrees with the verdict, and says how the group was selected."""
 
 import pytest
 from hypothesis import given
@@ -27,35 +27,43 @@ def explained(body: str, agent: str, path: str, dialect: str = "rfc9309") -> Exp
 
 
 def test_every_matching_rule_is_listed_in_order_of_precedence() -> None:
-    told = explained(BODY, "Googlebot", "/a/b")
-    assert [(entry.directive.line, entry.length) for entry in told.rules] == [(4, 4), (10, 4), (3, 2)]
-    assert told.matched == 3
+    explanation = explained(BODY, "Googlebot", "/a/b")
+    assert [(entry.directive.line, entry.length) for entry in explanation.rules] == [(4, 4), (10, 4), (3, 2)]
+    assert explanation.matched == 3
 
 
 @pytest.mark.parametrize("limit", range(4))
 def test_the_first_rules_are_listed_and_all_are_counted(limit: int) -> None:
     robots, dialect, agent = RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], read_agent("Googlebot")
     every = explain(robots, dialect, agent, "/a/b", limit=100)
-    told = explain(robots, dialect, agent, "/a/b", limit=limit)
-    assert (told.rules, told.matched) == (every.rules[:limit], 3)
+    explanation = explain(robots, dialect, agent, "/a/b", limit=limit)
+    assert (explanation.rules, explanation.matched) == (every.rules[:limit], 3)
 
 
-def test_what_the_verdict_names_is_not_looked_for_again() -> None:
+def test_a_given_selection_gives_the_same_explanation() -> None:
     robots, dialect, agent = RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], read_agent("Googlebot")
     selection = robots.judge(dialect, agent, "/a/b").selection
     assert selection is not None
-    told = explain(robots, dialect, agent, "/a/b", limit=9, selection=selection)
-    assert told == explain(robots, dialect, agent, "/a/b", limit=9)
+    explanation = explain(robots, dialect, agent, "/a/b", limit=9, selection=selection)
+    assert explanation == explain(robots, dialect, agent, "/a/b", limit=9)
 
 
-@pytest.mark.parametrize(("count", "told"), [(10, "15, 17, 19)"), (11, "15, 17, 19, …)")])
-def test_the_first_lines_of_many_groups_are_listed(count: int, told: str) -> None:
-    assert told in explained("User-agent: *\nDisallow: /\n" * count, "FooBot", "/").group
+@pytest.mark.parametrize(("count", "explanation"), [(10, "15, 17, 19)"), (11, "15, 17, 19, …)")])
+def test_the_first_lines_of_many_groups_are_listed(count: int, explanation: str) -> None:
+    assert explanation in explained("User-agent: *\nDisallow: /\n" * count, "FooBot", "/").group
 
 
-def test_d10_a_rule_that_matched_as_a_directory_has_its_length() -> None:
-    told = explained(BODY, "Googlebot", "/a/", "google")
-    assert [(entry.directive.line, entry.pattern) for entry in told.rules] == [(2, "/a/$"), (3, "/a")]
+def test_c12_an_inherited_delay_of_bing_is_explained() -> None:
+    star, own = "User-agent: *\nCrawl-delay: 20\nDisallow: /y\n", "User-agent: bingbot\nDisallow: /x\n"
+    explanation = "only the Crawl-delay of * (line 2) counts for this crawler, too, since its own group has none"
+    assert explained(star + own, "bingbot", "/x").group.endswith(explanation)
+    assert "Crawl-delay" not in explained(star + own + "Crawl-delay: 2\n", "bingbot", "/x").group
+    assert "Crawl-delay" not in explained(star + own.replace("bingbot", "a"), "a", "/x").group
+
+
+def test_d10_a_rule_that_matched_as_directory_has_that_length() -> None:
+    explanation = explained(BODY, "Googlebot", "/a/", "google")
+    assert [(entry.directive.line, entry.pattern) for entry in explanation.rules] == [(2, "/a/$"), (3, "/a")]
 
 
 def test_the_path_is_shown_as_it_was_matched() -> None:
@@ -75,9 +83,9 @@ def test_the_path_is_shown_as_it_was_matched() -> None:
     ],
 )
 def test_the_choice_of_the_group_is_explained(agent: str, dialect: str, tokens: tuple[str, ...], group: str) -> None:
-    told = explained(BODY, agent, "/", dialect)
-    assert told.tokens == tokens
-    assert group in told.group
+    explanation = explained(BODY, agent, "/", dialect)
+    assert explanation.tokens == tokens
+    assert group in explanation.group
 
 
 def test_merged_groups_are_named() -> None:
@@ -86,10 +94,10 @@ def test_merged_groups_are_named() -> None:
     assert "there is none for *" in explained("User-agent: a", "FooBot", "/").group
 
 
-def test_several_agents_are_named_in_their_order() -> None:
+def test_several_agents_are_named_in_order() -> None:
     asking = first_of([read_agent("NewBot"), read_agent("Googlebot")])
-    told = explain(RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], asking, "/", limit=1)
-    assert told.group.startswith("no group names newbot, and googlebot comes next")
+    explanation = explain(RobotsTxt(BODY.encode()), DIALECTS["rfc9309"], asking, "/", limit=1)
+    assert explanation.group.startswith("no group names newbot, and googlebot comes next")
 
 
 LINES = st.lists(
@@ -100,8 +108,8 @@ LINES = st.lists(
 
 
 @given(LINES, st.text("/ab?:", max_size=6), st.sampled_from(sorted(DIALECTS)))
-def test_the_first_rule_listed_is_the_one_that_decided(lines: list[str], rest: str, dialect: str) -> None:
+def test_the_first_listed_rule_decided(lines: list[str], rest: str, dialect: str) -> None:
     robots = RobotsTxt("\n".join(lines).encode())
     verdict = robots.judge(DIALECTS[dialect], read_agent("a"), "/" + rest)
-    told = explain(robots, DIALECTS[dialect], read_agent("a"), "/" + rest, limit=1)
-    assert (told.rules[0].directive if told.rules else None) == (verdict.rule and verdict.rule.directive)
+    explanation = explain(robots, DIALECTS[dialect], read_agent("a"), "/" + rest, limit=1)
+    assert (explanation.rules[0].directive if explanation.rules else None) == (verdict.rule and verdict.rule.directive)

@@ -1,4 +1,4 @@
-"""Spec F10, F11: a glob of version 2.0 says what its definition says, alone and among others."""
+"""Spec F10, F11: globs of version 2.0 match like the reference, alone and among others."""
 
 from collections.abc import Sequence
 from random import Random
@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.robots.matching import asked, globs
+from tests.robots.matching import globs, matching_numbers
 from tests.robots.naive_matching import glob_matches
 
 
 def check(patterns: Sequence[str], subject: str) -> list[int]:
-    """What all together say, once it is known to be what each says alone."""
+    """The globs that match; checks that all together match like each one alone."""
     expected = [place for place, pattern in enumerate(patterns) if glob_matches(pattern, subject)]
-    assert asked(globs(patterns), subject) == expected
+    assert matching_numbers(globs(patterns), subject) == expected
     return expected
 
 
@@ -25,7 +25,7 @@ SUBJECT = st.text("abc", max_size=14)
 
 @settings(max_examples=200, deadline=None)
 @given(pattern=st.lists(st.sampled_from(PIECES), max_size=8).map("".join), subject=SUBJECT)
-def test_f11_a_glob_matches_what_its_definition_says(pattern: str, subject: str) -> None:
+def test_f11_a_glob_matches_like_the_reference(pattern: str, subject: str) -> None:
     check([pattern], subject)
 
 
@@ -46,7 +46,7 @@ ASCII = st.text(st.characters(max_codepoint=127, exclude_characters="%"), max_si
 
 @settings(max_examples=200, deadline=None)
 @given(patterns=st.lists(ASCII, max_size=15), subject=ASCII)
-def test_any_ascii_is_a_glob_and_a_path(patterns: list[str], subject: str) -> None:
+def test_any_ascii_text_is_a_valid_glob_and_path(patterns: list[str], subject: str) -> None:
     check([*patterns, f"*{subject}*", "[!" + subject + "]"], subject)
 
 
@@ -59,7 +59,7 @@ def test_b16_equivalent_globs_are_all_listed() -> None:
 
 
 @pytest.mark.parametrize("stretch", ["[ab]" * 300, "?a" * 150, "[ab][ac]" * 150, "?" * 300, "a" * 200 + "?" * 100])
-def test_f11_a_long_stretch_is_found_where_there_is_room_for_it(stretch: str) -> None:
+def test_f11_a_long_segment_is_found(stretch: str) -> None:
     random = Random(stretch)
     for _ in range(10):
         lead, rest = ("".join(random.choices("abc", k=random.randrange(40))) for _ in range(2))
@@ -70,19 +70,19 @@ def test_f11_a_long_stretch_is_found_where_there_is_room_for_it(stretch: str) ->
 @pytest.mark.parametrize(
     ("pattern", "subject"),
     [
-        ("/*[ab]1*1[cd]*", "/1c-a1"),  # each stands, but in another order
-        ("/*[ab]1*1[cd]*", "/a1c"),  # and there, upon one another
+        ("/*[ab]1*1[cd]*", "/1c-a1"),  # in another order
+        ("/*[ab]1*1[cd]*", "/a1c"),  # they overlap
         ("/[ab]*", "/c"),
         ("/*[ab]", "/abc"),
         ("/*[ab]c[!x]*", "/xxxx"),
         ("/*[ab][ab][ab][ab]*", "/aba"),
-        ("/*[ab]1*[cd]2*[ef]3*", "/c2-a1-e3-d2"),  # only by where the second stands behind the first
+        ("/*[ab]1*[cd]2*[ef]3*", "/c2-a1-e3-d2"),  # the second is before the first
         ("/*[ab]*[cd]?*", "/ac"),
         ("/??", "/a"),
         ("/a*a", "/a"),
     ],
 )
-def test_f10_order_and_room_are_asked_for(pattern: str, subject: str) -> None:
+def test_f10_segments_must_be_in_order_and_not_overlap(pattern: str, subject: str) -> None:
     assert check([pattern] + [f"{pattern}{number}" for number in range(20)], subject) == []
 
 
@@ -94,7 +94,7 @@ ALPHABETS = {
 
 
 def made_for(subject: str, alphabet: str, random: Random) -> str:
-    """A glob of which each stretch is cut from the subject, behind the one before; now and then not quite."""
+    """A glob of successive pieces of the subject, some with a wrong letter."""
     stretches, at = [], 0
     for _ in range(random.choice([1, 2, 3, 9])):
         length = random.choice([1, 1, 2, 3, 8, 40, 200, 1000])
@@ -111,7 +111,7 @@ def made_for(subject: str, alphabet: str, random: Random) -> str:
 
 
 def element(character: str, alphabet: str, random: Random) -> str:
-    """One of the ways to ask for a character: by itself, in a set, not in a set, or as any."""
+    """A token that matches a character: itself, a set, a negated set, or `?`."""
     members = "".join(set(random.choices(alphabet, k=random.choice([1, 2, 6]))) - set("]-!^") - {character})
     way = random.choice(["text", "text", "text", "any", "set", "set", "negated"])
     if way == "any" or character in "]-!^" or not members:

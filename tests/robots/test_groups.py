@@ -1,4 +1,4 @@
-"""RFC 9309 2.1 and 2.2.1, spec B8 to B15, C and E2: lines to groups, and the groups that bind an agent."""
+"""RFC 9309 2.1 and 2.2.1, spec B8 to B15, C and E2: grouping lines, and the groups that bind an agent."""
 
 from collections.abc import Sequence
 
@@ -27,20 +27,20 @@ def asking(*names: str, obeys_star: bool = True) -> Agent:
 
 
 @pytest.mark.parametrize("body", [b"Dissallow /x", b"Dissallow: /x", b"Disallow /x", b"Disallow-all: /x"])
-def test_b5_b6_the_draft_takes_proper_keys_with_a_colon(body: bytes) -> None:
+def test_b5_b6_the_draft_accepts_only_proper_keys(body: bytes) -> None:
     [group] = groups_of(b"User-agent: *\n" + body, "draft1996")
     assert not group.rules
 
 
 @EVERY
-def test_b6_only_google_reads_a_rule_by_its_prefix(dialect: str) -> None:
+def test_b6_only_google_accepts_rules_by_prefix(dialect: str) -> None:
     [group] = groups_of(b"User-agent: *\nDisallow-all: /\nAllowAITraining: /a\nDisallowAITraining: /b", dialect)
     rules = ((2, Key.DISALLOW, b"/"), (3, Key.ALLOW, b"/a"), (4, Key.DISALLOW, b"/b"))
     assert group.rules == (rules if dialect == "google" else ())
 
 
 @EVERY
-def test_i5_a_training_line_ends_no_run_of_agents_but_googles(dialect: str) -> None:
+def test_i5_a_training_line_ends_only_googles_run_of_agents(dialect: str) -> None:
     groups = groups_of(b"User-agent: a\nDisallowAITraining: /\nUser-agent: b\nDisallow: /", dialect)
     assert [group.agents for group in groups] == ([(b"a",), (b"b",)] if dialect == "google" else [(b"a", b"b")])
 
@@ -54,7 +54,7 @@ def test_b9_x3_a_member_ends_a_run_of_agents_in_seznam(dialect: str, line: bytes
 
 
 @EVERY
-def test_b8_e5_blank_lines_end_a_record_in_the_draft_alone(dialect: str) -> None:
+def test_b8_e5_only_the_draft_ends_records_at_blank_lines(dialect: str) -> None:
     groups = groups_of(b"User-agent: a\n#\nDisallow: /1\n\nDisallow: /2", dialect)
     rules = [(3, Key.DISALLOW, b"/1"), (5, Key.DISALLOW, b"/2")]
     assert list(groups.pick([0])[0].rules) == rules[: 1 if dialect == "draft1996" else 2]
@@ -62,7 +62,7 @@ def test_b8_e5_blank_lines_end_a_record_in_the_draft_alone(dialect: str) -> None
 
 
 @EVERY
-def test_b10_i8_lines_above_the_first_agent_apply_to_none(dialect: str) -> None:
+def test_b10_i8_lines_above_the_first_agent_bind_no_agent(dialect: str) -> None:
     groups = groups_of(b"Disallow: /a\nCrawl-delay: 9\nSitemap: http://h/\nUser-agent: *\nDisallow: /b", dialect)
     assert [line.line for line in groups.orphans] == [1, 2]
     assert [rule.value for rule in groups.pick([0])[0].rules] == [b"/b"]
@@ -90,14 +90,14 @@ def test_g11_a_member_line_is_kept_with_its_group() -> None:
         (b"User-agent: a\nSitemap: /s\nRobot-version: 2.0", True),
     ],
 )
-def test_f12_a_version_counts_right_below_the_agents(body: bytes, version_2: bool) -> None:
+def test_f12_a_version_counts_directly_below_the_agents(body: bytes, version_2: bool) -> None:
     [group] = groups_of(body, "seznam")
     assert group.version_2 is version_2
 
 
 @EVERY
 @given(body=ANY)
-def test_any_bytes_make_the_groups_that_the_clauses_say(dialect: str, body: bytes) -> None:
+def test_any_bytes_are_grouped_as_by_the_reference(dialect: str, body: bytes) -> None:
     assert grouped(groups_of(body, dialect)) == read_groups(read_lines(body), READERS[dialect])
 
 
@@ -113,7 +113,7 @@ AGENTS = [asking(), asking("foo"), asking("a", "foo"), asking("1a", "zz", obeys_
 
 
 def below(group: ReadGroup, first: int) -> list[Directive]:
-    """A group's members that stand below one of its agents."""
+    """The members of a group below one of its User-agent lines."""
     return [directive for directive, listed in group.members if listed > first]
 
 
@@ -141,7 +141,7 @@ def test_2_2_1_every_agent_finds_the_groups_that_name_it(dialect: str, body: byt
 
 
 def first_holding(records: Sequence[ReadGroup], name: str) -> tuple[int, int] | None:
-    """The first record that holds a name in an agent line, and the number of that line in it."""
+    """The first record with the name in a User-agent line, and the number of that line in it."""
     for at, record in enumerate(records):
         for number, value in enumerate(record.agents):
             if value == b"*" if name == STAR else name.encode() in value.lower():
@@ -177,7 +177,7 @@ LARGE = {
 
 @pytest.mark.parametrize("dialect", ["rfc9309", "draft1996"])
 @pytest.mark.parametrize("name", LARGE)
-def test_large_files_make_the_groups_of_the_clauses(name: str, dialect: str) -> None:
+def test_large_files_are_grouped_as_by_the_reference(name: str, dialect: str) -> None:
     groups = groups_of(LARGE[name], dialect)
     plain = read_groups(read_lines(LARGE[name]), READERS[dialect])[0]
     assert [(it.line, it.agents, it.rules) for it in groups] == [(it.line, it.agents, it.rules) for it in plain]

@@ -1,4 +1,4 @@
-"""What meta robots and X-Robots-Tag mean together (spec H)."""
+"""Meta robots and X-Robots-Tag combined (spec H)."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dates import read_date
-from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, Indexing, Source, effective
+from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, Indexing, IndexingSource, effective
 
 CASES = [
     json.loads(line)
@@ -119,7 +119,7 @@ def test_h6_a_leap_second_is_the_second_before() -> None:
 
 
 @pytest.mark.parametrize("date", ["Friday, June 25, 2010 15:00", "Friday, 25-Jun-10 15:00:00 UTC", "2010-06-25T15:00Z"])
-def test_h6_commas_of_a_date_are_its_own_and_the_next_rule_is_read(date: str) -> None:
+def test_h6_a_date_with_commas_ends_before_the_next_rule(date: str) -> None:
     for found in (
         headers_for("bot", f"unavailable_after: {date}, noindex"),
         effective(["bot"], [], [("bot", f"unavailable_after: {date}, noindex")]),
@@ -127,7 +127,7 @@ def test_h6_commas_of_a_date_are_its_own_and_the_next_rule_is_read(date: str) ->
         assert (found.unavailable_after, found.rules) == (JUNE_25, ("noindex",))
 
 
-def test_h6_a_weekday_without_a_date_does_not_swallow_the_next_rule() -> None:
+def test_h6_a_weekday_alone_does_not_swallow_the_next_rule() -> None:
     found = headers_for("bot", "unavailable_after: Friday, noindex, nofollow")
     assert (found.unavailable_after, found.rules) == (None, ("nofollow", "noindex"))
 
@@ -196,18 +196,18 @@ def test_h7_the_smallest_image_preview_wins() -> None:
     assert headers_for("bot", *sizes).max_image_preview == "standard"
 
 
-def test_sources_name_what_shaped_the_result_and_nothing_else() -> None:
+def test_sources_are_the_rules_that_shaped_the_result() -> None:
     headers = ["Bot: NONE, none", "max-snippet:50, max-snippet: 020", "otherbot: noarchive", "foo, index"]
     metas = [("Robots", "noindex"), ("bot", "unavailable_after: Fri, 25 Jun 2010 15:00:00 GMT")]
     assert effective(["bot"], headers, metas).sources == (
-        Source("header 1", "bot", "none"),
-        Source("header 2", None, "max-snippet:20"),
-        Source("meta 1", "robots", "noindex"),
-        Source("meta 2", "bot", "unavailable_after:2010-06-25T15:00:00Z"),
+        IndexingSource("header 1", "bot", "none"),
+        IndexingSource("header 2", None, "max-snippet:20"),
+        IndexingSource("meta 1", "robots", "noindex"),
+        IndexingSource("meta 2", "bot", "unavailable_after:2010-06-25T15:00:00Z"),
     )
 
 
-def test_a_header_past_its_limit_loses_the_rule_that_is_cut() -> None:
+def test_a_long_header_loses_the_rule_that_is_cut() -> None:
     header = "noindex" + "," * (FIELD_LIMIT - 20) + "max-snippet:1"
     assert len(header) == FIELD_LIMIT
     assert headers_for("bot", header).max_snippet == 1
@@ -252,7 +252,7 @@ LINES = st.lists(RULES, max_size=6).map(",".join)
 
 
 def at_least(found: Indexing, before: Indexing) -> bool:
-    """Whether `found` forbids whatever `before` does."""
+    """Whether `found` has every restriction of `before`."""
     after, after_before = found.unavailable_after, before.unavailable_after
     sizes = ["none", "standard", "large", None]
     return (
@@ -299,7 +299,7 @@ def test_h9_another_header_never_removes_a_restriction(
 
 
 @given(st.lists(LINES, max_size=5))
-def test_a_source_is_named_for_every_effective_rule_and_alone_gives_it(headers: list[str]) -> None:
+def test_each_effective_rule_follows_from_its_source_alone(headers: list[str]) -> None:
     found = effective(["bot"], headers, [])
     again = effective(["bot"], [source.rule for source in found.sources], [])
     assert written(again) == written(found)

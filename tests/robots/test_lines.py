@@ -1,4 +1,4 @@
-"""RFC 9309 2.2, spec B and K1 to K2: from bytes to lines, beside a reader that is written to be read (naive.py)."""
+"""RFC 9309 2.2, spec B and K1 to K2: scanning lines, compared with the reference (naive.py)."""
 
 import gc
 import tracemalloc
@@ -14,8 +14,8 @@ from tests.robots.bodies import ANY, LINES
 from tests.robots.naive import MISSPELT, NAMED, PREFIXES, File, read_lines, scanned
 
 
-def said(body: bytes) -> list[tuple[int, Key, bytes]]:
-    """The lines that any reader but Google's takes for something."""
+def recognised(body: bytes) -> list[tuple[int, Key, bytes]]:
+    """The lines that all parsers but Google's recognise."""
     read = scan(body)
     directives = read.directives(range(len(read.lines)))
     return [(it.line, it.key, it.value) for it in directives if it.key not in (Key.BLANK, Key.UNKNOWN)]
@@ -28,12 +28,12 @@ def forms(body: bytes) -> list[tuple[Key, Form]]:
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
 def test_b1_every_line_ending_counts_one_line(ending: bytes) -> None:
     body = ending.join([b"User-agent: a", b"", b"Disallow: /x"])
-    assert said(body) == [(1, Key.USER_AGENT, b"a"), (3, Key.DISALLOW, b"/x")]
+    assert recognised(body) == [(1, Key.USER_AGENT, b"a"), (3, Key.DISALLOW, b"/x")]
 
 
 @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"])
-def test_b2_a_mark_at_the_start_also_a_partial_one_is_skipped(mark: bytes) -> None:
-    assert said(mark + b"User-agent: a") == [(1, Key.USER_AGENT, b"a")]
+def test_b2_a_whole_or_partial_mark_at_the_start_is_skipped(mark: bytes) -> None:
+    assert recognised(mark + b"User-agent: a") == [(1, Key.USER_AGENT, b"a")]
     assert scan(mark + b"User-agent: a").bom
     assert not scan(b"User-agent: a").bom
 
@@ -43,30 +43,30 @@ def test_b2_the_mark_is_not_part_of_the_first_line(mark: bytes) -> None:
     assert scan(mark + b" Disalow: /x # why").text(0) == "Disalow: /x"
 
 
-def test_b2_a_mark_anywhere_else_spoils_its_key() -> None:
-    assert said(b"User-agent: a\n\xef\xbb\xbfDisallow: /") == [(1, Key.USER_AGENT, b"a")]
+def test_b2_a_mark_elsewhere_is_part_of_the_key() -> None:
+    assert recognised(b"User-agent: a\n\xef\xbb\xbfDisallow: /") == [(1, Key.USER_AGENT, b"a")]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
-def test_a26_wide_encodings_are_read_where_their_mark_stands(encoding: str) -> None:
+def test_a26_utf_16_and_32_are_recognised_by_their_mark(encoding: str) -> None:
     mark = "" if encoding in {"utf-16", "utf-32"} else "\ufeff"
     body = (mark + "User-agent: a\nDisallow: /é").encode(encoding)
-    assert [readable(value) for _, _, value in said(body)] == ["a", "/é"]
+    assert [readable(value) for _, _, value in recognised(body)] == ["a", "/é"]
 
 
-def test_b3_a_comment_starts_anywhere() -> None:
-    assert said(b"# top\nDisallow: /foo#bar\n  # more") == [(2, Key.DISALLOW, b"/foo")]
+def test_b3_a_comment_may_start_anywhere() -> None:
+    assert recognised(b"# top\nDisallow: /foo#bar\n  # more") == [(2, Key.DISALLOW, b"/foo")]
 
 
 def test_b5_two_words_without_a_colon_are_a_directive() -> None:
     body = b"Disallow /x\nDisallow /x y\nDisallow\n\tDisallow\t /z "
-    assert said(body) == [(1, Key.DISALLOW, b"/x"), (4, Key.DISALLOW, b"/z")]
+    assert recognised(body) == [(1, Key.DISALLOW, b"/x"), (4, Key.DISALLOW, b"/z")]
     assert forms(body) == [(Key.DISALLOW, Form.TOLERATED)] * 2
 
 
 @pytest.mark.parametrize("line", [b"Disallow \v /x", b"Disallow\t\f\t/x", b"Disallow /x \v /y"])
-def test_b5_only_space_and_tab_part_words(line: bytes) -> None:
-    assert said(line) == []
+def test_b5_only_space_and_tab_separate_words(line: bytes) -> None:
+    assert recognised(line) == []
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -76,22 +76,22 @@ def test_b6_every_proper_name_is_read_in_any_case(name: str) -> None:
 
 
 @pytest.mark.parametrize(("key", "names"), MISSPELT.items())
-def test_b6_the_misspellings_of_the_closed_list_are_noted(key: Key, names: list[str]) -> None:
+def test_b6_listed_misspellings_are_recognised(key: Key, names: list[str]) -> None:
     for name in names:
         assert forms(f"{name.title()}: v".encode()) == [(key, Form.TOLERATED)]
-        assert said(f"{name}: v".encode()) == [(1, key, b"v")]
+        assert recognised(f"{name}: v".encode()) == [(1, key, b"v")]
 
 
 @pytest.mark.parametrize(("key", "names"), PREFIXES.items())
-def test_b6_a_key_that_begins_with_a_name_is_googles_alone(key: Key, names: tuple[str, ...]) -> None:
+def test_b6_only_google_accepts_keys_by_prefix(key: Key, names: tuple[str, ...]) -> None:
     for name in names:
         assert forms(f"{name}-All: v".encode()) == [(key, Form.BY_PREFIX)]
-        assert said(f"{name}-All: v".encode()) == []
+        assert recognised(f"{name}-All: v".encode()) == []
 
 
-def test_i5_training_statements_are_keys_of_their_own() -> None:
+def test_i5_training_statements_have_their_own_keys() -> None:
     body = b"DisallowAITraining: /\nallowaitraining: /a\nDisallowAITrainings: /"
-    assert said(body) == [(1, Key.DISALLOW_AI_TRAINING, b"/"), (2, Key.ALLOW_AI_TRAINING, b"/a")]
+    assert recognised(body) == [(1, Key.DISALLOW_AI_TRAINING, b"/"), (2, Key.ALLOW_AI_TRAINING, b"/a")]
     assert forms(body)[2] == (Key.DISALLOW, Form.BY_PREFIX)
 
 
@@ -100,18 +100,18 @@ def test_b6_other_keys_are_unknown(written: str) -> None:
     assert forms(f"{written}: v".encode("latin-1")) == [(Key.UNKNOWN, Form.PROPER)]
 
 
-def test_b7_a_line_is_cut_at_its_limit_and_the_rest_still_counts() -> None:
+def test_b7_a_line_is_cut_at_its_limit_and_still_counts() -> None:
     body = b"Disallow: /" + b"a" * 20_000 + b"\nAllow: /b"
     kept = b"/" + b"a" * (LINE_LIMIT - len("Disallow: /"))
-    assert said(body) == [(1, Key.DISALLOW, kept), (2, Key.ALLOW, b"/b")]
+    assert recognised(body) == [(1, Key.DISALLOW, kept), (2, Key.ALLOW, b"/b")]
 
 
-def test_b13_nul_ends_a_line_and_other_bytes_survive() -> None:
-    assert said(b"Disallow: /x\0y\nAllow: /\xff") == [(1, Key.DISALLOW, b"/x"), (2, Key.ALLOW, b"/\xff")]
+def test_b13_nul_ends_a_line_and_other_bytes_are_kept() -> None:
+    assert recognised(b"Disallow: /x\0y\nAllow: /\xff") == [(1, Key.DISALLOW, b"/x"), (2, Key.ALLOW, b"/\xff")]
     assert readable(b"/\xc3\xa9\xff") == "/é\ufffd"
 
 
-def test_a24_the_file_is_read_to_its_limit_and_the_cut_line_dropped() -> None:
+def test_a24_a_long_file_is_truncated_to_whole_lines() -> None:
     line = b"Disallow: /0123456\n"
     found = scan(line * (BODY_LIMIT // len(line) + 10))
     assert found.truncated
@@ -119,7 +119,7 @@ def test_a24_the_file_is_read_to_its_limit_and_the_cut_line_dropped() -> None:
     assert not scan(line).truncated
 
 
-def test_a24_a_body_that_was_cut_before_loses_its_last_line() -> None:
+def test_a24_a_truncated_body_loses_its_last_line() -> None:
     read = scan(b"User-agent: a\nDisallow: /abc", truncated=True)
     assert read.directives(range(len(read.lines))) == ((1, Key.USER_AGENT, b"a"),)
 
@@ -128,7 +128,7 @@ def test_a_line_is_shown_without_comment_and_outer_blanks() -> None:
     assert scan(b"\n \tDisallow : /\xc3\xa9 \t# why").text(1) == "Disallow : /é"
 
 
-def test_what_is_no_place_is_refused() -> None:
+def test_an_invalid_position_is_refused() -> None:
     lines = scan(b"Allow: /\nDisallow: /").lines
     for ask in (lines.number, lines.value, lines.start):
         with pytest.raises(IndexError, match="2 lines"):
@@ -145,16 +145,18 @@ def test_what_is_no_place_is_refused() -> None:
 @example(b"Allow:" + b"a" * (LINE_LIMIT - 6) + b"#", False)
 @example(b"Allow" + b" " * LINE_LIMIT + b":/x", False)
 @example(b"Disallow\t\v/x\nDisallow \v /x", False)
-def test_any_bytes_are_read_as_the_clauses_say(body: bytes, truncated: bool) -> None:
+def test_any_bytes_are_scanned_as_by_the_reference(body: bytes, truncated: bool) -> None:
     assert scanned(scan(body, truncated=truncated)) == read_lines(body, truncated=truncated)
 
 
 @given(ANY)
-def test_the_places_of_codes_are_those_of_their_lines(body: bytes) -> None:
+def test_positions_are_found_by_code(body: bytes) -> None:
     robots = RobotsTxt(body)
     codes = robots.scan.lines.codes
     for keys in ({Key.USER_AGENT}, {Key.BLANK, Key.UNKNOWN}, set(Key)):
-        assert robots.places(codes_of(keys, Form)) == [at for at, code in enumerate(codes) if key_of(code)[0] in keys]
+        assert robots.positions(codes_of(keys, Form)) == [
+            at for at, code in enumerate(codes) if key_of(code)[0] in keys
+        ]
 
 
 @given(st.lists(LINES, max_size=12))
@@ -164,7 +166,7 @@ def test_b1_every_line_ending_reads_the_same(lines: list[str]) -> None:
 
 
 def rewritten(read: Scan) -> bytes:
-    """The lines that say something, each in its place and with its proper key; what else there was is a comment."""
+    """The file with proper keys on the same lines; lines without a key become comments."""
     lines = [b"#"] * read.lines.count
     for line, key, value in read.directives(range(len(read.lines))):
         lines[line - 1] = b"" if key is Key.BLANK else b"%s:%s" % (str(key).encode(), value)
@@ -172,7 +174,7 @@ def rewritten(read: Scan) -> bytes:
 
 
 @given(ANY)
-def test_what_was_read_reads_the_same_when_it_is_written_down(body: bytes) -> None:
+def test_scanned_lines_scan_the_same_when_written(body: bytes) -> None:
     once = scanned(scan(rewritten(scan(body))))
     assert scanned(scan(rewritten(scan(rewritten(scan(body)))))) == once
 
@@ -190,12 +192,12 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_files_at_the_limit_are_read_as_the_clauses_say(name: str) -> None:
+def test_files_at_the_limit_are_scanned_as_by_the_reference(name: str) -> None:
     read: File = scanned(scan(LARGE[name]))
     assert read == read_lines(LARGE[name])
 
 
-def test_reading_again_and_again_takes_no_more_memory() -> None:
+def test_repeated_scanning_leaks_no_memory() -> None:
     body = b"User-agent: *\nDisallow: /x\nCrawl-delay: 5\n\nfoo: bar\n# c\nAllow /z"
     for _ in range(20):
         scanned(scan(body))

@@ -1,8 +1,8 @@
-"""Spec D, E3, F11, X5: what a rule closes, in each dialect; see test_spec_tables.py for the worked tables."""
+"""Spec D, E3, F11, X5: the paths that a rule disallows in each dialect; worked tables: test_spec_tables.py."""
 
 import pytest
 
-from tests.robots.asking import ask, closes
+from tests.robots.judging import ask, closes
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from tests.robots.asking import ask, closes
         ("/", ["/"], ["/x"]),
     ],
 )
-def test_f11_globs_beside_those_of_the_table(pattern: str, matching: list[str], others: list[str]) -> None:
+def test_f11_more_globs_than_in_the_table(pattern: str, matching: list[str], others: list[str]) -> None:
     for dialect in ("v2", "seznam"):
         body = f"User-agent: *\nRobot-version: 2.0\nDisallow: {pattern}"
         assert [path for path in matching + others if ask(body, path, dialect).rule] == matching

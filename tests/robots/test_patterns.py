@@ -1,4 +1,4 @@
-"""RFC 9309 2.2.3, spec D1 to D3 and K11: all patterns of a group match what each of them does alone."""
+"""RFC 9309 2.2.3, spec D1 to D3 and K11: patterns match together as each does alone."""
 
 import gc
 import tracemalloc
@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.robots._native.matching import Matcher, Patterns
-from tests.robots.matching import AS_WRITTEN, asked, path_patterns
+from tests.robots.matching import AS_WRITTEN, matching_numbers, path_patterns
 from tests.robots.naive_matching import matches, reachable
 
 
 def check(patterns: Sequence[str], *subjects: str) -> int:
-    """All together say what each says alone; how many matched."""
+    """Check that all together match like each one alone; return how many matched."""
     together, count = path_patterns(patterns), 0
     for subject in subjects:
         expected = [place for place, pattern in enumerate(patterns) if matches(pattern, subject)]
-        assert asked(together, subject) == expected
+        assert matching_numbers(together, subject) == expected
         count += len(expected)
     return count
 
@@ -30,9 +30,9 @@ TEXT = st.text("/ab*$", max_size=8)
 
 @settings(max_examples=300, deadline=None)
 @given(TEXT, st.text("/ab$", max_size=8))
-def test_k11_a_pattern_matches_what_following_all_places_does(pattern: str, subject: str) -> None:
+def test_k11_a_pattern_matches_like_the_reference(pattern: str, subject: str) -> None:
     assert matches(pattern, subject) is reachable(pattern, subject)
-    assert (asked(path_patterns([pattern]), subject) == [0]) is reachable(pattern, subject)
+    assert (matching_numbers(path_patterns([pattern]), subject) == [0]) is reachable(pattern, subject)
 
 
 @pytest.mark.parametrize(
@@ -56,17 +56,17 @@ def test_k11_a_pattern_matches_what_following_all_places_does(pattern: str, subj
         ("/*\ud800", ["/x\ud800"], ["/x\ud801", "/x"]),
     ],
 )
-def test_d2_d3_what_stars_and_an_anchor_say(pattern: str, matching: list[str], others: list[str]) -> None:
+def test_d2_d3_stars_and_anchors(pattern: str, matching: list[str], others: list[str]) -> None:
     for beside in ([], [f"/*{letter}*{letter}" for letter in "abcdef"], ["/", "*", "$", "/*"]):
         patterns = path_patterns([pattern, *beside])
-        assert [subject for subject in matching + others if 0 in asked(patterns, subject)] == matching
+        assert [subject for subject in matching + others if 0 in matching_numbers(patterns, subject)] == matching
 
 
-def test_e6_in_literal_patterns_wildcards_are_characters() -> None:
+def test_e6_wildcards_are_literal_in_literal_patterns() -> None:
     patterns = path_patterns(["/a*", "/a$", "/", "/a"], literal=True)
-    assert asked(patterns, "/ab") == [2, 3]
-    assert asked(patterns, "/a$x") == [1, 2, 3]
-    assert asked(patterns, "/a*") == [0, 2, 3]
+    assert matching_numbers(patterns, "/ab") == [2, 3]
+    assert matching_numbers(patterns, "/a$x") == [1, 2, 3]
+    assert matching_numbers(patterns, "/a*") == [0, 2, 3]
 
 
 PIECES = st.sampled_from(["a", "b", "ab", "aab", "*", "*", "aaaaaaaab", "bbbbbbbba", "é", "$", "/"])
@@ -77,7 +77,7 @@ PATTERN = st.tuples(
 
 @settings(max_examples=200, deadline=None)
 @given(patterns=st.lists(PATTERN, max_size=20), subject=st.lists(PIECES, max_size=20).map("".join))
-def test_d2_many_patterns_match_as_each_does_alone(patterns: list[str], subject: str) -> None:
+def test_d2_many_patterns_match_as_each_alone(patterns: list[str], subject: str) -> None:
     check(patterns, "/" + subject, subject)
 
 
@@ -87,12 +87,12 @@ def test_d2_many_patterns_match_as_each_does_alone(patterns: list[str], subject:
     subject=st.text(st.characters(exclude_characters="%"), max_size=12),
     chosen=st.integers(0, 39),
 )
-def test_any_text_is_a_pattern_and_a_path(patterns: list[str], subject: str, chosen: int) -> None:
+def test_any_text_is_a_valid_pattern_and_path(patterns: list[str], subject: str, chosen: int) -> None:
     tail = patterns[chosen % len(patterns)] if patterns else ""
     check(patterns, subject, tail + subject, subject + tail)
     literal = path_patterns(patterns, literal=True)
     expected = [place for place, pattern in enumerate(patterns) if (tail + subject).startswith(pattern)]
-    assert asked(literal, tail + subject) == expected
+    assert matching_numbers(literal, tail + subject) == expected
 
 
 def text(random: Random, letters: str, longest: int) -> str:
@@ -100,12 +100,12 @@ def text(random: Random, letters: str, longest: int) -> str:
 
 
 def runs(random: Random, letters: str, length: int) -> str:
-    """Long runs of one letter, so that many texts stand nowhere, or only far behind where they are looked for."""
+    """Long runs of one letter, in which many segments occur late or not at all."""
     return "/" + "".join(random.choice(letters) * random.randrange(1, 9) for _ in range(length))[:length]
 
 
 def cut(random: Random, subject: str, longest: int) -> str:
-    """A piece of it, and sometimes one that differs in a letter."""
+    """A piece of the subject, sometimes with one letter changed."""
     begin = random.randrange(len(subject))
     piece = subject[begin : begin + random.randrange(1, longest)]
     if random.random() < 0.4:
@@ -115,7 +115,7 @@ def cut(random: Random, subject: str, longest: int) -> str:
 
 
 def written(random: Random, letters: str, subject: str) -> list[str]:
-    """Patterns of every kind, with texts of every length, that match the subject or nearly do."""
+    """Patterns of every kind, with segments of all lengths, that match the subject or nearly do."""
     found = []
     longest = random.choice([3, 6, 12, 40, 130])
     for _ in range(random.choice([1, 10, 30, 150])):
@@ -153,7 +153,7 @@ def test_a_segment_differs_from_one_with_another_byte(length: int) -> None:
 
 
 @pytest.mark.parametrize("decoys", range(4))
-def test_of_many_segments_each_is_found_where_it_stands(decoys: int) -> None:
+def test_each_of_many_segments_is_found(decoys: int) -> None:
     grams = ["".join(letters) for letters in islice(product("abcdefgh", repeat=3), 300)]
     stretch = [f"{gram}!" * decoys + f"{gram}x" for gram in grams]
     subject = "/" + "".join(stretch)
@@ -161,13 +161,13 @@ def test_of_many_segments_each_is_found_where_it_stands(decoys: int) -> None:
     touching = [f"/*{one}*{other}" for one, other in pairwise(stretch)]
     single = [f"/*{gram}x" for gram in grams]
     for patterns in (ahead, touching, single):
-        assert asked(path_patterns(patterns), subject) == list(range(len(patterns)))
+        assert matching_numbers(path_patterns(patterns), subject) == list(range(len(patterns)))
     behind = [f"/*{following}x*{gram}" for gram, following in pairwise(grams)]
-    assert asked(path_patterns(behind), subject) == []
+    assert matching_numbers(path_patterns(behind), subject) == []
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 3000), (2, 800), (9, 400), (40, 80)])
-def test_chains_of_segments_that_lack_the_last_do_not_match(size: int, count: int) -> None:
+def test_segments_without_the_last_do_not_match(size: int, count: int) -> None:
     random = Random(size)
     subject = "/!!" + "".join(random.choices("abcdefgh", k=20_000))
     patterns = []
@@ -187,27 +187,27 @@ def test_chains_of_segments_that_lack_the_last_do_not_match(size: int, count: in
         ("/" + "*a" * 8000, True),
     ],
 )
-def test_b17_no_pattern_makes_it_go_back(pattern: str, expected: bool) -> None:
-    # Trying every way in which the stars can be filled would not end.
-    assert (asked(path_patterns([pattern]), "/" + "a" * 16_000) == [0]) is expected
+def test_b17_no_pattern_causes_backtracking(pattern: str, expected: bool) -> None:
+    # Trying every assignment of the stars would take for ever.
+    assert (matching_numbers(path_patterns([pattern]), "/" + "a" * 16_000) == [0]) is expected
 
 
 def test_b17_thousands_of_stars_cause_no_recursion() -> None:
     deep = ["/" + "*a" * depth + f"*b{depth}" for depth in range(100, 3100, 100)]
-    assert asked(path_patterns(deep), "/" + "a" * 1000 + "b500") == [4]
-    assert asked(path_patterns(deep), "/" + "a" * 4000) == []
+    assert matching_numbers(path_patterns(deep), "/" + "a" * 1000 + "b500") == [4]
+    assert matching_numbers(path_patterns(deep), "/" + "a" * 4000) == []
 
 
 def test_b16_equivalent_patterns_are_all_listed() -> None:
     alike = ["/a", "/a*", "/a**", "/a*$", "/*b*c", "/**b*c*", "/*b*c*$", "/abc$", "/*c$", "/**c$", "*", ""]
     for count in (1, 3, 50):
         check(alike * count, "/abc", "/a", "/", "")
-    assert asked(path_patterns(["/a", "/a*", "/a"] * 30, literal=True), "/a*") == list(range(90))
+    assert matching_numbers(path_patterns(["/a", "/a*", "/a"] * 30, literal=True), "/a*") == list(range(90))
 
 
 @pytest.mark.parametrize("heads", [1, 5, 30])
-def test_patterns_below_nested_prefixes_are_all_asked(heads: int) -> None:
-    # A subject begins with all heads; the patterns of each stand between those of others.
+def test_patterns_under_nested_prefixes_are_all_tried(heads: int) -> None:
+    # A subject begins with all heads; patterns with different heads alternate.
     random = Random(heads)
     subject = "/" + "ab" * 40
     patterns = [f"{subject[: 1 + place % heads]}*{text(random, 'ab', 6)}*{'!' * (place % 3)}" for place in range(300)]
@@ -216,13 +216,13 @@ def test_patterns_below_nested_prefixes_are_all_asked(heads: int) -> None:
 
 
 @pytest.mark.parametrize("length", [1000, 1023, 1024, 1025, 1400, 4096])
-def test_room_on_the_stack_or_not_the_answer_is_the_same(length: int) -> None:
+def test_long_paths_give_the_same_answer(length: int) -> None:
     random = Random(length)
     subject = "/" + "".join(random.choices("abc", k=length - 1))
     assert check([*(f"/*{cut(random, subject, 30)}*c" for _ in range(50)), subject, subject + "$"], subject) > 2
 
 
-def test_the_order_of_patterns_is_that_of_the_first_that_matches() -> None:
+def test_first_returns_the_first_pattern_in_order() -> None:
     random = Random(1)
     subject = runs(random, "ab", 400)
     patterns = written(random, "ab", subject) * 3
@@ -231,9 +231,9 @@ def test_the_order_of_patterns_is_that_of_the_first_that_matches() -> None:
         check(patterns, subject)
 
 
-def test_no_patterns_match_nothing() -> None:
-    assert asked(path_patterns([]), "/") == []
-    assert asked(path_patterns([], literal=True), "/") == []
+def test_without_patterns_nothing_matches() -> None:
+    assert matching_numbers(path_patterns([]), "/") == []
+    assert matching_numbers(path_patterns([], literal=True), "/") == []
 
 
 def test_a_second_form_needs_as_many_patterns_as_the_first() -> None:
@@ -243,7 +243,7 @@ def test_a_second_form_needs_as_many_patterns_as_the_first() -> None:
         Matcher(AS_WRITTEN, path_patterns(["/"]), AS_WRITTEN)
 
 
-def test_what_is_not_text_is_refused() -> None:
+def test_other_types_are_refused() -> None:
     with pytest.raises(TypeError):
         Patterns(["/"], steps=1)  # type: ignore[list-item]
     with pytest.raises(TypeError):
@@ -253,13 +253,13 @@ def test_what_is_not_text_is_refused() -> None:
             Matcher(AS_WRITTEN, path_patterns(["/"])).first(wrong)  # type: ignore[arg-type]
 
 
-def test_matching_again_and_again_takes_no_more_memory() -> None:
+def test_repeated_matching_leaks_no_memory() -> None:
     random = Random(1)
     subject = runs(random, "ab", 2000)
     patterns = written(random, "ab", subject)
 
     def work() -> None:
-        asked(path_patterns(patterns), subject)
+        matching_numbers(path_patterns(patterns), subject)
 
     for _ in range(20):
         work()

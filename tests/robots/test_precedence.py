@@ -1,4 +1,4 @@
-"""RFC 9309 2.2.2, spec D7, D10, E1: which rule decides, and all that matched, as trying every rule has it."""
+"""RFC 9309 2.2.2, spec D7, D10, E1: the deciding rule and all that match, compared with the reference."""
 
 from collections.abc import Sequence
 from random import Random
@@ -11,7 +11,7 @@ from app.robots.dialects import DIALECTS
 from app.robots.lines import Directive, Key
 from app.robots.robots_txt import RobotsTxt
 from app.robots.verdict import Verdict
-from tests.robots.asking import AGENT, ask, ruleset
+from tests.robots.judging import AGENT, ask, ruleset
 from tests.robots.naive_matching import DECIDE, Rule, with_directory
 
 EVERY = pytest.mark.parametrize("dialect", DECIDE)
@@ -39,7 +39,7 @@ PATHS = st.lists(
 
 
 def near(rules: Sequence[Rule]) -> st.SearchStrategy[str]:
-    """Paths that one of the rules is made for, as far as filling its stars and marks with something can do that."""
+    """Paths from the pattern of a rule, with its wildcards replaced by text."""
     if not rules:
         return PATHS
     fillings = st.sampled_from(["", "a", "ab", "/b"])
@@ -58,7 +58,7 @@ def deciding(verdict: Verdict) -> int | None:
 
 
 def naively(rules: Sequence[Rule], dialect: str, path: str) -> int | None:
-    """The place of the rule that decides, by trying them all."""
+    """The index of the rule that decides, by the reference."""
     decide, spell_pattern, spell_subject = DECIDE[dialect]
     spelt = [(allows, spell_pattern(pattern.encode())) for allows, pattern in rules]
     return decide(spelt, spell_subject(path.encode()))
@@ -67,7 +67,7 @@ def naively(rules: Sequence[Rule], dialect: str, path: str) -> int | None:
 @EVERY
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
-def test_2_2_2_the_rule_that_decides_is_found_by_trying_all(dialect: str, data: st.DataObject) -> None:
+def test_2_2_2_the_deciding_rule_is_that_of_the_reference(dialect: str, data: st.DataObject) -> None:
     rules = data.draw(rule_lists(dialect))
     robots = file(rules, dialect)
     for path in data.draw(st.lists(near(rules), min_size=1, max_size=5)):
@@ -96,7 +96,7 @@ def test_every_matching_rule_is_listed_in_order(dialect: str, data: st.DataObjec
 @EVERY
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_b11_rules_have_the_pattern_and_order_of_the_clauses(dialect: str, data: st.DataObject) -> None:
+def test_b11_patterns_and_order_are_those_of_the_reference(dialect: str, data: st.DataObject) -> None:
     rules = data.draw(rule_lists(dialect))
     compiled = ruleset(file(rules, dialect), dialect)
     found = [compiled.entry(number) for number in range(len(compiled))]
@@ -137,7 +137,7 @@ def test_2_2_2_rules_of_one_length_keep_their_order(longest: int) -> None:
 
 
 def hostile(random: Random, dialect: str) -> tuple[list[Rule], str]:
-    """Hundreds of rules that share heads and texts with one another and with the path."""
+    """Hundreds of rules that share prefixes and segments with each other and with the path."""
     letters = random.choice(["ab", "abc", "abcdefgh"])
     path = "/" + "".join(random.choice(letters) * random.randrange(1, 9) for _ in range(150))
     rules = []
@@ -152,12 +152,12 @@ def hostile(random: Random, dialect: str) -> tuple[list[Rule], str]:
 
 @EVERY
 @pytest.mark.parametrize("seed", range(5))
-def test_hostile_rules_are_decided_as_by_trying_all(dialect: str, seed: int) -> None:
+def test_hostile_rules_are_decided_as_by_the_reference(dialect: str, seed: int) -> None:
     random = Random(f"{dialect} {seed}")
     rules, path = hostile(random, dialect)
     robots = file(rules, dialect)
-    for asked in (path, path[: random.randrange(1, 100)], path + "a", path[:60] + "?a:b"):
-        assert deciding(robots.judge(DIALECTS[dialect], AGENT, asked)) == naively(rules, dialect, asked)
+    for subject in (path, path[: random.randrange(1, 100)], path + "a", path[:60] + "?a:b"):
+        assert deciding(robots.judge(DIALECTS[dialect], AGENT, subject)) == naively(rules, dialect, subject)
 
 
 GROUPS = st.lists(

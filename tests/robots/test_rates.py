@@ -1,4 +1,4 @@
-"""Which rate is in force, when, and until when (spec F5-F9, F14, G2-G5, L3)."""
+"""The rate in force at an instant, and until when (spec F5-F9, F14, G2-G5, L3)."""
 
 import re
 from collections.abc import Sequence
@@ -165,7 +165,7 @@ def test_f9_a_malformed_rate_is_ignored_and_reported(value: str) -> None:
 @pytest.mark.parametrize(
     "text", ["2500-2600", "0860-0900", "0800-0960", "2400-0600", "0800-2401", "0800", "8-9", "junk"]
 )
-def test_f9_a_bad_window_leaves_the_rate_on_all_day_and_is_reported(text: str) -> None:
+def test_f9_a_rate_with_a_bad_window_applies_all_day(text: str) -> None:
     read = read_request_rate(f"1/10s {text}", 7)
     assert read.value == RequestRate(1, 10, None, 7)
     assert read.warning is not None
@@ -209,7 +209,7 @@ def test_f8d_spellings_of_a_window(text: str) -> None:
         ("0800-0759", DAY, ("08:00", "08:00")),
     ],
 )
-def test_f8bc_what_a_window_covers(text: str, minutes: int, shown: tuple[str, str]) -> None:
+def test_f8bc_minutes_of_a_window(text: str, minutes: int, shown: tuple[str, str]) -> None:
     read = window(text)
     assert read is not None
     assert sum(contains(read, minute) for minute in range(DAY)) == minutes
@@ -225,7 +225,7 @@ def test_g2_crawl_delay_is_a_decimal_number(value: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "value", ["", "1,5", "10s", "-1", "+1", ".5", "1.", "1e3", "inf", "nan", "٣", "9" * 19, "9" * 5000, "1_0", "1 0"]
 )
-def test_g2_any_other_crawl_delay_is_ignored_and_reported(value: str) -> None:
+def test_g2_an_invalid_crawl_delay_is_ignored_and_reported(value: str) -> None:
     read = read_crawl_delay(value, 4)
     assert read.value is None
     assert read.warning is not None
@@ -251,7 +251,7 @@ def test_g4_the_slower_of_delay_and_active_rate_is_in_force() -> None:
     assert found == {"03:00": ten_seconds, "12:00": ten_seconds, "23:00": a_minute}
 
 
-def test_g4_of_equals_the_request_rate_is_named() -> None:
+def test_g4_on_a_tie_the_request_rate_is_named() -> None:
     rate = in_force(rates("6/1m"), delay("10"), PLAIN_RATES, MIDNIGHT).value
     assert rate == Rate(10.0, 6, 60, 10.0, RateSource.REQUEST_RATE, 1, None)
 
@@ -262,7 +262,7 @@ def test_g4_a_decimal_delay_is_one_document_in_that_time() -> None:
     )
 
 
-def test_g4_a_delay_of_zero_is_a_statement() -> None:
+def test_g4_a_delay_of_zero_is_a_rate() -> None:
     assert in_force([], delay("0"), PLAIN_RATES, MIDNIGHT).value == Rate(0, 1, 0, 0, RateSource.CRAWL_DELAY, 9, None)
 
 
@@ -277,12 +277,12 @@ def test_f14_seznam_does_not_use_crawl_delay() -> None:
     assert rate.source is RateSource.REQUEST_RATE
 
 
-def test_q4_a_clamped_rate_says_what_was_declared() -> None:
+def test_q4_a_clamped_rate_has_the_declared_interval() -> None:
     rate = rate_at("18:30", "10/10m 1800-1900", policy=SEZNAM_RATES)
     assert rate == Rate(10.0, 10, 600, 60.0, RateSource.REQUEST_RATE, 1, Window(18 * 60, 19 * 60))
 
 
-def test_f7_each_clamped_line_is_reported_and_exactly_ten_seconds_is_not() -> None:
+def test_f7_lines_above_ten_seconds_are_reported_as_clamped() -> None:
     lines = rates("1/1m", "8640/1d", "9000/1d", "1/1h 1800-1900")
     warnings = clamp_warnings(lines, delay("99"), SEZNAM_RATES)
     assert [(warning.code, warning.line) for warning in warnings] == [
@@ -293,7 +293,7 @@ def test_f7_each_clamped_line_is_reported_and_exactly_ten_seconds_is_not() -> No
     assert [warning.line for warning in clamp_warnings(lines, delay("99"), both)] == [1, 4, 9]
 
 
-def test_f8a_of_equally_slow_lines_the_first_is_named() -> None:
+def test_f8a_the_first_of_equally_slow_lines_is_named() -> None:
     rate = rate_at("12:00", "1/5s 0000-1300", "1/5s", "2/10s 0000-1300")
     assert rate is not None
     assert rate.line == 1
@@ -317,14 +317,14 @@ def test_f8b_valid_until_looks_across_midnight() -> None:
     assert in_force(lines, None, PLAIN_RATES, at("00:30")).valid_until == at("06:00")
 
 
-def test_windows_are_utc_whatever_the_zone_of_the_instant() -> None:
+def test_windows_are_utc_in_any_zone_of_the_instant() -> None:
     found = in_force(rates("1/8s 2200-2300"), None, PLAIN_RATES, at("22:30").astimezone(timezone(timedelta(hours=9))))
     assert found.value is not None
     assert found.valid_until == at("23:00")
 
 
 @pytest.mark.parametrize("offset", [-14, 0, 14])
-def test_the_ends_of_time_have_a_rate_too(offset: int) -> None:
+def test_the_first_and_last_years_have_a_rate(offset: int) -> None:
     zone = timezone(timedelta(hours=offset))
     for instant in (datetime.min.replace(tzinfo=zone), datetime.max.replace(tzinfo=zone)):
         found = in_force(rates("1/8s 1000-1001"), None, PLAIN_RATES, instant)
@@ -365,7 +365,7 @@ def test_g5_windows_that_fill_the_day_never_close() -> None:
     assert (found.visit_now, found.next_open, found.valid_until) == (True, None, None)
 
 
-def test_g5_a_visit_time_that_is_not_readable_says_nothing() -> None:
+def test_g5_an_invalid_visit_time_is_ignored() -> None:
     assert visits(["always", "2500-2600"]) == []
     assert visit_timetable([]) is None
     warning = read_visit_time("always", 3).warning
@@ -410,7 +410,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=9).map("".join))
-def test_f5_f8d_g2_g5_what_is_read_is_what_the_spellings_say(text: str) -> None:
+def test_values_are_read_as_they_are_spelled(text: str) -> None:
     rate, bad = written_rate(text, 3)
     read = read_request_rate(text, 3)
     assert (read.value, read.warning is not None) == (rate, bad or rate is None)
@@ -428,7 +428,7 @@ WINDOWS = st.builds(
 
 
 @given(st.lists(WINDOWS, min_size=1, max_size=8), st.integers(0, DAY - 1))
-def test_g5_a_minute_is_open_where_any_window_has_it(values: list[str], minute: int) -> None:
+def test_g5_a_minute_is_open_in_any_window(values: list[str], minute: int) -> None:
     table = visit_timetable(visits(values))
     assert table is not None
     windows = [read.window for value in values if (read := read_visit_time(value, 1).value)]
@@ -446,7 +446,7 @@ INSTANTS = st.integers(0, DAY * 60 - 1).map(lambda second: MIDNIGHT + timedelta(
 
 
 def by_the_letter(lines: Sequence[RequestRate], pause: CrawlDelay | None, policy: RatePolicy, minute: int) -> Any:
-    """Spec F8a, G4 and F7 once more, asked of each line in turn: (interval, line) or None."""
+    """Reference for spec F8a, G4 and F7, line by line: (interval, line) or None."""
     active = [rate for rate in lines if rate.window is not None and contains(rate.window, minute)]
     active = active or [rate for rate in lines if rate.window is None]
     limits = [(rate.interval, -rate.line) for rate in active] if policy.uses_request_rate else []
@@ -466,7 +466,7 @@ def test_any_text_is_read_or_reported(text: str, line: int) -> None:
 
 
 @given(LINES, DELAYS, PICKS)
-def test_every_minute_has_the_rate_that_the_lines_say_and_schedule_agrees(
+def test_every_minute_has_the_rate_of_the_reference(
     lines: list[RequestRate], pause: CrawlDelay | None, policy: RatePolicy
 ) -> None:
     table = rate_timetable(lines, pause, policy)
@@ -481,7 +481,7 @@ def test_every_minute_has_the_rate_that_the_lines_say_and_schedule_agrees(
 
 
 @given(LINES, DELAYS, PICKS, INSTANTS)
-def test_what_is_in_force_stays_so_until_valid_until_and_no_longer(
+def test_a_rate_is_in_force_exactly_until_valid_until(
     lines: list[RequestRate], pause: CrawlDelay | None, policy: RatePolicy, instant: datetime
 ) -> None:
     table = rate_timetable(lines, pause, policy)
@@ -495,7 +495,7 @@ def test_what_is_in_force_stays_so_until_valid_until_and_no_longer(
     assert (table.at(end).value == now.value) is (now.valid_until is None)
 
 
-def test_a_file_full_of_windows_makes_a_timetable_of_a_day() -> None:
+def test_many_windows_make_a_timetable_of_one_day() -> None:
     minutes = [f"{minute // 60:02}{minute % 60:02}" for minute in range(DAY)]
     values = (f"1/{1 + at * 7919 % 5000} {minutes[at % DAY]}-{minutes[at * 31 % DAY]}" for at in range(20_000))
     starts = rate_timetable(rates(*values), None, PLAIN_RATES).starts

@@ -1,4 +1,4 @@
-"""What a held file says it costs to keep, against what it costs: a cache bounded in bytes rests on it."""
+"""The estimated size of a parsed file, compared with its memory: the bound of the cache depends on it."""
 
 from itertools import product
 from random import Random
@@ -7,7 +7,7 @@ from tests.corpus import real_files
 from tests.robots.memory import Question, costs
 
 UNDER, OVER = 1.2, 4.0
-"""How many times its size a file may cost, whoever wrote it; and how many times its cost an ordinary one may claim."""
+"""The most memory of any file per estimated byte, and the largest estimate of an ordinary file per byte of memory."""
 
 
 def group(*lines: str) -> str:
@@ -60,28 +60,28 @@ def question(body: str, dialect: str = "rfc9309", agents: int = 0) -> Question:
     return latin, dialect, [f"a{number}" for number in range(agents)] or ["FooBot"]
 
 
-def test_no_hostile_file_costs_much_more_than_its_size() -> None:
+def test_hostile_files_take_little_more_than_their_size() -> None:
     found = costs([question(body, dialect) for dialect, body in HOSTILE.values()])
     over = {name: taken / size for name, (size, taken) in zip(HOSTILE, found, strict=True)}
     assert {name: ratio for name, ratio in over.items() if ratio > UNDER} == {}
 
 
-def test_an_ordinary_file_costs_about_its_size() -> None:
+def test_ordinary_files_take_about_their_size() -> None:
     found = costs([question(body) for body in ORDINARY.values()])
     over = {name: taken / size for name, (size, taken) in zip(ORDINARY, found, strict=True)}
     assert {name: ratio for name, ratio in over.items() if not 1 / OVER < ratio < UNDER} == {}
 
 
-def test_no_real_file_costs_much_more_than_its_size() -> None:
+def test_real_files_take_little_more_than_their_size() -> None:
     bodies = Random(1).sample(sorted(real_files().values()), 60)
-    asked = [(body.decode("latin-1"), dialect, ["FooBot"]) for body in bodies for dialect in ("rfc9309", "seznam")]
-    found = costs(asked)
+    questions = [(body.decode("latin-1"), dialect, ["FooBot"]) for body in bodies for dialect in ("rfc9309", "seznam")]
+    found = costs(questions)
     assert max(taken / size for size, taken in found) <= UNDER
-    # Together they claim not much more than they cost.
+    # Their total estimate is not much more than their memory.
     assert sum(size for size, _ in found) <= OVER * sum(taken for _, taken in found)
 
 
-def test_what_is_stated_to_many_agents_is_not_kept_for_each() -> None:
+def test_terms_shared_by_many_agents_are_not_kept_for_each() -> None:
     named = [f"User-agent: a{number}" for number in range(100)]
     for key, value in (("Content-Usage", " b=n"), ("DisallowAITraining", "*b"), ("Disallow", "*b")):
         stated = [f"{key}: /{word}{value}" for word in words(4, 1000)]

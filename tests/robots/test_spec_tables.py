@@ -1,4 +1,4 @@
-"""Spec F5, L1, L2, L3: the worked tables of docs/reference/robots-spec.md are what the core does."""
+"""Spec F5, L1, L2, L3: the core agrees with the worked tables of docs/reference/robots-spec.md."""
 
 import re
 from datetime import UTC, datetime, time
@@ -7,20 +7,20 @@ import pytest
 
 from app.robots.robots_txt import RobotsTxt
 from tests.clauses import PAGE
-from tests.robots.asking import ask, closes, terms
+from tests.robots.judging import ask, closes, terms
 
 _CODE = re.compile(r"`([^`]*)`")
 
 
 def table(clause: str) -> list[list[str]]:
-    """The cells of the first table below a clause, row by row, without its head."""
+    """The rows of the first table below a clause, without its header."""
     below = PAGE.read_text(encoding="utf-8").partition(f"\n**{clause}. ")[2]
     lines = below[below.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def interval(lines: list[str], dialect: str, at: str) -> float | None:
-    """Seconds between documents that Request-rate lines leave at a time of day."""
+    """The interval in seconds that Request-rate lines give at a time of day."""
     robots = RobotsTxt("".join(["User-agent: *\n", *(f"Request-rate: {line}\n" for line in lines)]).encode())
     instant = datetime.combine(datetime(2026, 1, 1, tzinfo=UTC), time.fromisoformat(at), UTC)
     rate = terms(robots, dialect).rates.at(instant).value

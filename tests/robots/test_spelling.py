@@ -1,4 +1,4 @@
-"""Spec D4, E3, F11, K8, K9, X5, RFC 3986 6.2.2: a spelling is what reading a text token by token gives."""
+"""Spec D4, E3, F11, K8, K9, X5, RFC 3986 6.2.2: normalisation, compared with the reference."""
 
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -29,13 +29,13 @@ ESCAPES = st.integers(0, 255).flatmap(lambda it: st.sampled_from([b"%%%02X" % it
 STUMPS = st.sampled_from([b"%", b"%%", b"%4", b"%g1", b"%1g", b"%\xe9", b"%%34%31", b"%2%41"])
 PLAIN = st.sampled_from([b"/", b"a", b"index.htm", b"?", b":", b"[", b"@", b"#", b"*", b"$", b" ", b"\0", b"~", b"&="])
 PIECES = st.lists(ESCAPES | STUMPS | PLAIN | st.binary(min_size=1, max_size=1), max_size=24).map(b"".join)
-# Cut anywhere, so that it ends within an escape as often as not.
+# Cut anywhere, often within an escape.
 TEXTS = st.tuples(PIECES, st.integers(0, 3)).map(lambda it: it[0][: len(it[0]) - it[1]])
 
 
 @EVERY
 @given(text=TEXTS)
-def test_k8_k9_any_text_is_spelt_as_it_reads(name: str, text: bytes) -> None:
+def test_k8_k9_any_text_is_normalised_as_by_the_reference(name: str, text: bytes) -> None:
     spell, read = SPELT[name]
     assert spell(text) == read(text)
 
@@ -43,7 +43,7 @@ def test_k8_k9_any_text_is_spelt_as_it_reads(name: str, text: bytes) -> None:
 @EVERY
 @settings(max_examples=30)
 @given(texts=st.lists(TEXTS, max_size=4))
-def test_several_texts_are_spelt_as_each_of_them(name: str, texts: list[bytes]) -> None:
+def test_several_texts_are_normalised_as_each_alone(name: str, texts: list[bytes]) -> None:
     spell, read = SPELT[name]
     assert spell.each(texts) == list(map(read, texts))
 
@@ -70,14 +70,14 @@ def lengths() -> Iterator[bytes]:
 
 @EVERY
 @pytest.mark.parametrize("written", [bytes_and_escapes, stumps, lengths])
-def test_d4f_every_byte_escape_and_stump_in_every_place(name: str, written: Callable[[], Iterator[bytes]]) -> None:
+def test_d4f_every_byte_and_escape_at_every_position(name: str, written: Callable[[], Iterator[bytes]]) -> None:
     spell, read = SPELT[name]
     texts = list(written())
     assert spell.each(texts) == list(map(read, texts))
 
 
 @pytest.mark.parametrize("text", [b"/%zz", b"/%", b"/%4", b"/a%"])
-def test_d4f_a_malformed_escape_stays(text: bytes) -> None:
+def test_d4f_a_malformed_escape_is_kept(text: bytes) -> None:
     for spell, _ in SPELT.values():
         assert spell(text) == (text.replace(b"/", b"%2F") if spell is patterns.query_form else text)
 
@@ -90,14 +90,14 @@ def test_d3_only_a_final_dollar_of_a_pattern_is_an_anchor() -> None:
 
 @EVERY
 @given(text=PIECES.map(lambda it: it.replace(b"%", b"/")))
-def test_a_spelling_of_a_spelling_is_the_same(name: str, text: bytes) -> None:
+def test_normalising_twice_changes_nothing(name: str, text: bytes) -> None:
     spell, _ = SPELT[name]
     assert spell(spell(text)) == spell(text)
 
 
 @given(one=TEXTS, other=TEXTS)
-def test_e3_decoded_texts_are_equal_as_the_draft_has_it(one: bytes, other: bytes) -> None:
-    """The draft decodes all escapes but that of `/`; which form they are compared in is for the core to choose."""
+def test_e3_texts_are_equal_as_in_the_draft(one: bytes, other: bytes) -> None:
+    """The draft decodes all escapes except `%2F`; the core may choose any normal form."""
     spell, read = patterns.draft_text, naive.draft_text
     for text in (other, one + other):
         starts = read(text)[: len(read(one))] == read(one)

@@ -1,15 +1,15 @@
-"""Spec B14, I6, I7, G6 to G9, Q9: what a file states beside groups, which decides nothing."""
+"""Spec B14, I6, I7, G6 to G9, Q9: statements outside groups, which affect no decision."""
 
 import pytest
 from hypothesis import given
 
 from app.robots.lines import EXTENSION_KEYS, Key
 from app.robots.robots_txt import RobotsTxt
-from tests.robots.asking import ask
 from tests.robots.bodies import ANY
+from tests.robots.judging import ask
 
 
-def test_b14_sitemaps_are_absolute_in_file_order_and_each_once() -> None:
+def test_b14_sitemaps_are_absolute_unique_and_in_order() -> None:
     body = (
         b"Sitemap: https://b.example/2.xml\nUser-agent: *\nSITEMAP: http://a.example/\xc3\xa9.xml\n"
         b"Sitemap: /relative.xml\nSitemap: https://b.example/2.xml\nSitemap:\nsite-map: http://c.example/\n"
@@ -18,7 +18,7 @@ def test_b14_sitemaps_are_absolute_in_file_order_and_each_once() -> None:
     assert RobotsTxt(body).sitemaps == ("https://b.example/2.xml", "http://a.example/é.xml", "http://c.example/")
 
 
-def test_i6_licences_are_absolute_in_file_order_and_each_once() -> None:
+def test_i6_licences_are_absolute_unique_and_in_order() -> None:
     body = (
         b"License: https://b.example/2.xml\nUser-agent: *\nDisallow: /\nLICENSE: http://a.example/l\nLicense: /l\n"
         b"License: https://b.example/2.xml\nLicense: //c.example/l\nLicense: l"
@@ -27,7 +27,7 @@ def test_i6_licences_are_absolute_in_file_order_and_each_once() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(EXTENSION_KEYS))
-def test_i7_known_statements_are_reported_as_they_stand(key: Key) -> None:
+def test_i7_known_statements_are_reported_as_written(key: Key) -> None:
     robots = RobotsTxt(f"{key}: a b\nUser-agent: *\nDisallow: /x\n{key.upper()}: é # c".encode())
     assert [(it.line, it.key, it.text) for it in robots.extensions] == [(1, key, "a b"), (4, key, "é")]
 
@@ -38,13 +38,13 @@ def test_i7_rules_rates_and_unknown_keys_are_not_extensions() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(set(Key) - {Key.BLANK, Key.UNKNOWN, Key.USER_AGENT, Key.ALLOW, Key.DISALLOW}))
-def test_g1_no_statement_but_a_rule_changes_a_verdict(key: Key) -> None:
+def test_g1_only_rules_change_a_verdict(key: Key) -> None:
     for dialect in ("rfc9309", "draft1996"):
         assert ask(f"User-agent: *\n{key}: /\nAllow: /a", "/b", dialect).rule is None
         assert ask(f"User-agent: *\nDisallow: /\n{key}: /", "/b", dialect).rule is not None
 
 
-def test_lines_are_shown_as_they_are_written() -> None:
+def test_line_texts_are_as_written() -> None:
     robots = RobotsTxt(b"\xef\xbb\xbfuser-AGENT:a#b\r\nwhat\r\n Foo : \xc3\xa9 \r\n\r\n#c\nDisallow /x")
     shown = robots.line_texts(range(10))
     assert shown == {1: "user-AGENT:a", 3: "Foo : é", 4: "", 6: "Disallow /x"}
@@ -67,13 +67,13 @@ def test_q9_markup_without_a_directive_is_a_page(body: bytes, html: bool) -> Non
     assert RobotsTxt(body).is_html is html
 
 
-def test_a26_a_body_says_whether_it_is_utf_8() -> None:
+def test_a26_is_utf8_is_true_for_utf_8_only() -> None:
     assert RobotsTxt("Disallow: /é".encode()).is_utf8
     assert not RobotsTxt(b"Disallow: /\xe9").is_utf8
 
 
 @given(ANY)
-def test_any_bytes_are_a_robots_txt(body: bytes) -> None:
+def test_any_bytes_are_a_valid_robots_txt(body: bytes) -> None:
     robots = RobotsTxt(body)
     texts = robots.line_texts(range(robots.scan.lines.count + 1))
     assert len(texts) == len(robots.scan.lines)

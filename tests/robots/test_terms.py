@@ -1,4 +1,4 @@
-"""What groups say beside their rules, by the whole way from bytes: spec F, G and the rate cases."""
+"""The terms of groups, from bytes: spec F, G and the rate cases."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -46,7 +46,7 @@ BOTH = "User-agent: *\nCrawl-delay: 20\nRequest-rate: 1/15s\n"
 @pytest.mark.parametrize(
     ("dialect", "kept"), [("rfc9309", 20), ("v2", 20), ("draft1996", 20), ("seznam", 10), ("google", None)]
 )
-def test_g4_f7_f14_each_dialect_keeps_the_rates_it_obeys(dialect: str, kept: float | None) -> None:
+def test_g4_f7_f14_each_dialect_has_the_rates_it_obeys(dialect: str, kept: float | None) -> None:
     assert interval(BOTH, dialect=dialect) == kept
     found = terms(BOTH, dialect=dialect)
     assert found is not None
@@ -54,7 +54,7 @@ def test_g4_f7_f14_each_dialect_keeps_the_rates_it_obeys(dialect: str, kept: flo
     assert found.crawl_delay.seconds == 20
 
 
-def test_g11_a_member_line_speaks_for_the_agents_above_it() -> None:
+def test_g11_a_member_line_applies_to_the_agents_above_it() -> None:
     robots = "User-agent: a\nCrawl-delay: 5\nUser-agent: b\nDisallow: /x\nCrawl-delay: 7\n"
     assert (interval(robots, "a"), interval(robots, "b")) == (7, 7)
     robots = "User-agent: a\nCrawl-delay: 5\nUser-agent: b\nDisallow: /x\n"
@@ -62,7 +62,7 @@ def test_g11_a_member_line_speaks_for_the_agents_above_it() -> None:
     assert (interval(robots, "a", "seznam"), terms(robots, "a", "seznam")) != (5, None)
 
 
-def test_b9_in_seznam_a_rate_closes_the_group_it_stands_in() -> None:
+def test_b9_in_seznam_a_rate_ends_a_run_of_agents() -> None:
     robots = "User-agent: a\nRequest-rate: 1/5s\nUser-agent: b\nDisallow: /x\n"
     assert (interval(robots, "a", "seznam"), interval(robots, "b", "seznam")) == (5, None)
 
@@ -72,7 +72,7 @@ def test_g2_of_several_delays_the_largest_counts() -> None:
     assert interval(robots, "a") == 4.5
 
 
-def test_c4_a_group_of_ones_own_inherits_no_rate_but_bings_delay() -> None:
+def test_c4_an_own_group_inherits_only_bings_delay() -> None:
     robots = (
         "User-agent: *\nCrawl-delay: 9\nRequest-rate: 1/90s\n\nUser-agent: foobot\nUser-agent: bingbot\nDisallow: /x\n"
     )
@@ -80,7 +80,30 @@ def test_c4_a_group_of_ones_own_inherits_no_rate_but_bings_delay() -> None:
     assert interval(robots, "bingbot") == 9
 
 
-def test_g5_visits_are_a_union_and_none_where_nothing_is_said() -> None:
+@pytest.mark.parametrize(
+    ("own", "seconds", "line", "inherited"),
+    [
+        ("Disallow: /x", 20, 2, True),
+        ("Crawl-delay: 2", 2, 5, False),
+        ("Crawl-delay: 50", 50, 5, False),
+        ("Crawl-delay: 0", 0, 5, False),
+        ("Crawl-delay: soon", 20, 2, True),
+    ],
+)
+def test_c12_bings_own_delay_precedes_that_of_star(own: str, seconds: int, line: int, inherited: bool) -> None:
+    robots = f"User-agent: *\nCrawl-delay: 20\nDisallow: /y\nUser-agent: bingbot\n{own}\n"
+    found = terms(robots, "bingbot")
+    assert found is not None
+    rate = found.rates.at(NOON).value
+    assert rate is not None
+    assert (rate.interval, rate.line, rate.inherited) == (seconds, line, inherited)
+    # Without a group of its own, the group for * binds it, and nothing is inherited.
+    of_star = terms("User-agent: *\nCrawl-delay: 20\n", "bingbot")
+    assert of_star is not None
+    assert (of_star.crawl_delay and of_star.crawl_delay.inherited) is False
+
+
+def test_g5_visit_times_are_a_union_or_none() -> None:
     found = terms("User-agent: *\nVisit-time: 0600-0845\nVisit-time: 2200-0100\n")
     assert found is not None
     assert found.visits is not None

@@ -1,4 +1,4 @@
-"""A file asked by many threads at once: what is made when first it is needed is made whole, and for all of them."""
+"""A file shared by many threads: objects that are created on first use are correct for all of them."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,12 +8,12 @@ from threading import Barrier
 
 import pytest
 
+from app.lint.linter import lint
 from app.robots._native.matching import Matcher
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
-from app.robots.lint import lint
 from app.robots.robots_txt import RobotsTxt
-from tests.robots.asking import AGENT
+from tests.robots.judging import AGENT
 from tests.robots.matching import AS_WRITTEN, globs, path_patterns
 from tests.robots.naive_matching import matches
 
@@ -22,7 +22,7 @@ THREADS = 6
 
 @pytest.fixture(autouse=True)
 def _turns_at_every_step() -> Iterator[None]:
-    """Threads take turns as often as the interpreter can have them."""
+    """Make the interpreter switch threads as often as it can."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -30,7 +30,7 @@ def _turns_at_every_step() -> Iterator[None]:
 
 
 def at_once(asking: Callable[[int], object]) -> list[object]:
-    """What each thread gets, when all of them begin together."""
+    """The results of threads that start together."""
     barrier = Barrier(THREADS)
 
     def work(number: int) -> object:
@@ -42,7 +42,7 @@ def at_once(asking: Callable[[int], object]) -> list[object]:
 
 
 def patterns(random: Random) -> list[str]:
-    """Enough to share heads, to branch and to end alike."""
+    """Patterns that share prefixes and suffixes."""
     texts = ["".join(random.choices("abc", k=random.randrange(1, 6))) for _ in range(40)]
     return [
         random.choice(["/", "/a", "/b"]) + "*" + "*".join(random.choices(texts, k=random.randrange(1, 4))) + ending
@@ -52,7 +52,7 @@ def patterns(random: Random) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("length", [60, 3000])
-def test_patterns_match_alike_for_threads_that_ask_together(seed: int, length: int) -> None:
+def test_patterns_match_equally_in_concurrent_threads(seed: int, length: int) -> None:
     random = Random(seed)
     written = patterns(random)
     subjects = ["/" + "".join(random.choices("abc", k=length)) for _ in range(4)]
@@ -70,7 +70,7 @@ def test_patterns_match_alike_for_threads_that_ask_together(seed: int, length: i
 
 
 @pytest.mark.parametrize("dialect", ["rfc9309", "google", "draft1996", "v2"])
-def test_a_file_says_the_same_to_threads_that_are_first_together(dialect: str) -> None:
+def test_first_use_by_concurrent_threads_gives_equal_answers(dialect: str) -> None:
     random = Random(dialect)
     lines = [f"{random.choice(['Allow', 'Disallow'])}: {pattern}" for pattern in patterns(random)]
     body = "\n".join(["User-agent: *", "Robot-version: 2.0", *lines, "Disallow: /*?x:", ""]).encode()
@@ -95,8 +95,8 @@ def test_threads_share_the_groups_of_a_file() -> None:
     assert len(set(map(str, at_once(ask)))) == 1
 
 
-def test_threads_that_make_each_other_forget_get_right_answers() -> None:
-    # More tokens than are kept, so that what one thread compiled is dropped while others look at it.
+def test_threads_that_evict_each_others_rules_get_right_answers() -> None:
+    # More tokens than are cached, so rules are evicted while other threads use them.
     count = 250
     body = "".join(f"User-agent: a{at}\nDisallow: /{at}\nCrawl-delay: {at}\n\n" for at in range(count))
     robots, dialect = RobotsTxt(body.encode()), DIALECTS["rfc9309"]
@@ -117,6 +117,6 @@ def test_threads_that_make_each_other_forget_get_right_answers() -> None:
     assert at_once(ask) == ["right"] * THREADS
 
 
-def test_threads_that_check_a_file_together_warn_alike() -> None:
+def test_concurrent_checks_give_equal_warnings() -> None:
     robots = RobotsTxt(b"Foo: bar\nCrawl-delay: x\n\nUser-agent: *\nDissalow: /\nSitemap: /s\n" * 50)
     assert len({str(found) for found in at_once(lambda _: lint(robots))}) == 1

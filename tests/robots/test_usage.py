@@ -1,4 +1,4 @@
-"""Spec I: what is stated about use is reported by path, and never changes a verdict."""
+"""Spec I: usage statements are reported by path, and never change a verdict."""
 
 import re
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from app.robots.patterns import rfc_pattern
 from app.robots.robots_txt import RobotsTxt
 from app.robots.usage import (
     STRUCTURED_LIMIT,
+    Preference,
     Usage,
     UsageTerms,
     read_dictionary,
@@ -23,7 +24,7 @@ from app.robots.usage import (
     split_path,
 )
 from app.robots.verdict import Permission
-from tests.robots.asking import ask, terms
+from tests.robots.judging import ask, terms
 from tests.robots.naive_matching import matches_in_either_form
 
 DRAFT = """User-Agent: *
@@ -52,7 +53,11 @@ def stated(key: Key, *values: str | bytes) -> UsageTerms:
 
 
 def content_usage(found: Usage | None) -> Mapping[str, str]:
-    return {} if found is None else found.content_usage
+    return {} if found is None else values_of(found.content_usage)
+
+
+def values_of(stated: Mapping[str, Preference]) -> Mapping[str, str]:
+    return {name: it.value for name, it in stated.items()}
 
 
 @pytest.mark.parametrize(
@@ -89,11 +94,11 @@ def test_i1g_the_example_of_the_draft(agent: str, path: str, expected: Mapping[s
         ([""], {}),
     ],
 )
-def test_i1_the_longest_path_counts_and_what_forbids_wins(lines: list[str], expected: Mapping[str, str]) -> None:
+def test_i1_the_longest_path_counts_and_n_wins(lines: list[str], expected: Mapping[str, str]) -> None:
     assert content_usage(stated(Key.CONTENT_USAGE, *lines).at("/x/y", allowed=True)) == expected
 
 
-def test_i1d_what_may_not_be_fetched_may_be_used_for_nothing() -> None:
+def test_i1d_a_disallowed_page_has_no_content_usage() -> None:
     for key, value in ((Key.CONTENT_USAGE, "train-ai=y"), (Key.ALLOW_AI_TRAINING, "/")):
         assert stated(key, value).at("/x", allowed=False) is None
 
@@ -104,18 +109,19 @@ def test_i1d_what_may_not_be_fetched_may_be_used_for_nothing() -> None:
         (["search=yes,ai-train=no"], {"search": "yes", "ai-train": "no"}),
         (["Search = YES , use=reference"], {"search": "yes", "use": "reference"}),
         (["search=yes", "search=no", "search=yes"], {"search": "no"}),
+        (["search=maybe, search=yes"], {"search": "yes"}),
         (["search", "=", "a=", "=b", ","], {}),
     ],
 )
-def test_i2_signals_are_kept_and_no_wins(lines: list[str], expected: Mapping[str, str]) -> None:
+def test_i2_signals_are_reported_and_no_wins(lines: list[str], expected: Mapping[str, str]) -> None:
     found = stated(Key.CONTENT_SIGNAL, *lines).at("/", allowed=False)
-    assert (found.content_signal if found else {}) == expected
+    assert (values_of(found.content_signal) if found else {}) == expected
 
 
-def test_i2_a_group_of_ones_own_inherits_no_signal() -> None:
+def test_i2_an_own_group_inherits_no_signal() -> None:
     body = "User-agent: *\nContent-Signals: search=yes,ai-train=no\nAllow: /\n\nUser-agent: GPTBot\nDisallow: /\n"
     assert terms(RobotsTxt(body.encode()), agent=read_agent("GPTBot")).usage is None
-    assert usage(body, "FooBot", "/") == Usage({}, {"search": "yes", "ai-train": "no"})
+    assert usage(body, "FooBot", "/") == Usage({}, {"search": Preference("yes", 2), "ai-train": Preference("no", 2)})
 
 
 TRAINING = """User-agent: *
@@ -140,7 +146,7 @@ def test_i5_the_longest_training_path_wins_allow_on_a_tie(path: str, line: int |
     assert (found.ai_training.line if found and found.ai_training else None) == line
 
 
-def test_i5_training_lines_close_and_open_nothing() -> None:
+def test_i5_training_lines_change_no_verdict() -> None:
     body = b"User-agent: *\nDisallow: /a\nDisallowAITraining: /\nAllowAITraining: /a/b\n"
     for path, closed in (("/", False), ("/a/b", True)):
         verdict = ask(body, path)
@@ -151,7 +157,7 @@ PATHS = st.text("/ab*$", max_size=5).map(lambda it: "/" + it)
 
 
 @given(st.lists(st.tuples(st.booleans(), PATHS), max_size=8), st.text("/ab", max_size=6))
-def test_i5_training_is_decided_as_by_trying_every_line(lines: list[tuple[bool, str]], rest: str) -> None:
+def test_i5_training_is_decided_as_by_the_reference(lines: list[tuple[bool, str]], rest: str) -> None:
     path = "/" + rest
     keys = [Key.ALLOW_AI_TRAINING if allows else Key.DISALLOW_AI_TRAINING for allows, _ in lines]
     directives = [
@@ -170,7 +176,7 @@ def test_i5_training_is_decided_as_by_trying_every_line(lines: list[tuple[bool, 
 
 
 def by_the_rfc(text: bytes) -> Mapping[str, str] | None:
-    """Its members that are tokens, by a library that follows RFC 9651 step by step."""
+    """The members that are tokens, by a library that follows RFC 9651."""
     try:
         parsed = http_sf.parse(text, tltype="dictionary")
     except ValueError:
@@ -192,7 +198,7 @@ FIELDS = st.lists(PARTS | st.sampled_from(ITEMS) | st.sampled_from(ITEMS).map("k
 
 
 @given((FIELDS | st.text(st.characters(max_codepoint=255))).map(lambda it: it.encode("latin-1")))
-def test_i1e_a_dictionary_is_read_as_rfc_9651_has_it(text: bytes) -> None:
+def test_i1e_a_dictionary_is_read_as_in_rfc_9651(text: bytes) -> None:
     expected = by_the_rfc(text)
     assert read_dictionary(text) == expected
     assert read_simple_dictionary(text) in (None, expected)
@@ -201,18 +207,18 @@ def test_i1e_a_dictionary_is_read_as_rfc_9651_has_it(text: bytes) -> None:
 @pytest.mark.parametrize(
     "text", ["train-ai=n", "a=y,b=n", "a=y , b=n", "a=y,\tb=n", " a=y ", "a=y,a=n", "*=y", "a=*/:"]
 )
-def test_i1e_simple_dictionaries_need_no_library(text: str) -> None:
+def test_i1e_simple_dictionaries_are_read_without_the_library(text: str) -> None:
     simple = read_simple_dictionary(text.encode())
     assert simple is not None
     assert simple == by_the_rfc(text.encode())
 
 
 @pytest.mark.parametrize("text", ["", "a", "a=y,", "a=y;b", "a=1", "A=y", "a=y,,b=n", "a= y", "a =y", "\ta=y", "a=y\t"])
-def test_i1e_all_else_is_left_to_the_library(text: str) -> None:
+def test_i1e_other_dictionaries_are_left_to_the_library(text: str) -> None:
     assert read_simple_dictionary(text.encode()) in (None, by_the_rfc(text.encode()))
 
 
-def test_i1e_so_many_bytes_of_full_fields_are_read_and_no_more() -> None:
+def test_i1e_full_fields_are_read_up_to_a_limit() -> None:
     long = "a=y;p=" + "1" * 10
     values = [long] * (STRUCTURED_LIMIT // len(long) - 1)
     found = stated(Key.CONTENT_USAGE, *values, "/x b=n;q")
@@ -251,21 +257,49 @@ def test_i1c_all_lines_of_a_path_count(values: list[bytes]) -> None:
             if use in ("y", "n"):
                 of_path[category] = min(use, of_path.get(category, use))
     found = stated(Key.CONTENT_USAGE, *values).by_path
-    assert {it.pattern: it.stated for it in found} == expected
+    assert {it.pattern: values_of(it.stated) for it in found} == expected
     assert [it.pattern for it in found] == sorted(expected, key=lambda path: (path == "*", -len(path)))
 
 
-@given(st.lists(st.text("ab=, \tAB\xc3\xa9\x85\xa0no"), max_size=5))
-def test_i2_signals_are_what_is_between_commas(values: list[str]) -> None:
-    signals: dict[str, str] = {}
+SIGNALS = st.lists(st.sampled_from(["a=no", "a=yes", "A=maybe", "b=YES", "b"])).map(",".join)
+
+
+@given(st.lists(st.text("ab=, \tAB\xc3\xa9\x85\xa0no") | SIGNALS, max_size=5))
+def test_i2_signals_are_separated_by_commas(values: list[str]) -> None:
+    signals: dict[str, list[str]] = {}
     for part in (part for value in values for part in value.split(",")):
-        purpose, _, said = (it.strip().lower() for it in part.partition("="))
-        if purpose and said:
-            signals[purpose] = "no" if said == "no" else signals.get(purpose, said)
-    assert stated(Key.CONTENT_SIGNAL, *(value.encode() for value in values)).signals == signals
+        purpose, _, value = (it.strip().lower() for it in part.partition("="))
+        if purpose and value:
+            signals.setdefault(purpose, []).append(value)
+    expected = {
+        purpose: next((it for it in ("no", "yes") if it in value), value[0]) for purpose, value in signals.items()
+    }
+    assert values_of(stated(Key.CONTENT_SIGNAL, *(value.encode() for value in values)).signals) == expected
 
 
-def test_i9_parts_of_a_signal_that_say_nothing_are_seen() -> None:
+def test_i10_the_first_line_with_the_winning_value_is_named() -> None:
+    signals = stated(Key.CONTENT_SIGNAL, "search=maybe", "search=yes", "search=no", "search=no", "a=b", "a=c").signals
+    assert signals == {"search": Preference("no", 3), "a": Preference("b", 5)}
+    usages = stated(Key.CONTENT_USAGE, "search=y", "search=n, train-ai=y", "search=n", "train-ai=y")
+    found = usages.at("/", allowed=True)
+    assert found is not None
+    assert found.content_usage == {"search": Preference("n", 2), "train-ai": Preference("y", 2)}
+
+
+def test_usages_with_the_same_number_are_equal() -> None:
+    robots = RobotsTxt((DRAFT + "Content-Usage: /x search=y\nAllowAITraining: /x/\nDisallowAITraining: /y\n").encode())
+    found = terms(robots, agent=read_agent("ExampleBot")).usage
+    assert found is not None
+    usages = [
+        found.at(path, allowed=allowed) for path in ("/", "/x", "/x/", "/x/y", "/y", "/z") for allowed in (True, False)
+    ]
+    for one in filter(None, usages):
+        assert [other == one for other in filter(None, usages)] == [
+            other.number == one.number for other in filter(None, usages)
+        ]
+
+
+def test_i9_malformed_parts_of_a_signal_are_reported() -> None:
     assert signal_parts(b"search=yes, oops,=x, A = B") == [("search", "yes"), ("oops", ""), ("", "x"), ("a", "b")]
 
 

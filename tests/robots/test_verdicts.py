@@ -1,4 +1,4 @@
-"""Every row of the specification's verdict cases, verdict and rule; and what a fetch that brought no file means."""
+"""The verdict cases of the specification, with their rules; and verdicts without a file."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def ask(access: Access, path: str = "/x", dialect: str = "rfc9309", agent: str =
 
 
 @pytest.mark.parametrize("case", VERDICTS, ids=[f"{case['id']}-{case['dialect']}" for case in VERDICTS])
-def test_the_verdict_and_rule_of_each_case_of_the_specification(case: dict[str, Any]) -> None:
+def test_the_verdict_of_each_case_of_the_specification(case: dict[str, Any]) -> None:
     robots = RobotsTxt(case["robots"].encode())
     access, dialect = Successful(200, robots.body), DIALECTS[case["dialect"]]
     verdict = judge(access, robots, dialect, read_agent(case["agent"]), read_target(case["url"]).path)
@@ -54,13 +54,15 @@ def test_the_verdict_and_rule_of_each_case_of_the_specification(case: dict[str, 
         (Successful(200, b"User-agent: *\nDisallow: /x"), "rfc9309", Permission.DISALLOW, Reason.RULE),
     ],
 )
-def test_l4_what_a_fetch_came_to_means(access: Access, dialect: str, permission: Permission, reason: Reason) -> None:
+def test_l4_the_verdict_for_each_outcome_of_a_fetch(
+    access: Access, dialect: str, permission: Permission, reason: Reason
+) -> None:
     verdict = ask(access, dialect=dialect)
     assert (verdict.permission, verdict.reason) == (permission, reason)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_q3_forbidden_closes_every_dialect_where_the_operator_says_so(status: int) -> None:
+def test_q3_forbidden_closes_the_site_in_every_dialect(status: int) -> None:
     assert ask(Unavailable(status), forbidden=True).reason is Reason.FORBIDDEN
     assert ask(Unavailable(404), forbidden=True).reason is Reason.UNAVAILABLE
 
@@ -68,7 +70,7 @@ def test_q3_forbidden_closes_every_dialect_where_the_operator_says_so(status: in
 @pytest.mark.parametrize(
     "access", [Unreachable(Cause.TIMEOUT), Unavailable(403), Successful(200, b"User-agent: *\nDisallow: /")]
 )
-def test_d8_the_file_itself_may_always_be_fetched(access: Access) -> None:
+def test_d8_robots_txt_itself_may_always_be_fetched(access: Access) -> None:
     for dialect in DIALECTS:
         assert ask(access, "/robots.txt", dialect).reason is Reason.IMPLICIT
     assert ask(Successful(200, b"User-agent: *\nDisallow: /"), "/robots.txt?x").reason is Reason.RULE
@@ -90,7 +92,7 @@ def test_a32_a_blocked_address_is_blocked_for_the_file_too() -> None:
         (Unavailable(404), False),
     ],
 )
-def test_q9_a_page_under_another_2xx_is_a_challenge(access: Access, challenge: bool) -> None:
+def test_q9_an_html_page_with_another_2xx_is_a_challenge(access: Access, challenge: bool) -> None:
     fetched = Fetched(access, lifetime=Lifetime(cache_control="max-age=86400"))
     recognised = recognise_challenge(fetched)
     if challenge:
@@ -100,7 +102,7 @@ def test_q9_a_page_under_another_2xx_is_a_challenge(access: Access, challenge: b
         assert recognised is fetched
 
 
-def test_the_group_of_a_verdict_is_the_one_that_holds_the_rule() -> None:
+def test_the_group_of_a_verdict_has_its_rule() -> None:
     body = b"User-agent: a\nDisallow: /1\n\nUser-agent: b\nUser-agent: A\nDisallow: /2\n"
     second = ask(Successful(200, body), "/2", agent="a")
     assert second.group is not None

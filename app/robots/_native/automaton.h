@@ -1,9 +1,9 @@
-/* Path patterns, all matched in one pass over a path.
+/* Match all path patterns in one pass over a path.
  *
- * A pattern is literal text in segments between stars. Its first segment is a prefix of the path: the prefixes are
- * sorted, and those of a path are found by binary search. The other segments are found by the automaton of A. V. Aho
- * and M. J. Corasick, "Efficient string matching", CACM 18 (1975): each pattern waits for one segment at a time and
- * takes its leftmost occurrence, so that nothing is ever tried twice. */
+ * Stars divide a pattern into literal segments. The first segment is a prefix of the path; prefixes are sorted, and
+ * found by binary search. The other segments are found by the automaton of A. V. Aho and M. J. Corasick, "Efficient
+ * string matching", CACM 18 (1975). Each pattern waits for one segment at a time and takes its leftmost occurrence, so
+ * there is no backtracking. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,27 +17,27 @@ typedef struct {
     uint32_t number;
 } Text;
 
-/* Segments that patterns begin with, sorted; `parent` is the longest other one that this one begins with. */
+/* A first segment; these are sorted. `parent` is the longest other one that is a prefix of this one, or NONE. */
 typedef struct {
     Text text;
     uint32_t parent;
-    uint32_t open, exact;           /* the first pattern that is this text and anything, or nothing, after it, or NONE */
-    uint32_t waiting, waiting_end;  /* its patterns with further segments: [waiting, waiting_end) of `waiting` */
+    uint32_t open, exact;           /* the first pattern with only this segment, without and with final `$`, or NONE */
+    uint32_t waiting, waiting_end;  /* patterns with further segments: [waiting, waiting_end) of `Index.waiting` */
 } Prefix;
 
-/* A pattern with segments after its first one. */
+/* A pattern with more segments than its first one. */
 typedef struct {
     uint32_t pattern;
-    uint32_t segments, segments_end;  /* its segments: [segments, segments_end) of `sequence` */
-    Text tail;                        /* what the path has to end with, if its length is not 0 */
+    uint32_t segments, segments_end;  /* the other segments: [segments, segments_end) of `Index.sequence` */
+    Text tail;                        /* the segment before a final `$`: the path must end with it; may be empty */
 } Waiting;
 
-/* States in breadth-first order, so that the children of one lie side by side; state 0 is the root. */
+/* States in breadth-first order, so that the children of a state are adjacent; state 0 is the root. */
 typedef struct {
-    uint32_t *children;  /* those of state s: [children[s], children[s + 1]) */
-    uint8_t *bytes;      /* the byte that leads to a state */
+    uint32_t *children;  /* the children of state s: [children[s], children[s + 1]) */
+    uint8_t *bytes;      /* the byte that leads to the state */
     uint32_t *failure;   /* the state of the longest proper suffix */
-    uint32_t *segment;   /* the segment that ends here, or NONE */
+    uint32_t *segment;   /* the segment that ends in the state, or NONE */
     uint32_t *output;    /* the state of the longest proper suffix that is a segment, or 0 */
     uint32_t states;
 } Automaton;
@@ -46,8 +46,8 @@ typedef struct {
     uint32_t prefixes, waitings, segments;
     Prefix *prefix;
     Waiting *waiting;
-    uint32_t *sequence;        /* numbers of segments, pattern after pattern */
-    uint32_t *same;            /* by pattern: another one that matches wherever this one does, or NONE */
+    uint32_t *sequence;        /* the segment numbers of all waiting patterns */
+    uint32_t *same;            /* by pattern: the next pattern that matches the same paths, or NONE */
     uint32_t *segment_length;
     Automaton automaton;
 } Index;
@@ -69,7 +69,7 @@ static inline int same_text(const Text *a, const Text *b)
     return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
 }
 
-/* The child of `state` by `byte`, or 0. At most 256 bytes are looked at. */
+/* The child of `state` for `byte`, or 0. Compares at most 256 bytes. */
 static inline uint32_t child(const Automaton *it, uint32_t state, uint8_t byte)
 {
     uint32_t first = it->children[state], count = it->children[state + 1] - first;
@@ -79,7 +79,7 @@ static inline uint32_t child(const Automaton *it, uint32_t state, uint8_t byte)
     return found == NULL ? 0 : (uint32_t)(found - it->bytes);
 }
 
-/* The state after `byte`. Over a whole text this follows at most one failure link for each byte. */
+/* The state after `byte`. Over a whole text, this follows at most one failure link per byte. */
 static inline uint32_t transition(const Automaton *it, uint32_t state, uint8_t byte)
 {
     for (;;) {
@@ -90,11 +90,11 @@ static inline uint32_t transition(const Automaton *it, uint32_t state, uint8_t b
     }
 }
 
-/* Make the automaton of `count` texts, sorted and none of them twice; 0 where memory is short.
- * Time and memory: linear in their bytes, of which there are at most `most`. */
+/* Build the automaton of `count` texts, which are sorted and distinct; return 0 if allocation fails.
+ * Time and memory: linear in `most`, the limit of their total bytes. */
 static int build_automaton(Automaton *it, const Text *texts, uint32_t count, uint32_t most)
 {
-    typedef struct { uint32_t first, end, depth; } Range;  /* the texts that begin with what leads to a state */
+    typedef struct { uint32_t first, end, depth; } Range;  /* the texts that have the state's text as a prefix */
     Range *range = malloc((most + 1) * sizeof(Range));
     it->children = malloc(((size_t)most + 2) * sizeof(uint32_t));
     it->bytes = malloc((size_t)most + 1);
@@ -121,7 +121,7 @@ static int build_automaton(Automaton *it, const Text *texts, uint32_t count, uin
                 at++;
             range[new] = (Range){first, at, depth + 1};
             it->bytes[new] = byte;
-            /* Shorter suffixes are states of less depth, whose children are known by now. */
+            /* Suffixes are shorter, so their states have been visited already. */
             it->failure[new] = state == 0 ? 0 : transition(it, suffix, byte);
         }
     }
@@ -144,14 +144,14 @@ static void free_index(Index *it)
     free(it->automaton.output);
 }
 
-/* Where the segment that begins at `at` of `text` ends: at the next star, or at the end of the text. */
+/* The end of the segment of `text` that begins at `at`: the next star, or the end of the text. */
 static inline uint32_t segment_end(const Text *text, uint32_t at)
 {
     const uint8_t *star = at < text->length ? memchr(text->bytes + at, '*', text->length - at) : NULL;
     return star == NULL ? text->length : (uint32_t)(star - text->bytes);
 }
 
-/* Note a pattern that has no further segment; `first` is where its prefix notes the first such one. */
+/* Add a pattern without further segments; `first` is the prefix's field for the first such pattern. */
 static inline void add_whole(Index *it, uint32_t *first, uint32_t pattern)
 {
     if (*first == NONE) {
@@ -162,8 +162,8 @@ static inline void add_whole(Index *it, uint32_t *first, uint32_t pattern)
     }
 }
 
-/* Note one pattern under its `prefix`; append the segments after its first one, which ends at `end`, to `segments`.
- * Those of one prefix are added in order. */
+/* Add a pattern under its `prefix`, and append its segments after the first one, which ends at `end`, to `segments`.
+ * Patterns of a prefix must be added in order. */
 static void add_pattern(Index *it, Prefix *prefix, const Text *pattern, uint32_t end, int literal, Text *segments)
 {
     int anchored = !literal && pattern->length > 0 && pattern->bytes[pattern->length - 1] == '$';
@@ -190,7 +190,7 @@ static void add_pattern(Index *it, Prefix *prefix, const Text *pattern, uint32_t
     prefix->waiting_end = it->waitings;
 }
 
-/* Number the distinct segments, write the numbers to `sequence`, and make the automaton; 0 where memory is short. */
+/* Number the distinct segments, fill `sequence`, and build the automaton; return 0 if allocation fails. */
 static int build_segments(Index *it, Text *segments)
 {
     uint32_t count = it->segments, kept = 0, bytes = 0;
@@ -200,22 +200,22 @@ static int build_segments(Index *it, Text *segments)
         return 0;
     qsort(segments, count, sizeof(Text), compare_texts);
     for (uint32_t at = 0; at < count; at++) {
-        uint32_t place = segments[at].number;
+        uint32_t position = segments[at].number;
         if (at == 0 || !same_text(&segments[at], &segments[kept - 1])) {
             segments[kept] = segments[at];
             segments[kept].number = kept;
             it->segment_length[kept++] = segments[at].length;
             bytes += segments[at].length;
         }
-        it->sequence[place] = kept - 1;
+        it->sequence[position] = kept - 1;
     }
     it->segments = kept;
     return build_automaton(&it->automaton, segments, kept, bytes);
 }
 
-/* Make the index of `count` patterns, which stay where they are for as long as it is in use, numbered in order of
- * precedence; `literal`: `*` and `$` are characters like others. `stars` is how many `*` they have in all.
- * 0 where memory is short. Time: that of sorting them and their segments; memory: linear in their bytes. */
+/* Build the index of `count` patterns, numbered in order of precedence; return 0 if allocation fails. The index points
+ * into the patterns, which must outlive it. `literal`: `*` and `$` are literal. `stars` is their total number of `*`.
+ * Time: sorting the patterns and their segments. Memory: linear in their bytes. */
 static int build_index(Index *it, const Text *patterns, uint32_t count, uint32_t stars, int literal)
 {
     Text *firsts = malloc(((size_t)count + 1) * sizeof(Text));
@@ -253,13 +253,13 @@ static int build_index(Index *it, const Text *patterns, uint32_t count, uint32_t
     return made;
 }
 
-/* What one pass over one path needs; `lists` hold waiting patterns by segment, `due` those that no occurrence of their
- * segment can end before a place of the path. A pattern is in one list at most, by `next`. */
+/* The state of one pass over a path. `lists` has the waiting patterns by segment. `due` has, by offset in the path, the
+ * patterns whose next segment cannot end before it. `next` links these lists; a pattern is in at most one. */
 typedef struct {
     const Index *index;
     const uint8_t *path;
     uint32_t length, best;
-    uint8_t *matched;  /* by pattern; NULL where only the best one is asked for */
+    uint8_t *matched;  /* flags by pattern; NULL if only the best one is needed */
     uint32_t *lists, *due, *next, *cursor;
     uint32_t in_lists;
 } Pass;
@@ -272,7 +272,7 @@ static inline void report(Pass *pass, uint32_t pattern)
         pass->matched[pattern] = 1;
 }
 
-/* Let a pattern, whose segments up to here end at `end` of the path, wait for the next one, or match. */
+/* Make a pattern whose previous segment ends at `end` wait for its next segment; report it if there is none. */
 static inline void await_segment(Pass *pass, uint32_t number, uint32_t end)
 {
     const Waiting *it = &pass->index->waiting[number];
@@ -290,7 +290,7 @@ static inline void await_segment(Pass *pass, uint32_t number, uint32_t end)
     pass->in_lists++;
 }
 
-/* Run over the path with the automaton until it ends or no pattern waits; 0 where the steps run out before. */
+/* Run the automaton over the path until no pattern is waiting; return 0 if the steps run out. */
 static int find_segments(Pass *pass, int64_t steps)
 {
     const Index *index = pass->index;
@@ -322,7 +322,7 @@ static int find_segments(Pass *pass, int64_t steps)
     return 1;
 }
 
-/* The last of the sorted prefixes that is not after the path, or NONE. */
+/* The last prefix that does not sort after the path, or NONE. */
 static uint32_t last_prefix(const Index *index, const uint8_t *path, uint32_t length)
 {
     Text text = {path, length, NONE};
@@ -337,17 +337,17 @@ static uint32_t last_prefix(const Index *index, const uint8_t *path, uint32_t le
     return low == 0 ? NONE : low - 1;
 }
 
-/* What a search returns beside the number of a pattern, or NONE. */
+/* Results of a search other than a pattern's number or NONE. */
 enum { NO_STEPS = -1, NO_MEMORY = -2 };
 
-/* The first pattern in order that matches, or NONE; `matched`, unless NULL, gets a 1 for each that does. Time: linear in
- * the path and in the segments of all patterns; beside that a step for each segment that ends at a byte of the path.
- * Where they are long and each ends with the next, these are many, and `steps` bounds them. */
+/* Return the first pattern that matches, or NONE; set the flag in `matched`, unless NULL, of each one that matches.
+ * Time: linear in the path and in the segments of all patterns, and a step for each segment that ends at a byte of the
+ * path. Long segments that are suffixes of each other make these steps many, so `steps` limits them. */
 static int64_t match(const Index *index, const uint8_t *path, uint32_t length, int64_t steps, uint8_t *matched)
 {
     Pass pass = {.index = index, .path = path, .length = length, .best = NONE, .matched = matched};
     uint32_t prefix = last_prefix(index, path, length), waits = 0;
-    /* A prefix of the path is the prefix found, or one of its parents. */
+    /* The prefixes of the path are among this one and its ancestors. */
     while (prefix != NONE && (index->prefix[prefix].text.length > length ||
                               memcmp(index->prefix[prefix].text.bytes, path, index->prefix[prefix].text.length) != 0))
         prefix = index->prefix[prefix].parent;
@@ -370,7 +370,7 @@ static int64_t match(const Index *index, const uint8_t *path, uint32_t length, i
         for (uint32_t each = prefix; each != NONE; each = index->prefix[each].parent) {
             uint32_t end = index->prefix[each].waiting_end;
             for (uint32_t number = index->prefix[each].waiting; number < end; number++) {
-                /* They are in order: where one cannot be the best, no later one can. */
+                /* Patterns are in order: if this one cannot be the best, no later one can. */
                 if (matched == NULL && index->waiting[number].pattern > pass.best)
                     break;
                 pass.cursor[number] = index->waiting[number].segments;

@@ -1,9 +1,9 @@
-/* Globs of Robot-version 2.0, which match whole paths (spec F10, F11). Matching one takes at most the product of the
- * lengths of glob and path in steps; the caller says how many steps there are for all globs together. */
+/* Globs of Robot-version 2.0, which match whole paths (spec F10, F11). Matching a glob takes at most (length of glob) *
+ * (length of path) steps; the caller limits the steps for all globs together. */
 
 #include "automaton.h"
 
-/* A token is a byte, or one of these; SET + n is the n-th set. */
+/* A token is a byte or one of these; SET + n is the n-th set. */
 enum { ANY_BYTE = 256, ANY_TEXT = 257, SET = 258 };
 
 typedef struct {
@@ -11,7 +11,7 @@ typedef struct {
 } Set;
 
 typedef struct {
-    uint32_t *first;  /* the first token of each glob, and where those of the last one end */
+    uint32_t *first;  /* the first token of each glob, and the end of the last glob's tokens */
     uint32_t *token;
     Set *set;
     uint32_t globs, tokens, sets;
@@ -24,7 +24,7 @@ static void free_globs(Globs *it)
     free(it->set);
 }
 
-/* Read what is between `[` and `]`, which is known to follow, from `at` on; return where the next token begins. */
+/* Read a set from `at`, after its `[`, to its `]`, which must follow; return the offset after the `]`. */
 static uint32_t read_set(const uint8_t *pattern, uint32_t at, Set *set)
 {
     int negated = pattern[at] == '!' || pattern[at] == '^';
@@ -44,10 +44,10 @@ static uint32_t read_set(const uint8_t *pattern, uint32_t at, Set *set)
     return at + 1;
 }
 
-/* Append one glob; there has to be room for a token for each byte, and a set for each bracket. Time: linear in `length`. */
+/* Append a glob. There must be room for a token for each byte and a set for each bracket. Time: linear in `length`. */
 static void add_glob(Globs *it, const uint8_t *pattern, uint32_t length)
 {
-    uint32_t last_close = 0;  /* where the last `]` is, 0 for none: it is never the first byte of a set */
+    uint32_t last_close = 0;  /* offset of the last `]`, or 0: no set ends at offset 0 */
     for (uint32_t at = 0; at < length; at++)
         last_close = pattern[at] == ']' ? at : last_close;
     for (uint32_t at = 0; at < length;) {
@@ -60,7 +60,7 @@ static void add_glob(Globs *it, const uint8_t *pattern, uint32_t length)
             token = pattern[at++];
         else if (token == '[') {
             uint32_t first = at + (at < length && (pattern[at] == '!' || pattern[at] == '^'));
-            if (last_close > first) {  /* else no `]` ends it, and the bracket is a character */
+            if (last_close > first) {  /* otherwise the set is not closed, and `[` is literal */
                 token = SET + it->sets;
                 at = read_set(pattern, at, &it->set[it->sets++]);
             }
@@ -70,7 +70,7 @@ static void add_glob(Globs *it, const uint8_t *pattern, uint32_t length)
     it->first[++it->globs] = it->tokens;
 }
 
-/* Read `count` globs that have `bytes` in all, and so many brackets; 0 where memory is short. */
+/* Build `count` globs with `bytes` bytes and `brackets` brackets in total; return 0 if allocation fails. */
 static int build_globs(Globs *it, const Text *patterns, uint32_t count, uint32_t bytes, uint32_t brackets)
 {
     it->first = calloc((size_t)count + 1, sizeof(uint32_t));
@@ -88,7 +88,7 @@ static inline int takes(const Globs *it, uint32_t token, uint8_t byte)
     return token == ANY_BYTE || it->set[token - SET].members[byte >> 3] >> (byte & 7) & 1;
 }
 
-/* Whether the glob is the whole path; -1 where the steps ran out. On a mismatch only the last star can take more. */
+/* Whether the glob matches the whole path, or -1 if the steps ran out. On a mismatch, only the last star backtracks. */
 static int match_glob(const Globs *it, uint32_t number, const uint8_t *path, uint32_t length, int64_t *steps)
 {
     uint32_t token = it->first[number], end = it->first[number + 1], at = 0, star = end, resumed = 0;
@@ -113,7 +113,7 @@ static int match_glob(const Globs *it, uint32_t number, const uint8_t *path, uin
     return token == end;
 }
 
-/* As `match` of automaton.h, for globs: each of them is tried, in order. */
+/* As `match` in automaton.h, for globs, which are tried in order. */
 static int64_t match_globs(const Globs *it, const uint8_t *path, uint32_t length, int64_t steps, uint8_t *matched)
 {
     uint32_t best = NONE;

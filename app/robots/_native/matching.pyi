@@ -2,24 +2,24 @@ from typing import final
 
 @final
 class Spelling:
-    """Percent-encoding normalised: `escaped` bytes become escapes, escapes of `decoded` bytes become those bytes.
+    """Normalises percent-encoding: encodes the bytes in `escaped`, and decodes escapes of the bytes in `decoded`.
 
-    All other escapes get upper-case digits (RFC 3986 6.2.2). `kept_last`: a byte that stays as it is where it is the
-    last. Linear in the length of a text.
+    All other escapes get upper-case digits (RFC 3986 6.2.2). `kept_last`: a byte that is kept if it is the last one.
+    Linear in the length of a text.
     """
 
     def __init__(self, escaped: bytes, decoded: bytes, *, kept_last: bytes = b"") -> None: ...
     def __call__(self, text: bytes) -> bytes: ...
     def each(self, texts: list[bytes]) -> list[bytes]:
-        """All of them; one that needs no change is the same object."""
+        """Normalise all texts; one that is already normalised is returned as the same object."""
 
 @final
 class Patterns:
-    """Normalised patterns in order of precedence, which stay as they are.
+    """Normalised patterns in order of precedence; immutable.
 
-    Patterns of version 1 have `*` and a final `$` (spec D). `literal`: both are characters, and each pattern is a plain
-    prefix (spec E6). `globs`: those of version 2.0, which match whole paths (spec F10, F11). `steps` bounds what a
-    search may take beside what is linear in path and patterns.
+    Patterns of version 1 may have `*` and a final `$` (spec D). `literal`: both are literal, and each pattern is a
+    plain prefix (spec E6). `globs`: globs of version 2.0, which match whole paths (spec F10, F11). `steps` limits the
+    work of a search in addition to what is linear in the path and the patterns.
     """
 
     def __init__(self, patterns: list[bytes], *, steps: int, literal: bool = False, globs: bool = False) -> None: ...
@@ -27,10 +27,10 @@ class Patterns:
 
 @final
 class Matcher:
-    """Patterns, and how a path is spelt before they are asked.
+    """Matches paths, normalised by `subject`, against patterns.
 
-    With `query`, what follows the first `?` of a path is spelt so in a second form of it, which `query_patterns` are
-    asked about: the same patterns in their own second form (spec X5).
+    With `query`, the path is also matched in a second form, with the text after the first `?` normalised by `query`,
+    against `query_patterns`: the same patterns in their second form (spec X5).
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Matcher:
     def patterns(self) -> Patterns: ...
     def __len__(self) -> int: ...
     def first(self, path: str) -> int:
-        """The number of the first pattern that matches, that of all of them for none, -1 where the steps ran out."""
+        """The number of the first pattern that matches; `len(self)` if none does, -1 if the steps ran out."""
 
     def every(self, path: str) -> list[int]:
-        """The numbers of all patterns that match, ascending; not all of them where the steps ran out."""
+        """The numbers of all patterns that match, ascending; incomplete if the steps ran out."""

@@ -1,6 +1,6 @@
-"""Paths and patterns brought to one spelling, and patterns matched (RFC 9309 2.2.2, 2.2.3).
+"""Normalise paths and patterns, and match them (RFC 9309 2.2.2, 2.2.3).
 
-Nothing here changes after it was made, and what a call needs is its own: any number of threads may ask at once.
+All objects are immutable and calls share no buffers, so any number of threads may use them at once.
 """
 
 cimport cython
@@ -37,7 +37,7 @@ cdef extern from "globs.h":
 
 
 cdef enum:
-    LONGEST = 1 << 28  # bytes of one text, or of all patterns together
+    LONGEST = 1 << 28  # bytes of a text, or of all patterns together
 
 
 @cython.final
@@ -90,8 +90,8 @@ cdef class Spelling:
 @cython.final
 cdef class Patterns:
     cdef Index *_index
-    cdef Globs *_globs  # in place of the index
-    cdef bytes _bytes  # what either points into
+    cdef Globs *_globs  # instead of the index
+    cdef bytes _bytes  # the text that either points into
     cdef int64_t _steps
     cdef uint32_t _count
 
@@ -138,7 +138,7 @@ cdef class Patterns:
         return self._count
 
     cdef int64_t find(self, const uint8_t *path, uint32_t length, uint8_t *matched) noexcept nogil:
-        """As `match` of automaton.h, but the number of all patterns for none."""
+        """As `match` in automaton.h, but returns the number of patterns if none matches."""
         cdef int64_t found = (
             match(self._index, path, length, self._steps, matched)
             if self._index != NULL
@@ -162,7 +162,7 @@ cdef class Matcher:
         self._query = query
         self._query_patterns = query_patterns
         if (query is None) != (query_patterns is None) or query_patterns and len(query_patterns) != len(patterns):
-            raise ValueError("A second spelling of queries needs as many patterns as the first.")
+            raise ValueError("query and query_patterns go together, with as many patterns as the first form.")
 
     def __len__(self):
         return self.patterns._count
@@ -184,7 +184,7 @@ cdef class Matcher:
     cdef int64_t _find(self, str path, uint8_t *matched) except NO_MEMORY:
         cdef bytes text = path.encode("utf-8", "surrogatepass")
         cdef uint32_t length = _length(text)
-        # The subject takes at most three times as many bytes, and its second form three times as many again.
+        # The subject has at most three times as many bytes, and its second form three times as many again.
         cdef uint8_t *room = <uint8_t *>malloc(12 * <size_t>length + 1)
         cdef int64_t found = NO_MEMORY
         if room != NULL:
@@ -216,5 +216,5 @@ cdef class Matcher:
 
 cdef uint32_t _length(bytes text) except? 0xFFFFFFFF:
     if len(text) > LONGEST:
-        raise OverflowError(f"{len(text)} bytes are too long to match.")
+        raise OverflowError(f"A text of {len(text)} bytes is too long.")
     return <uint32_t>len(text)

@@ -1,9 +1,9 @@
-/* Percent-encoding normalisation (RFC 3986 6.2.2): one pass over the input, at most three bytes out for each byte in. */
+/* Percent-encoding normalisation (RFC 3986 6.2.2): one pass, at most three output bytes for each input byte. */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Which bytes are written as an escape, and which escaped bytes are written as themselves. */
+/* Flags by byte: whether it is escaped, and whether an escape of it is decoded. */
 typedef struct {
     uint8_t escaped[256];
     uint8_t decoded[256];
@@ -25,8 +25,8 @@ static inline size_t write_escape(uint8_t byte, uint8_t *out)
     return 3;
 }
 
-/* Write `length` bytes normalised to `out`, which has room for three times as many; return how many were written.
- * An escape that is malformed stays as it is (spec D4f). Time: linear in `length`. */
+/* Normalise `length` bytes to `out`, which has room for three times as many; return the number of bytes written.
+ * Malformed escapes are kept (spec D4f). Time: linear in `length`. */
 static size_t normalise(const Normalisation *by, const uint8_t *bytes, size_t length, uint8_t *out)
 {
     size_t written = 0;

@@ -2,34 +2,34 @@ from typing import final
 
 @final
 class Scanner:
-    """Reads lines by a list of key names: (name in lower case, its code, whether it is a prefix), first match first."""
+    """Scans lines for keys: (name in lower case, code, whether it is a prefix). The first matching name counts."""
 
     def __init__(self, names: list[tuple[bytes, int, bool]], line_limit: int) -> None: ...
     def scan(self, body: bytes) -> Lines:
-        """Read the lines: linear in the body, without the interpreter's lock."""
+        """Scan the lines: linear in the size of the body, without the GIL."""
 
 @final
 class Lines:
-    """The lines that say something: 12 bytes and a code for each, and the body they are in."""
+    """The lines with a key, and empty ones between them: 12 bytes and a code for each, and the body."""
 
     @property
     def body(self) -> bytes: ...
     @property
     def codes(self) -> bytes:
-        """A byte for each line: which key it has, and how that is written."""
+        """One byte for each line: its key and form."""
 
     @property
     def count(self) -> int:
-        """How many lines the file has, with those that say nothing."""
+        """The number of all lines of the file, including those without a key."""
 
     def __len__(self) -> int: ...
-    def number(self, place: int) -> int:
-        """The number of a line in its file, from 1."""
+    def number(self, position: int) -> int:
+        """The line number in the file, from 1."""
 
-    def start(self, place: int) -> int:
-        """Where its value begins in the body."""
+    def start(self, position: int) -> int:
+        """The offset of the value in the body."""
 
-    def value(self, place: int) -> bytes:
-        """Its value without outer blanks and comment."""
+    def value(self, position: int) -> bytes:
+        """The value without outer blanks and comment."""
 
-    def values(self, places: list[int]) -> list[bytes]: ...
+    def values(self, positions: list[int]) -> list[bytes]: ...

@@ -1,10 +1,10 @@
-"""A file to its lines (RFC 9309 2.2, spec B1 to B7, K1, K2): where each one that says something has its key and value.
+"""Scan a file into lines of key and value (RFC 9309 2.2, spec B1 to B7, K1, K2).
 
-No Python object is made for a line before somebody asks for it. Nothing here changes after it was made.
+Python objects are created for a line only when it is accessed. All objects are immutable.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy
@@ -15,10 +15,10 @@ cdef enum:
     LONGEST_NAME = 24
     LONGEST_BODY = 1 << 28
     LONGEST_LINE = 0xFFFF
-    # Codes: what is none of the names, and an empty line; then four for each key, by how it is written.
+    # Codes: an unknown key, an empty line, then four for each key, by its form.
     UNKNOWN = 0
     BLANK = 1
-    # A code plus this: written in a way that not every robot takes.
+    # Added to the code of a key that is misspelled or has no colon.
     TOLERATED = 1
 
 
@@ -41,7 +41,7 @@ cdef inline bint _is_blank(uint8_t byte) noexcept nogil:
 
 
 cdef inline const uint8_t *_first_in(const uint8_t *at, const uint8_t *end, uint8_t byte) noexcept nogil:
-    """Where `byte` first is, or `end`."""
+    """The first `byte`, or `end`."""
     cdef const uint8_t *found = <const uint8_t *>memchr(at, byte, end - at) if at < end else NULL
     return end if found == NULL else found
 
@@ -54,7 +54,7 @@ cdef class Scanner:
 
     def __init__(self, list names not None, size_t line_limit):
         if len(names) > MOST_NAMES or line_limit > LONGEST_LINE:
-            raise ValueError(f"There can be {MOST_NAMES} names at most, and {LONGEST_LINE} bytes in a line.")
+            raise ValueError(f"There can be at most {MOST_NAMES} names, and at most {LONGEST_LINE} bytes in a line.")
         for text, code, prefix in names:
             if len(text) > LONGEST_NAME:
                 raise ValueError(f"The name {text!r} is longer than {LONGEST_NAME} bytes.")
@@ -66,10 +66,9 @@ cdef class Scanner:
         self._line_limit = line_limit
 
     cdef uint8_t read_name(self, const uint8_t *key, size_t length) noexcept nogil:
-        """The code of a key, UNKNOWN for none: at most LONGEST_NAME bytes are compared with each name."""
+        """The code of a key, or UNKNOWN; compares at most LONGEST_NAME bytes with each name."""
         cdef uint8_t lower[LONGEST_NAME]
-        cdef size_t compared = min(length, <size_t>LONGEST_NAME), at
-        cdef int each
+        cdef size_t compared = min(length, <size_t>LONGEST_NAME), at, each
         cdef const Name *name
         for at in range(compared):
             lower[at] = key[at] | 0x20 if c"A" <= key[at] <= c"Z" else key[at]
@@ -82,7 +81,7 @@ cdef class Scanner:
         return UNKNOWN
 
     cdef bint read_line(self, const uint8_t *text, size_t start, size_t end, Line *line) noexcept nogil:
-        """Read one line without its end; False where it says nothing."""
+        """Read one line without its end; False if it is neither empty nor has a key."""
         cdef const uint8_t *at = text + start
         cdef const uint8_t *stop = at + min(end - start, self._line_limit)
         cdef const uint8_t *edge
@@ -102,7 +101,7 @@ cdef class Scanner:
         edge = _first_in(at, stop, c":")
         colon = edge < stop
         if not colon:
-            # Two words are a key and its value (spec B5).
+            # Without a colon, two words are a key and its value (spec B5).
             edge = min(_first_in(at, stop, c" "), _first_in(at, stop, c"\t"))
         line.start = <uint32_t>(min(edge + 1, stop) - text)
         while edge > at and _is_blank(edge[-1]):
@@ -132,7 +131,9 @@ cdef class Scanner:
             lines._read(self, 0, size)
         if lines._line == NULL:
             raise MemoryError
-        lines.codes = bytes([lines._line[each].code for each in range(lines._kept)])
+        lines.codes = PyBytes_FromStringAndSize(NULL, lines._kept)
+        for each in range(lines._kept):
+            PyBytes_AS_STRING(lines.codes)[each] = <char>lines._line[each].code
         return lines
 
 
@@ -152,13 +153,13 @@ cdef class Lines:
         free(self._line)
 
     cdef void _read(self, Scanner scanner, size_t at, size_t size) noexcept nogil:
-        """Fill the array, which stays NULL where memory is short: linear in the bytes of the body."""
+        """Fill the array, which is NULL if allocation fails. Linear in the size of the body."""
         cdef size_t room = 8 + (size - at) // 24, end, line_feed = 0, carriage_return = 0
         cdef Line *grown = <Line *>malloc(room * sizeof(Line))
         cdef Line *line
         self._line = grown
         while at < size and grown != NULL:
-            # Each byte is looked at once for either end, however few there are of it.
+            # Each of the two searches visits every byte once, even if the body lacks one kind of line end.
             if line_feed <= at:
                 line_feed = _first_in(self._text + at, self._text + size, c"\n") - self._text
             if carriage_return <= at:
@@ -173,7 +174,7 @@ cdef class Lines:
                 self._line = grown
             line = &self._line[self._kept]
             line.number = self.count
-            # Of empty lines with nothing between them one says it all.
+            # Keep one of several empty lines in a row.
             if scanner.read_line(self._text, at, end, line) and not (
                 line.code == BLANK and self._kept and line[-1].code == BLANK
             ):
@@ -189,20 +190,20 @@ cdef class Lines:
         if grown != NULL:
             self._line = grown
 
-    cdef const Line *at(self, size_t place) except NULL:
-        if place >= self._kept:
-            raise IndexError(f"There are {self._kept} lines, and none at {place}.")
-        return &self._line[place]
+    cdef const Line *at(self, size_t position) except NULL:
+        if position >= self._kept:
+            raise IndexError(f"There are {self._kept} lines, and none at {position}.")
+        return &self._line[position]
 
-    def number(self, size_t place):
-        return self.at(place).number
+    def number(self, size_t position):
+        return self.at(position).number
 
-    def value(self, size_t place):
-        cdef const Line *line = self.at(place)
+    def value(self, size_t position):
+        cdef const Line *line = self.at(position)
         return self._text[line.start : line.start + line.length]
 
-    def start(self, size_t place):
-        return self.at(place).start
+    def start(self, size_t position):
+        return self.at(position).start
 
-    def values(self, list places not None):
-        return [self.value(place) for place in places]
+    def values(self, list positions not None):
+        return [self.value(position) for position in positions]

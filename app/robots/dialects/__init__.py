@@ -1,4 +1,4 @@
-"""The dialects: how each kind of robot reads a file. Each is a record of what it does differently."""
+"""The dialects: how each kind of robot parses and applies a file. Each is one Dialect record."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,4 +12,4 @@ from app.robots.dialects.seznam import SEZNAM, V2
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {dialect.name: dialect for dialect in (RFC9309, GOOGLE, SEZNAM, DRAFT1996, V2)}
 )
-"""The dialects by name."""
+"""All dialects by name."""

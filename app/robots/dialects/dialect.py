@@ -1,4 +1,4 @@
-"""What the dialects differ in, as one record."""
+"""The record of a dialect."""
 
 import re
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from app.robots.rates import PLAIN_RATES, RatePolicy
 
 
 def chain_of(agent: Agent) -> tuple[str, ...]:
-    """The tokens that a group is looked up by: the agent's own, then those it falls back to (spec C6)."""
+    """The tokens by which groups are looked up: the agent's own, then its fallbacks (spec C6)."""
     return agent.chain
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one kind of robot reads the file.
+    """How one kind of robot parses and applies a robots.txt.
 
-    `token` finds product tokens (groups.token_pattern). `tokens` are what groups are
-    looked up by, in order. `forbidden_closes`: 401 and 403 close the whole site (spec A13).
+    `token` is a groups.token_pattern. `tokens` returns the tokens by which groups are looked up, in order.
+    `forbidden_closes`: 401 and 403 disallow the whole site (spec A13).
     """
 
     name: str

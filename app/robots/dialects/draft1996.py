@@ -1,4 +1,4 @@
-"""The draft of 1996: records parted by blank lines, the first record that fits, the first rule that fits (spec E)."""
+"""The draft of 1996: blank lines separate records; the first matching record and rule win (spec E)."""
 
 from app.robots.agents import Agent
 from app.robots.dialects.dialect import Dialect
@@ -9,13 +9,13 @@ from app.robots.patterns import compile_draft
 
 
 def names_of(agent: Agent) -> tuple[str, ...]:
-    """The draft has no fall-backs (spec E2)."""
+    """The names of the agent; the draft has no fallback tokens (spec E2)."""
     return agent.names
 
 
 DRAFT1996 = Dialect(
     name="draft1996",
-    # An empty line ends the record (spec E5); keys are spelt as the draft spells them.
+    # An empty line ends a record (spec E5); misspelled keys are not accepted.
     grammar=grammar(rb"U[^ADB]*(?:[AD][^UB]*)?", forms=(Form.PROPER,)),
     token=TOKEN,
     select=FirstRecord,

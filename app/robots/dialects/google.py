@@ -1,4 +1,4 @@
-"""Google: as its published parser reads. Keys by prefix, escapes as written, index pages as directories."""
+"""Google's published parser: keys by prefix, escapes compared as written, index pages as directories."""
 
 from app.robots.dialects.dialect import Dialect
 from app.robots.groups import MergedGroups, grammar, token_pattern
@@ -13,7 +13,7 @@ GOOGLE = Dialect(
     grammar=grammar(
         rb"U[^AD]*(?:[AD][^U]*)?",
         forms=tuple(Form),
-        # Known statements of others that begin as a rule does (spec B6, I5).
+        # Keys of other robots that begin with the name of a rule (spec B6, I5).
         by_prefix={Key.ALLOW_AI_TRAINING: Key.ALLOW, Key.DISALLOW_AI_TRAINING: Key.DISALLOW},
     ),
     token=TOKEN,

@@ -1,4 +1,4 @@
-"""SeznamBot, and `v2`: RFC 9309's rules, groups that a member line closes, and the globs of Robot-version 2.0."""
+"""SeznamBot and `v2`: as RFC 9309, but member lines end a run of User-agent lines, and Robot-version 2.0 has globs."""
 
 from app.robots.dialects.dialect import Dialect
 from app.robots.dialects.rfc9309 import TOKEN
@@ -7,7 +7,7 @@ from app.robots.lines import Form
 from app.robots.patterns import compile_seznam
 from app.robots.rates import SEZNAM_RATES
 
-# A rate or its like ends a run of agents as a rule does (spec B9, X3).
+# A member line ends a run of User-agent lines like a rule does (spec B9, X3).
 _GRAMMAR = grammar(rb"U[^ADVM]*(?:[ADVM][^U]*)?", forms=(Form.PROPER, Form.TOLERATED))
 
 SEZNAM = Dialect(

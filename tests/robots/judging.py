@@ -1,4 +1,4 @@
-"""Files asked as the service asks them."""
+"""Helpers that parse a file and judge it as the service does."""
 
 from app.robots.agents import Agent, read_agent
 from app.robots.dialects import DIALECTS
@@ -12,27 +12,27 @@ AGENT = read_agent("FooBot")
 
 
 def ask(body: bytes | str, path: str, dialect: str = "rfc9309", agent: Agent = AGENT) -> Verdict:
-    """The verdict of a file about a path."""
+    """The verdict of a file for a path."""
     return RobotsTxt(body.encode() if isinstance(body, str) else body).judge(DIALECTS[dialect], agent, path)
 
 
 def closes(dialect: str, rule: str, path: str) -> bool:
-    """Whether a Disallow closes a path."""
+    """Whether a Disallow with this pattern disallows the path."""
     return ask(f"User-agent: *\nDisallow: {rule}\n", path, dialect).permission is Permission.DISALLOW
 
 
 def select(robots: RobotsTxt, dialect: str, agent: Agent = AGENT) -> Selection:
-    """The groups that bind an agent that some bind."""
+    """The groups that bind the agent; there must be some."""
     selection = robots.reading(DIALECTS[dialect]).select(agent)
     assert selection is not None
     return selection
 
 
 def ruleset(robots: RobotsTxt, dialect: str, agent: Agent = AGENT) -> Ruleset:
-    """The rules that bind it."""
+    """The rules that bind the agent."""
     return robots.reading(DIALECTS[dialect]).rules(select(robots, dialect, agent))
 
 
 def terms(robots: RobotsTxt, dialect: str = "rfc9309", agent: Agent = AGENT) -> Terms:
-    """What the groups that bind it say beside their rules."""
+    """The terms that bind the agent."""
     return robots.reading(DIALECTS[dialect]).terms(select(robots, dialect, agent), agent)
