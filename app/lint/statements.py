@@ -1,0 +1,107 @@
+"""Sitemap, License, Content-Signal and Content-Usage (spec B14, I)."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from app.lint.advice import Warned, directive, name_of, show
+from app.lint.checked_file import CheckedFile
+from app.robots.lines import Directive, Key, readable
+from app.robots.robots_txt import is_absolute
+from app.robots.usage import read_dictionary, read_simple_dictionary, signal_parts, split_path
+
+_HOST_FIRST: Final = re.compile(r"(?:www\.|//)[^\s/]++\S*+")
+
+_PURPOSES: Final = ("search", "ai-input", "ai-train")
+_USES: Final = ("immediate", "reference", "full")
+_CATEGORIES: Final = ("train-ai", "search")
+_LONGEST_WORD: Final = 30
+_PARTS: Final = 20
+"""How many parts of a line are compared with known words."""
+
+_YES: Final = frozenset({"yes", "y", "true", "1", "allow", "allowed"})
+_NO: Final = frozenset({"no", "n", "false", "0", "deny", "disallow", "disallowed"})
+
+
+def not_absolute(key: Key) -> Callable[[CheckedFile], Iterator[Warned]]:
+    """A check for lines with this key whose value is not an absolute URL (spec B14, I6)."""
+
+    def check(file: CheckedFile) -> Iterator[Warned]:
+        for line, _, value in file.lines(key):
+            if not is_absolute(readable(value)):
+                url = _absolute(readable(value), file.site)
+                instead = None if url is None else directive(key, url)
+                write = f"Write {instead!r}." if instead else "Write it with scheme and host: https://host/path."
+                yield Warned(
+                    line, f"{name_of(key)} {show(value)} is not an absolute URL, so it is ignored. {write}", instead
+                )
+
+    return check
+
+
+def _absolute(value: str, site: str | None) -> str | None:
+    """The intended URL, if its host is known."""
+    if _HOST_FIRST.fullmatch(value):
+        return f"https://{value.removeprefix('//')}"
+    if site is None or not value or any(char.isspace() for char in value) or ":" in value:
+        return None
+    return f"{site}/{value.removeprefix('/')}"
+
+
+def usage_malformed(file: CheckedFile) -> Iterator[Warned]:
+    """Preferences with unknown words (spec I9)."""
+    for line in file.lines(Key.CONTENT_USAGE, Key.CONTENT_SIGNAL):
+        usage = line.key is Key.CONTENT_USAGE
+        if _usage_understood(line) if usage else _signal_understood(line):
+            continue
+        known = "train-ai and search, each y or n" if usage else "search, ai-input and ai-train, each yes or no"
+        instead = _usage_meant(line.value) if usage else _signal_meant(line.value)
+        write = f" Write {instead!r}." if instead else ""
+        message = f"Not all of {show(line.value)} is understood. The words that are known are {known}.{write}"
+        yield Warned(line.line, message, instead)
+
+
+def _usage_understood(line: Directive) -> bool:
+    preferences = split_path(line.value)[1]
+    parsed = read_simple_dictionary(preferences)
+    parsed = read_dictionary(preferences) if parsed is None else parsed
+    return bool(parsed) and all(
+        category in _CATEGORIES and use in ("y", "n") for category, use in (parsed or {}).items()
+    )
+
+
+def _signal_understood(line: Directive) -> bool:
+    return all(
+        choice in _USES if purpose == "use" else purpose in _PURPOSES and choice in ("yes", "no")
+        for purpose, choice in signal_parts(line.value)
+    )
+
+
+def _usage_meant(value: bytes) -> str | None:
+    path, preferences = split_path(value)
+    meant = _meant(preferences, _CATEGORIES, "y", "n")
+    return None if meant is None else directive(Key.CONTENT_USAGE, f"{readable(path)} {meant}".strip())
+
+
+def _signal_meant(value: bytes) -> str | None:
+    meant = _meant(value, _PURPOSES, "yes", "no")
+    return None if meant is None else directive(Key.CONTENT_SIGNAL, meant)
+
+
+def _meant(value: bytes, known: Sequence[str], yes: str, no: str) -> str | None:
+    """The preferences with each word replaced by the closest known one; None if any has none."""
+    if value.count(b",") >= _PARTS:
+        return None
+    parts = [part for part in signal_parts(value) if part != ("", "")]
+    if not parts:
+        return None
+    written: list[str] = []
+    for purpose, choice in parts:
+        close = get_close_matches(purpose[:_LONGEST_WORD], known, n=1, cutoff=0.7)
+        turned = "-".join(reversed(purpose[:_LONGEST_WORD].split("-")))
+        meant = turned if turned in known else close[0] if close else None
+        if meant is None or choice not in _YES | _NO:
+            return None
+        written.append(f"{meant}={yes if choice in _YES else no}")
+    return ", ".join(written)

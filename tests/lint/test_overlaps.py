@@ -1,0 +1,58 @@
+"""Spec D7: a rule that is reported as pointless changes no verdict."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.lint.linter import lint
+from app.robots.agents import read_agent
+from app.robots.dialects import DIALECTS
+from app.robots.robots_txt import RobotsTxt
+
+POINTLESS = ("duplicate-rule", "shadowed-rule")
+PATHS = ["/", "/a", "/ab", "/abc", "/b", "/a/b", "/a*", "/a*b", "/*b", "*", "/a$", "/ab$", "/ab*", "/%61b", "/é", ""]
+ASKED = ["/", "/a", "/ab", "/abc", "/abcd", "/b", "/a/b", "/a/b/c", "/xb", "/axb", "/aé", "/é", "/abé", "/%61bc"]
+RULES = st.lists(st.tuples(st.sampled_from(["Allow", "Disallow"]), st.sampled_from(PATHS)), max_size=8)
+
+
+def verdicts(lines: list[str], dialect: str) -> list[str]:
+    robots = RobotsTxt("\n".join(["User-agent: *", *lines]).encode())
+    agent = read_agent("*")
+    return [robots.judge(DIALECTS[dialect], agent, path).permission for path in ASKED]
+
+
+@given(RULES)
+def test_d7_a_pointless_rule_changes_no_verdict(rules: list[tuple[str, str]]) -> None:
+    lines = [f"{key}: {path}" for key, path in rules]
+    found = lint(RobotsTxt("\n".join(["User-agent: *", *lines]).encode()))
+    pointless = {advice.line - 2 for advice in found if advice.code in POINTLESS}
+    left = [line for number, line in enumerate(lines) if number not in pointless]
+    for dialect in ("rfc9309", "google", "seznam"):
+        assert verdicts(left, dialect) == verdicts(lines, dialect)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["Disallow: /a", "Disallow: /a/b"], [("shadowed-rule", 3)]),
+        (["Disallow: /a/b", "Disallow: /a"], [("shadowed-rule", 2)]),
+        (["Disallow: /a*", "Disallow: /a/b"], [("shadowed-rule", 3)]),
+        (["Disallow: /a", "Disallow: /a*b"], [("shadowed-rule", 3)]),
+        # The Allow between them makes the longer one count.
+        (["Disallow: /a", "Allow: /a/", "Disallow: /a/b"], []),
+        (["Disallow: /a", "Allow: /*.css", "Disallow: /a/b.css"], []),
+        (["Disallow: /a", "Allow: /b/c/d/e", "Disallow: /a/b"], [("shadowed-rule", 4)]),
+        (["Disallow: /a$", "Disallow: /a/b"], []),
+        (["Disallow: /a*b", "Disallow: /a*bc"], []),
+        (["Disallow: /é", "Disallow: /é/b"], []),
+        (["Disallow: /a", "Disallow: /a"], [("duplicate-rule", 3)]),
+        (["Disallow:", "Disallow:"], []),
+        (["Disallow: /a", "Allow: /a"], [("allowed-and-disallowed", 2)]),
+        (["Allow: /a", "Disallow: /a", "Disallow: /a"], [("allowed-and-disallowed", 3), ("duplicate-rule", 4)]),
+        (["Disallow: /a", "User-agent: b", "Disallow: /a"], []),
+        (["Robot-version: 2.0", "Disallow: /a", "Disallow: /a/b"], [("deprecated", 2)]),
+    ],
+)
+def test_d7_rules_that_overlap_are_reported(lines: list[str], found: list[tuple[str, int]]) -> None:
+    body = "\n".join(["User-agent: *", *lines]).encode()
+    assert [(advice.code, advice.line) for advice in lint(RobotsTxt(body))] == found
