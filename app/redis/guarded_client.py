@@ -1,4 +1,4 @@
-"""The calls of a process to the store, with a circuit breaker for each shard: a failing shard leaves the others be."""
+"""The calls of a process to the store, with a circuit breaker for each shard: a failing one affects no other."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,8 +7,9 @@ from itertools import count
 from typing import Final, TypeVar
 
 from app.redis.circuit_breaker import COOLDOWN as COOLDOWN
-from app.redis.circuit_breaker import CircuitBreaker, Failure, Limits, StoreDown, Trouble
+from app.redis.circuit_breaker import CircuitBreaker, Failure, StoreDown, Trouble
 from app.redis.connect import CONNECTIONS, Client, shard_name, shard_of, shards
+from app.redis.timed_calls import Limits
 
 __all__ = ["COOLDOWN", "MAX_CONCURRENT", "Failure", "GuardedClient", "StoreDown", "Trouble"]
 
@@ -20,7 +21,7 @@ MAX_CONCURRENT = Limits.within(CONNECTIONS, TIMEOUT).concurrent
 
 _PROBE = "robots:probe"
 
-# What the service needs of a server: it runs scripts, lets them write, and publishes messages.
+# What the service needs: scripts, writes by scripts, and published messages.
 _PROBE_SCRIPT: Final = """
 redis.call('set', KEYS[1], '', 'px', 1000)
 redis.call('publish', 'robots:probe', '')
@@ -95,7 +96,7 @@ class GuardedClient:
         await self._breaker(shard).probe(lambda: self.client.eval(_PROBE_SCRIPT, 1, key))
 
     async def aclose(self) -> None:
-        """Cancel the late calls; the client is its owner's to close."""
+        """Cancel the late calls; the caller closes the client."""
         for breaker in self._breakers.values():
             await breaker.aclose()
 

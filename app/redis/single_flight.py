@@ -1,4 +1,4 @@
-"""One task per key at a time, shared by all callers that ask meanwhile."""
+"""One task per key at a time, shared by all callers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -12,10 +12,10 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """At most one task per key. No caller owns it, so one that is cancelled does not fail the others."""
+    """At most one task (flight) per key. No caller owns it, so cancelling one caller does not fail the others."""
 
     def __init__(self, expected: type[Exception] | tuple[type[Exception], ...] = ()) -> None:
-        """The event loop reports what a flight raises unless it is `expected`, since no caller may be waiting."""
+        """The event loop reports what a flight raises unless it is `expected`, since there may be no caller."""
         self._expected = expected
         self._flights: dict[K, asyncio.Task[V]] = {}
 

@@ -1,4 +1,4 @@
-"""REDIS_URL, read: which servers it names, how to log in to them, and how to speak TLS with them."""
+"""Read REDIS_URL: the servers that it names, the credentials, and the TLS context."""
 
 import ssl
 from collections.abc import Callable
@@ -19,7 +19,7 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host, a name or an address without brackets, and a port."""
+    """A host (a name, or an address without brackets) and a port."""
 
     host: str
     port: int
@@ -43,7 +43,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class LocalSocket:
-    """One server on this machine, by its unix socket."""
+    """One server on this machine, by unix socket."""
 
     path: str
     database: int
@@ -51,7 +51,7 @@ class LocalSocket:
 
 @dataclass(frozen=True, slots=True)
 class Sentinels:
-    """The current master of that name, which the sentinels know; they have a login of their own."""
+    """The master of that name, which the sentinels know; they have credentials of their own."""
 
     addresses: tuple[Address, ...]
     master: str
@@ -61,7 +61,7 @@ class Sentinels:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster, of which these nodes are asked first for the others."""
+    """A cluster; the first of these nodes that answers names the others."""
 
     addresses: tuple[Address, ...]
 
@@ -88,10 +88,10 @@ _Options = dict[str, str]
 
 
 def read(url: str) -> RedisTarget:
-    """What the URL names; ValueError says what REDIS_URL should have been, and repeats nothing that may be a secret."""
+    """Read the URL. Raises ValueError, which says what is expected and quotes nothing that may be a secret."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _SCHEMES:
-        # What stands before "://" is a scheme only if it looks like one: else it may be half a password.
+        # Text before "://" is quoted only if it looks like a scheme: it may be part of a password.
         named = f"the scheme {scheme!r}" if separator and _SCHEME.match(scheme) else "no scheme"
         raise ValueError(f"REDIS_URL has {named}; expected {FORMS}")
     read_engine, own_options = _SCHEMES[scheme]
@@ -109,27 +109,27 @@ def read(url: str) -> RedisTarget:
 def _server(hosts: str, path: str, _: _Options) -> Engine:
     [address, *others] = _addresses(hosts, PORT)
     if others:
-        _refuse("it names several hosts, which only redis+sentinel:// and redis+cluster:// do")
+        _refuse("it names several hosts, which only redis+sentinel:// and redis+cluster:// may do")
     return Server(address, _database(path.removeprefix("/")))
 
 
 def _local_socket(hosts: str, path: str, options: _Options) -> Engine:
     if hosts or len(path) < 2 or "\0" in path:
-        _refuse("a unix:// URL has three slashes and then the path of a socket")
+        _refuse("a unix:// URL needs three slashes and then the path of a socket")
     return LocalSocket(path, _database(options.get("db", "")))
 
 
 def _sentinels(hosts: str, path: str, options: _Options) -> Engine:
     master, _, database = path.removeprefix("/").partition("/")
     if not master or any(ord(character) <= 32 for character in master):
-        _refuse("its path does not begin with the name that the sentinels have for the master")
+        _refuse("its path has to begin with the name of the master")
     login = Login(options.get("sentinel_username"), options.get("sentinel_password"))
     return Sentinels(_addresses(hosts, SENTINEL_PORT), master, _database(database), login)
 
 
 def _cluster(hosts: str, path: str, _: _Options) -> Engine:
     if path not in ("", "/", "/0"):
-        _refuse("it has a path, and a cluster has no database but 0")
+        _refuse("it has a path, but a cluster has only database 0")
     return Cluster(_addresses(hosts, PORT))
 
 
@@ -145,18 +145,16 @@ _SCHEMES: dict[str, tuple[Callable[[str, str, _Options], Engine], tuple[str, ...
 
 
 def _refuse(why: str) -> NoReturn:
-    # `why` never holds a part of the URL: a password with an unescaped "@", "/", ":" or "?" puts pieces of itself
-    # anywhere, into the host, the port, the path or the name of an option.
-    raise ValueError(
-        f"REDIS_URL cannot be read: {why}; expected {FORMS}, with special characters of a password %-encoded"
-    )
+    # `why` never quotes the URL: parts of a password with an unescaped "@", "/", ":" or "?" can be anywhere, in the
+    # host, the port, the path or the name of an option.
+    raise ValueError(f"REDIS_URL is invalid: {why}; expected {FORMS}, with special characters of a password %-encoded")
 
 
 def _decoded(text: str) -> str:
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
-        _refuse("what is %-encoded in it is not UTF-8")
+        _refuse("its %-encoded bytes are not UTF-8")
 
 
 def _addresses(hosts: str, default_port: int) -> tuple[Address, ...]:
@@ -168,18 +166,18 @@ def _address(text: str, default_port: int) -> Address:
     if bracketed:
         host, closed, after = text[1:].partition("]")
         if not closed or not _is_ipv6(host):
-            _refuse("what it has in brackets is not an IPv6 address")
+            _refuse("the text in brackets is not an IPv6 address")
         if after and not after.startswith(":"):
-            _refuse("it has something between an IPv6 address and its port")
+            _refuse("it has text between an IPv6 address and its port")
         port = after.removeprefix(":")
     else:
         host, _, port = text.partition(":")
         if not host:
             _refuse("it names no host")
         if not _HOST_NAME.match(host):
-            _refuse("what stands in the place of a host is none (an IPv6 address goes in brackets)")
+            _refuse("its host is not a host name (put an IPv6 address in brackets)")
     if port and not (port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535):
-        _refuse("what stands in the place of a port is not a number from 1 to 65535")
+        _refuse("its port is not a number from 1 to 65535")
     return Address(host, int(port) if port else default_port)
 
 
@@ -193,7 +191,7 @@ def _is_ipv6(text: str) -> bool:
 
 def _database(text: str) -> int:
     if text and not (text.isascii() and text.isdecimal() and int(text[:8]) <= _LARGEST_DATABASE):
-        _refuse("what stands in the place of a database is not a small number")
+        _refuse("its database is not a small number")
     return int(text or "0")
 
 
@@ -202,7 +200,7 @@ def _options(query: str, known: tuple[str, ...]) -> _Options:
     for part in query.split("&") if query else ():
         name, equals, value = part.partition("=")
         if name not in known or not equals:
-            _refuse(f"the options that this form takes are: {', '.join(known) or 'none'}")
+            _refuse(f"the options of this form are: {', '.join(known) or 'none'}")
         if name in options:
             _refuse(f"it gives {name} twice")
         options[name] = _decoded(value)
@@ -210,22 +208,22 @@ def _options(query: str, known: tuple[str, ...]) -> _Options:
 
 
 def _tls(options: _Options) -> ssl.SSLContext:
-    """One context for all connections: reading the system's certificates takes long, and stops the event loop."""
+    """One context for all connections: reading the system's certificates takes long and blocks the event loop."""
     checks = _choice(options, "ssl_cert_reqs", {"required": True, "none": False}, otherwise=True)
     hostname = _choice(options, "ssl_check_hostname", {"true": True, "false": False}, otherwise=True)
     ca_certs, certificate, key = (options.get(name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"))
     try:
         context = ssl.create_default_context(cafile=ca_certs)
     except (OSError, ValueError):
-        _refuse("the file of ssl_ca_certs cannot be read, or holds no certificate in PEM form")
+        _refuse("the file of ssl_ca_certs cannot be read, or has no PEM certificate")
     if key is not None and certificate is None:
-        _refuse("ssl_keyfile needs ssl_certfile beside it")
+        _refuse("ssl_keyfile needs ssl_certfile, too")
     if certificate is not None:
         try:
-            # A key that wants a passphrase would prompt for it at the terminal.
+            # Without a password, an encrypted key would prompt for one at the terminal.
             context.load_cert_chain(certificate, key, password="")
         except (OSError, ValueError):
-            _refuse("the files of ssl_certfile and ssl_keyfile cannot be read, or are not a pair in PEM form")
+            _refuse("the files of ssl_certfile and ssl_keyfile cannot be read, or are not a PEM pair")
     context.check_hostname = checks and hostname
     context.verify_mode = ssl.CERT_REQUIRED if checks else ssl.CERT_NONE
     return context
@@ -236,5 +234,5 @@ def _choice(options: _Options, name: str, values: dict[str, bool], *, otherwise:
     if text is None:
         return otherwise
     if text not in values:
-        _refuse(f"{name} is {' or '.join(values)}")
+        _refuse(f"{name} has to be {' or '.join(values)}")
     return values[text]

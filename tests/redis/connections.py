@@ -1,9 +1,9 @@
-"""How many connections a fleet of processes has to each server of its store, and what a key takes there.
+"""Count the connections of a fleet to each server of its store, and measure the memory of a key.
 
     python -m tests.redis.connections [PROCESSES]
 
-Real processes of the service give permits in many keys, each to many callers at once, on one server and on a cluster
-of three masters. Then the first server hangs for some seconds, and wakes.
+Real processes of the service grant permits for many keys, to many concurrent callers, on one server and on a cluster of
+three masters. Then the first server is suspended for some seconds.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from tests.engines import QUOTED, Fleet, Node, alone, cluster_url, clustered
 from tests.pacing.fleet import logging_origin, services
 
 CALLERS = 40
-"""For each process."""
+"""Callers of each process."""
 
 LOAD_SECONDS, HANG_SECONDS = 10.0, 3.0
 MAX_KEYS = 5_000
 
 
 async def ask_on(client: httpx.AsyncClient, url: str, origin: str, number: int) -> None:
-    """Ask for permits without end, each time for another agent."""
+    """Request permits continuously, each for another agent."""
     asked = 0
     while True:
         asked += 1
@@ -43,7 +43,7 @@ async def ask_on(client: httpx.AsyncClient, url: str, origin: str, number: int) 
 
 
 async def most(nodes: Sequence[Node], seconds: float) -> list[int]:
-    """The most connections that each server has had within so many seconds, without this one."""
+    """The most connections of each server within so many seconds, except this one."""
     found = [0] * len(nodes)
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
@@ -78,7 +78,7 @@ async def measure(name: str, url: str, fleet: Fleet, processes: int) -> None:
 
 
 async def lane_bytes(fleet: Fleet) -> None:
-    """What a key takes in which one permit was given."""
+    """The memory of a key with one granted permit."""
     [server] = fleet.masters
     client = connect(f"redis://:{QUOTED}@{fleet.hosts}")
     pace = RedisPacer(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))

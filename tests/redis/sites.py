@@ -1,4 +1,4 @@
-"""Snapshots of made-up sites, and where a cluster keeps them."""
+"""Generated snapshots of sites, and the masters of a cluster that have them."""
 
 from redis.crc import key_slot
 

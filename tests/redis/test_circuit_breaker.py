@@ -1,10 +1,11 @@
-"""A call whose caller goes at the moment when it fails is no error of ours."""
+"""A call whose caller is cancelled while it fails logs no error."""
 
 import asyncio
 import gc
 from typing import Any
 
-from app.redis.circuit_breaker import CircuitBreaker, Limits
+from app.redis.circuit_breaker import CircuitBreaker
+from app.redis.timed_calls import Limits
 
 
 def ignore(_event: object) -> None:
@@ -27,11 +28,11 @@ async def test_a_failure_at_the_moment_of_a_cancellation_is_not_logged() -> None
     await begun.wait()
     await asyncio.sleep(0)
     answer.set_exception(ConnectionError("gone"))
-    await asyncio.sleep(0)  # the call has failed, and its caller has not been told
+    await asyncio.sleep(0)  # the call has failed, but its caller has not run yet
     caller.cancel()
     await asyncio.wait([caller])
     assert caller.cancelled()
     del caller
-    gc.collect()  # asyncio reports an exception that nothing has looked at when its task is collected
+    gc.collect()  # asyncio logs an exception that was never retrieved when its task is collected
     await breaker.aclose()
     assert logged == []

@@ -1,4 +1,4 @@
-"""Every engine does what the store, the leases, the news and the counts need of it; and goes on when a master goes."""
+"""Every engine supports all that the service needs, and keeps working when a master fails."""
 
 import asyncio
 import random
@@ -14,6 +14,7 @@ from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import NoScriptError, RedisError
 
 from app.cache.freshness import Recheck
+from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
 from app.origin import Origin
@@ -45,7 +46,7 @@ SITES = [Origin("https", f"{i}.example.com", 443) for i in range(40)]
 COLD = [Origin("https", f"cold-{i}.example.com", 443) for i in range(10)]
 
 
-async def heard(listener: Subscriber) -> dict[str, object]:
+async def next_message(listener: Subscriber) -> dict[str, object]:
     message = await listener.get_message(timeout=20.0)
     assert message is not None
     return message
@@ -58,7 +59,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def urls(certificates: Certificates, store_url: str) -> Iterator[dict[str, str]]:
-    """A URL per engine; what it leads to is nobody else's."""
+    """A URL per engine, for servers that no other test uses."""
     with ExitStack() as stack:
 
         def secured(port: int, target: Node) -> int:
@@ -83,6 +84,22 @@ def urls(certificates: Certificates, store_url: str) -> Iterator[dict[str, str]]
             "redis+cluster": cluster_url(members),
             "rediss+cluster": cluster_url(members, "rediss+cluster", certificates.query),
         }
+
+
+@pytest.fixture(autouse=True)
+async def all_closed() -> AsyncIterator[None]:
+    """A test ends when its sockets are closed.
+
+    redis-py closes the connection of a cancelled call without waiting for it, and TLS takes a round trip to close.
+    """
+    sockets = asyncio.get_running_loop()._selector.get_map()  # type: ignore[attr-defined]
+    others = len(sockets)
+
+    async def is_closed() -> bool:
+        return len(sockets) <= others
+
+    yield
+    await until("all sockets are closed", is_closed)
 
 
 @asynccontextmanager
@@ -131,7 +148,7 @@ async def test_every_engine_runs_scripts_in_batches_over_many_keys(client: Clien
         assert await pipe.execute(raise_on_error=False) == [i * times for i in range(len(keys))]
 
 
-async def test_every_engine_says_which_scripts_of_a_batch_it_does_not_have(client: Client) -> None:
+async def test_every_engine_reports_missing_scripts_of_a_batch(client: Client) -> None:
     pipe = client.pipeline(transaction=False)
     pipe.evalsha("0" * 40, 1, "visits:{a}", "1")
     pipe.eval(ADD, 1, "visits:{b}", "1")
@@ -140,22 +157,22 @@ async def test_every_engine_says_which_scripts_of_a_batch_it_does_not_have(clien
     assert added == 1
 
 
-async def test_every_engine_tells_all_subscribers(client: Client) -> None:
+async def test_every_engine_delivers_messages_to_all_subscribers(client: Client) -> None:
     async with aclosing(subscriber(client)) as one, aclosing(subscriber(client)) as other:
         for listener in (one, other):
             await listener.subscribe(CHANNEL)
-            assert (await heard(listener))["type"] == "subscribe"
+            assert (await next_message(listener))["type"] == "subscribe"
         sent = [f"https://{i}.example.com:443".encode() for i in range(8)]
         for message in sent:
             await client.publish(CHANNEL, message)
         for listener in (one, other):
-            # In a cluster each message takes its own way from node to node.
-            assert {(await heard(listener))["data"] for _ in sent} == set(sent)
+            # In a cluster, messages may arrive in any order.
+            assert {(await next_message(listener))["data"] for _ in sent} == set(sent)
             await listener.ping()
-            assert (await heard(listener))["type"] == "pong"
+            assert (await next_message(listener))["type"] == "pong"
 
 
-async def test_a_cancelled_call_leaves_no_answer_behind_for_another(client: Client) -> None:
+async def test_a_cancelled_call_leaves_no_answer_for_the_next(client: Client) -> None:
     keys = [f"{{{i}}}" for i in range(CONNECTIONS - 2)]  # as many as the pool has connections
     for key in keys:
         await client.set(key, key.encode())
@@ -174,7 +191,7 @@ async def test_a_cancelled_call_leaves_no_answer_behind_for_another(client: Clie
 
 
 async def test_the_store_needs_fewer_connections_than_its_limit(client: Client) -> None:
-    assert 500 * CONNECTIONS <= 10_000 - 2_000  # what a server admits, less what others than the service need
+    assert 500 * CONNECTIONS <= 10_000 - 2_000  # the server's default, less some for other clients
     pool = CONNECTIONS - 2
 
     async def all_connected() -> bool:
@@ -196,12 +213,12 @@ async def test_a_connection_closed_by_the_server_is_replaced_silently(urls: dict
         number = await client.client_id()
         assert await other.execute_command("CLIENT", "KILL", "ID", number) == 1  # type: ignore[no-untyped-call]
         for _ in range(2):
-            await other.ping()  # until it has been closed, and we have heard of it
+            await other.ping()  # until it has been closed, and the client has noticed
         assert await client.set("a", b"1")
         assert await client.client_id() != number
 
 
-async def test_connecting_sends_nothing_and_what_sent_nothing_is_closed_as_well() -> None:
+async def test_a_client_connects_when_used_and_can_close_unused() -> None:
     for url in (
         "redis://none.invalid",
         "unix:///none",
@@ -214,7 +231,7 @@ async def test_connecting_sends_nothing_and_what_sent_nothing_is_closed_as_well(
 @pytest.mark.parametrize(
     "form", ["redis://{}", "rediss://{}", "redis+sentinel://{},{}/main", "redis+cluster://{},{}", "unix:///{}"]
 )
-async def test_where_nothing_listens_every_call_fails_as_a_store_that_is_down(form: str) -> None:
+async def test_calls_to_a_closed_port_raise_store_down(form: str) -> None:
     async with connected(form.format(*(f"127.0.0.1:{free_port()}" for _ in range(form.count("{"))))) as client:
         for _ in range(2):
             store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
@@ -238,7 +255,7 @@ async def batch(client: Client) -> None:
 
 
 @pytest.mark.parametrize("url", ["redis+cluster://:{0}@{1}", "redis+sentinel://:{0}@{1}/main"])
-async def test_a_server_of_another_kind_is_a_store_that_is_down(url: str) -> None:
+async def test_a_server_of_another_kind_counts_as_down(url: str) -> None:
     with alone() as fleet:
         async with connected(url.format(QUOTED, fleet.hosts)) as client:
             with pytest.raises(StoreDown):
@@ -246,7 +263,7 @@ async def test_a_server_of_another_kind_is_a_store_that_is_down(url: str) -> Non
 
 
 @pytest.mark.parametrize("query", ["", "ssl_ca_certs={0.authority}", "ssl_certfile={0.client}"])
-async def test_tls_needs_both_sides_to_know_each_other(certificates: Certificates, query: str) -> None:
+async def test_tls_verifies_both_client_and_server(certificates: Certificates, query: str) -> None:
     port = free_port()
     with alone() as fleet, behind_tls(certificates, port, fleet.masters[0].port):
         async with connected(f"rediss://:{QUOTED}@127.0.0.1:{port}?{query.format(certificates)}".rstrip("?")) as client:
@@ -255,18 +272,18 @@ async def test_tls_needs_both_sides_to_know_each_other(certificates: Certificate
 
 
 class Web:
-    """Every site answers with a file of its own; `asked` says for which a fetch was made."""
+    """A web in which every site has its own file; `fetched` has the sites that were fetched."""
 
     def __init__(self) -> None:
-        self.asked: list[Origin] = []
+        self.fetched: list[Origin] = []
 
     async def fetch(self, site: Origin, validators: Validators) -> Fetched:
-        self.asked.append(site)
+        self.fetched.append(site)
         return Fetched(copy(site).access)
 
 
 class Load:
-    """Callers who write and read the snapshots of all sites without end, each with the service's own deadline."""
+    """Callers that write and read the snapshots of all sites continuously, with the service's timeout."""
 
     def __init__(self, store: RedisSnapshots) -> None:
         self._store = store
@@ -308,7 +325,7 @@ async def until(what: str, attempt: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def survives(client: Client, fleet: Fleet, lose: Callable[[], None]) -> None:
-    """What holds for the store, and for the answers in front of it, before, while and after a master is lost."""
+    """Check the store and the answers before, during and after the loss of a master."""
     web = Web()
     store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic))
     lasting = [Origin("http", site.host, 80) for site in SITES]
@@ -338,9 +355,9 @@ async def survives(client: Client, fleet: Fleet, lose: Callable[[], None]) -> No
     async def has_news() -> bool:
         async with aclosing(subscriber(client)) as listener:
             await listener.subscribe(CHANNEL)
-            assert (await heard(listener))["type"] == "subscribe"
+            assert (await next_message(listener))["type"] == "subscribe"
             await client.publish(CHANNEL, b"new")
-            return (await heard(listener))["data"] == b"new"
+            return (await next_message(listener))["data"] == b"new"
 
     for site in lasting:
         await until("the store is used", partial(written, store, site))
@@ -348,11 +365,11 @@ async def survives(client: Client, fleet: Fleet, lose: Callable[[], None]) -> No
     async with Load(store) as load:
         lose()
         await until("the loss is felt", is_refused)
-        cache = RobotsCache(store, web.fetch, lambda: NOW, 1_000_000)
+        cache = RobotsCache(store, RedisLeases(store.redis), web.fetch, lambda: NOW, 1_000_000)
         async with asyncio.timeout(60):
             answers = await asyncio.gather(*(cache.get(site, Recheck(), wait=60.0) for site in COLD))
         assert [answer.snapshot and answer.snapshot.access for answer in answers] == [copy(s).access for s in COLD]
-        assert sorted(site.key for site in web.asked) == sorted(site.key for site in COLD)
+        assert sorted(site.key for site in web.fetched) == sorted(site.key for site in COLD)
         await cache.aclose()
         await until("all is kept and found again", all_kept)
         await until("all is written again", all_written)
@@ -368,7 +385,7 @@ async def written(store: RedisSnapshots, site: Origin) -> bool:
 
 
 async def answers_in_time(client: Client) -> bool:
-    """Whether a call comes to an end that gives up, and all that it began, after a tenth of a second."""
+    """Whether a call ends when it is cancelled after a tenth of a second, and leaves nothing running."""
     async with asyncio.timeout(0.1):
         await client.getrange(store_key(SITES[0]), 0, 1)
     return True
@@ -380,7 +397,7 @@ async def test_a_killed_master_is_replaced_by_the_sentinels_choice() -> None:
             await survives(client, fleet, fleet.masters[0].kill)
 
 
-async def test_a_master_and_a_sentinel_that_hang_are_passed_over() -> None:
+async def test_a_hanging_master_and_sentinel_are_skipped() -> None:
     with watched(3, 1) as fleet:
 
         def hang() -> None:
@@ -393,13 +410,13 @@ async def test_a_master_and_a_sentinel_that_hang_are_passed_over() -> None:
             await until("it answers in time again", partial(answers_in_time, hasty))
 
 
-async def test_a_master_of_a_cluster_that_is_killed_is_followed_by_its_replica() -> None:
+async def test_a_killed_cluster_master_is_replaced_by_its_replica() -> None:
     with clustered(1) as fleet:
         async with connected(cluster_url(fleet)) as client:
             await survives(client, fleet, owner(fleet, SITES[0]).kill)
 
 
-async def test_a_master_of_a_cluster_that_hangs_is_followed_by_its_replica() -> None:
+async def test_a_hanging_cluster_master_is_replaced_by_its_replica() -> None:
     with clustered(1) as fleet:
         async with connected(cluster_url(fleet)) as client, connected(cluster_url(fleet)) as hasty:
             await until("it answers in time", partial(answers_in_time, hasty))
@@ -408,7 +425,7 @@ async def test_a_master_of_a_cluster_that_hangs_is_followed_by_its_replica() -> 
 
 
 @pytest.mark.parametrize("engine", ["redis+sentinel", "redis+cluster"])
-async def test_the_service_decides_with_the_file_kept_in_any_engine(urls: dict[str, str], engine: str) -> None:
+async def test_the_service_decides_with_any_engine(urls: dict[str, str], engine: str) -> None:
     async with serve(text(200, "User-agent: *\nDisallow: /private/\n")) as origin:
         with started(REDIS_URL=urls[engine]) as service:
             async with httpx.AsyncClient(base_url=service.url) as caller:

@@ -1,4 +1,4 @@
-"""The embedded Valkey: private, gone when the service is, and clear about why it would not start."""
+"""The embedded Valkey: private, stopped with the service, and with clear errors if it does not start."""
 
 import os
 import select
@@ -70,7 +70,7 @@ def test_serves_on_a_private_socket_and_on_no_port() -> None:
         assert client.set("a", "b")
 
 
-def test_the_end_of_the_block_leaves_no_process_and_no_directory() -> None:
+def test_the_end_of_the_block_removes_process_and_directory() -> None:
     with serve(None) as url:
         pid = pid_of(url)
     assert not is_running(pid)
@@ -84,7 +84,7 @@ def test_an_error_in_the_block_ends_the_server_too() -> None:
     assert not directory.exists()
 
 
-def test_two_servers_are_two_and_one_outlives_the_other() -> None:
+def test_two_servers_are_independent() -> None:
     with serve(None) as one:
         with serve(None) as two, client_of(one) as first, client_of(two) as second:
             first.set("a", "1")
@@ -93,7 +93,7 @@ def test_two_servers_are_two_and_one_outlives_the_other() -> None:
             assert first.get("a") == b"1"
 
 
-def test_the_first_of_two_may_end_first() -> None:
+def test_the_first_of_two_servers_may_end_first() -> None:
     one, two = serve(None), serve(None)
     with one as first:
         second = two.__enter__()
@@ -128,30 +128,30 @@ def test_without_a_data_directory_nothing_is_written() -> None:
         assert client.config_get("dir") == {"dir": str(directory_of(url).resolve())}
 
 
-def test_a_data_file_that_cannot_be_read_is_said_in_the_servers_own_words(tmp_path: Path) -> None:
-    (tmp_path / "dump.rdb").write_bytes(b"this is no data file")
-    with pytest.raises(EmbeddedServerFailed, match=r"(?s)ended while starting; its last words: .*Wrong signature"):
+def test_an_invalid_data_file_is_reported_with_the_servers_output(tmp_path: Path) -> None:
+    (tmp_path / "dump.rdb").write_bytes(b"not a data file")
+    with pytest.raises(EmbeddedServerFailed, match=r"(?s)ended while starting; its last output: .*Wrong signature"):
         serve(tmp_path).__enter__()
 
 
-def test_where_there_is_no_binary_the_error_says_what_to_set() -> None:
+def test_without_a_binary_the_error_says_what_to_set() -> None:
     with pytest.raises(NoEmbeddedServer, match=r"'no_such_wheel' is not installed; set REDIS_URL=redis://host:port"):
         server_binary("no_such_wheel")
 
 
-def test_a_service_that_is_killed_leaves_no_process_and_no_directory() -> None:
+def test_a_killed_service_leaves_no_process_and_no_directory() -> None:
     service, url = start_service()
     pid, directory = pid_of(url), directory_of(url)
     assert directory.exists()
     service.kill()
-    # The guard holds the other end of the service's standard error: this ends when both have.
+    # The guard holds the service's standard error open, so this returns when both have exited.
     _, errors = service.communicate()
     assert errors == ""
     assert not is_running(pid)
     assert not directory.exists()
 
 
-def test_a_service_that_is_gone_before_the_server_is_up_leaves_nothing(tmp_path: Path) -> None:
+def test_a_service_killed_during_startup_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "private"
     directory.mkdir()
     guard = [sys.executable, "-I", "-S", str(ROOT / "app/redis/embedded_guard.py"), "20", str(directory)]
@@ -177,7 +177,7 @@ def test_a_signal_from_the_terminal_does_not_reach_the_server() -> None:
     assert service.returncode == 0
 
 
-def test_a_server_that_does_not_end_when_asked_is_killed() -> None:
+def test_a_server_that_ignores_sigterm_is_killed() -> None:
     with serve(None, grace=0.05) as url:
         pid = pid_of(url)
         os.kill(pid, signal.SIGSTOP)
@@ -190,7 +190,7 @@ if sys.platform == "linux":
     def guard_of(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
-    def test_a_server_whose_guard_is_killed_ends_and_so_does_its_directory() -> None:
+    def test_a_killed_guard_takes_server_and_directory_along() -> None:
         with serve(None) as url:
             pid = pid_of(url)
             descriptor = os.pidfd_open(pid)
@@ -200,7 +200,7 @@ if sys.platform == "linux":
             assert ended
         assert not directory_of(url).exists()
 
-    def test_a_guard_that_is_asked_to_end_waits_for_the_service_to() -> None:
+    def test_a_guard_ignores_sigterm_until_the_service_ends() -> None:
         with serve(None) as url, client_of(url) as client:
             guard = guard_of(pid_of(url))
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -1,4 +1,4 @@
-"""A store whose eviction policy may throw out what must not be lost is found out at the start."""
+"""A store whose eviction policy may evict what must not be lost is reported at the start."""
 
 import time
 
@@ -25,7 +25,7 @@ from tests.engines import PASSWORD, QUOTED, clustered, node
         ("allkeys-lru", "0", False),
     ],
 )
-async def test_a_policy_that_may_evict_what_must_stay_is_a_risk(policy: str, maxmemory: str, risk: bool) -> None:
+async def test_a_policy_that_may_evict_overrides_is_a_risk(policy: str, maxmemory: str, risk: bool) -> None:
     with serve(None) as url:
         client = connect(url)
         assert isinstance(client, Redis)
@@ -37,7 +37,7 @@ async def test_a_policy_that_may_evict_what_must_stay_is_a_risk(policy: str, max
         await client.aclose()
 
 
-async def test_every_master_of_a_cluster_is_asked() -> None:
+async def test_every_master_of_a_cluster_is_asked_for_its_policy() -> None:
     with clustered(replicas=0) as fleet:
         fleet.masters[1].ask("CONFIG", "SET", "maxmemory", "100mb")
         fleet.masters[1].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
@@ -48,7 +48,7 @@ async def test_every_master_of_a_cluster_is_asked() -> None:
         await client.aclose()
 
 
-async def test_a_store_that_does_not_tell_its_policy_is_no_trouble() -> None:
+async def test_a_store_that_does_not_report_its_policy_is_no_risk() -> None:
     with node() as server:
         server.ask("ACL", "SETUSER", "shy", "on", f">{PASSWORD}", "~robots:*", "&robots:*", "+@all", "-info")
         async with running(f"redis://shy:{QUOTED}@127.0.0.1:{server.port}") as service:

@@ -1,4 +1,4 @@
-"""A server that refuses what the service needs is degraded until it refuses no more, and that is logged once."""
+"""A server that refuses commands of the service is degraded until it accepts them, which is logged once."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ def url(server: Node) -> str:
 
 
 def grant(server: Node, *less: str) -> None:
-    """Make the service's user, who may do everything but this."""
+    """Create the service's user, with all permissions but this one."""
     server.ask("ACL", "SETUSER", "service", "reset", "on", f">{PASSWORD}", "~robots:*", "&robots:*", "+@all", *less)
 
 
@@ -51,9 +51,7 @@ async def test_a_store_that_refuses_a_command_is_degraded(
         assert sum("available again" in record.getMessage() for record in caplog.records) == 1
 
 
-async def test_what_fails_again_and_again_is_logged_once_in_a_while(
-    server: Node, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_repeated_failures_are_logged_once_a_minute(server: Node, caplog: pytest.LogCaptureFixture) -> None:
     now = 1000.0
     grant(server)
     client = connect(url(server))

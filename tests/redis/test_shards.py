@@ -1,4 +1,4 @@
-"""A shard that hangs is its own trouble: what the others hold is read, written and paced as before."""
+"""A shard that hangs does not affect the others: their keys are read, written and paced as before."""
 
 import asyncio
 import math
@@ -18,9 +18,9 @@ from app.pacing.pacer import Pacer
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, SlotRequest
-from app.redis.circuit_breaker import Limits
 from app.redis.connect import ANY, FEWEST_CONNECTIONS, _MasterPool, connect, subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.timed_calls import Limits
 from tests.engines import Fleet, Node, cluster_url, clustered, eventually, sentinel_url, watched
 from tests.faults.until import until_so
 from tests.redis.sites import copy, owner
@@ -28,7 +28,7 @@ from tests.redis.sites import copy, owner
 ROUNDS = 5
 SITES = [Origin("https", f"{i}.example.com", 443) for i in range(24)]
 SLOWEST = 2.0
-"""Seconds that a call may take here: a healthy server takes less on a machine however busy, one that hangs more."""
+"""The timeout of a call in these tests: a healthy server answers within it even on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def fleet() -> Iterator[Fleet]:
 
 @contextmanager
 def hung(fleet: Fleet, node: Node) -> Iterator[None]:
-    """While the block lasts, the node hangs; at its end, the cluster is as it was."""
+    """Suspend the node while the block lasts, and restore the cluster afterwards."""
     node.stop()
     try:
         yield
@@ -66,7 +66,7 @@ async def test_every_master_is_a_shard_and_is_probed(redis: GuardedClient, fleet
     assert [node.ask("DBSIZE") > 0 for node in fleet.masters] == [True] * 3
 
 
-async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(redis: GuardedClient, fleet: Fleet) -> None:
+async def test_a_hanging_shard_does_not_affect_other_snapshots(redis: GuardedClient, fleet: Fleet) -> None:
     store = RedisSnapshots(redis)
     await redis.ping()
     stopped = owner(fleet, SITES[0])
@@ -85,7 +85,7 @@ async def test_a_shard_that_hangs_leaves_snapshots_of_the_others_alone(redis: Gu
             await redis.ping()
 
 
-async def test_a_shard_that_hangs_leaves_permits_of_the_others_alone(redis: GuardedClient, fleet: Fleet) -> None:
+async def test_a_hanging_shard_does_not_affect_other_permits(redis: GuardedClient, fleet: Fleet) -> None:
     pace = RedisPacer(redis)
     pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic)
     requests = [
@@ -140,7 +140,7 @@ async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() 
         assert isinstance(pool, _MasterPool)
         now = 0.0
         redis = GuardedClient(client, monotonic=lambda: now, timeout=0.5)
-        # As many connections as redis at once, all of which are idle when the master hangs.
+        # As many connections as run at once, all idle when the master hangs.
         await asyncio.gather(*(redis.run("a", lambda: client.set("a", b"1")) for _ in range(20)))
         fleet.copied()
         fleet.masters[0].stop()
@@ -155,7 +155,7 @@ async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() 
             except StoreDown:
                 failed += 1
                 await asyncio.sleep(0.2)
-                # The sentinels are asked behind the callers, once the connection that hangs is given up.
+                # The sentinels are asked in the background, once a connection that hangs is given up.
                 await until_so(lambda: pool._searches.under_way(None) is None)
         assert failed <= 5
         await redis.aclose()

@@ -1,4 +1,4 @@
-"""One piece of work per key at a time, and it belongs to nobody who waits for it."""
+"""One task per key at a time, which no caller owns."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ from app.redis.single_flight import SingleFlight
 
 
 class Work:
-    """A piece of work that ends when it is told to."""
+    """Work that ends when the test releases it."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -53,14 +53,14 @@ async def test_keys_do_not_wait_for_each_other() -> None:
     assert await caller == 1
 
 
-async def test_a_landed_flight_is_not_kept() -> None:
+async def test_a_finished_flight_is_not_kept() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
     work.end.set()
     assert [await flights.do("a", work) for _ in range(3)] == [1, 2, 3]
 
 
-async def test_a_caller_who_hangs_up_fails_nobody_else() -> None:
+async def test_a_cancelled_caller_does_not_fail_the_others() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
     first, second = (asyncio.create_task(flights.do("a", work)) for _ in range(2))
@@ -73,7 +73,7 @@ async def test_a_caller_who_hangs_up_fails_nobody_else() -> None:
     assert work.cancelled == 0
 
 
-async def test_work_goes_on_when_all_have_hung_up_and_who_comes_next_joins_it() -> None:
+async def test_a_flight_without_callers_continues_and_can_be_joined() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
     first = asyncio.create_task(flights.do("a", work))
@@ -86,7 +86,7 @@ async def test_work_goes_on_when_all_have_hung_up_and_who_comes_next_joins_it() 
     assert work.runs == 1
 
 
-async def test_what_the_work_raises_reaches_all() -> None:
+async def test_errors_of_a_flight_reach_all_callers() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
     callers = [asyncio.create_task(flights.do("a", work.fail)) for _ in range(3)]
@@ -97,7 +97,7 @@ async def test_what_the_work_raises_reaches_all() -> None:
     assert await flights.do("a", work) == 2
 
 
-async def test_a_flight_behind_that_fails_as_expected_complains_to_nobody() -> None:
+async def test_expected_errors_without_a_caller_are_not_reported() -> None:
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     flights: SingleFlight[str, int] = SingleFlight(expected=LookupError)
@@ -117,7 +117,7 @@ async def test_a_flight_behind_that_fails_as_expected_complains_to_nobody() -> N
     assert complaints == []
 
 
-async def test_a_flight_behind_that_fails_unexpectedly_is_reported() -> None:
+async def test_unexpected_errors_without_a_caller_are_reported() -> None:
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     flights: SingleFlight[str, int] = SingleFlight(expected=KeyError)
@@ -128,7 +128,7 @@ async def test_a_flight_behind_that_fails_unexpectedly_is_reported() -> None:
     assert isinstance(complaint["exception"], LookupError)
 
 
-async def test_closing_ends_what_is_under_way() -> None:
+async def test_closing_cancels_running_flights() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
     caller = asyncio.create_task(flights.do("a", work))

@@ -1,4 +1,4 @@
-"""What release 0.1.0 wrote to a store is read by this one: `tests/cases/store-0.1.0.jsonl` holds its keys as bytes.
+"""This release reads what release 0.1.0 wrote to a store: `tests/cases/store-0.1.0.jsonl` has its keys as bytes.
 
 Snapshots have frozen bytes of their own (tests/cache/test_codec_versions.py).
 """
@@ -69,7 +69,7 @@ async def test_overrides_of_0_1_0_stay_in_force(filled: GuardedClient) -> None:
         "own": Row(Override("own", SITE, (), own, "Trial", None, shadow=True), AT, "ops"),
         "slow": Row(Override("slow", "example.org", (), Delay(7.5), "Slow site", None, shadow=False), AT, "ops"),
     }
-    assert overrides.known
+    assert overrides.loaded
     assert not overrides.lost
 
 

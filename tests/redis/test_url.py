@@ -1,4 +1,4 @@
-"""Every form of REDIS_URL, and what is said of one that cannot be read."""
+"""Every form of REDIS_URL, and errors for invalid ones."""
 
 import ssl
 from pathlib import Path
@@ -47,20 +47,20 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
         ("rediss+cluster://one/0?ssl_check_hostname=false", Cluster((Address("one", 6379),)), Login()),
     ],
 )  # fmt: skip
-def test_a_url_names_servers_a_login_and_whether_to_speak_tls(url: str, engine: Engine, login: Login) -> None:
-    place = read(url)
-    assert (place.engine, place.login) == (engine, login)
-    assert (place.tls is not None) == url.startswith("rediss")
+def test_a_url_names_servers_credentials_and_tls(url: str, engine: Engine, login: Login) -> None:
+    target = read(url)
+    assert (target.engine, target.login) == (engine, login)
+    assert (target.tls is not None) == url.startswith("rediss")
 
 
 @pytest.mark.parametrize("url", ["http://example.com", "valkey+unix:///tmp/s", "redis+unix:///tmp/s", "Redis://host"])
-def test_a_scheme_that_is_no_stores_is_refused(url: str) -> None:
+def test_an_unknown_scheme_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"REDIS_URL has .*scheme.*; expected redis://host:port/db, rediss://"):
         read(url)
 
 
 @pytest.mark.parametrize("url", ["", "localhost:6379", "secret@host", ":secret@host://", "se cret://host", "//secret"])
-def test_what_has_no_scheme_is_refused_unseen(url: str) -> None:
+def test_text_without_a_scheme_is_refused_and_not_quoted(url: str) -> None:
     with pytest.raises(ValueError, match="REDIS_URL has no scheme; expected redis://") as caught:
         read(url)
     assert "cret" not in str(caught.value)
@@ -73,7 +73,7 @@ def test_what_has_no_scheme_is_refused_unseen(url: str) -> None:
         ("redis://:secret@", "names no host"),
         ("redis://:secret@:6379", "names no host"),
         ("redis://:se/cret@host:6379", "names no host"),
-        ("redis://:se?cret@host:6379", "options that this form takes are: none"),
+        ("redis://:se?cret@host:6379", "options of this form are: none"),
         ("redis://user:secret", "not a number from 1 to 65535"),
         ("redis://:secret@host:port/0", "not a number from 1 to 65535"),
         ("redis://:secret@host:99999", "not a number from 1 to 65535"),
@@ -84,31 +84,31 @@ def test_what_has_no_scheme_is_refused_unseen(url: str) -> None:
         ("redis://:secret@[::1", "not an IPv6 address"),
         ("redis://:secret@[host]", "not an IPv6 address"),
         ("redis://:secret@[::1]6379", "between an IPv6 address and its port"),
-        ("redis://:secret@ho st", "in the place of a host"),
+        ("redis://:secret@ho st", "not a host name"),
         ("redis://:secret@host,other", "names several hosts"),
         ("redis://:secret@host,", "names no host"),
         ("redis://:secret@host/one", "not a small number"),
         ("redis://:secret@host/0/1", "not a small number"),
         ("redis://:secret@host/99999999999999999999", "not a small number"),
         ("redis://:s%FFecret@host", "not UTF-8"),
-        ("redis://:secret@host?no_such_option=1", "options that this form takes are: none"),
-        ("redis://:secret@host?ssl_ca_certs=/secret", "options that this form takes are: none"),
+        ("redis://:secret@host?no_such_option=1", "options of this form are: none"),
+        ("redis://:secret@host?ssl_ca_certs=/secret", "options of this form are: none"),
         ("unix://", "three slashes"),
         ("unix:///", "three slashes"),
         ("unix://secret", "three slashes"),
         ("unix://:secret@/run/%00", "three slashes"),
         ("unix:///run/secret?db=one", "not a small number"),
         ("unix:///run/secret?db=1&db=2", "gives db twice"),
-        ("unix:///run/secret?db", "options that this form takes are: db"),
-        ("redis+sentinel://:secret@host", "name that the sentinels have"),
-        ("redis+sentinel://:secret@host//0", "name that the sentinels have"),
-        ("redis+sentinel://:secret@host/se%0Acret", "name that the sentinels have"),
+        ("unix:///run/secret?db", "options of this form are: db"),
+        ("redis+sentinel://:secret@host", "name of the master"),
+        ("redis+sentinel://:secret@host//0", "name of the master"),
+        ("redis+sentinel://:secret@host/se%0Acret", "name of the master"),
         ("redis+sentinel://:secret@host/main/secret", "not a small number"),
-        ("redis+sentinel://h/m?ssl=true", "options that this form takes are: sentinel_username, sentinel_password"),
-        ("redis+cluster://:secret@host/1", "a cluster has no database but 0"),
+        ("redis+sentinel://h/m?ssl=true", "options of this form are: sentinel_username, sentinel_password"),
+        ("redis+cluster://:secret@host/1", "a cluster has only database 0"),
         ("redis+cluster://:secret@one,,three", "names no host"),
-        ("rediss://:secret@host?ssl_cert_reqs=secret", "ssl_cert_reqs is required or none"),
-        ("rediss://:secret@host?ssl_check_hostname=secret", "ssl_check_hostname is true or false"),
+        ("rediss://:secret@host?ssl_cert_reqs=secret", "ssl_cert_reqs has to be required or none"),
+        ("rediss://:secret@host?ssl_check_hostname=secret", "ssl_check_hostname has to be true or false"),
         ("rediss://:secret@host?ssl_ca_certs=/no/secret", "file of ssl_ca_certs cannot be read"),
         ("rediss://:secret@host?ssl_ca_certs=/dev/null", "file of ssl_ca_certs cannot be read"),
         ("rediss://:secret@host?ssl_ca_certs=%00secret", "file of ssl_ca_certs cannot be read"),
@@ -117,13 +117,13 @@ def test_what_has_no_scheme_is_refused_unseen(url: str) -> None:
     ],
 )
 def test_an_invalid_url_is_refused_with_a_reason_and_no_password(url: str, why: str) -> None:
-    with pytest.raises(ValueError, match=r"REDIS_URL cannot be read: .*; expected redis://") as caught:
+    with pytest.raises(ValueError, match=r"REDIS_URL is invalid: .*; expected redis://") as caught:
         read(url)
     assert why in str(caught.value)
     assert "cret" not in str(caught.value)
 
 
-def test_a_login_is_not_shown() -> None:
+def test_credentials_are_not_shown() -> None:
     assert "secret" not in repr(read("redis+sentinel://secret:secret@h/main?sentinel_password=secret"))
 
 
@@ -139,13 +139,13 @@ def test_servers_are_authenticated_unless_the_url_says_otherwise(certificates: C
     assert checks("ssl_cert_reqs=none") == (ssl.CERT_NONE, False)
 
 
-def test_an_authority_of_ones_own_stands_in_the_place_of_the_systems(certificates: Certificates) -> None:
+def test_an_own_authority_replaces_those_of_the_system(certificates: Certificates) -> None:
     tls = read(f"rediss://host?{certificates.query}").tls
     assert tls is not None
     assert len(tls.get_ca_certs()) == 1
 
 
-def test_a_key_with_a_passphrase_is_refused_and_nobody_asked(tmp_path: Path, certificates: Certificates) -> None:
+def test_an_encrypted_key_is_refused_without_a_prompt(tmp_path: Path, certificates: Certificates) -> None:
     key = load_pem_private_key(certificates.client.read_bytes(), None)
     locked = tmp_path / "locked.pem"
     locked.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"passphrase")))

@@ -1,0 +1,30 @@
+"""Lua scripts, which a server is sent by their hash."""
+
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any, Final
+
+from redis.exceptions import NoScriptError
+
+from app.redis.guarded_client import GuardedClient
+
+
+class Script:
+    """The script in these files of a package, one after the other."""
+
+    def __init__(self, package: str, *names: str) -> None:
+        self._text: Final = "".join(files(package).joinpath(name).read_text(encoding="utf-8") for name in names)
+        self._sha: Final = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
+
+    async def run(self, store: GuardedClient, keys: Sequence[str], *arguments: str) -> Any:
+        """Run the script on the shard of the first key; raises StoreDown."""
+
+        # A server that does not know the hash (new, or flushed) is sent the whole text.
+        async def command() -> Any:
+            try:
+                return await store.client.evalsha(self._sha, len(keys), *keys, *arguments)
+            except NoScriptError:
+                return await store.client.eval(self._text, len(keys), *keys, *arguments)
+
+        return await store.run(keys[0], command)
