@@ -1,18 +1,20 @@
-"""Snapshots as the bytes that the store holds, and back. The bytes are not trusted.
+"""Encode snapshots for the store, and decode them. The bytes are not trusted.
 
-The format is a two-byte mark, then one zlib stream: a line of JSON with the facts, then the body as it is.
+The format is a two-byte mark, then one Zstandard frame: a line of JSON with the facts, then the body as it is. Values
+of release 0.1.0 have another mark and are a zlib stream.
 
 Two releases share a store during a rolling upgrade, so each reads what the other writes. A reader ignores members and
 trailing list items that it does not know, and gives missing ones their default. A writer adds members, and never
 removes or redefines one; where an older reader would misread the rest, it raises `min_version`, and older releases
-treat the value as a miss. Release 0.1.0 reads exactly the members that `encode` writes now: adding one waits until
-no 0.1.0 is left. `tests/cases/snapshots-*.jsonl` holds bytes of every release.
+treat the value as a miss, as 0.1.0 does with every value that is written now. `tests/cases/snapshots-*.jsonl` holds
+bytes of every release.
 """
 
 import json
 import zlib
 from typing import Any, NoReturn, assert_never
 
+from app.cache.compression import compress, decompress
 from app.cache.freshness import LONGEST_LIFETIME, Failing, Snapshot
 from app.robots.access import (
     BODY_LIMIT,
@@ -26,24 +28,31 @@ from app.robots.access import (
 )
 
 FACTS_LIMIT = 1024 * 1024
-"""Bytes of the line of facts that are read back; header fields are bounded far below by the fetch."""
+"""Bytes of the longest line of facts that is read; the fetch bounds header fields far below."""
 
-ENCODED_LIMIT = (BODY_LIMIT + FACTS_LIMIT) * 1001 // 1000 + 64
-"""Bytes of the longest encoding that is read back; zlib adds less than a thousandth to what it cannot compress."""
+ENCODED_LIMIT = (BODY_LIMIT + FACTS_LIMIT) * 257 // 256 + 64
+"""Bytes of the longest encoding that is read; compression adds at most 1/256 to incompressible data."""
 
 VERSION = 1
-"""What this release understands; a value whose `min_version` is higher is a miss."""
+"""The version that this release reads; a value whose `min_version` is higher is a miss."""
 
-_MARK = b"R\x01"
+_MARK = b"R\x02"
+_ZLIB_MARK = b"R\x01"  # of release 0.1.0
+_PLAIN_LIMIT = FACTS_LIMIT + BODY_LIMIT + 1
 _END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999: a later one has no date to show
 
 
-class _NotOurs(ValueError):
+class _Invalid(ValueError):
     pass
 
 
 def encode(snapshot: Snapshot) -> bytes:
     """The snapshot as bytes that `decode` reads."""
+    return _MARK + compress(plain(snapshot))
+
+
+def plain(snapshot: Snapshot) -> bytes:
+    """The content of the compressed part: a line of JSON with the facts, then the body."""
     facts = {
         "access": _write_access(snapshot.access),
         "fetched_at": snapshot.fetched_at,
@@ -54,13 +63,13 @@ def encode(snapshot: Snapshot) -> bytes:
         "failing": None if snapshot.failing is None else _write_failing(snapshot.failing),
         "since": snapshot.since,
     }
+    stated = {name: value for name, value in facts.items() if value is not None}
     body = snapshot.access.body if isinstance(snapshot.access, Successful) else b""
-    # The quickest level: the event loop waits meanwhile, and a robots.txt repeats itself enough for any level.
-    return _MARK + zlib.compress(json.dumps(facts, separators=(",", ":")).encode() + b"\n" + body, level=1)
+    return json.dumps(stated, separators=(",", ":")).encode() + b"\n" + body
 
 
 def decode(data: bytes) -> Snapshot | None:
-    """The snapshot in these bytes; None where they are damaged, foreign, too large or need a later release."""
+    """The snapshot in these bytes; None if they are damaged, foreign, too large or need a later release."""
     try:
         return _read(data)
     except (ValueError, LookupError, RecursionError, zlib.error):
@@ -96,7 +105,7 @@ def _write_failing(failing: Failing) -> list[Any]:
 def _read(data: bytes) -> Snapshot:
     facts, body = _unpack(data)
     if not isinstance(facts, dict):
-        raise _NotOurs
+        raise _Invalid
     _natural(facts.get("min_version", VERSION), 0, VERSION)
     failing, lifetime, since = facts.get("failing"), facts.get("lifetime"), facts.get("since")
     failing = None if failing is None else _read_failing(failing)
@@ -114,16 +123,26 @@ def _read(data: bytes) -> Snapshot:
 
 
 def _unpack(data: bytes) -> tuple[Any, bytes]:
-    if not data.startswith(_MARK) or len(data) > ENCODED_LIMIT:
-        raise _NotOurs
-    stream = zlib.decompressobj()
-    plain = stream.decompress(data[len(_MARK) :], FACTS_LIMIT + BODY_LIMIT + 1)
-    if not stream.eof or stream.unused_data:
-        raise _NotOurs
-    facts, newline, body = plain.partition(b"\n")
+    if len(data) > ENCODED_LIMIT:
+        raise _Invalid
+    if data.startswith(_MARK):
+        text = decompress(data[len(_MARK) :], _PLAIN_LIMIT)
+    elif data.startswith(_ZLIB_MARK):
+        text = _inflate(data[len(_ZLIB_MARK) :])
+    else:
+        raise _Invalid
+    facts, newline, body = text.partition(b"\n")
     if not newline or len(facts) > FACTS_LIMIT or len(body) > BODY_LIMIT:
-        raise _NotOurs
+        raise _Invalid
     return json.loads(facts, parse_constant=_refuse), body
+
+
+def _inflate(data: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    text = stream.decompress(data, _PLAIN_LIMIT)
+    if not stream.eof or stream.unused_data:
+        raise _Invalid
+    return text
 
 
 def _read_access(written: Any, body: bytes, failing: Failing | None) -> Access:
@@ -137,12 +156,12 @@ def _read_access(written: Any, body: bytes, failing: Failing | None) -> Access:
         case ["blocked", str(address), *_] if failing is None and not body:
             return Blocked(address)
         case _:
-            raise _NotOurs
+            raise _Invalid
 
 
 def _read_failing(written: Any) -> Failing:
     if not isinstance(written, list) or len(written) < 6:
-        raise _NotOurs
+        raise _Invalid
     since, last_at, attempts, cause, status, retry_after = written[:6]
     failure = Unreachable(
         Cause(cause),
@@ -156,7 +175,7 @@ def _text(value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise _NotOurs
+        raise _Invalid
     value.encode()  # refuses a lone surrogate, which no answer could show
     return value
 
@@ -164,14 +183,14 @@ def _text(value: Any) -> str | None:
 def _natural(value: Any, low: int, high: int | None = None) -> int:
     if type(value) is int and low <= value and (high is None or value <= high):
         return value
-    raise _NotOurs
+    raise _Invalid
 
 
 def _number(value: Any, high: float) -> float:
     if type(value) in (int, float) and 0 <= value <= high:
         return float(value)
-    raise _NotOurs
+    raise _Invalid
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise _NotOurs(constant)
+    raise _Invalid(constant)
