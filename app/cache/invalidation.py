@@ -1,32 +1,35 @@
 """Invalidations between processes: an origin has a new snapshot, or was purged. One channel, one subscription each.
 
-Invalidations save time and are never relied on. A process that misses one learns the same from the store when it no
-longer trusts what it has in memory.
+Invalidations are an optimisation. A process that misses one reads the same from the store once it no longer trusts its
+memory.
 """
 
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from types import TracebackType
 
 from app.background import cancel_and_wait
-from app.origin import BadUrl, Origin, read_target
+from app.origin import Origin, read_key
 from app.redis.connect import Subscriber
 from app.redis.failures import FAILURES
 
 CHANNEL = "robots:news"
+"""The name is that of release 0.1.0."""
 
-LONGEST_MESSAGE = 512
-"""Bytes of a message that is read; a host name has 253."""
+ORIGINS = 200
+"""Origins that one message names at most."""
+
+LONGEST_MESSAGE = 512 + ORIGINS * 320
+"""Bytes of the longest message that is read; the key of an origin has at most 320."""
 
 QUIET = 5.0
 """Seconds of silence after which the server is pinged; after as many more the connection is given up."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
-"""Seconds before the next attempt to subscribe: they double, and start again after a subscription that lasted."""
-
+"""Seconds before the next attempt to subscribe: they double, and start over after a subscription that lasted."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,23 +41,24 @@ class Event(StrEnum):
     PURGED = "purged"
 
 
-def encode(sender: str, event: Event, origin: Origin) -> bytes:
-    """The message that a process publishes; `sender` is its name."""
-    return f"{sender} {event} {origin.key}".encode()
+def encode(sender: str, event: Event, *keys: str) -> bytes:
+    """The message that a process publishes about the origins with these keys; `sender` is its name."""
+    return " ".join([sender, event, *keys]).encode()
 
 
-def decode(message: object, own_name: str) -> tuple[Event, Origin] | None:
-    """The event of another process; None for this process's own messages, and for anything that is not a message."""
+def decode(message: object, own_name: str) -> tuple[Event, Sequence[Origin]] | None:
+    """The event of another process, and the origins that it is about.
+
+    None for this process's own messages, and for anything that is not a message.
+    """
     if not isinstance(message, bytes) or len(message) > LONGEST_MESSAGE or not message.isascii():
         return None
-    parts = message.decode().split(" ")
-    if len(parts) != 3 or parts[0] == own_name or parts[1] not in list(Event):
+    sender, *parts = message.decode().split(" ")
+    if not 2 <= len(parts) <= 1 + ORIGINS or sender == own_name or parts[0] not in list(Event):
         return None
-    try:
-        origin = read_target(parts[2]).origin
-    except BadUrl:
-        return None
-    return (Event(parts[1]), origin) if origin.key == parts[2] else None
+    origins = [read_key(key) for key in parts[1:]]
+    known = [origin for origin in origins if origin is not None]
+    return (Event(parts[0]), known) if len(known) == len(origins) else None
 
 
 class InvalidationListener:
@@ -130,7 +134,7 @@ class InvalidationListener:
                         await subscriber.ping()
                 # The first answer must be that to the subscription, or this is not a server that could send events.
                 if not self._connected or (message is None and silent):
-                    raise ConnectionError("the server does not answer, or not as it should")
+                    raise ConnectionError("the server sent no valid answer")
                 silent = message is None
         finally:
             self._connected = False
@@ -138,10 +142,12 @@ class InvalidationListener:
 
     def _handle(self, message: dict[str, object]) -> None:
         if message["type"] == "subscribe":
-            # Also when the client has subscribed anew by itself. Not before: events until now have been missed.
+            # redis-py may also have subscribed again by itself. Events until now have been missed.
             self._connected = True
             self._on_gap()
         elif message["type"] == "message":
-            event = decode(message["data"], self._own_name)
-            if event is not None:
-                self._on_event(*event)
+            decoded = decode(message["data"], self._own_name)
+            if decoded is not None:
+                event, origins = decoded
+                for origin in origins:
+                    self._on_event(event, origin)
