@@ -1,1 +1,1 @@
-"""What was fetched, kept: in Redis for the fleet, parsed in process, and worked out afresh at every read."""
+"""The cache of fetched files: in memory, and in Redis for the fleet; freshness is computed at each read."""

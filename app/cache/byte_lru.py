@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class ByteLRU(Generic[K, V]):
-    """Values of given sizes, at most `limit` in sum and `entries` in number; every operation is O(1) amortised."""
+    """At most `entries` values with sizes of at most `limit` in total; every operation is O(1) amortised."""
 
     def __init__(self, limit: int, entries: float = inf) -> None:
         self._limit = limit
@@ -32,12 +32,12 @@ class ByteLRU(Generic[K, V]):
         return entry[0]
 
     def peek(self, key: K) -> V | None:
-        """The value or None; its use is not counted."""
+        """The value or None; does not count as a use."""
         entry = self._entries.get(key)
         return None if entry is None else entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Replace the value of `key`; a value larger than the bound is not kept, and evicts nothing."""
+        """Set the value of `key`; a value larger than `limit` is not kept, and evicts nothing."""
         self.drop(key)
         if size > self._limit:
             return

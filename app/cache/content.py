@@ -24,7 +24,8 @@ def _content(access: Access) -> tuple[bytes, str]:
         case Successful(_, body, truncated):
             return body, "truncated" if truncated else ""
         case Unavailable(status, cause):
-            return b"", f"unavailable {status} {cause}"
+            # The body of an error response does not count as content.
+            return b"", f"unavailable {status} {None if cause is Cause.HTML_PAGE else cause}"
         case Unreachable(cause=Cause.CHALLENGE):
             return b"", "challenge"
         case Unreachable():

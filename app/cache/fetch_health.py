@@ -23,7 +23,7 @@ class FetchHealth:
 
     @property
     def failing(self) -> bool:
-        """Whether the fault is here: every fetch fails, and other processes reach the same origins."""
+        """Whether this process is at fault: every fetch fails, and other processes reach the same origins."""
         return self.failed_in_a_row >= FAILING_AFTER and self.contradicted_in_a_row > 0
 
     def note_fetch(self, found: Access | NotModified) -> None:
@@ -34,6 +34,6 @@ class FetchHealth:
             self.failed_in_a_row = self.contradicted_in_a_row = 0
 
     def note_contradiction(self) -> None:
-        """Count an origin that could not be reached from here and of which another process has an answer."""
+        """Count an origin that this process could not reach and another process could."""
         self.contradicted_in_a_row += 1
         self.count()

@@ -30,24 +30,24 @@ from app.robots.access import (
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 KEEP = 30 * DAY
-"""How long after its fetch a copy may stand in for a file that cannot be had (RFC 9309 2.3.1.4, spec A29)."""
+"""Seconds after its fetch for which a copy may be used while fetches fail (RFC 9309 2.3.1.4, spec A29)."""
 
 LONGEST_LIFETIME = float(2**31)
-"""What a larger delta-seconds is read as (RFC 9111 1.2.2)."""
+"""Larger delta-seconds are read as this (RFC 9111 1.2.2)."""
 
 FIRST_RETRY, LAST_RETRY, LONGEST_RETRY_AFTER = 5 * MINUTE, HOUR, DAY
-"""The back-off after failures, and how much of a Retry-After is obeyed (spec A23)."""
+"""Seconds of the backoff after failures, and of the longest Retry-After that is obeyed (spec A23)."""
 
 SPREAD = 0.1
-"""Delays vary by this share either way from one origin to the next, so that what was fetched together parts."""
+"""Delays vary between origins by this share either way, so that origins fetched together are spread out."""
 
 GRACE, LONGEST_GRACE = 0.1, HOUR
-"""The share of a delay, and its bound, for which a copy past its recheck is served while it is refreshed behind."""
+"""The share of a delay, and its maximum, for which a due copy is served while it is refreshed in the background."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """An unbroken run of failures: when it began, when the last attempt was, how many there were, and the last one."""
+    """A run of failures: when it began, when the last attempt was, how many there were, and the last failure."""
 
     since: float
     last_at: float
@@ -57,12 +57,12 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Snapshot:
-    """What is known of one origin's robots.txt.
+    """What is known about one origin's robots.txt.
 
-    `access` is what was found at `fetched_at`; `lifetime` is the freshness that the response asked for, or None where
-    it was silent. `failing` tells of the attempts that failed since: with a Successful access it is the copy that
-    stands in, and an Unreachable access (nothing to stand in) is `failing.failure` itself. `since`, in whole
-    seconds, is when the first of the fetches that all found this content did; None where that is this one.
+    `access` is what was found at `fetched_at`; `lifetime` is the freshness that the response asked for, None if it did
+    not. `failing` describes the attempts that have failed since. With it, a Successful `access` is the copy in use, and
+    an Unreachable one, if there is no copy, is `failing.failure`. `since`, in whole seconds, is when this content was
+    found first; None if this fetch was the first.
     """
 
     access: Access
@@ -75,7 +75,7 @@ class Snapshot:
 
     @property
     def held_since(self) -> float:
-        """When its content was found first; `fetched_at` or before."""
+        """When its content was found first; `fetched_at` or earlier."""
         return self.fetched_at if self.since is None else self.since
 
     def without_failing(self) -> "Snapshot | None":
@@ -84,12 +84,12 @@ class Snapshot:
 
     @property
     def checked_at(self) -> float:
-        """When the origin was last asked, with or without success."""
+        """When the last attempt was, successful or not."""
         return self.fetched_at if self.failing is None else self.failing.last_at
 
 
 class LifetimePolicy(StrEnum):
-    """Which of the lifetimes that responses ask for count. SHORTER: those below the default."""
+    """Which lifetimes of responses are obeyed. SHORTER: those below the default."""
 
     ANY = "any"
     SHORTER = "shorter"
@@ -98,9 +98,9 @@ class LifetimePolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """How long an answer holds: the delay's bounds, and the delay where the response is silent or not heeded.
+    """How long a snapshot is fresh: the bounds of the delay, and the delay without a lifetime that is obeyed.
 
-    As it stands, it is the recheck model of RFC 9309 (spec A21, A23); `recheck.py` has the others.
+    The defaults are the recheck model of RFC 9309 (spec A21, A23); `recheck.py` has the others.
     """
 
     minimum: float = 5 * MINUTE
@@ -110,11 +110,11 @@ class Recheck:
 
     def __post_init__(self) -> None:
         if not 0 < self.minimum <= self.maximum:
-            raise ValueError(f"a recheck delay cannot lie between {self.minimum} and {self.maximum} seconds")
+            raise ValueError(f"a recheck delay cannot be between {self.minimum} and {self.maximum} seconds")
 
 
 class State(StrEnum):
-    """FRESH: do not fetch now. GRACE: serve, refresh behind. DUE: refresh first."""
+    """FRESH: do not fetch. GRACE: serve, and refresh in the background. DUE: refresh first."""
 
     FRESH = "fresh"
     GRACE = "grace"
@@ -123,7 +123,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Where a snapshot stands at an instant; `stale`: a copy past its recheck, served because refreshing it fails."""
+    """The freshness of a snapshot at an instant; `stale`: a copy past its recheck, in use because fetches fail."""
 
     recheck_at: float
     state: State
@@ -132,10 +132,10 @@ class Freshness:
 
 
 def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float) -> Snapshot:
-    """The snapshot that follows `previous` once `fetched` is in: an answer replaces it, a failure keeps its copy.
+    """The snapshot after a fetch: an answer replaces the previous one, a failure keeps its copy.
 
-    Only a 2xx is a copy: a 404 held before does not answer for an origin that cannot be reached any more, since that
-    would be a silent allow (RFC 9309 2.3.1.4).
+    Only a 2xx is a copy. An earlier 404 is not used for an origin that has become unreachable, since that would be an
+    allow without any evidence (RFC 9309 2.3.1.4).
     """
     match fetched.access:
         case Successful() | Unavailable() | Blocked() as access:
@@ -152,7 +152,7 @@ def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float) -> Sn
 
 
 def usable(snapshot: Snapshot, now: float) -> Snapshot | None:
-    """The part that may still be used: the same object, its failures alone if the copy is older than KEEP, or None."""
+    """The part that may still be used: all, the failures alone if the copy is older than KEEP, or None."""
     if now - snapshot.checked_at > KEEP:
         return None
     if snapshot.failing is not None and now - snapshot.fetched_at > KEEP:
@@ -161,19 +161,19 @@ def usable(snapshot: Snapshot, now: float) -> Snapshot | None:
 
 
 def delay(snapshot: Snapshot, recheck: Recheck, key: str) -> float:
-    """Seconds from the last attempt to the next; the same for the same origin `key` in every process (spec A23)."""
+    """Seconds from the last attempt to the next; the same in every process for an origin's `key` (spec A23)."""
     if snapshot.failing is not None:
         doubled = FIRST_RETRY * 2 ** min(snapshot.failing.attempts - 1, 10)
-        asked = min(snapshot.failing.failure.retry_after or 0, LONGEST_RETRY_AFTER)
-        latest = LONGEST_RETRY_AFTER if asked > LAST_RETRY else LAST_RETRY
-        return _spread(max(asked, min(doubled, LAST_RETRY)), max(asked, FIRST_RETRY), latest, key)
+        requested = min(snapshot.failing.failure.retry_after or 0, LONGEST_RETRY_AFTER)
+        latest = LONGEST_RETRY_AFTER if requested > LAST_RETRY else LAST_RETRY
+        return _spread(max(requested, min(doubled, LAST_RETRY)), max(requested, FIRST_RETRY), latest, key)
     if isinstance(snapshot.access, Blocked):
         return _spread(FIRST_RETRY, FIRST_RETRY, LAST_RETRY, key)
     return _own_delay(snapshot, recheck, key)
 
 
 def freshness(snapshot: Snapshot, recheck: Recheck, key: str, now: float) -> Freshness:
-    """Where the snapshot stands at `now`; an instant ahead of `now` (a clock was set back) counts as `now`."""
+    """The freshness of the snapshot at `now`; an instant after `now` (a clock was set back) counts as `now`."""
     fetched_at, checked_at = min(snapshot.fetched_at, now), min(snapshot.checked_at, now)
     wait = delay(snapshot, recheck, key)
     recheck_at = checked_at + wait
@@ -184,32 +184,32 @@ def freshness(snapshot: Snapshot, recheck: Recheck, key: str, now: float) -> Fre
         state = State.GRACE
     else:
         state = State.DUE
-    stands_in = snapshot.failing is not None and isinstance(snapshot.access, Successful)
-    stale = stands_in and now >= fetched_at + _own_delay(snapshot, recheck, key)
+    in_use_while_failing = snapshot.failing is not None and isinstance(snapshot.access, Successful)
+    stale = in_use_while_failing and now >= fetched_at + _own_delay(snapshot, recheck, key)
     return Freshness(recheck_at, state, now - fetched_at, stale)
 
 
-def lifetime(said: Lifetime, now: float) -> float | None:
-    """Seconds of freshness that a response received at `now` asks for (RFC 9111 4.2.1), or None where it is silent.
+def lifetime(fields: Lifetime, now: float) -> float | None:
+    """Seconds of freshness that a response received at `now` asks for (RFC 9111 4.2.1); None if it does not.
 
-    We are a shared cache: s-maxage wins over max-age, and both over Expires. Of a repeated directive the first
-    counts, and one that cannot be read makes the response stale, 0.
+    This is a shared cache: s-maxage takes precedence over max-age, and both over Expires. The first of repeated
+    directives counts, and an invalid one makes the response stale (0).
     """
-    if said.cache_control is None and said.expires is None:
+    if fields.cache_control is None and fields.expires is None:
         return None
-    directives = _directives(said.cache_control or "")
+    directives = _directives(fields.cache_control or "")
     if "no-store" in directives or "no-cache" in directives:
         return 0.0
-    age = _seconds((said.age or "").partition(",")[0].strip()) or 0.0
+    age = _seconds((fields.age or "").partition(",")[0].strip()) or 0.0
     for name in ("s-maxage", "max-age"):
         if name in directives:
             return max(0.0, (_seconds(directives[name]) or 0.0) - age)
-    if said.expires is None:
+    if fields.expires is None:
         return None
-    until = _instant(said.expires)
+    until = _instant(fields.expires)
     if until is None:
         return 0.0
-    date = None if said.date is None else _instant(said.date)
+    date = None if fields.date is None else _instant(fields.date)
     since = now if date is None else date
     return min(max(0.0, until - since - age), LONGEST_LIFETIME)
 
@@ -226,9 +226,9 @@ def _fail(previous: Snapshot | None, failure: Unreachable, final_url: str | None
 
 
 def _renew(previous: Snapshot, fetched: Fetched, now: float) -> Snapshot:
-    # A 304 updates the fields it carries and leaves the rest as they were (RFC 9111 4.3.4).
-    said = fetched.lifetime
-    speaks = said.cache_control is not None or said.expires is not None
+    # A 304 updates the fields that it has and leaves the others unchanged (RFC 9111 4.3.4).
+    fields = fetched.lifetime
+    has_lifetime = fields.cache_control is not None or fields.expires is not None
     return Snapshot(
         previous.access,
         now,
@@ -237,7 +237,7 @@ def _renew(previous: Snapshot, fetched: Fetched, now: float) -> Snapshot:
             fetched.validators.etag or previous.validators.etag,
             fetched.validators.last_modified or previous.validators.last_modified,
         ),
-        lifetime(said, now) if speaks else previous.lifetime,
+        lifetime(fields, now) if has_lifetime else previous.lifetime,
         since=_since(previous, previous.access, now),
     )
 
@@ -245,16 +245,16 @@ def _renew(previous: Snapshot, fetched: Fetched, now: float) -> Snapshot:
 def _since(previous: Snapshot | None, found: Access, now: float) -> int | None:
     if previous is None or not same(previous.access, found):
         return None
-    # A clock that was set back must not leave a beginning that lies after its end.
+    # If a clock was set back, the beginning must not be after the end.
     return math.floor(min(previous.held_since, now))
 
 
 def _own_delay(snapshot: Snapshot, recheck: Recheck, key: str) -> float:
-    asked = _asked(recheck, recheck.default if snapshot.lifetime is None else snapshot.lifetime)
-    return _spread(asked, recheck.minimum, recheck.maximum, key)
+    requested = _obeyed(recheck, recheck.default if snapshot.lifetime is None else snapshot.lifetime)
+    return _spread(requested, recheck.minimum, recheck.maximum, key)
 
 
-def _asked(recheck: Recheck, lifetime: float) -> float:
+def _obeyed(recheck: Recheck, lifetime: float) -> float:
     match recheck.heed:
         case LifetimePolicy.ANY:
             return lifetime
@@ -267,8 +267,8 @@ def _asked(recheck: Recheck, lifetime: float) -> float:
 
 
 def _spread(wanted: float, low: float, high: float, key: str) -> float:
-    # The room is what +-10 % leaves inside the bounds, and the origin's place in it is even: clamping afterwards
-    # would heap half of all origins on a bound, and the default delay is one.
+    # Origins are spread evenly over the part of +-10 % that is within the bounds. Clamping afterwards would put half of
+    # all origins on a bound, since the default delay is one.
     within = min(max(wanted, low), high)
     earliest, latest = max(within * (1 - SPREAD), low), min(within * (1 + SPREAD), high)
     return earliest + (latest - earliest) * zlib.crc32(key.encode()) / 2**32
@@ -287,7 +287,7 @@ def _directives(value: str) -> Mapping[str, str]:
 def _seconds(text: str) -> float | None:
     if not (text.isascii() and text.isdigit()):
         return None
-    # int() refuses thousands of digits; ten are past the bound already.
+    # int() refuses thousands of digits; more than ten exceed the limit anyway.
     digits = text.lstrip("0")
     return LONGEST_LIFETIME if len(digits) > 10 else min(float(digits or 0), LONGEST_LIFETIME)
 

@@ -1,4 +1,4 @@
-"""The lease of an origin: one process of the fleet fetches it, and the others wait for what it learns."""
+"""The lease of an origin: one process of the fleet fetches it, and the others wait for the result."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,10 +13,10 @@ from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 
 MARGIN = 2.0
-"""Seconds that the work may take beside the fetch: calls to the store come before and after it."""
+"""Seconds that the work may take in addition to the fetch, for calls to the store."""
 
 SECONDS = 2.0
-"""How long a lease outlives a holder that has died; a live holder renews it RENEWALS times as often."""
+"""Seconds after which the lease of a dead holder expires; a live one renews it RENEWALS times in that time."""
 
 RENEWALS = 4
 
@@ -135,5 +135,5 @@ class Lease:
         return None
 
     async def _release(self, origin: Origin, token: str) -> None:
-        with suppress(StoreDown):  # then it expires by itself
+        with suppress(StoreDown):  # then it expires
             await self._store.release(origin, token)

@@ -1,9 +1,9 @@
 """Merge what two processes learned into one snapshot, in the order in which their fetches began.
 
-Processes fetch side by side, are late, are stopped and wake up again. What is kept must not depend on when a result
-arrived, but on when its fetch *began* by the store's clock, which all processes share: that is what
-`Snapshot.fetched_at` and `Failing.last_at` hold. The result is that of the same fetches ended in the order in which
-they began: an older answer loses, and a failure never replaces an answer that is newer than its beginning.
+Processes fetch concurrently, are late, are stopped and resumed. The result must not depend on when a fetch ended, but
+on when it *began* by the store's clock, which all processes share; `Snapshot.fetched_at` and `Failing.last_at` are
+those instants. The result is as if the fetches had ended in the order in which they began: the older answer loses, and
+a failure never replaces an answer that is newer than its beginning.
 
 Every instant is Unix seconds. No I/O and no clock.
 """
@@ -16,23 +16,23 @@ from app.cache.freshness import KEEP, Failing, Snapshot
 from app.robots.access import Cause, Successful, Unreachable
 
 AHEAD = 1.0
-"""Seconds by which an instant may lie ahead of a process's idea of the store's clock, which it hears late."""
+"""Seconds by which an instant may be ahead of a process's estimate of the store's clock, which lags."""
 
 _LOCAL = frozenset({Cause.DNS, Cause.CONNECTION, Cause.TIMEOUT, Cause.TLS})
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What the store holds in place of a purged snapshot: whatever began up to the instant `at` is forgotten."""
+    """The mark of a purge in the store: fetches that began up to the instant `at` do not count."""
 
     at: float
 
 
 def merge(one: Snapshot, other: Snapshot, now: float) -> Snapshot:
-    """What is known once both are; of two fetches that began at the same instant, that of `other` counts as the later.
+    """Merge two snapshots; of fetches that began at the same instant, that of `other` counts as the later one.
 
-    An instant after `now` comes from a clock that was wrong, and counts as older than any other. An answer that is no
-    file is forgotten when a failure follows it, so that a file from before it, if it is that late, stands in for it.
+    An instant after `now` comes from a wrong clock, and counts as older than any other. An answer without a file is
+    dropped if a failure follows it, so that an earlier file, which arrived late, may be used instead.
     """
     if one == other:
         return other
@@ -52,7 +52,7 @@ def merge(one: Snapshot, other: Snapshot, now: float) -> Snapshot:
 
 
 def after_purge(snapshot: Snapshot, purged: Purged, now: float) -> Snapshot | None:
-    """What a purge leaves of the snapshot: what began after it. A mark from after `now` is a wrong clock's: all."""
+    """The part of the snapshot that began after a purge. A purge after `now` is from a wrong clock, and ignored."""
     if purged.at > now + AHEAD or snapshot.fetched_at > purged.at:
         return snapshot
     failing = snapshot.failing
@@ -60,23 +60,23 @@ def after_purge(snapshot: Snapshot, purged: Purged, now: float) -> Snapshot | No
 
 
 def is_local(failure: Unreachable) -> bool:
-    """Whether the failure may be this process's own: nothing that the origin said was received."""
+    """Whether the failure may be this process's own: nothing was received from the origin."""
     return failure.status is None and failure.cause in _LOCAL
 
 
 def _answers(one: Snapshot, other: Snapshot, now: float) -> tuple[Snapshot | None, Snapshot | None]:
-    """The later answer of the two and the earlier one; None for each that has none."""
+    """The later and the earlier answer of the two, each None if there is none."""
     found = [snapshot for snapshot in (other, one) if not isinstance(snapshot.access, Unreachable)]
     found.sort(key=lambda snapshot: _order(snapshot.fetched_at, now), reverse=True)
     return found[0] if found else None, found[1] if len(found) > 1 else None
 
 
 def _since(answer: Snapshot, older: Snapshot | None) -> int | None:
-    """When the answer's content was found first, now that an older answer is known too."""
+    """When the answer's content was found first, given an older answer."""
     if older is None:
         return answer.since
     if not same(answer.access, older.access):
-        # The other content lies between, if it was found after the beginning of what was taken for one stretch.
+        # If the other content was found after this beginning, it was in use in between.
         return answer.since if older.fetched_at <= answer.held_since else None
     if older.held_since >= answer.held_since:
         return answer.since
@@ -95,7 +95,7 @@ def _merge_failing(one: Failing | None, other: Failing | None, answer: Snapshot 
     last = max(runs, key=lambda run: _order(run.last_at, now))
     began_before = -math.inf if answer is None else answer.fetched_at
     if last.since <= began_before < last.last_at:
-        # The answer came in the middle of the run, and ended it: what is left of it is its last attempt.
+        # The answer came in the middle of the run and ended it, so only the last attempt remains.
         last = Failing(last.last_at, last.last_at, 1, last.failure)
     unbroken = [run for run in runs if run.since > began_before]
     return replace(

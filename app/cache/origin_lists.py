@@ -1,7 +1,7 @@
-"""Which origins of the fleet to look at: those that fail, are slow, stale or in backoff, and those asked about most.
+"""Lists of the fleet's origins: those that fail, are slow, stale or in backoff, and those asked about most.
 
 Every process notes scores in memory and writes them every FLUSH_EVERY seconds. A list holds at most LISTED names and
-their scores; the facts are read from the snapshots when a list is asked for, so a list never contradicts an answer.
+their scores; the facts are read from the snapshots with the list, so that a list never contradicts an answer.
 Lists are approximate: a process that is killed loses its notes, and a full list drops the lowest scores.
 """
 
@@ -19,16 +19,16 @@ from app.redis.guarded_client import StoreDown
 from app.robots.access import Blocked, Successful
 
 LISTED = 1000
-"""Origins in a list at most."""
+"""The largest number of origins in a list."""
 
 SLOW = 1.0
-"""Seconds from which on a fetch is listed as slow."""
+"""Seconds from which a fetch is listed as slow."""
 
 FLUSH_EVERY = 10.0
 """Seconds between two writes of the notes."""
 
 NOTED = 10_000
-"""Origins that wait to be written, at most; beyond, new ones are not noted."""
+"""Origins that wait to be written; beyond that, new ones are not noted."""
 
 MOST_ASKED = 100
 """How many of the origins asked about since the last write are written: those asked about most."""
@@ -51,6 +51,9 @@ class Order(StrEnum):
 
     ASKED = "asked"
     """Decisions in the current hour and the one before; the most first."""
+
+    REFUSED = "refused"
+    """Callers reported refused pages; the latest report first. Kept with the edge facts, not in a list of its own."""
 
 
 @dataclass(slots=True)

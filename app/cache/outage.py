@@ -25,13 +25,13 @@ class TimelineEntry:
 
     @property
     def kind(self) -> tuple[type, bool]:
-        """What callers can tell apart: the outcome, and whether a stale copy answers."""
+        """What differs for callers: the outcome, and whether a stale copy answers."""
         return type(self.snapshot.access), self.freshness.stale
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """The entry at the instant that was asked for, and the whole timeline, one entry for each change."""
+    """The entry at the requested instant, and the whole timeline, with an entry for each change."""
 
     now: TimelineEntry
     timeline: tuple[TimelineEntry, ...]
@@ -42,9 +42,9 @@ def simulate_outage(
 ) -> Iterator[Outage | None]:
     """Simulate an outage whose first fetch is at `began`, seen from `now`, at most LONGEST later.
 
-    `copy` is the copy from before the outage. Each fetch is made as soon as it is due, as for an origin that is asked
-    about all the time. `key` is the origin's, by which delays are spread. Yields None after each fetch, of which there
-    may be a thousand, and the outage at the end.
+    `copy` is the copy from before the outage. Each fetch is made as soon as it is due, as for an origin that is
+    visited all the time. `key` is the origin's, by which delays are spread. Yields None after each fetch, of which
+    there may be a thousand, and the outage at the end.
     """
     if not 0 <= now - began <= LONGEST:
         raise ValueError(f"an outage of {now - began:.0f} s cannot be simulated; it may last from 0 to {LONGEST:.0f} s")

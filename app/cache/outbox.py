@@ -1,4 +1,4 @@
-"""What the store is to be given once it is back."""
+"""What is delivered to the store once it is available again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,14 +10,14 @@ from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 
 LIMIT = 10_000
-"""Origins that are remembered; beyond, the oldest is delivered when this process is next asked about it."""
+"""Origins in the outbox; beyond that, the oldest is delivered when this process is next asked about it."""
 
 PAUSE = 1.0
 """Seconds between two attempts while the store is down."""
 
 
 class Outbox:
-    """Origins of which this process learned something, or that it purged, while the store was down.
+    """Origins that this process has fetched or purged while the store was down.
 
     `deliver` writes an origin to the store, after the purge if there was one; it raises StoreDown while it cannot.
     """
@@ -28,7 +28,7 @@ class Outbox:
         self._has_pending = asyncio.Event()
 
     def add(self, origin: Origin, purged: Purged | None = None) -> None:
-        """Deliver the origin later; a pending purge stays pending unless this one replaces it."""
+        """Deliver the origin later; a pending purge is kept unless this one replaces it."""
         purged = purged or self.purged(origin)
         self._pending.pop(origin, None)
         self._pending[origin] = purged

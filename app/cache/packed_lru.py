@@ -24,7 +24,7 @@ class _Entry(Protocol):
 E = TypeVar("E", bound=_Entry)
 
 OVERHEAD = 400
-"""Bytes that an entry takes beside the encoded snapshot: its key, the tuple, its place in the table."""
+"""Bytes that an entry takes in addition to the encoded snapshot: its key, the tuple, its slot in the table."""
 
 
 class PackedLRU(Generic[E]):
@@ -71,8 +71,10 @@ class PackedLRU(Generic[E]):
         if found is None:
             return None
         data, *marks = found
-        snapshot = self._in_use.get(key) or decode(data)
+        snapshot = self._in_use.get(key)
         if snapshot is None:
-            return None
-        self._in_use[key] = snapshot
+            snapshot = decode(data)
+            if snapshot is None:
+                return None
+            self._in_use[key] = snapshot
         return self._kind(snapshot, *marks)

@@ -1,11 +1,96 @@
-"""RECHECK_FILE: the domain table as a file."""
+"""RECHECK_FILE: the domain table as TOML, by host suffix.
+
+A row is `"example.com" = {model = "seznam", min = "1d", max = "7d"}`, or `{delay = "2h"}` for a fixed delay. Either may
+also have `floor` and `cap`, the bounds of the pace. All fields are optional; durations are seconds, or texts like
+"90s", "15m", "12h", "3d" and "1w".
+"""
 
 from pathlib import Path
+from typing import Annotated, Literal, Self
 
-from app.cache.recheck import TABLE_LIMIT, DomainTable, read_table
-from app.toml_file import read_file
+from pydantic import BaseModel, ConfigDict, PlainValidator, model_validator
+
+from app.cache.recheck import LONGEST, MODELS, SHORTEST, SLOWEST, DomainTable, Pace, Row, fixed, within
+from app.durations import read_seconds
+from app.origin import BadUrl, read_suffix
+from app.toml_file import parse, read_file, read_row
+
+TABLE_LIMIT = 32 * 1024 * 1024
+"""Bytes of the longest table that is read."""
 
 
 def load(path: Path) -> DomainTable:
-    """The table that is in the file; ValueError says what is wrong with it."""
+    """Read the table from a file; raises ValueError."""
     return read_table(read_file(path, TABLE_LIMIT))
+
+
+def read_table(text: str) -> DomainTable:
+    """Read the table from TOML. Raises ValueError, which names the suffix and the field."""
+    rows: dict[str, Row] = {}
+    paces: dict[str, Pace] = {}
+    names: dict[str, str] = {}
+    for name, value in parse(text, "table of suffixes").items():
+        try:
+            suffix = read_suffix(name)
+        except BadUrl as error:
+            raise ValueError(f"the suffix {name!r} is not a host name: {error}") from None
+        if names.setdefault(suffix, name) != name:
+            raise ValueError(f"the suffixes {names[suffix]!r} and {name!r} are the same; use one row")
+        try:
+            row = read_row(_TableRow, value)
+        except ValueError as error:
+            raise ValueError(f"the suffix {name!r} {error}") from None
+        if row.model_fields_set & _RECHECK_FIELDS:
+            rows[suffix] = row.rechecks()
+        if row.model_fields_set & _PACE_FIELDS:
+            paces[suffix] = Pace(row.floor, row.cap)
+    return DomainTable(rows, paces)
+
+
+def _duration(low: float, high: float, expected: str) -> PlainValidator:
+    def read(value: object) -> float:
+        seconds = read_seconds(value) if isinstance(value, str) else value
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            raise ValueError('expected seconds, or a text like "12h" or "3d"')
+        if not low <= seconds <= high:
+            raise ValueError(expected)
+        return float(seconds)
+
+    return PlainValidator(read)
+
+
+_Delay = Annotated[float, _duration(SHORTEST, LONGEST, "a delay lies between a minute and 30 days")]
+Interval = Annotated[float, _duration(0.0, SLOWEST, "a pace lies between 0 seconds and a day")]
+
+
+class _TableRow(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    model: Literal["rfc9309", "seznam"] | None = None
+    delay: _Delay | None = None
+    min: _Delay | None = None
+    max: _Delay | None = None
+    floor: Interval | None = None
+    cap: Interval | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("has no field")
+        if self.delay is not None and self.model_fields_set & {"model", "min", "max"}:
+            raise ValueError("has a delay, which is fixed: remove its model, min and max")
+        for low, high in (("min", "max"), ("floor", "cap")):
+            one, other = getattr(self, low), getattr(self, high)
+            if one is not None and other is not None and one > other:
+                raise ValueError(f"has {low} = {one:g} s, more than {high} = {other:g} s")
+        return self
+
+    def rechecks(self) -> Row:
+        """What the row makes of each model."""
+        if self.delay is not None:
+            return dict.fromkeys(MODELS, fixed(self.delay))
+        return {own: within(MODELS[self.model or own], self.min, self.max) for own in MODELS}
+
+
+_PACE_FIELDS = {"floor", "cap"}
+_RECHECK_FIELDS = _TableRow.model_fields.keys() - _PACE_FIELDS

@@ -1,4 +1,4 @@
-"""What a process knows of an origin after comparing its memory with the store; pure."""
+"""Compare a process's memory with the store, for one origin; pure."""
 
 from dataclasses import dataclass, replace
 
@@ -11,9 +11,9 @@ from app.cache.snapshot_memory import Entry
 class Reconciled:
     """The snapshot to keep, None for nothing.
 
-    `from_store`: the store had it as it is. `lacking`: the store lacks part of it. `ended` lists snapshots whose
-    content may have ended by the merge. `contradicted`: the store has an answer of an origin that this process alone
-    could not reach.
+    `from_store`: it is the one in the store. `lacking`: the store lacks part of it. `ended`: snapshots whose content
+    may have been replaced. `contradicted`: the store has an answer from an origin that only this process could not
+    reach.
     """
 
     snapshot: Snapshot | None
@@ -32,15 +32,26 @@ def reconcile(entry: Entry | None, found: Snapshot | Purged | None, now: float, 
         return _from_memory(None if entry is None or left is None else replace(entry, snapshot=left), now)
     if found is None:
         # A purge would have left a mark. So the store was down when this was learned, or has lost it since: it was
-        # restarted empty, is full, or the key was overwritten with something that cannot be read.
+        # restarted empty, is full, or the key has a value that cannot be read.
         return _from_memory(entry, now)
     if entry is None:
         return Reconciled(found, from_store=True)
     return _merged(entry, found, store_now)
 
 
+def combine(own: Snapshot | None, found: Snapshot | Purged | None, now: float) -> Snapshot | None:
+    """What memory and the store know together; `now` is the store's clock."""
+    match found:
+        case Snapshot():
+            return found if own is None else merge(own, found, now)
+        case Purged():
+            return None if own is None else after_purge(own, found, now)
+        case None:
+            return own
+
+
 def as_known(known: Snapshot, found: Snapshot) -> Snapshot:
-    """`found`, made of the objects of `known` where they are equal: derived values are cached by identity."""
+    """`found`, with the objects of `known` that are equal, since derived values are cached by identity."""
     if found == known:
         return known
     return replace(found, access=known.access) if found.access == known.access else found
@@ -56,7 +67,7 @@ def _merged(entry: Entry, found: Snapshot, now: float) -> Reconciled:
     merged = merge(entry.snapshot, found, now)
     contradicted = entry.doubtful and merged.failing is None
     if merged == found:
-        # If the entry was saved, the process that found the other content knew of it.
+        # If the entry was saved, the process that found the other content has noted its end.
         ended = () if entry.saved else (entry.snapshot,)
         return Reconciled(as_known(entry.snapshot, found), from_store=True, ended=ended, contradicted=contradicted)
     same_answer = merged.fetched_at == found.fetched_at and merged.access == found.access

@@ -8,18 +8,18 @@ from typing import Any, Final
 from redis.exceptions import ResponseError
 
 from app.cache.origin_lists import LISTED, Notes, Order
-from app.origin import BadUrl, Origin, read_target
+from app.origin import Origin, read_key
 from app.redis.guarded_client import GuardedClient
 
 EXPIRY = 7 * 86_400
-"""Seconds after which a list is gone that nothing was added to."""
+"""Seconds after the last addition for which a list is kept."""
 
 _SLOT = "robots:{origins}"  # what all keys begin with, so that one slot of a cluster has them
 _ASKED_EXPIRY = 2 * 3600
-_LONGEST_KEY = 300  # bytes of an origin's key; a host name has 253
+_LONGEST_KEY = 300  # bytes of an origin's key; a host name has 253, and the name of a profile 32
 _BATCH = 500  # members of one command, so that no command holds the server for long
 
-# Whatever is there, no more is sent than a list can hold.
+# Returns at most as much as a list can have, whatever the value is.
 _READ: Final = f"""
 local found = redis.pcall('ZREVRANGE', KEYS[1], 0, {LISTED - 1}, 'WITHSCORES')
 local listed = {{}}
@@ -35,9 +35,9 @@ return listed
 
 
 class RedisOriginLists:
-    """Sorted sets `robots:{origins}:ORDER` of origins' keys, LISTED in each; of ASKED, one for each hour.
+    """Sorted sets `robots:{origins}:ORDER` of origins' keys, LISTED in each; for ASKED, one for each hour.
 
-    A set that is something else is replaced, and a member that is not the key of an origin is passed over.
+    A value of another type is replaced, and a member that is not the key of an origin is ignored.
     """
 
     def __init__(self, redis: GuardedClient) -> None:
@@ -45,7 +45,7 @@ class RedisOriginLists:
         self._client = redis.client
 
     async def write(self, notes: Notes, now: float) -> None:
-        """Put these into the lists; raises StoreDown."""
+        """Write the notes into the lists; raises StoreDown."""
         commands = _commands(notes, now)
         results = await self._redis.run(_SLOT, lambda: self._execute(commands))
         wrong = {command[1] for command, result in zip(commands, results or (), strict=False) if _is_foreign(result)}
@@ -122,13 +122,7 @@ def _is_foreign(result: object) -> bool:
 
 
 def _origin(name: object) -> Origin | None:
-    if not isinstance(name, bytes) or not name.isascii():
-        return None
-    try:
-        origin = read_target(name.decode()).origin
-    except BadUrl:
-        return None
-    return origin if origin.key == name.decode() else None
+    return read_key(name.decode()) if isinstance(name, bytes) and name.isascii() else None
 
 
 def _score(text: object) -> float | None:

@@ -1,4 +1,4 @@
-"""The fleet's tallies of visits in Redis or Valkey, beside the snapshots of their origins."""
+"""The fleet's tallies of visits in Redis or Valkey."""
 
 import asyncio
 import hashlib
@@ -14,10 +14,10 @@ from app.redis.failures import FAILURES
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 PROBE, WRITE = 1.0, 5.0
-"""Seconds that a batch waits for a sign of life, and for its end. No caller waits for either."""
+"""Seconds that a batch waits for the server to respond, and for its results. No caller waits for either."""
 
 HEAVIEST = 1e15
-"""The greatest weight that is accepted."""
+"""The largest weight that is accepted."""
 
 AHEAD = HOUR
 """Seconds by which the clock of another writer may be ahead of ours."""
@@ -26,8 +26,8 @@ _VALUE_LIMIT = 64
 
 _VALUE: Final = re.compile(rb"V1 ([0-9.e+-]{1,20}) ([0-9]{1,12}) ([0-9]{1,12})")
 
-# What is there may be anybody's, of any type, and a tally from a time that is still to come would outweigh all others
-# for as long: either is taken for nothing. The arithmetic is Tally's.
+# A value of another type or format is ignored, and so is a tally from the future, which would outweigh all others until
+# then. The arithmetic is that of Tally.
 _ADD: Final = f"""
 local function numbers(a, b, c) return tonumber(a), tonumber(b), tonumber(c) end
 local weight, at, since = numbers(ARGV[1], ARGV[2], ARGV[3])
@@ -49,7 +49,7 @@ _ADD_SHA: Final = hashlib.sha1(_ADD.encode(), usedforsecurity=False).hexdigest()
 
 
 class RedisVisits:
-    """Tallies under `robots:{scheme://host:port}:visits`, gone EXPIRY seconds after the last visit."""
+    """Tallies under `robots:{scheme://host:port[#profile]}:visits`, which expire EXPIRY seconds after the last one."""
 
     def __init__(self, redis: GuardedClient, *, clock: Callable[[], float]) -> None:
         self._redis = redis
@@ -63,15 +63,15 @@ class RedisVisits:
         return read_value(data, self._clock())
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
-        """Add these to what is kept, one script each: what is kept then, without those refused; raises StoreDown."""
+        """Add these to the stored tallies; returns the sums, without those that were refused. Raises StoreDown."""
         now = self._clock()
         pipeline = self._client.pipeline(transaction=False)
         for origin, tally in tallies.items():
-            said = (f"{tally.weight:.9g}", f"{tally.at:.0f}", f"{tally.since:.0f}", f"{now + AHEAD:.0f}")
-            pipeline.evalsha(_ADD_SHA, 1, key(origin), *said)
+            arguments = (f"{tally.weight:.9g}", f"{tally.at:.0f}", f"{tally.since:.0f}", f"{now + AHEAD:.0f}")
+            pipeline.evalsha(_ADD_SHA, 1, key(origin), *arguments)
         try:
-            # A server that hangs carries out what it was sent once it wakes: a batch for every minute of its sleep.
-            # So it is asked first whether it is awake, which also gives it the script if it has lost it.
+            # A server that hangs would run everything that it was sent once it resumes: a batch for every minute. So it
+            # has to respond first, to a command that also loads the script in case it was lost.
             async with asyncio.timeout(PROBE):
                 await self._client.script_load(_ADD)
             async with asyncio.timeout(WRITE):
@@ -86,12 +86,12 @@ class RedisVisits:
 
 
 def key(origin: Origin) -> str:
-    """The key of the origin's tally, in the slot of its snapshot."""
+    """The key of the origin's tally, in the same cluster slot as its snapshot."""
     return f"{snapshot_key(origin)}:visits"
 
 
 def read_value(data: object, now: float) -> Tally | None:
-    """The tally that a value is, or None for anything else."""
+    """Read a stored tally; None for any other value."""
     written = _VALUE.fullmatch(data) if isinstance(data, bytes) else None
     if written is None:
         return None

@@ -9,6 +9,7 @@ from functools import partial
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot, next_snapshot
 from app.cache.lease import Lease
+from app.cache.snapshot_writer import SnapshotWriter
 from app.cache.store_clock import StoreClock
 from app.cache.tiered_snapshots import Source, TieredSnapshots
 from app.origin import Origin
@@ -33,6 +34,7 @@ class Refresher:
     def __init__(
         self,
         snapshots: TieredSnapshots,
+        writer: SnapshotWriter,
         lease: Lease,
         fetch: Fetch,
         store_clock: StoreClock,
@@ -41,6 +43,7 @@ class Refresher:
         health: FetchHealth,
     ) -> None:
         self._snapshots = snapshots
+        self._writer = writer
         self._lease = lease
         self._fetch = fetch
         self._store_clock = store_clock
@@ -48,7 +51,7 @@ class Refresher:
         self._health = health
 
     async def refresh(self, origin: Origin, seen: Snapshot | None, is_fresh: IsFresh) -> tuple[Snapshot, Source]:
-        """Fetch unless somebody has a fresh snapshot by then; `seen` is the one that was due. Raises Busy."""
+        """Fetch unless a fresh snapshot is found first; `seen` is the one that was due. Raises Busy."""
         # A refresh may have ended between the caller's lookup and now. Its flight is over, so this is a new one, and
         # without this check every caller whom the store answered late would fetch again. Memory is enough: what a
         # refresh of this process learns is put there first.
@@ -79,12 +82,12 @@ class Refresher:
         if began is not None:
             self._store_clock.sync(began)
         fetched, snapshot = await self._fetch_once(origin, seen, began, whole=whole)
-        kept = await self._snapshots.save(origin, snapshot, seen)
+        kept = await self._writer.save(origin, snapshot, seen)
         if kept is None:
-            # Purged meanwhile, so what began before is no answer any more. If it is purged again, those who asked
-            # before that get the second result all the same, and it is not kept.
+            # Purged meanwhile, so a fetch that began before does not count. If it is purged again, callers from
+            # before that purge still get the second result, but it is not kept.
             fetched, snapshot = await self._fetch_once(origin, None, None, whole=True)
-            kept = await self._snapshots.save(origin, snapshot) or snapshot
+            kept = await self._writer.save(origin, snapshot) or snapshot
         if kept.checked_at != snapshot.checked_at:
             return kept, Source.STORE
         if kept.failing is not None and isinstance(kept.access, Successful):
@@ -109,7 +112,7 @@ class Refresher:
 
 
 def _dated_to_beginning(fetched: Fetched, seconds: float) -> Fetched:
-    """The result with its Retry-After counted from the beginning of a fetch that took so many seconds."""
+    """The result with its Retry-After counted from the beginning of the fetch, which took `seconds`."""
     failure = fetched.access
     if not isinstance(failure, Unreachable) or failure.retry_after is None:
         return fetched

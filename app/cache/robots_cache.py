@@ -1,11 +1,10 @@
-"""What is known of an origin's robots.txt: from memory, from the store, or fetched, by one process for the fleet."""
+"""The cache of robots.txt files: from memory, from the store, or fetched by one process for the fleet."""
 
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
@@ -14,30 +13,27 @@ from app.cache.lease import Lease, LeaseStore
 from app.cache.refresher import Fetch, OnFetch, Refresher
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
+from app.cache.snapshot_writer import SnapshotWriter
 from app.cache.store_clock import StoreClock
 from app.cache.tiered_snapshots import Source, TieredSnapshots
 from app.origin import Origin
 from app.redis.single_flight import SingleFlight
 from app.robots.access import Busy, Successful
 
-__all__ = ["CacheResult", "CacheStore", "Fetch", "RobotsCache", "Source"]
-
-
-class CacheStore(SnapshotStore, LeaseStore, Protocol):
-    """What processes share: the snapshots, and the leases of those who fetch."""
+__all__ = ["CacheResult", "Fetch", "RobotsCache", "Source"]
 
 
 def _ignore_fetch(_origin: Origin, _snapshot: Snapshot, _seconds: float) -> None:
     pass
 
 
-def _ignore_version(_origin: Origin, _snapshot: Snapshot) -> None:
+def _ignore_version(_origin: Origin, _ended: Snapshot, _following: Snapshot | None) -> None:
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class CacheResult:
-    """What is known of an origin now; `snapshot` and `freshness` are None before the first fetch has ended."""
+    """What is known about an origin now; `snapshot` and `freshness` are None before the first fetch has ended."""
 
     snapshot: Snapshot | None
     freshness: Freshness | None
@@ -50,19 +46,20 @@ class RobotsCache:
     `memory_bytes` bounds the snapshots in memory, each of which is trusted for `trust` seconds before the store is
     asked again. A fetch is to end within `lease` seconds, after which another process may begin one. While the store
     is down, the cache answers from memory and by fetching. `on_fetch` and `health` are called after every fetch, and
-    `on_version_ended` with the last snapshot of each content that another one has replaced.
+    `on_version_ended` with the last snapshot of each content that has ended, and the one that replaced it.
     """
 
     def __init__(
         self,
-        store: CacheStore,
+        store: SnapshotStore,
+        leases: LeaseStore,
         fetch: Fetch,
         clock: Callable[[], float],
         memory_bytes: int,
         *,
         trust: float = 30.0,
         lease: float = 12.0,
-        on_version_ended: Callable[[Origin, Snapshot], None] = _ignore_version,
+        on_version_ended: Callable[[Origin, Snapshot, Snapshot | None], None] = _ignore_version,
         on_fetch: OnFetch = _ignore_fetch,
         health: FetchHealth | None = None,
     ) -> None:
@@ -71,16 +68,23 @@ class RobotsCache:
         self._clock = clock
         self._on_version_ended = on_version_ended
         self._memory = SnapshotMemory(memory_bytes, clock, trust)
-        self._snapshots = TieredSnapshots(
+        self._writer = SnapshotWriter(
             store,
             self._memory,
-            clock,
-            store_clock=store_clock,
+            store_clock,
             on_version_ended=on_version_ended,
             on_contradiction=health.note_contradiction,
         )
+        self._snapshots = TieredSnapshots(
+            store,
+            self._memory,
+            self._writer,
+            clock,
+            store_clock=store_clock,
+            on_contradiction=health.note_contradiction,
+        )
         self._refresher = Refresher(
-            self._snapshots, Lease(store, lease), fetch, store_clock, on_fetch=on_fetch, health=health
+            self._snapshots, self._writer, Lease(leases, lease), fetch, store_clock, on_fetch=on_fetch, health=health
         )
         self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(expected=Busy)
         self._ordered: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(expected=Busy)
@@ -97,7 +101,7 @@ class RobotsCache:
     async def get(
         self, origin: Origin, recheck: Recheck, *, max_age: float | None = None, wait: float = 10.0
     ) -> CacheResult:
-        """What is known of the origin, refreshed first if it is due; the caller waits up to `wait` seconds for that.
+        """The origin's snapshot, refreshed first if it is due; the caller waits up to `wait` seconds for that.
 
         A snapshot older than `max_age` seconds is due, unless its origin is failing and is not to be tried again yet.
         Raises Busy if the fetch does and there is no copy to serve instead.
@@ -116,40 +120,39 @@ class RobotsCache:
         return self._result(*refresh.result(), origin, recheck)
 
     async def refresh(self, origin: Origin, recheck: Recheck) -> CacheResult:
-        """Fetch the whole file now, however new the snapshot and whatever the backoff, and invalidate the fleet's.
+        """Fetch the whole file now, whatever the age of the snapshot and the backoff, and invalidate it in the fleet.
 
         The fetch begins after this call. Raises Busy if no fetch can be made.
         """
         under_way = self._ordered.under_way(origin)
         if under_way is not None:
-            await asyncio.wait([under_way])  # it may have read the file before the change that this caller knows of
+            await asyncio.wait([under_way])  # it may have read the file before a change that this caller knows about
         ordered = self._ordered.start(origin, partial(self._refresher.fetch_now, origin))
         await asyncio.wait([ordered])
         return self._result(*ordered.result(), origin, recheck)
 
     async def purge(self, origin: Origin) -> None:
-        """Forget the origin here and in the fleet; raises StoreDown if the fleet is told when the store is back.
+        """Remove the origin here and in the fleet; raises StoreDown if that is left until the store is back.
 
-        A fetch under way is made again, since it may find what is to be forgotten. The version that is forgotten has
-        ended.
+        A running fetch is repeated, since it may find what is to be removed. The removed version has ended.
         """
         known = await self.last_found(origin)
-        await self._snapshots.purge(origin)
+        await self._writer.purge(origin)
         if known is not None:
-            self._on_version_ended(origin, known)
+            self._on_version_ended(origin, known, None)
 
     async def facts(self, origin: Origin) -> Snapshot | None:
-        """What is known of the origin in the store and here; nothing of it is kept. Raises StoreDown."""
+        """The origin's snapshot in the store and here; nothing in memory changes. Raises StoreDown."""
         return await self._snapshots.facts(origin)
 
     async def last_found(self, origin: Origin) -> Snapshot | None:
-        """The snapshot as a fetch found it, be it usable or not."""
+        """The last snapshot that a fetch led to, usable or not."""
         known, _ = await self._snapshots.get(origin)
         return self._snapshots.peek(origin) or known
 
     def delivering(self) -> AbstractAsyncContextManager[None]:
         """While the block lasts, give the store what it missed while it was down."""
-        return self._snapshots.delivering()
+        return self._writer.delivering()
 
     def on_event(self, event: Event, origin: Origin) -> None:
         """Apply an invalidation that another process published."""
@@ -160,7 +163,7 @@ class RobotsCache:
         self._snapshots.on_gap()
 
     async def aclose(self) -> None:
-        """Cancel what is under way; the store is its owner's to close."""
+        """Cancel running fetches; the caller closes the store."""
         await self._snapshots.aclose()
         await self._refreshes.aclose()
         await self._ordered.aclose()
@@ -171,7 +174,7 @@ class RobotsCache:
         began = self._clock()
 
         def is_fresh(snapshot: Snapshot, waited_for: bool) -> bool:
-            # What another process fetched while this one waited is as new as can be had.
+            # A snapshot that another process fetched while this one waited is new enough.
             wanted = None if waited_for else max_age
             return self._state(snapshot, origin, recheck, wanted, began) is State.FRESH
 

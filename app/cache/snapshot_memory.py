@@ -60,6 +60,11 @@ class SnapshotMemory:
         """The entry, trusted or not."""
         return self._entries.peek(origin)
 
+    def snapshot(self, origin: Origin) -> Snapshot | None:
+        """The entry's snapshot, trusted or not."""
+        entry = self._entries.peek(origin)
+        return None if entry is None else entry.snapshot
+
     def keep(
         self, origin: Origin, snapshot: Snapshot, *, saved: bool, doubtful: bool = False, validated: bool = True
     ) -> None:

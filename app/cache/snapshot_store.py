@@ -34,4 +34,4 @@ class SnapshotStore(Protocol):
         """Record for so long that this instance cannot reach the origin; whether another instance has recorded it."""
 
     async def publish(self, event: Event, origin: Origin) -> None:
-        """Publish the event to all processes that are subscribed now."""
+        """Publish the event to all processes that are subscribed, soon."""

@@ -2,24 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from contextlib import contextmanager
 from enum import StrEnum
 
-from app.cache.content import same
-from app.cache.freshness import FIRST_RETRY, KEEP, Snapshot, usable
+from app.cache.freshness import Snapshot, usable
 from app.cache.invalidation import Event
-from app.cache.ordering import Purged, after_purge, is_local, merge
-from app.cache.outbox import Outbox
-from app.cache.reconcile import as_known, reconcile
-from app.cache.snapshot_memory import Entry, SnapshotMemory
+from app.cache.reconcile import combine, reconcile
+from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
+from app.cache.snapshot_writer import SnapshotWriter
 from app.cache.store_clock import StoreClock
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 from app.redis.single_flight import SingleFlight
-
-SUSPICION = FIRST_RETRY
-"""Seconds for which another process may confirm that an origin cannot be reached."""
 
 
 class Source(StrEnum):
@@ -34,35 +29,30 @@ class Source(StrEnum):
 
 
 class TieredSnapshots:
-    """Snapshots in memory in front of those in the store.
+    """Snapshots in memory, compared with those in the store when they are no longer trusted.
 
-    While the store is down, memory answers, and the outbox delivers later what was learned or purged meanwhile.
-    Snapshots that processes learned apart are merged in the order in which their fetches began; a content that ends by
-    that is passed to `on_version_ended`.
-
-    A failure that may be this process's own is not shared until another process has met it too. It holds here alone;
-    if the fleet's snapshot comes to say something else, `on_contradiction` is called.
+    While the store is down, memory answers. `on_contradiction` is called if the store has an answer of an origin that
+    this process alone could not reach.
     """
 
     def __init__(
         self,
         store: SnapshotStore,
         memory: SnapshotMemory,
+        writer: SnapshotWriter,
         clock: Callable[[], float],
         *,
         store_clock: StoreClock,
-        on_version_ended: Callable[[Origin, Snapshot], None],
         on_contradiction: Callable[[], None],
     ) -> None:
         self._store = store
         self._memory = memory
+        self._writer = writer
         self._clock = clock
         self._store_clock = store_clock
-        self._on_version_ended = on_version_ended
         self._on_contradiction = on_contradiction
         self._lookups: SingleFlight[Origin, tuple[Snapshot | None, Source]] = SingleFlight()
         self._waiting: dict[Origin, asyncio.Event] = {}
-        self._outbox = Outbox(self._deliver)
 
     async def get(self, origin: Origin) -> tuple[Snapshot | None, Source]:
         """The usable snapshot in memory, or in the store if memory is not trusted."""
@@ -78,7 +68,7 @@ class TieredSnapshots:
 
     def peek(self, origin: Origin) -> Snapshot | None:
         """The snapshot in memory, trusted or not."""
-        return _snapshot(self._memory.peek(origin))
+        return self._memory.snapshot(origin)
 
     async def get_from_store(self, origin: Origin) -> tuple[Snapshot | None, Source]:
         """The store's snapshot, or memory's if that is newer; raises StoreDown."""
@@ -90,55 +80,7 @@ class TieredSnapshots:
 
         Nothing of it is kept.
         """
-        return _combined(self.peek(origin), await self._store.get(origin), self._store_clock())
-
-    async def save(
-        self, origin: Origin, snapshot: Snapshot, over: Snapshot | None = None, *, publish: bool = True
-    ) -> Snapshot | None:
-        """Merge the snapshot into memory and the store; None if a purge has overtaken it.
-
-        A store that is down is given it later. `over` is what was known before; `publish`: invalidate other processes.
-        """
-        now, entry, found = self._store_clock(), self._memory.peek(origin), snapshot
-        purged = self._outbox.purged(origin)
-        if purged is not None and after_purge(found, purged, now) is None:
-            return None
-        if entry is not None:
-            snapshot = as_known(found, merge(entry.snapshot, found, now))
-        # Memory first: callers need not wait for the store, and a failure that is learned while the store is down is
-        # remembered, so that not every call asks the origin again.
-        with self._memory.validating(origin):
-            self._memory.keep(origin, snapshot, saved=False, doubtful=_is_doubtful(snapshot, entry))
-            try:
-                result, before = await self._share(origin, snapshot, doubtful=_is_doubtful(snapshot, entry))
-            except StoreDown:
-                self._outbox.add(origin)
-                self._note_ended(origin, snapshot, found, over, _snapshot(entry))
-                return snapshot
-        self._note_ended(origin, result, found, over, _snapshot(entry), before)
-        if publish:
-            with suppress(StoreDown):  # other processes then trust their older copy until its time is over
-                await self._store.publish(Event.CHANGED, origin)
-        return result
-
-    async def purge(self, origin: Origin) -> None:
-        """Forget the origin, here at once and in the fleet; raises StoreDown if the fleet is told later."""
-        self._memory.drop(origin)
-        try:
-            await self._store.purge(origin, KEEP)
-        except StoreDown:
-            self._outbox.add(origin, Purged(self._store_clock()))
-            raise
-        self._memory.drop(origin)
-        with suppress(StoreDown):  # the mark is in the store, where all processes look when their trust is over
-            await self._store.publish(Event.PURGED, origin)
-
-    def delivering(self) -> AbstractAsyncContextManager[None]:
-        """While the block lasts, give the store what it missed while it was down.
-
-        Otherwise a refresh that an operator ordered in an outage would reach the fleet when this process is next asked.
-        """
-        return self._outbox.delivering()
+        return combine(self.peek(origin), await self._store.get(origin), self._store_clock())
 
     def on_event(self, event: Event, origin: Origin) -> None:
         """Apply an invalidation that another process published."""
@@ -171,17 +113,17 @@ class TieredSnapshots:
         await self._lookups.aclose()
 
     async def _validate(self, origin: Origin) -> tuple[Snapshot | None, Source]:
-        """The snapshot of memory and store, and a store that lacks some of it is given it; memory's if it is down."""
+        """Merge memory and store, and write what the store lacks; memory's snapshot if the store is down."""
         try:
             found, source, lacking = await self._compare(origin)
         except StoreDown:
             known = self.peek(origin)
             return known, Source.NONE if known is None else Source.MEMORY
         if found is not None and lacking:
-            # What was saved once is not published again: two releases that cannot read each other's values would
+            # A saved snapshot is not published again: two releases that cannot read each other's values would
             # invalidate each other without end.
             entry = self._memory.peek(origin)
-            found = await self.save(origin, found, publish=entry is None or not entry.saved)
+            found = await self._writer.save(origin, found, publish=entry is None or not entry.saved)
         return found, Source.NONE if found is None else source
 
     async def _compare(self, origin: Origin) -> tuple[Snapshot | None, Source, bool]:
@@ -198,7 +140,7 @@ class TieredSnapshots:
             result = reconcile(entry, found, self._clock(), self._store_clock())
             if result.contradicted:
                 self._on_contradiction()
-            self._note_ended(origin, result.snapshot, *result.ended)
+            self._writer.note_ended(origin, result.snapshot, *result.ended)
             if result.snapshot is None:
                 self._memory.drop(origin)
                 return None, Source.NONE, False
@@ -206,80 +148,3 @@ class TieredSnapshots:
                 origin, result.snapshot, saved=result.saved, doubtful=result.doubtful, validated=not result.lacking
             )
             return result.snapshot, Source.STORE if result.from_store else Source.MEMORY, result.lacking
-
-    async def _share(
-        self, origin: Origin, snapshot: Snapshot, *, doubtful: bool
-    ) -> tuple[Snapshot | None, Snapshot | None]:
-        """Put the snapshot, which memory holds, into the store.
-
-        Returns what is known then, None for a purge, and what the store had before. Raises StoreDown.
-        """
-        doubtful = doubtful and not await self._store.suspect(origin, SUSPICION)
-        if doubtful:
-            result, before = await self._share_copy(origin, snapshot)
-        else:
-            put = await self._store.put(origin, snapshot, KEEP)
-            result, before = None if isinstance(put.held, Purged) else put.held, put.before
-        if result is not None:
-            result = as_known(snapshot, result)
-            if doubtful and result.failing is None:
-                doubtful = False
-                self._on_contradiction()
-        if self.peek(origin) is snapshot:  # else something newer was learned meanwhile
-            if result is None:
-                self._memory.drop(origin)
-            else:
-                self._memory.keep(origin, result, saved=True, doubtful=doubtful)
-        return result, before
-
-    async def _share_copy(self, origin: Origin, snapshot: Snapshot) -> tuple[Snapshot | None, Snapshot | None]:
-        """As `_share`, where the failures of the snapshot stay here: a store that lacks the copy is given that."""
-        found, now = await self._store.get(origin), self._store_clock()
-        if isinstance(found, Snapshot):
-            return merge(found, snapshot, now), found
-        copy = snapshot.without_failing()
-        if found is None and copy is not None:
-            await self._store.put(origin, copy, KEEP)
-        return _combined(snapshot, found, now), None
-
-    async def _deliver(self, origin: Origin, purged: Purged | None) -> None:
-        """Give the store a purge that it missed, and what was learned after it; raises StoreDown."""
-        if purged is not None:
-            await self._store.purge(origin, KEEP, purged.at)
-            await self._store.publish(Event.PURGED, origin)
-        entry = self._memory.peek(origin)
-        if entry is not None and not entry.saved:
-            await self.save(origin, entry.snapshot)
-            entry = self._memory.peek(origin)
-            if entry is not None and not entry.saved:
-                raise StoreDown("the store is still down")
-
-    def _note_ended(self, origin: Origin, result: Snapshot | None, *ended: Snapshot | None) -> None:
-        """Pass on each content among `ended` that is not the result's."""
-        noted = [] if result is None else [result]
-        for snapshot in ended:
-            if snapshot is not None and not any(same(snapshot.access, other.access) for other in noted):
-                self._on_version_ended(origin, snapshot)
-                noted.append(snapshot)
-
-
-def _combined(own: Snapshot | None, found: Snapshot | Purged | None, now: float) -> Snapshot | None:
-    match found:
-        case Snapshot():
-            return found if own is None else merge(own, found, now)
-        case Purged():
-            return None if own is None else after_purge(own, found, now)
-        case None:
-            return own
-
-
-def _is_doubtful(snapshot: Snapshot, entry: Entry | None) -> bool:
-    """Whether its failures may be this process's own: the first one, or those after one that was not confirmed."""
-    failing = snapshot.failing
-    if failing is None or not is_local(failing.failure):
-        return False
-    return failing.attempts == 1 or (entry is not None and entry.doubtful)
-
-
-def _snapshot(entry: Entry | None) -> Snapshot | None:
-    return None if entry is None else entry.snapshot

@@ -1,4 +1,4 @@
-"""How often an origin is visited: a decayed mean, counted in memory and added to the fleet's at intervals.
+"""How often an origin is visited: a decaying mean, counted in memory and added to the fleet's at intervals.
 
 Every instant is Unix seconds; a half-life is 7 days.
 """
@@ -19,19 +19,19 @@ from app.redis.single_flight import SingleFlight
 HALF_LIFE = 7 * DAY
 
 EXPIRY = 5 * HALF_LIFE
-"""Seconds after its last visit for which an origin's tally is kept; a thirtieth of it is left then."""
+"""Seconds for which an origin's tally is kept after the last visit; by then it has decayed to a thirtieth."""
 
 LEAST_TIME = 1.0
-"""Days over which a mean is taken at least: a first visit makes no origin one of a million visits a day."""
+"""The least number of days that a mean is taken over, so that a first visit does not count as a million a day."""
 
 ORIGINS = 50_000
-"""How many origins' tallies are held in memory: those not written yet, and as many read from the store."""
+"""Tallies in memory, at most: this many not written yet, and as many read from the store."""
 
 BATCH = 100
-"""How many tallies are written at once: a few milliseconds of the event loop."""
+"""How many tallies are written at once, which takes a few milliseconds of the event loop."""
 
 READ_FOR = HOUR
-"""Seconds for which a tally read from the store is used; a visit renews it."""
+"""Seconds for which a tally read from the store is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Tally:
     since: float
 
     def __add__(self, other: "Tally") -> "Tally":
-        """The two counts as one; neither clock is set back."""
+        """The sum of two counts, at the later of their instants."""
         at = max(self.at, other.at)
         return Tally(self._weight(at) + other._weight(at), at, min(self.since, other.since))
 
     def per_day(self, now: float) -> float:
-        """The mean of visits per day over the time they were counted for, recent ones weighing more."""
+        """The mean of visits per day since the first one; recent visits weigh more."""
         at = max(self.at, now)
-        # The days count as the visits in them do: else an origin that is new here would look like one seldom visited.
+        # Days are weighted like the visits in them, or a new origin would look like one that is seldom visited.
         days = HALF_LIFE / DAY / math.log(2) * -math.expm1(-math.log(2) * (at - self.since) / HALF_LIFE)
         return self._weight(at) / max(days, LEAST_TIME)
 
@@ -59,42 +59,71 @@ class Tally:
 
 
 class VisitStore(Protocol):
-    """Where the fleet's tallies are. Both methods are bounded in time and raise only StoreDown."""
+    """Where the fleet's tallies are kept. Both methods are bounded in time and raise only StoreDown."""
 
     async def read(self, origin: Origin) -> Tally | None:
-        """What the fleet counted; None for nothing, and for what cannot be read. Callers wait for this."""
+        """The fleet's tally; None if there is none or it cannot be read. Callers wait for this."""
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
-        """Add these to the fleet's: what these then are, without those that could not be written."""
+        """Add these to the fleet's tallies; returns the sums, without those that could not be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FleetTally:
-    tally: Tally | None
-    at: float
+class _FleetTallies:
+    """The fleet's tallies as last read from the store or written to it, of at most `origins` origins."""
+
+    def __init__(self, clock: Callable[[], float], origins: int) -> None:
+        self._clock = clock
+        self._limit = origins
+        self._tallies: OrderedDict[Origin, tuple[Tally | None, float]] = OrderedDict()
+
+    def is_recent(self, origin: Origin) -> bool:
+        """Whether the origin's tally was read within READ_FOR; it becomes the most recently used."""
+        found = self._tallies.get(origin)
+        if found is None or not 0 <= self._clock() - found[1] < READ_FOR:
+            return False
+        self._tallies.move_to_end(origin)
+        return True
+
+    def get(self, origin: Origin) -> Tally | None:
+        """The origin's tally; None if the fleet has none, or it is not known."""
+        found = self._tallies.get(origin)
+        return None if found is None else found[0]
+
+    def read_at(self, origin: Origin) -> float | None:
+        """When the origin's tally was read or written; None for never."""
+        found = self._tallies.get(origin)
+        return None if found is None else found[1]
+
+    def put(self, origin: Origin, tally: Tally | None) -> None:
+        """Keep what the store has for the origin now."""
+        self._tallies[origin] = tally, self._clock()
+        self._tallies.move_to_end(origin)
+        if len(self._tallies) > self._limit:
+            self._tallies.popitem(last=False)
 
 
 class Visits:
-    """The visits of one process, added to those of the fleet as last read from the store.
+    """The visits that one process counts, added to those of the fleet as last read from the store.
 
-    Counting is memory alone. While the store is down, what was counted is kept for it, for `origins` origins at most:
-    beyond, the one that waits the longest goes. A batch whose end is not known may come to count twice, never not.
+    Counting is done in memory. While the store is down, counts are kept for it, of at most `origins` origins: beyond
+    that, those that have waited the longest are dropped. If it is not known whether a batch was written, it may be
+    counted twice, but is never lost.
     """
 
     def __init__(self, store: VisitStore, clock: Callable[[], float], *, origins: int = ORIGINS) -> None:
         self._store = store
         self._clock = clock
-        self._origins = origins
+        self._limit = origins
         self._counted: dict[Origin, Tally] = {}
         self._sent: Mapping[Origin, Tally] = {}
-        self._fleet: OrderedDict[Origin, _FleetTally] = OrderedDict()
+        self._fleet = _FleetTallies(clock, origins)
         self._reads: SingleFlight[Origin, None] = SingleFlight()
         self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
         self._ends = False
 
     async def visit(self, origin: Origin) -> float:
-        """Count a visit; how many the origin has a day, with it. Waits as `per_day` does."""
+        """Count a visit, and return the visits per day with it. Waits as `per_day` does."""
         self.count(origin)
         return await self.per_day(origin)
 
@@ -104,31 +133,18 @@ class Visits:
         self._count(origin, Tally(1.0, now, now))
 
     async def per_day(self, origin: Origin) -> float:
-        """How many visits a day the origin has; waits for the store once per origin and process, as a rule."""
-        if not self._has_fleet_tally(origin):
+        """The origin's visits per day; waits for the store, as a rule once for each origin and process."""
+        if not self._fleet.is_recent(origin):
             await self._reads.do(origin, lambda: self._read(origin))
         return self._per_day(origin)
 
     def with_one_more(self, origin: Origin) -> float | None:
-        """What `visit` would say now, and nothing is counted; None where it would wait for the store."""
+        """What `visit` would return now, without counting one; None if it would wait for the store."""
         now = self._clock()
-        return self._per_day(origin, Tally(1.0, now, now)) if self._has_fleet_tally(origin) else None
-
-    def _has_fleet_tally(self, origin: Origin) -> bool:
-        known = self._fleet.get(origin)
-        if known is None or not 0 <= self._clock() - known.at < READ_FOR:
-            return False
-        self._fleet.move_to_end(origin)
-        return True
-
-    def _per_day(self, origin: Origin, more: Tally | None = None) -> float:
-        now = self._clock()
-        known = [more, self._counted.get(origin), self._sent.get(origin), self._fleet_tally(origin)]
-        tallies = [tally for tally in known if tally is not None]
-        return sum(tallies[1:], start=tallies[0]).per_day(now) if tallies else 0.0
+        return self._per_day(origin, Tally(1.0, now, now)) if self._fleet.is_recent(origin) else None
 
     async def write_back(self) -> None:
-        """Add all that was counted so far to the fleet's tallies, or keep it where they cannot be had."""
+        """Add all that was counted so far to the fleet's tallies; counts that cannot be written are kept."""
         async with self._writing:
             left = len(self._counted)
             while left > 0:
@@ -139,51 +155,46 @@ class Visits:
 
     @asynccontextmanager
     async def writing_back(self, every: float = 60.0) -> AsyncIterator[None]:
-        """While the block lasts, write back every so many seconds, or sooner when memory fills; and at its end."""
+        """While the block lasts, write back every so many seconds, or sooner if memory fills up; and at its end."""
         writing = asyncio.create_task(self._keep_writing(every))
         try:
             yield
         finally:
-            # It is not cancelled: a batch that is given up in the middle may come to count twice.
+            # Not cancelled: a batch that is abandoned in the middle may be counted twice.
             self._ends = True
             self._wake.set()
             await asyncio.wait([writing])
             await self.write_back()
             await self._reads.aclose()
 
+    def _per_day(self, origin: Origin, more: Tally | None = None) -> float:
+        found = [more, self._counted.get(origin), self._sent.get(origin), self._fleet.get(origin)]
+        tallies = [tally for tally in found if tally is not None]
+        return sum(tallies[1:], start=tallies[0]).per_day(self._clock()) if tallies else 0.0
+
     def _count(self, origin: Origin, tally: Tally) -> None:
         counted = self._counted.get(origin)
         if counted is not None:
             self._counted[origin] = counted + tally
             return
-        if len(self._counted) >= self._origins:
+        if len(self._counted) >= self._limit:
             del self._counted[next(iter(self._counted))]
         self._counted[origin] = tally
         # Once on the way up, so that a store that is down is not tried again and again.
-        if len(self._counted) == self._origins // 2:
+        if len(self._counted) == self._limit // 2:
             self._wake.set()
 
-    def _fleet_tally(self, origin: Origin) -> Tally | None:
-        known = self._fleet.get(origin)
-        return None if known is None else known.tally
-
     async def _read(self, origin: Origin) -> None:
-        before = self._fleet.get(origin)
+        before = self._fleet.read_at(origin)
         try:
             tally = await self._store.read(origin)
         except StoreDown:
             return
-        if self._fleet.get(origin) is before:  # else a batch was written meanwhile, and its result is newer
-            self._hear(origin, tally)
-
-    def _hear(self, origin: Origin, tally: Tally | None) -> None:
-        self._fleet[origin] = _FleetTally(tally, self._clock())
-        self._fleet.move_to_end(origin)
-        if len(self._fleet) > self._origins:
-            self._fleet.popitem(last=False)
+        if self._fleet.read_at(origin) == before:  # else a batch was written meanwhile, and its result is newer
+            self._fleet.put(origin, tally)
 
     async def _send(self) -> bool:
-        """Whether all that is sent was written; what was not is counted again, also when this is cancelled."""
+        """Whether the batch was written; what was not is counted again, also if this is cancelled."""
         written: Mapping[Origin, Tally | None] = {}
         try:
             with suppress(StoreDown):
@@ -191,7 +202,7 @@ class Visits:
         finally:
             sent, self._sent = self._sent, {}
             for origin, tally in written.items():
-                self._hear(origin, tally)
+                self._fleet.put(origin, tally)
             for origin in sent.keys() - written.keys():
                 self._count(origin, sent[origin])
         return written.keys() >= sent.keys()

@@ -1,4 +1,4 @@
-"""The cache between a scripted web and a real Valkey that can be switched off, and slow ways to it."""
+"""Fixtures: a cache between a scripted web and a real Valkey that a test can switch off or slow down."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
 from app.redis.guarded_client import GuardedClient
 from tests.cache.web import NewCache, Past, ScriptedWeb
@@ -26,9 +25,7 @@ def web() -> ScriptedWeb:
 
 @pytest.fixture
 def store(store_client: Redis, clock: Clock) -> SwitchableSnapshots:
-    return SwitchableSnapshots(
-        RedisSnapshots(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0), clock=clock)
-    )
+    return SwitchableSnapshots(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0), clock)
 
 
 @pytest.fixture
@@ -38,11 +35,11 @@ def past() -> Past:
 
 @pytest.fixture
 async def new_cache(store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, past: Past) -> AsyncIterator[NewCache]:
-    """Another process's cache: memory of its own, the store and the histories shared."""
+    """Caches of other processes, which share the store and the histories."""
     caches: list[RobotsCache] = []
 
     def new() -> RobotsCache:
-        caches.append(RobotsCache(store, web.fetch, clock, 1_000_000, on_version_ended=past.note))
+        caches.append(RobotsCache(store, store, web.fetch, clock, 1_000_000, on_version_ended=past.note))
         return caches[-1]
 
     yield new
@@ -58,13 +55,13 @@ def cache(new_cache: NewCache) -> RobotsCache:
 @pytest.fixture
 async def slow(web: ScriptedWeb, clock: Clock) -> AsyncIterator[tuple[SlowSnapshots, RobotsCache]]:
     store = SlowSnapshots(clock)
-    cache = RobotsCache(store, web.fetch, clock, 1_000_000)
+    cache = RobotsCache(store, store, web.fetch, clock, 1_000_000)
     yield store, cache
     await cache.aclose()
 
 
 @pytest.fixture
 async def between(store_url: str, store_client: Redis, tmp_path: Path) -> AsyncIterator[Proxy]:
-    """The way to the test's empty store."""
+    """A proxy to the test's empty store."""
     async with proxy(store_url, tmp_path) as one:
         yield one

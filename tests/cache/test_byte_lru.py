@@ -1,4 +1,4 @@
-"""The cache in process: bounded in bytes, and what was not asked for the longest goes first."""
+"""The LRU cache is bounded in bytes, and evicts the least recently used value first."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from app.cache.byte_lru import ByteLRU
 
 
-def test_what_was_not_asked_for_the_longest_goes_first() -> None:
+def test_the_least_recently_used_value_is_evicted() -> None:
     cache: ByteLRU[str, int] = ByteLRU(10)
     cache.put("a", 1, 4)
     cache.put("b", 2, 4)
@@ -15,7 +15,7 @@ def test_what_was_not_asked_for_the_longest_goes_first() -> None:
     assert [cache.get(key) for key in "abc"] == [1, None, 3]
 
 
-def test_a_value_larger_than_the_bound_is_not_kept_and_pushes_nobody_out() -> None:
+def test_a_value_over_the_limit_is_not_kept_and_evicts_nothing() -> None:
     cache: ByteLRU[str, int] = ByteLRU(10)
     cache.put("a", 1, 10)
     cache.put("b", 2, 11)
@@ -24,7 +24,7 @@ def test_a_value_larger_than_the_bound_is_not_kept_and_pushes_nobody_out() -> No
     assert cache.get("a") is None
 
 
-def test_a_value_in_place_of_another_frees_its_bytes() -> None:
+def test_replacing_a_value_frees_its_bytes() -> None:
     cache: ByteLRU[str, int] = ByteLRU(10)
     for value in range(20):
         cache.put("a", value, 6)
@@ -32,7 +32,7 @@ def test_a_value_in_place_of_another_frees_its_bytes() -> None:
     assert [cache.get(key) for key in "ab"] == [19, 1]
 
 
-def test_what_is_dropped_is_gone_and_frees_its_bytes() -> None:
+def test_dropping_a_value_frees_its_bytes() -> None:
     cache: ByteLRU[str, int] = ByteLRU(10)
     cache.put("a", 1, 10)
     cache.drop("a")
@@ -44,7 +44,7 @@ def test_what_is_dropped_is_gone_and_frees_its_bytes() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 12)), max_size=60))
-def test_the_bound_holds_and_the_newest_that_fit_are_there(puts: list[tuple[int, int]]) -> None:
+def test_the_newest_values_that_fit_are_kept(puts: list[tuple[int, int]]) -> None:
     cache: ByteLRU[int, int] = ByteLRU(10)
     newest: list[tuple[int, int]] = []
     for key, size in puts:

@@ -23,11 +23,11 @@ async def history(cache: RobotsCache, past: Past, clock: Clock) -> History:
 
 
 def stretches(history: History, clock: Clock) -> list[tuple[bytes, int, int]]:
-    """Contents, and the seconds ago at which they were seen first and last."""
+    """Each version's content, and how many seconds ago it was seen first and last."""
     return [(it.digest, it.first_seen - int(clock.now), it.last_seen - int(clock.now)) for it in history]
 
 
-async def test_while_a_file_stays_what_it_is_nothing_is_written_down(
+async def test_an_unchanged_file_adds_no_version(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock, past: Past
 ) -> None:
     for found in (FILE, NotModified(), DOWN, DOWN, FILE, NotModified()):
@@ -38,7 +38,7 @@ async def test_while_a_file_stays_what_it_is_nothing_is_written_down(
     assert stretches(await history(cache, past, clock), clock) == [(digest(FILE), -48 * int(DAY), -8 * int(DAY))]
 
 
-async def test_a_change_writes_down_what_has_ended_and_nothing_else(
+async def test_a_change_adds_only_the_version_that_ended(
     new_cache: NewCache, web: ScriptedWeb, clock: Clock, past: Past
 ) -> None:
     one, other = new_cache(), new_cache()
@@ -58,7 +58,9 @@ async def test_a_change_writes_down_what_has_ended_and_nothing_else(
         ]
 
 
-async def test_a_copy_that_lapses_is_history(cache: RobotsCache, web: ScriptedWeb, clock: Clock, past: Past) -> None:
+async def test_a_copy_past_thirty_days_is_added_to_the_history(
+    cache: RobotsCache, web: ScriptedWeb, clock: Clock, past: Past
+) -> None:
     await cache.get(SITE, DEFAULT)
     web.finds(DOWN)
     clock.now += 20 * DAY
@@ -71,7 +73,7 @@ async def test_a_copy_that_lapses_is_history(cache: RobotsCache, web: ScriptedWe
     assert [it.access for it in past.noted] == [FILE]
 
 
-async def test_what_is_purged_is_history(
+async def test_a_purged_file_is_added_to_the_history(
     new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, past: Past
 ) -> None:
     one, other = new_cache(), new_cache()
@@ -90,16 +92,16 @@ async def test_what_is_purged_is_history(
     assert stretches(await history(other, past, clock), clock) == [(digest(FILE), -101, -101), (digest(NEWER), 0, 0)]
 
 
-async def test_what_two_fetches_of_a_process_find_at_once_is_all_known(
+async def test_two_concurrent_fetches_lose_no_version(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock, past: Past
 ) -> None:
     await cache.get(SITE, DEFAULT)
     clock.now += 100
     web.let_go.clear()
-    web.asked.clear()
+    web.requested.clear()
     web.finds(NotModified())
     slow = asyncio.create_task(cache.get(SITE, DEFAULT, max_age=10))
-    await web.asked.wait()
+    await web.requested.wait()
     late = web.let_go
     web.let_go = asyncio.Event()
     web.let_go.set()

@@ -1,4 +1,4 @@
-"""What is the same content, and what is another."""
+"""When two outcomes of a fetch have the same content."""
 
 import pytest
 
@@ -25,6 +25,6 @@ DOWN = Unreachable(Cause.TIMEOUT)
         (Unavailable(404), Successful(200, b"unavailable 404 None\0"), False),
     ],
 )
-def test_versions_are_told_apart_by_what_decides(one: Access, other: Access, alike: bool) -> None:
+def test_content_differs_if_it_decides_differently(one: Access, other: Access, alike: bool) -> None:
     assert same(one, other) is alike
     assert (digest(one) == digest(other)) is alike

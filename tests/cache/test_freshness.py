@@ -1,4 +1,4 @@
-"""How long what was learnt about an origin holds (RFC 9309 2.3.1.4 and 2.4, RFC 9111 4.2, spec A21 to A29)."""
+"""How long a snapshot is fresh and usable (RFC 9309 2.3.1.4 and 2.4, RFC 9111 4.2, spec A21 to A29)."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -53,12 +53,12 @@ def failed(
     return previous
 
 
-# What follows a fetch.
+# The snapshot after a fetch.
 
 
 @pytest.mark.parametrize("access", [FILE, Unavailable(404), Blocked("10.0.0.1")])
 @pytest.mark.parametrize("previous", [None, COPY, failed(3), failed(3, previous=COPY), Snapshot(Unavailable(403), 1.0)])
-def test_an_answer_replaces_what_was_held(
+def test_an_answer_replaces_the_previous_one(
     access: Successful | Unavailable | Blocked, previous: Snapshot | None
 ) -> None:
     fetched = Fetched(access, "https://b.example/r", Validators('"2"'), Lifetime(cache_control="max-age=60"))
@@ -90,11 +90,11 @@ def test_rfc9309_without_a_copy_a_failure_is_unreachable() -> None:
 
 
 @pytest.mark.parametrize("held", [Unavailable(404), Blocked("10.0.0.1")])
-def test_rfc9309_only_a_file_stands_in_for_an_unreachable_origin(held: Unavailable | Blocked) -> None:
+def test_rfc9309_only_a_file_is_used_for_an_unreachable_origin(held: Unavailable | Blocked) -> None:
     assert next_snapshot(Snapshot(held, NOW), Fetched(DOWN), NOW + 1).access is DOWN
 
 
-def test_spec_a29_a_copy_stands_in_for_thirty_days_and_no_longer() -> None:
+def test_spec_a29_a_copy_is_used_for_thirty_days_and_no_longer() -> None:
     failing = next_snapshot(COPY, Fetched(DOWN), NOW + DAY)
     assert next_snapshot(failing, Fetched(DOWN), NOW + KEEP).access is FILE
     late = next_snapshot(failing, Fetched(DOWN), NOW + KEEP + 1)
@@ -109,23 +109,23 @@ def test_rfc9110_not_modified_renews_the_copy() -> None:
 
 
 def test_rfc9111_not_modified_updates_the_fields_it_carries() -> None:
-    said = Fetched(NotModified(), None, Validators(etag='"2"'), Lifetime(cache_control="max-age=30"))
-    after = next_snapshot(COPY, said, NOW)
+    fetched = Fetched(NotModified(), None, Validators(etag='"2"'), Lifetime(cache_control="max-age=30"))
+    after = next_snapshot(COPY, fetched, NOW)
     assert (after.validators, after.lifetime) == (Validators('"2"', "Mon"), 30.0)
     silent = next_snapshot(COPY, Fetched(NotModified(), lifetime=Lifetime(cache_control="public")), NOW)
     assert silent.lifetime is None
 
 
 @pytest.mark.parametrize("previous", [None, Snapshot(Unavailable(404), NOW), failed(1)])
-def test_not_modified_without_a_copy_makes_no_sense(previous: Snapshot | None) -> None:
+def test_not_modified_without_a_copy_is_a_bad_response(previous: Snapshot | None) -> None:
     assert next_snapshot(previous, Fetched(NotModified()), NOW).access == Unreachable(Cause.BAD_RESPONSE, 304)
 
 
-# Since when it is what it is.
+# The beginning of a content.
 
 
 def course(*found: Access | NotModified, every: float = 100.0) -> list[float]:
-    """Since when each snapshot is held what it holds, in seconds from the first fetch, for fetches that find these."""
+    """`held_since` after each of these fetches, in seconds from the first one."""
     known: Snapshot | None = None
     since = []
     for number, access in enumerate(found):
@@ -150,13 +150,13 @@ BUSY = Unreachable(Cause.TOO_MANY_REQUESTS, 429)
         ([FILE, DOWN, OTHER], [0, 0, 200]),
     ],
 )
-def test_a_content_is_held_since_the_first_of_the_fetches_that_found_it(
+def test_content_is_dated_to_the_first_fetch_that_found_it(
     found: list[Access | NotModified], since: list[float]
 ) -> None:
     assert course(*found) == since
 
 
-def test_a_copy_that_lapses_gives_way_to_the_failures() -> None:
+def test_a_copy_past_thirty_days_gives_way_to_the_failures() -> None:
     assert course(FILE, DOWN, DOWN, every=KEEP / 2 + 1) == [0, 0, KEEP + 2]
 
 
@@ -170,10 +170,10 @@ def test_a_version_never_begins_after_its_own_fetch(
         assert known.held_since <= known.fetched_at
 
 
-# What may still be used.
+# Whether a snapshot is usable.
 
 
-def test_what_was_checked_within_thirty_days_is_recalled_as_it_is() -> None:
+def test_a_snapshot_checked_within_thirty_days_is_usable() -> None:
     for snapshot in (COPY, failed(1), failed(1, previous=COPY), Snapshot(Unavailable(404), NOW)):
         assert usable(snapshot, NOW + KEEP) is snapshot
         assert usable(snapshot, NOW + KEEP + 1) is None
@@ -186,15 +186,15 @@ def test_a_copy_past_its_time_leaves_the_failures() -> None:
     assert left == Snapshot(DOWN, NOW + KEEP, failing=failing.failing)
 
 
-# When to ask again.
+# Delays.
 
 
-def test_spec_a23_a_silent_response_holds_for_a_day() -> None:
+def test_spec_a23_a_response_without_lifetime_is_fresh_for_a_day() -> None:
     assert 0.9 * DAY <= delay(replace(COPY, lifetime=None), DEFAULT, KEY) <= DAY
 
 
 @pytest.mark.parametrize(
-    ("asked", "low", "high"),
+    ("requested", "low", "high"),
     [
         (0.0, 300, 330),
         (60.0, 300, 330),
@@ -203,9 +203,9 @@ def test_spec_a23_a_silent_response_holds_for_a_day() -> None:
         (9 * DAY, 0.9 * DAY, DAY),
     ],
 )
-def test_spec_a23_what_the_response_asked_for_counts_within_the_bounds(asked: float, low: float, high: float) -> None:
+def test_spec_a23_a_lifetime_counts_within_the_bounds(requested: float, low: float, high: float) -> None:
     for key in KEYS:
-        assert low <= delay(replace(COPY, lifetime=asked), DEFAULT, key) <= high
+        assert low <= delay(replace(COPY, lifetime=requested), DEFAULT, key) <= high
 
 
 def test_delays_are_spread_evenly_and_the_same_everywhere() -> None:
@@ -229,25 +229,25 @@ def test_spec_a23_failures_are_retried_after_5_to_60_doubling_minutes() -> None:
             assert low <= delay(failed(times, previous=COPY), DEFAULT, key) <= high
 
 
-@pytest.mark.parametrize("asked", [400, 3000, 3600, 7200, 86400])
-def test_spec_a23_retry_after_is_never_undercut(asked: int) -> None:
+@pytest.mark.parametrize("requested", [400, 3000, 3600, 7200, 86400])
+def test_spec_a23_retry_after_is_never_undercut(requested: int) -> None:
     for key in KEYS[:50]:
-        waited = delay(failed(1, failure=replace(DOWN, retry_after=asked)), DEFAULT, key)
-        assert asked <= waited <= min(1.1 * asked, DAY)
+        waited = delay(failed(1, failure=replace(DOWN, retry_after=requested)), DEFAULT, key)
+        assert requested <= waited <= min(1.1 * requested, DAY)
 
 
-@pytest.mark.parametrize(("asked", "waited"), [(0, 300), (1, 300), (10**30, DAY)])
-def test_retry_after_is_obeyed_up_to_a_day_and_shortens_nothing(asked: int, waited: float) -> None:
-    assert waited <= delay(failed(1, failure=replace(DOWN, retry_after=asked)), DEFAULT, KEY) <= max(330, waited)
+@pytest.mark.parametrize(("requested", "waited"), [(0, 300), (1, 300), (10**30, DAY)])
+def test_retry_after_is_obeyed_up_to_a_day_and_shortens_nothing(requested: int, waited: float) -> None:
+    assert waited <= delay(failed(1, failure=replace(DOWN, retry_after=requested)), DEFAULT, KEY) <= max(330, waited)
     assert delay(failed(9, failure=replace(DOWN, retry_after=60)), DEFAULT, KEY) >= 3240
 
 
-def test_a_blocked_address_is_looked_at_again_like_a_first_failure() -> None:
+def test_a_blocked_address_is_retried_like_a_first_failure() -> None:
     blocked = Snapshot(Blocked("10.0.0.1"), NOW, failing=None)
     assert delay(blocked, DEFAULT, KEY) == delay(failed(1), DEFAULT, KEY)
 
 
-# Where a snapshot stands.
+# States.
 
 
 def test_a_snapshot_is_fresh_then_in_grace_then_due() -> None:
@@ -259,14 +259,14 @@ def test_a_snapshot_is_fresh_then_in_grace_then_due() -> None:
     assert states == [State.FRESH, State.FRESH, State.GRACE, State.GRACE, State.DUE, State.DUE]
 
 
-def test_the_grace_is_an_hour_at_most() -> None:
+def test_the_grace_period_is_at_most_an_hour() -> None:
     daily = replace(COPY, lifetime=None)
     wait = delay(daily, DEFAULT, KEY)
     assert freshness(daily, DEFAULT, KEY, NOW + wait + HOUR - 1).state is State.GRACE
     assert freshness(daily, DEFAULT, KEY, NOW + wait + HOUR + 1).state is State.DUE
 
 
-def test_a_failing_origin_is_left_alone_for_its_back_off_and_has_no_grace() -> None:
+def test_a_failing_origin_has_a_backoff_and_no_grace_period() -> None:
     for failing in (failed(1), failed(1, previous=COPY)):
         wait = delay(failing, DEFAULT, KEY)
         assert freshness(failing, DEFAULT, KEY, NOW + wait - 1).state is State.FRESH
@@ -288,7 +288,7 @@ def test_the_age_is_that_of_the_copy_not_of_the_last_attempt() -> None:
 
 
 @given(st.floats(-1e12, 1e12), st.floats(0, 1e11), st.floats(0, 1e11))
-def test_a_clock_that_is_set_back_harms_nothing(now: float, fetched_at: float, failed_at: float) -> None:
+def test_a_clock_set_back_does_no_harm(now: float, fetched_at: float, failed_at: float) -> None:
     copy = Snapshot(FILE, fetched_at)
     for snapshot in (copy, next_snapshot(copy, Fetched(DOWN), failed_at)):
         stands = freshness(snapshot, DEFAULT, KEY, now)
@@ -299,12 +299,12 @@ def test_a_clock_that_is_set_back_harms_nothing(now: float, fetched_at: float, f
         next_snapshot(snapshot, Fetched(DOWN), now)
 
 
-def test_what_was_fetched_in_the_future_was_fetched_now() -> None:
+def test_a_fetch_in_the_future_counts_as_now() -> None:
     stands = freshness(COPY, DEFAULT, KEY, NOW - 1000)
     assert (stands.state, stands.age, stands.recheck_at) == (State.FRESH, 0, NOW - 1000 + delay(COPY, DEFAULT, KEY))
 
 
-# What a response asks for.
+# Lifetimes of responses.
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 LATER = "Sun, 06 Nov 1994 09:49:37 GMT"
@@ -312,7 +312,7 @@ THEN = 784111777.0
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("fields", "seconds"),
     [
         (Lifetime(), None),
         (Lifetime(age="5", date=DATE), None),
@@ -357,8 +357,8 @@ THEN = 784111777.0
         (Lifetime(expires="Sun, 06 Nov 99999999999999999999 08:49:37 GMT"), 0),
     ],
 )
-def test_rfc9111_freshness_lifetime(said: Lifetime, seconds: float | None) -> None:
-    assert lifetime(said, THEN) == seconds
+def test_rfc9111_freshness_lifetime(fields: Lifetime, seconds: float | None) -> None:
+    assert lifetime(fields, THEN) == seconds
 
 
 fields = st.none() | st.text(max_size=80) | st.from_regex(r"(max-age|s-maxage)\s?=\s?\"?[0-9.]*\"?,?")
@@ -366,13 +366,13 @@ dates = st.none() | st.text(" ,:+-0123456789GMTSunNov\u0661", max_size=60)
 
 
 @given(fields, dates, dates, fields, st.floats(0, 1e11))
-def test_no_field_value_breaks_the_reading(
+def test_any_field_value_can_be_read(
     cache_control: str | None, expires: str | None, date: str | None, age: str | None, now: float
 ) -> None:
     seconds = lifetime(Lifetime(cache_control, expires, date, age), now)
     assert seconds is None or 0 <= seconds <= LONGEST_LIFETIME
 
 
-def test_failures_come_at_a_growing_distance() -> None:
+def test_failures_are_retried_at_growing_intervals() -> None:
     waits = [delay(failed(times), DEFAULT, KEY) for times in range(1, 6)]
     assert all(one < other for one, other in pairwise(waits))

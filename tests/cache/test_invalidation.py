@@ -1,4 +1,4 @@
-"""What processes tell each other, on a real Valkey: heard by all others, and harmful to none."""
+"""Invalidations over a real Valkey reach all other processes, and foreign messages do no harm."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.invalidation import CHANNEL, LONGEST_MESSAGE, Event, InvalidationListener, decode, encode
+from app.cache.invalidation import CHANNEL, LONGEST_MESSAGE, ORIGINS, Event, InvalidationListener, decode, encode
 from app.cache.redis_snapshots import RedisSnapshots
 from app.origin import Origin
 from app.redis.connect import connect, subscriber
@@ -20,16 +20,16 @@ ODD = Origin("http", "2001:db8::1", 8080)
 
 
 class Listener:
-    """What one process has heard, and how often it may have missed something."""
+    """A listener that records its events and counts its gaps."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[Event, Origin]] = []
+        self.events: list[tuple[Event, Origin]] = []
         self.gaps = 0
         self._changed = asyncio.Condition()
         self._notes: set[asyncio.Task[None]] = set()
 
     def on_event(self, event: Event, origin: Origin) -> None:
-        self.heard.append((event, origin))
+        self.events.append((event, origin))
         self._note()
 
     def on_gap(self) -> None:
@@ -65,15 +65,15 @@ async def listening(
 
 @pytest.fixture
 def store(store_client: Redis) -> RedisSnapshots:
-    return RedisSnapshots(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0), name="teller")
+    return RedisSnapshots(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0), name="sender")
 
 
 @pytest.mark.parametrize("origin", [SITE, ODD, Origin("http", "xn--bcher-kva.example", 80)])
 @pytest.mark.parametrize("word", Event)
-def test_what_is_written_is_read_by_others_only(word: Event, origin: Origin) -> None:
-    message = encode("teller", word, origin)
-    assert decode(message, "listener") == (word, origin)
-    assert decode(message, "teller") is None
+def test_a_message_is_read_by_other_processes_only(word: Event, origin: Origin) -> None:
+    message = encode("sender", word, origin.key)
+    assert decode(message, "listener") == (word, [origin])
+    assert decode(message, "sender") is None
 
 
 @pytest.mark.parametrize(
@@ -83,46 +83,54 @@ def test_what_is_written_is_read_by_others_only(word: Event, origin: Origin) -> 
         b" ",
         b"  ",
         b"\x00\xff\xfe",
-        b"teller changed",
-        b"teller changed https://a.example more",
-        b"teller changed https://a.example/path",
-        b"teller changed https://a.example:443",
-        b"teller changed HTTPS://A.EXAMPLE",
-        b"teller changed ftp://a.example",
-        b"teller changed https://",
-        b"teller shouted https://a.example",
-        b"teller CHANGED https://a.example",
-        "teller changed https://b\u00fccher.example".encode(),
-        b"teller changed https://" + b"a" * LONGEST_MESSAGE,
+        b"sender changed",
+        b"sender changed https://a.example more",
+        b"sender changed " + b" ".join([b"https://a.example"] * (ORIGINS + 1)),
+        b"sender changed https://a.example/path",
+        b"sender changed https://a.example:443",
+        b"sender changed HTTPS://A.EXAMPLE",
+        b"sender changed ftp://a.example",
+        b"sender changed https://",
+        b"sender shouted https://a.example",
+        b"sender CHANGED https://a.example",
+        "sender changed https://b\u00fccher.example".encode(),
+        b"sender changed https://" + b"a" * LONGEST_MESSAGE,
         b"x" * 10_000_000,
-        "teller changed https://a.example",
+        "sender changed https://a.example",
         1,
         None,
-        [b"teller changed https://a.example"],
+        [b"sender changed https://a.example"],
     ],
 )
-def test_what_is_no_message_of_ours_says_nothing(message: object) -> None:
+def test_foreign_messages_are_ignored(message: object) -> None:
     assert decode(message, "listener") is None
 
 
-async def test_what_one_tells_all_others_hear(store_url: str, store: RedisSnapshots) -> None:
+def test_one_message_can_name_many_origins() -> None:
+    longest = [Origin("https", f"{n:063}.{'a' * 63}.{'b' * 63}.{'c' * 61}", 65535, "p" * 32) for n in range(ORIGINS)]
+    message = encode("sender", Event.CHANGED, *(origin.key for origin in longest))
+    assert len(message) <= LONGEST_MESSAGE
+    assert decode(message, "listener") == (Event.CHANGED, longest)
+
+
+async def test_an_invalidation_reaches_all_others(store_url: str, store: RedisSnapshots) -> None:
     async with (
         listening(store_url, "one") as (one, _),
         listening(store_url, "two") as (two, _),
-        listening(store_url, "teller") as (teller, _),
+        listening(store_url, "sender") as (sender, _),
     ):
-        for listener in (one, two, teller):
+        for listener in (one, two, sender):
             await listener.until(lambda self: self.gaps == 1)
         await store.publish(Event.CHANGED, SITE)
         await store.publish(Event.PURGED, ODD)
         for listener in (one, two):
-            await listener.until(lambda self: len(self.heard) == 2)
-            assert listener.heard == [(Event.CHANGED, SITE), (Event.PURGED, ODD)]
-        assert teller.heard == []
+            await listener.until(lambda self: len(self.events) == 2)
+            assert listener.events == [(Event.CHANGED, SITE), (Event.PURGED, ODD)]
+        assert sender.events == []
 
 
-@pytest.mark.parametrize("garbage", [b"\xff" * 100, b"x" * 1_000_000, b"teller changed ftp://x"])
-async def test_garbage_is_passed_over(
+@pytest.mark.parametrize("garbage", [b"\xff" * 100, b"x" * 1_000_000, b"sender changed ftp://x"])
+async def test_garbage_in_the_channel_is_skipped(
     store_url: str, store_client: Redis, store: RedisSnapshots, garbage: bytes
 ) -> None:
     async with listening(store_url) as (listener, _):
@@ -130,38 +138,38 @@ async def test_garbage_is_passed_over(
         for _ in range(20):
             await store_client.publish(CHANNEL, garbage)
         await store.publish(Event.CHANGED, SITE)
-        await listener.until(lambda self: len(self.heard) == 1)
+        await listener.until(lambda self: len(self.events) == 1)
         assert listener.gaps == 1
 
 
-async def test_after_a_huge_message_news_is_heard_again(
+async def test_messages_are_received_after_a_huge_one(
     store_url: str, store_client: Redis, store: RedisSnapshots
 ) -> None:
     async with listening(store_url) as (listener, _):
         await listener.until(lambda self: self.gaps == 1)
-        # A server may deliver it, or cut off who is not quick enough in taking it.
+        # A server may deliver it, or disconnect a subscriber that lags.
         await store_client.publish(CHANNEL, bytes(40_000_000))
 
-        async def heard() -> int:
+        async def received() -> int:
             await store.publish(Event.CHANGED, SITE)
-            return len(listener.heard)
+            return len(listener.events)
 
-        await until(heard, bool)
+        await until(received, bool)
 
 
-async def test_a_flood_lets_others_run(store_url: str, store_client: Redis) -> None:
+async def test_a_flood_of_messages_lets_other_tasks_run(store_url: str, store_client: Redis) -> None:
     async with listening(store_url) as (listener, _):
         await listener.until(lambda self: self.gaps == 1)
         flood = store_client.pipeline(transaction=False)
         for _ in range(5000):
-            flood.publish(CHANNEL, encode("teller", Event.CHANGED, SITE))
+            flood.publish(CHANNEL, encode("sender", Event.CHANGED, SITE.key))
         await flood.execute()
         turns = 0
         async with asyncio.timeout(60):
-            while len(listener.heard) < 5000:
+            while len(listener.events) < 5000:
                 await asyncio.sleep(0)
                 turns += 1
-        # Everybody else had a turn between any two messages that were still to come.
+        # Other tasks ran between any two of the remaining messages.
         assert turns > 1000
 
 
@@ -174,7 +182,7 @@ async def test_a_cut_subscription_resumes_and_reports_a_gap(between: Proxy, stor
             await listener.until(lambda self, gaps=gaps: self.gaps == gaps)  # type: ignore[misc]
         assert subscription.connected
         await store.publish(Event.CHANGED, SITE)
-        await listener.until(lambda self: len(self.heard) == 1)
+        await listener.until(lambda self: len(self.events) == 1)
 
 
 async def test_without_a_server_it_is_tried_again_until_there_is_one(between: Proxy, store: RedisSnapshots) -> None:
@@ -188,17 +196,17 @@ async def test_without_a_server_it_is_tried_again_until_there_is_one(between: Pr
 
 
 @pytest.mark.parametrize("nonsense", [b"-ERR no\r\n", b"+OK\r\n", b"*3\r\n:x\r\n", b">1\r\n+message\r\n", b"\x00" * 9])
-async def test_a_server_that_talks_nonsense_is_left_for_one_that_does_not(between: Proxy, nonsense: bytes) -> None:
+async def test_a_server_that_sends_garbage_is_left_for_another(between: Proxy, nonsense: bytes) -> None:
     between.nonsense = nonsense
     async with listening(between.url, quiet=0.2) as (listener, _):
         await until_so(lambda: between.connections >= 2)
         between.nonsense = None
         between.cut()
         await listener.until(lambda self: self.gaps == 1)
-        assert listener.heard == []
+        assert listener.events == []
 
 
-async def test_a_silent_server_is_asked_for_a_sign_of_life_and_then_left(between: Proxy) -> None:
+async def test_a_silent_server_is_pinged_then_left(between: Proxy) -> None:
     async with listening(between.url, quiet=0.2) as (listener, subscription):
         await listener.until(lambda self: self.gaps == 1)
         between.held.clear()
@@ -207,15 +215,15 @@ async def test_a_silent_server_is_asked_for_a_sign_of_life_and_then_left(between
         await listener.until(lambda self: self.gaps == 2)
 
 
-async def test_a_server_that_is_there_and_has_nothing_to_say_is_kept(between: Proxy) -> None:
+async def test_a_silent_server_that_answers_pings_is_kept(between: Proxy) -> None:
     async with listening(between.url, quiet=0.05) as (listener, subscription):
         await listener.until(lambda self: self.gaps == 1)
-        heard = between.answers
-        await until_so(lambda: between.answers > heard + 5)
+        answers = between.answers
+        await until_so(lambda: between.answers > answers + 5)
         assert (listener.gaps, subscription.connected) == (1, True)
 
 
-async def test_its_end_leaves_no_task_and_no_connection(store_url: str, store_client: Redis) -> None:
+async def test_the_end_of_a_listener_leaves_no_task_or_connection(store_url: str, store_client: Redis) -> None:
     before = asyncio.all_tasks()
     async with listening(store_url) as (listener, subscription):
         await listener.until(lambda self: self.gaps == 1)

@@ -1,4 +1,4 @@
-"""One process of the fleet works on an origin, the others wait for what it leaves; the lease is no lock."""
+"""One process of the fleet works on an origin while the others wait for the result; a lease is not a lock."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.lease import RENEWALS, SECONDS, Lease
-from app.cache.redis_snapshots import RedisSnapshots
+from app.cache.redis_leases import RedisLeases
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
 from tests.faults.until import until
@@ -20,7 +20,7 @@ NEVER = (3600.0,)
 
 
 class Fleet:
-    """What all processes see: what the work has left, how often it was done, and by whom it is to be ended."""
+    """State that all processes share: the result, the number of runs, and an event that ends the work."""
 
     def __init__(self) -> None:
         self.left: str | None = None
@@ -52,12 +52,12 @@ def fleet() -> Fleet:
 
 
 @pytest.fixture
-def store(store_client: Redis) -> RedisSnapshots:
-    return RedisSnapshots(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
+def store(store_client: Redis) -> RedisLeases:
+    return RedisLeases(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
 
 
 @pytest.fixture
-def once(store: RedisSnapshots, fleet: Fleet) -> Callable[..., asyncio.Task[str]]:
+def once(store: RedisLeases, fleet: Fleet) -> Callable[..., asyncio.Task[str]]:
     def begin(process: int, seconds: float = LONG, pauses: tuple[float, ...] = NEVER) -> asyncio.Task[str]:
         lease = Lease(store, seconds, pauses=pauses)
         return asyncio.create_task(lease.run_once(SITE, fleet.lookup, fleet.work, fleet.news[process]))
@@ -68,7 +68,7 @@ def once(store: RedisSnapshots, fleet: Fleet) -> Callable[..., asyncio.Task[str]
 Once = Callable[..., asyncio.Task[str]]
 
 
-async def test_one_works_and_the_others_learn_from_news_what_it_left(once: Once, fleet: Fleet) -> None:
+async def test_one_process_works_and_wakes_the_others(once: Once, fleet: Fleet) -> None:
     first = once(0)
     await fleet.working.wait()
     others = [once(process) for process in (1, 2, 3)]
@@ -78,7 +78,7 @@ async def test_one_works_and_the_others_learn_from_news_what_it_left(once: Once,
     assert fleet.works == 1
 
 
-async def test_without_news_the_others_look_again_and_again(once: Once, fleet: Fleet) -> None:
+async def test_without_invalidations_the_others_poll(once: Once, fleet: Fleet) -> None:
     first = once(0)
     await fleet.working.wait()
     fleet.looked.clear()
@@ -90,7 +90,7 @@ async def test_without_news_the_others_look_again_and_again(once: Once, fleet: F
     assert await other == "done"
 
 
-async def test_the_lease_is_given_back_and_ends_by_itself(once: Once, fleet: Fleet, store_client: Redis) -> None:
+async def test_a_lease_is_released_and_expires(once: Once, fleet: Fleet, store_client: Redis) -> None:
     first = once(0)
     await fleet.working.wait()
     assert 0 < await store_client.pttl(KEY) <= SECONDS * 1000
@@ -99,14 +99,14 @@ async def test_the_lease_is_given_back_and_ends_by_itself(once: Once, fleet: Fle
     assert await store_client.exists(KEY) == 0
 
 
-async def test_who_wins_looks_once_more(once: Once, fleet: Fleet, store_client: Redis) -> None:
+async def test_the_holder_of_a_lease_looks_up_once_more(once: Once, fleet: Fleet, store_client: Redis) -> None:
     fleet.left = "left while the last one gave the lease back"
     assert await once(0) == fleet.left
     assert (fleet.works, fleet.looks) == (0, 1)
     assert await store_client.exists(KEY) == 0
 
 
-async def test_a_worker_that_is_cancelled_gives_the_lease_back(once: Once, fleet: Fleet, store_client: Redis) -> None:
+async def test_a_cancelled_worker_releases_the_lease(once: Once, fleet: Fleet, store_client: Redis) -> None:
     first = once(0)
     await fleet.working.wait()
     first.cancel()
@@ -115,7 +115,7 @@ async def test_a_worker_that_is_cancelled_gives_the_lease_back(once: Once, fleet
     assert await store_client.exists(KEY) == 0
 
 
-async def test_of_those_who_wait_for_a_dead_holder_one_works(once: Once, fleet: Fleet, store: RedisSnapshots) -> None:
+async def test_one_of_those_who_wait_for_a_dead_holder_works(once: Once, fleet: Fleet, store: RedisLeases) -> None:
     assert await store.take(SITE, "killed at its work", SHORT)
     fleet.done.set()
     results = await asyncio.gather(*(once(process, pauses=(0.02,)) for process in (1, 2, 3)))
@@ -123,8 +123,8 @@ async def test_of_those_who_wait_for_a_dead_holder_one_works(once: Once, fleet: 
     assert sorted(results) == ["done", "done", "worked 1"]
 
 
-class Renewals(RedisSnapshots):
-    """A store that counts how often a lease was renewed."""
+class Renewals(RedisLeases):
+    """A store that counts renewals."""
 
     def __init__(self, redis: GuardedClient) -> None:
         super().__init__(redis)
@@ -142,7 +142,7 @@ async def test_a_lease_is_renewed_for_as_long_as_its_holder_works(store_client: 
     store = Renewals(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
     working = asyncio.create_task(Lease(store, LONG).run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await store.enough.wait()
-    # Three times as long as the lease lasts where nobody renews it.
+    # Three times as long as the lease lasts without renewals.
     assert await store.take(SITE, "another's", LONG) is None
     fleet.done.set()
     assert await working == "worked 1"
@@ -153,9 +153,7 @@ async def test_a_lease_is_renewed_for_as_long_as_its_holder_works(store_client: 
     assert store.count == renewed + 1
 
 
-async def test_work_that_hangs_is_waited_for_no_longer_than_work_may_take(
-    store: RedisSnapshots, fleet: Fleet, store_client: Redis
-) -> None:
+async def test_hanging_work_is_waited_for_a_limited_time(store: RedisLeases, fleet: Fleet, store_client: Redis) -> None:
     lease = Lease(store, 2 * SHORT, seconds=SHORT)
     hanging = asyncio.create_task(lease.run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await fleet.working.wait()
@@ -166,7 +164,7 @@ async def test_work_that_hangs_is_waited_for_no_longer_than_work_may_take(
 
 
 @pytest.mark.parametrize("value", ["a string without an end", "x" * 1000, ["not", "ours"]])
-async def test_what_is_no_lease_keeps_nobody_waiting(
+async def test_a_foreign_value_is_not_respected_as_a_lease(
     once: Once, fleet: Fleet, store_client: Redis, value: str | list[str]
 ) -> None:
     if isinstance(value, str):
@@ -178,7 +176,7 @@ async def test_what_is_no_lease_keeps_nobody_waiting(
     assert fleet.looks == 1
 
 
-async def test_what_looks_like_a_lease_is_waited_for_once(once: Once, fleet: Fleet, store_client: Redis) -> None:
+async def test_a_forged_lease_is_waited_for_once(once: Once, fleet: Fleet, store_client: Redis) -> None:
     await store_client.set(KEY, "somebody else's", ex=600)
     fleet.done.set()
     assert await once(0, seconds=SHORT, pauses=(0.05,)) == "worked 1"
@@ -188,8 +186,8 @@ async def test_what_looks_like_a_lease_is_waited_for_once(once: Once, fleet: Fle
     assert fleet.looks == 1
 
 
-async def test_a_holder_who_is_late_does_not_end_the_lease_of_the_next(
-    store: RedisSnapshots, fleet: Fleet, store_client: Redis
+async def test_a_late_holder_does_not_release_the_next_lease(
+    store: RedisLeases, fleet: Fleet, store_client: Redis
 ) -> None:
     late = asyncio.create_task(Lease(store, LONG).run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await fleet.working.wait()
@@ -200,7 +198,7 @@ async def test_a_holder_who_is_late_does_not_end_the_lease_of_the_next(
     assert await store_client.get(KEY) == b"the next one's"
 
 
-async def test_leases_of_two_origins_are_two(store: RedisSnapshots) -> None:
+async def test_leases_of_two_origins_are_independent(store: RedisLeases) -> None:
     assert await store.take(SITE, "a", LONG)
     assert not await store.take(SITE, "b", LONG)
     assert await store.take(OTHER, "b", LONG)
@@ -212,7 +210,7 @@ async def test_leases_of_two_origins_are_two(store: RedisSnapshots) -> None:
 
 
 async def test_a_forced_run_ignores_the_lease_and_the_next_caller_waits(
-    once: Once, store: RedisSnapshots, fleet: Fleet
+    once: Once, store: RedisLeases, fleet: Fleet
 ) -> None:
     assert await store.take(SITE, "another's", LONG)
     ordered = asyncio.create_task(Lease(store, LONG).run_now(SITE, fleet.work))
@@ -234,7 +232,7 @@ class Down:
         raise StoreDown("it is switched off")
 
 
-async def test_while_the_store_is_down_everyone_works_for_himself(fleet: Fleet) -> None:
+async def test_without_the_store_every_process_works(fleet: Fleet) -> None:
     fleet.done.set()
     lease = Lease(Down(), LONG)
     for number in (1, 2):
@@ -243,9 +241,7 @@ async def test_while_the_store_is_down_everyone_works_for_himself(fleet: Fleet) 
     assert await lease.run_now(SITE, fleet.work) == "worked 3"
 
 
-async def test_who_waits_works_himself_when_the_store_goes_down(
-    once: Once, store: RedisSnapshots, fleet: Fleet
-) -> None:
+async def test_a_waiting_process_works_if_the_store_goes_down(once: Once, store: RedisLeases, fleet: Fleet) -> None:
     assert await store.take(SITE, "another's", LONG)
     lease = Lease(store, LONG, pauses=NEVER)
 

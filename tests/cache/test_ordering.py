@@ -1,4 +1,4 @@
-"""What processes learnt comes to the same, whoever of them was first to say so."""
+"""Merging snapshots of several processes gives the same result in any order."""
 
 from functools import reduce
 from itertools import permutations
@@ -22,7 +22,7 @@ accesses: st.SearchStrategy[Access] = st.sampled_from([OLD, NEW, MISSING, LATE, 
 
 
 def found(access: Access, began: float) -> Snapshot:
-    """What a process learns that knew nothing before."""
+    """The snapshot of a process whose cache was empty before this fetch."""
     return next_snapshot(None, Fetched(access), began)
 
 
@@ -38,7 +38,7 @@ def facts(snapshot: Snapshot) -> tuple[Access, float, float]:
     st.lists(st.sampled_from([OLD, NEW, LATE, BUSY]), min_size=1, max_size=4)
     | st.lists(accesses, min_size=2, max_size=2)
 )
-def test_results_in_any_order_come_to_those_in_the_order_of_their_begin(results: list[Access]) -> None:
+def test_merging_in_any_order_gives_the_order_of_the_beginnings(results: list[Access]) -> None:
     at = [NOW - 100 + 10 * number for number in range(len(results))]
     in_order: Snapshot | None = None
     for access, began in zip(results, at, strict=True):
@@ -70,7 +70,7 @@ def test_a_failure_that_began_after_an_answer_adds_to_it() -> None:
     assert together(found(NEW, NOW - 20), found(LATE, NOW - 10)) == Snapshot(NEW, NOW - 20, failing=failing)
 
 
-def test_a_late_answer_ends_the_run_that_it_came_in_the_middle_of() -> None:
+def test_a_late_answer_ends_the_run_around_it() -> None:
     failing = next_snapshot(found(BUSY, NOW - 30), Fetched(BUSY), NOW - 10)
     merged = together(failing, found(NEW, NOW - 20))
     assert merged == Snapshot(NEW, NOW - 20, failing=Failing(NOW - 10, NOW - 10, 1, BUSY))
@@ -82,7 +82,7 @@ def test_of_two_runs_the_longer_counts() -> None:
     assert merged.failing == Failing(NOW - 30, NOW - 10, 2, LATE)
 
 
-def test_a_content_is_held_since_the_first_fetch_that_found_it() -> None:
+def test_merged_content_is_dated_to_the_first_fetch() -> None:
     first, last = found(NEW, NOW - 30), found(NEW, NOW - 10)
     assert together(last, first).since == int(NOW - 30)
     assert together(last, found(OLD, NOW - 20)).since is None
@@ -91,19 +91,19 @@ def test_a_content_is_held_since_the_first_fetch_that_found_it() -> None:
     assert together(known, found(OLD, NOW - 40)).since == int(NOW - 30)
 
 
-def test_rfc9309_only_a_file_stands_in_and_for_thirty_days() -> None:
+def test_rfc9309_only_a_file_is_used_while_failing_for_thirty_days() -> None:
     assert together(found(MISSING, NOW - 20), found(BUSY, NOW - 10)) == found(BUSY, NOW - 10)
     lapsed = Snapshot(OLD, NOW - KEEP - DAY, failing=Failing(NOW - DAY, NOW - DAY, 1, BUSY))
     assert together(lapsed, found(LATE, NOW - 10)).access == LATE
 
 
-def test_an_instant_that_is_still_to_come_counts_as_the_oldest() -> None:
+def test_a_future_instant_counts_as_the_oldest() -> None:
     wrong, right = found(OLD, NOW + 3600), found(NEW, NOW - 10)
     assert together(wrong, right) == together(right, wrong) == right
 
 
 @pytest.mark.parametrize(("at", "left"), [(NOW - 30, True), (NOW - 20, False), (NOW + 3600, True)])
-def test_a_purge_forgets_what_began_up_to_it(at: float, left: bool) -> None:
+def test_a_purge_removes_what_began_before_it(at: float, left: bool) -> None:
     snapshot = found(OLD, NOW - 20)
     assert after_purge(snapshot, Purged(at), NOW) == (snapshot if left else None)
 
@@ -126,5 +126,5 @@ def test_a_purge_leaves_the_failures_after_it() -> None:
         (Unreachable(Cause.CONNECTION, 301), False),
     ],
 )
-def test_a_failure_is_local_where_the_origin_said_nothing(failure: Unreachable, local: bool) -> None:
+def test_a_failure_without_a_response_is_local(failure: Unreachable, local: bool) -> None:
     assert is_local(failure) is local

@@ -1,4 +1,4 @@
-"""An outage simulated through says what the cache would hold, at every moment of it."""
+"""A simulated outage has the same snapshots as the cache would have at every instant."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def simulated(
     return outage
 
 
-def test_each_fetch_is_a_step() -> None:
+def test_each_fetch_of_an_outage_is_a_step() -> None:
     steps = sum(1 for _ in simulate_outage(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + LONGEST))
     assert 60 <= steps < 10_000
 
@@ -35,7 +35,7 @@ def test_a_copy_is_used_in_an_outage_for_30_days_after_its_fetch() -> None:
     assert 0 < second.at - (fetched_at + KEEP) <= HOUR
 
 
-def test_what_is_held_now_is_what_the_same_fetches_leave() -> None:
+def test_a_simulation_ends_as_the_same_fetches_would() -> None:
     held = next_snapshot(None, Fetched(COPY), 0.0)
     at = freshness(held, Recheck(), KEY, 0.0).recheck_at
     shift = BEGAN - at
@@ -54,7 +54,7 @@ def test_what_is_held_now_is_what_the_same_fetches_leave() -> None:
     assert usable(outage.now.snapshot, now) is outage.now.snapshot
 
 
-def test_failures_are_retried_ever_more_slowly_and_retry_after_is_obeyed() -> None:
+def test_an_outage_obeys_backoff_and_retry_after() -> None:
     def next_try(after: float, access: Unreachable = DOWN) -> float:
         now = BEGAN + after
         return simulated(None, Fetched(access), Recheck(), KEY, BEGAN, now).now.freshness.recheck_at - now
@@ -66,7 +66,7 @@ def test_failures_are_retried_ever_more_slowly_and_retry_after_is_obeyed() -> No
 
 
 @pytest.mark.parametrize("access", [Unavailable(404), Unavailable(403), Blocked("10.0.0.1")])
-def test_an_answer_takes_the_place_of_the_copy_at_once(access: Unavailable | Blocked) -> None:
+def test_an_answer_replaces_the_copy_at_once(access: Unavailable | Blocked) -> None:
     outage = simulated(COPY, Fetched(access), Recheck(), KEY, BEGAN, BEGAN + 2 * DAY)
     assert [entry.kind for entry in outage.timeline] == [(type(access), False)]
     assert outage.now.snapshot.access == access

@@ -1,4 +1,4 @@
-"""What is held of origins is not walked by the garbage collector, and is what was put."""
+"""Packed entries are not visited by the garbage collector, and equal those that were stored."""
 
 import gc
 from dataclasses import dataclass, replace
@@ -37,20 +37,20 @@ def kept(limit: int = 10_000) -> PackedLRU[Entry]:
     return PackedLRU(Entry, limit)
 
 
-def test_holding_many_origins_leaves_nothing_to_walk() -> None:
+def test_many_origins_add_no_objects_for_the_collector() -> None:
     lru = kept(10**9)
     gc.collect()
     before = len(gc.get_objects())
     for number in range(2000):
         lru.put(origin(number), Entry(replace(SNAPSHOTS[number % len(SNAPSHOTS)]), True, NOW))
-    app.origin._known_origin.cache_clear()
+    app.origin._cached_origin.cache_clear()
     gc.collect()
-    gc.collect()  # a tuple in a tuple is met after it
+    gc.collect()  # a nested tuple is untracked one collection later
     assert len(gc.get_objects()) - before < 100
     assert lru.usage[1] == 2000
 
 
-def test_an_entry_comes_back_equal_when_nothing_else_holds_its_snapshot() -> None:
+def test_an_entry_decodes_to_an_equal_one() -> None:
     lru = kept()
     for number, snapshot in enumerate(SNAPSHOTS):
         lru.put(origin(number), Entry(replace(snapshot), number % 2 == 0, None))
@@ -58,7 +58,7 @@ def test_an_entry_comes_back_equal_when_nothing_else_holds_its_snapshot() -> Non
         assert lru.get(origin(number)) == Entry(snapshot, number % 2 == 0, None)
 
 
-def test_the_snapshot_is_the_same_object_while_it_is_held_elsewhere() -> None:
+def test_a_snapshot_in_use_stays_the_same_object() -> None:
     lru = kept()
     snapshot = replace(SNAPSHOTS[0])
     lru.put(origin(), Entry(snapshot, True, NOW))
@@ -78,7 +78,7 @@ def test_the_snapshot_is_the_same_object_while_it_is_held_elsewhere() -> None:
     assert again.snapshot.fetched_at == NOW + 1
 
 
-def test_what_was_dropped_or_pushed_out_does_not_come_back() -> None:
+def test_a_dropped_or_evicted_entry_is_gone() -> None:
     lru = kept(limit=2 * OVERHEAD + 500)
     snapshots = [replace(SNAPSHOTS[0]) for _ in range(3)]
     for number, snapshot in enumerate(snapshots):

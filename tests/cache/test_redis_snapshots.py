@@ -1,4 +1,4 @@
-"""Snapshots in a real Valkey: short calls, a rest after a failure, and nothing believed that is not ours."""
+"""Snapshots in a real Valkey: bounded calls, a cooldown after a failure, and foreign values."""
 
 import asyncio
 import os
@@ -14,6 +14,7 @@ from app.cache.codec import ENCODED_LIMIT, encode
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
 from app.cache.ordering import Purged
+from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.origin import Origin
 from app.redis.connect import connect
@@ -47,7 +48,7 @@ async def short(store_url: str, monotonic: Clock) -> AsyncIterator[RedisSnapshot
     await client.aclose()
 
 
-async def test_what_is_put_is_got_until_its_time_is_over(store: RedisSnapshots, store_client: Redis) -> None:
+async def test_a_snapshot_is_returned_until_it_expires(store: RedisSnapshots, store_client: Redis) -> None:
     assert await store.get(SITE) is None
     await store.put(SITE, COPY, 2_592_000.0)
     assert await store.get(SITE) == COPY
@@ -71,13 +72,13 @@ async def test_the_key_names_the_origin_with_its_port(
     assert await store_client.keys() == [key.encode()]
 
 
-async def test_a_file_of_the_limit_that_does_not_compress_is_kept(store: RedisSnapshots) -> None:
+async def test_an_incompressible_file_of_the_limit_is_kept(store: RedisSnapshots) -> None:
     whole = Snapshot(Successful(200, os.urandom(BODY_LIMIT), truncated=True), 1.0)
     await store.put(SITE, whole, 60)
     assert await store.get(SITE) == whole
 
 
-async def test_what_is_purged_is_said_to_be_until_something_is_put(store: RedisSnapshots, store_client: Redis) -> None:
+async def test_a_purge_leaves_a_mark_until_the_next_put(store: RedisSnapshots, store_client: Redis) -> None:
     await store.put(SITE, COPY, 60)
     await store.purge(SITE, 2_592_000.0, 1234.5)
     assert await store.get(SITE) == Purged(1234.5)
@@ -88,14 +89,14 @@ async def test_what_is_purged_is_said_to_be_until_something_is_put(store: RedisS
 
 
 @pytest.mark.parametrize("at", [b"", b"soon", b"nan", b"inf", b"1" * 10**6, b"\xff", b"0x10"])
-async def test_a_purge_at_no_instant_is_a_miss(store: RedisSnapshots, store_client: Redis, at: bytes) -> None:
+async def test_a_purge_mark_without_an_instant_is_a_miss(store: RedisSnapshots, store_client: Redis, at: bytes) -> None:
     await store_client.set(KEY, b"P\x01" + at)
     found = await store.get(SITE)
     assert found is None or found == Purged(float("1" * 32))
 
 
 @pytest.mark.parametrize("value", [b"", b"garbage", encode(COPY)[:-1], encode(COPY) + b"x", b"R\x01" + bytes(10**7)])
-async def test_a_value_that_is_not_ours_is_a_miss_and_is_overwritten(
+async def test_a_foreign_value_is_a_miss_and_overwritten(
     store: RedisSnapshots, store_client: Redis, value: bytes
 ) -> None:
     await store_client.set(KEY, value)
@@ -104,14 +105,14 @@ async def test_a_value_that_is_not_ours_is_a_miss_and_is_overwritten(
     assert await store.get(SITE) == COPY
 
 
-async def test_no_more_of_a_value_is_read_than_could_be_ours(store: RedisSnapshots, store_client: Redis) -> None:
+async def test_no_more_of_a_value_is_read_than_the_limit(store: RedisSnapshots, store_client: Redis) -> None:
     await store_client.set(KEY, encode(COPY) + bytes(10**7))
     before = (await store_client.info("stats"))["total_net_output_bytes"]
     assert await store.get(SITE) is None
     assert (await store_client.info("stats"))["total_net_output_bytes"] - before < 2 * ENCODED_LIMIT
 
 
-async def test_a_key_of_another_type_is_a_miss_and_is_overwritten(store: RedisSnapshots, store_client: Redis) -> None:
+async def test_a_key_of_another_type_is_a_miss_and_overwritten(store: RedisSnapshots, store_client: Redis) -> None:
     await store_client.rpush(KEY, "a", "b")
     assert await store.get(SITE) is None
     assert not store.redis.degraded
@@ -127,7 +128,7 @@ async def test_a_store_that_does_not_answer_is_retried_after_the_cooldown(
             await short.get(SITE)
         assert isinstance(caught.value.__cause__, TimeoutError)
         assert short.redis.degraded
-    # It answers again, and is left alone all the same, until its rest is over.
+    # It answers again, but is not called until the cooldown is over.
     with pytest.raises(StoreDown, match="is not called"):
         await short.get(SITE)
     monotonic.now += COOLDOWN
@@ -136,7 +137,9 @@ async def test_a_store_that_does_not_answer_is_retried_after_the_cooldown(
     assert await short.get(SITE) is None
 
 
-async def test_after_a_rest_one_call_goes_ahead(short: RedisSnapshots, store_client: Redis, monotonic: Clock) -> None:
+async def test_after_the_cooldown_one_call_is_tried(
+    short: RedisSnapshots, store_client: Redis, monotonic: Clock
+) -> None:
     with stopped(await process_of(store_client)):
         with pytest.raises(StoreDown):
             await short.redis.ping()
@@ -146,14 +149,14 @@ async def test_after_a_rest_one_call_goes_ahead(short: RedisSnapshots, store_cli
     assert [("is not called" in str(error)) for error in errors] == [False, True, True, True, True]
 
 
-async def test_calls_without_number_are_no_failure_of_the_store(store: RedisSnapshots) -> None:
+async def test_a_flood_of_calls_is_no_failure_of_the_store(store: RedisSnapshots) -> None:
     origins = [Origin("https", f"host{number}.example", 443) for number in range(20 * MAX_CONCURRENT)]
     await asyncio.gather(*(store.put(origin, COPY, 60) for origin in origins))
     assert await asyncio.gather(*(store.get(origin) for origin in origins)) == [COPY] * len(origins)
     assert not store.redis.degraded
 
 
-async def test_a_store_that_refuses_to_write_is_still_read(store: RedisSnapshots, store_client: Redis) -> None:
+async def test_a_store_that_refuses_writes_is_still_read(store: RedisSnapshots, store_client: Redis) -> None:
     await store.put(SITE, COPY, 60)
     await store_client.config_set("maxmemory", "1")
     try:
@@ -169,7 +172,7 @@ async def test_a_store_that_refuses_to_write_is_still_read(store: RedisSnapshots
     assert not store.redis.degraded
 
 
-async def test_a_store_that_is_not_there_is_down(monotonic: Clock, tmp_path: Path) -> None:
+async def test_a_missing_store_is_down(monotonic: Clock, tmp_path: Path) -> None:
     client = connect(f"unix://{tmp_path}/none")
     store = RedisSnapshots(GuardedClient(client, monotonic=monotonic))
     for call in (store.get(SITE), store.put(SITE, COPY, 60), store.redis.ping()):
@@ -181,7 +184,7 @@ async def test_a_store_that_is_not_there_is_down(monotonic: Clock, tmp_path: Pat
 
 @pytest.fixture
 async def far(between: Proxy, monotonic: Clock) -> AsyncIterator[RedisSnapshots]:
-    """A store with the deadline of production, by way of `between`."""
+    """A store behind the proxy `between`, with the timeout of production."""
     client = connect(between.url)
     store = RedisSnapshots(GuardedClient(client, monotonic=monotonic))
     yield store
@@ -190,7 +193,7 @@ async def far(between: Proxy, monotonic: Clock) -> AsyncIterator[RedisSnapshots]
 
 
 async def tried(store: RedisSnapshots, monotonic: Clock) -> bool:
-    """Whether it can be used, now that it has been left alone for long enough."""
+    """Whether the store can be used after the cooldown."""
     monotonic.now += COOLDOWN
     try:
         await store.redis.ping()
@@ -199,9 +202,7 @@ async def tried(store: RedisSnapshots, monotonic: Clock) -> bool:
     return True
 
 
-async def test_a_store_that_is_slower_to_connect_than_a_call_comes_up(
-    between: Proxy, far: RedisSnapshots, monotonic: Clock
-) -> None:
+async def test_a_store_slow_to_connect_becomes_available(between: Proxy, far: RedisSnapshots, monotonic: Clock) -> None:
     between.latency = 0.3
     with pytest.raises(StoreDown, match="did not answer"):
         await far.get(SITE)
@@ -211,9 +212,7 @@ async def test_a_store_that_is_slower_to_connect_than_a_call_comes_up(
     assert not far.redis.degraded
 
 
-async def test_connections_that_are_cut_in_the_middle_are_made_anew(
-    between: Proxy, far: RedisSnapshots, monotonic: Clock
-) -> None:
+async def test_broken_connections_are_replaced(between: Proxy, far: RedisSnapshots, monotonic: Clock) -> None:
     assert await until(lambda: tried(far, monotonic), bool)
     between.held.clear()
     call = asyncio.create_task(far.get(SITE))
@@ -225,7 +224,7 @@ async def test_connections_that_are_cut_in_the_middle_are_made_anew(
     assert await far.get(SITE) is None
 
 
-async def test_an_answer_that_is_late_is_the_answer_to_no_other_call(
+async def test_a_late_answer_is_not_taken_for_another_call(
     between: Proxy, far: RedisSnapshots, store_client: Redis, monotonic: Clock
 ) -> None:
     other = Origin("https", "other.example", 443)
@@ -283,11 +282,12 @@ async def test_a_server_that_sends_garbage_counts_as_down_until_it_recovers(
     between: Proxy, far: RedisSnapshots, monotonic: Clock, nonsense: bytes
 ) -> None:
     between.nonsense = nonsense
+    leases = RedisLeases(far.redis)
     calls: list[Callable[[], Awaitable[object]]] = [
         lambda: far.get(SITE),
         lambda: far.put(SITE, COPY, 60),
-        lambda: far.take(SITE, "token", 60),
-        lambda: far.release(SITE, "token"),
+        lambda: leases.take(SITE, "token", 60),
+        lambda: leases.release(SITE, "token"),
         lambda: far.publish(Event.CHANGED, SITE),
     ]
     for call in calls:

@@ -18,23 +18,23 @@ from app.robots.access import (
 from tests.cache.web import DEFAULT, DOWN, FILE, NEWER, SITE, TAGGED, NewCache, ScriptedWeb
 from tests.doubles import Clock, SwitchableSnapshots
 
-# When it refreshes.
+# Refreshes.
 
 
-async def test_past_its_recheck_it_is_served_and_refreshed_behind(
+async def test_in_grace_a_copy_is_served_and_refreshed_in_the_background(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     first = await cache.get(SITE, DEFAULT)
     assert first.freshness is not None
     web.let_go.clear()
-    web.asked.clear()
+    web.requested.clear()
     web.finds(NEWER)
     clock.now = first.freshness.recheck_at + 1
     graced = await cache.get(SITE, DEFAULT)
     assert graced.freshness is not None
     assert graced.freshness.state is State.GRACE
     assert graced.snapshot is first.snapshot
-    await web.asked.wait()
+    await web.requested.wait()
     due = asyncio.create_task(cache.get(SITE, DEFAULT, max_age=0))
     web.let_go.set()
     held = await due
@@ -43,7 +43,7 @@ async def test_past_its_recheck_it_is_served_and_refreshed_behind(
     assert len(web.calls) == 2
 
 
-async def test_what_is_due_is_refreshed_first_and_conditionally(
+async def test_a_due_snapshot_is_refreshed_first_and_conditionally(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     await cache.get(SITE, DEFAULT)
@@ -63,7 +63,7 @@ async def test_only_a_copy_makes_a_fetch_conditional(cache: RobotsCache, web: Sc
     assert web.calls == [(SITE, Validators())] * 2
 
 
-async def test_an_older_copy_than_wanted_is_refreshed(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
+async def test_a_copy_older_than_max_age_is_refreshed(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
     await cache.get(SITE, DEFAULT)
     clock.now += 10
     assert (await cache.get(SITE, DEFAULT, max_age=10)).source is Source.MEMORY
@@ -71,9 +71,7 @@ async def test_an_older_copy_than_wanted_is_refreshed(cache: RobotsCache, web: S
     assert len(web.calls) == 2
 
 
-async def test_a_failing_origin_is_not_hammered_for_a_newer_copy(
-    cache: RobotsCache, web: ScriptedWeb, clock: Clock
-) -> None:
+async def test_max_age_does_not_break_the_backoff(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
     await cache.get(SITE, DEFAULT)
     web.finds(DOWN)
     clock.now += 2 * DAY
@@ -92,7 +90,7 @@ async def test_a_failing_origin_is_not_hammered_for_a_newer_copy(
     assert (await cache.get(SITE, DEFAULT)).source is Source.FETCHED
 
 
-async def test_without_a_copy_a_failure_is_what_is_known(cache: RobotsCache, web: ScriptedWeb) -> None:
+async def test_without_a_copy_the_failure_is_returned(cache: RobotsCache, web: ScriptedWeb) -> None:
     web.finds(DOWN)
     for source in (Source.FETCHED, Source.MEMORY):
         held = await cache.get(SITE, DEFAULT)
@@ -114,7 +112,7 @@ async def test_rfc9309_a_missing_file_does_not_answer_for_an_unreachable_origin(
     assert held.snapshot.access == DOWN
 
 
-async def test_a_copy_past_thirty_days_is_not_served_for_a_fetch_that_is_late(
+async def test_a_copy_past_thirty_days_is_not_served_while_waiting(
     cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock
 ) -> None:
     await cache.get(SITE, DEFAULT)
@@ -123,41 +121,39 @@ async def test_a_copy_past_thirty_days_is_not_served_for_a_fetch_that_is_late(
     assert (await cache.get(SITE, DEFAULT, wait=0)).snapshot is None
 
 
-# Purged, and refreshed to order.
+# Purges and forced refreshes.
 
 
-async def test_what_is_purged_is_fetched_again_everywhere(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
-    one, told, untold = new_cache(), new_cache(), new_cache()
-    for cache in (one, told, untold):
+async def test_a_purged_file_is_fetched_again_everywhere(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
+    one, notified, unaware = new_cache(), new_cache(), new_cache()
+    for cache in (one, notified, unaware):
         await cache.get(SITE, DEFAULT)
     web.finds(NEWER)
     await one.purge(SITE)
     clock.now += 1
-    told.on_event(Event.PURGED, SITE)
-    assert (await told.get(SITE, DEFAULT)).source is Source.FETCHED
+    notified.on_event(Event.PURGED, SITE)
+    assert (await notified.get(SITE, DEFAULT)).source is Source.FETCHED
     assert (await one.get(SITE, DEFAULT)).source is Source.STORE
-    assert (await untold.get(SITE, DEFAULT)).source is Source.MEMORY  # for as long as it trusts its memory
+    assert (await unaware.get(SITE, DEFAULT)).source is Source.MEMORY  # it still trusts its memory
     clock.now += 31
-    assert (await untold.get(SITE, DEFAULT)).source is Source.STORE
+    assert (await unaware.get(SITE, DEFAULT)).source is Source.STORE
     assert len(web.calls) == 2
 
 
-async def test_who_was_not_told_of_a_purge_finds_it_in_the_store(
+async def test_a_process_that_missed_a_purge_finds_it_in_the_store(
     new_cache: NewCache, web: ScriptedWeb, clock: Clock
 ) -> None:
-    one, untold = new_cache(), new_cache()
-    await untold.get(SITE, DEFAULT)
+    one, unaware = new_cache(), new_cache()
+    await unaware.get(SITE, DEFAULT)
     clock.now += 10
     await one.purge(SITE)
     clock.now += 29 * DAY
-    untold.on_gap()
-    assert (await untold.get(SITE, DEFAULT)).source is Source.FETCHED
+    unaware.on_gap()
+    assert (await unaware.get(SITE, DEFAULT)).source is Source.FETCHED
     assert len(web.calls) == 2
 
 
-async def test_a_purge_that_the_fleet_cannot_be_told_of_is_an_error(
-    cache: RobotsCache, store: SwitchableSnapshots
-) -> None:
+async def test_a_purge_without_the_store_raises(cache: RobotsCache, store: SwitchableSnapshots) -> None:
     await cache.get(SITE, DEFAULT)
     store.on = False
     with pytest.raises(StoreDown):
@@ -165,7 +161,7 @@ async def test_a_purge_that_the_fleet_cannot_be_told_of_is_an_error(
 
 
 @pytest.mark.parametrize(("learnt_after", "source"), [(5, Source.MEMORY), (-5, Source.FETCHED)])
-async def test_a_purge_forgets_what_was_learnt_before_it_and_not_what_was_after(
+async def test_a_purge_keeps_what_was_found_after_it(
     new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, learnt_after: float, source: Source
 ) -> None:
     cut_off, other = new_cache(), new_cache()
@@ -180,7 +176,7 @@ async def test_a_purge_forgets_what_was_learnt_before_it_and_not_what_was_after(
     assert (await cut_off.get(SITE, DEFAULT)).source is source
 
 
-async def test_an_order_fetches_whole_what_is_fresh(new_cache: NewCache, web: ScriptedWeb) -> None:
+async def test_a_forced_refresh_fetches_a_fresh_file_unconditionally(new_cache: NewCache, web: ScriptedWeb) -> None:
     cache, other = new_cache(), new_cache()
     await cache.get(SITE, DEFAULT)
     web.finds(NEWER)
@@ -191,7 +187,7 @@ async def test_an_order_fetches_whole_what_is_fresh(new_cache: NewCache, web: Sc
     assert (await other.get(SITE, DEFAULT)).snapshot == held.snapshot
 
 
-async def test_an_order_does_not_mind_the_back_off_and_keeps_the_copy(
+async def test_a_forced_refresh_ignores_the_backoff_and_keeps_the_copy(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     await cache.get(SITE, DEFAULT)
@@ -204,13 +200,13 @@ async def test_an_order_does_not_mind_the_back_off_and_keeps_the_copy(
         assert (held.snapshot.access, held.snapshot.failing.attempts) == (FILE, attempts)
 
 
-async def test_an_order_is_not_served_by_a_fetch_that_began_before_it(
+async def test_a_forced_refresh_needs_a_fetch_that_begins_after_it(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     web.let_go.clear()
     before = asyncio.create_task(cache.refresh(SITE, DEFAULT))
-    await web.asked.wait()
-    web.asked.clear()
+    await web.requested.wait()
+    web.requested.clear()
     after = [asyncio.create_task(cache.refresh(SITE, DEFAULT)) for _ in range(20)]
     clock.now += 1
     web.let_go.set()
@@ -219,7 +215,7 @@ async def test_an_order_is_not_served_by_a_fetch_that_began_before_it(
     assert len(web.calls) == 2
 
 
-async def test_an_order_without_room_or_without_the_store(
+async def test_a_forced_refresh_when_busy_or_without_the_store(
     cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb
 ) -> None:
     web.answer = Busy(5)
@@ -247,7 +243,7 @@ async def test_an_older_copy_restored_to_the_store_never_replaces_a_later_one(
     assert len(web.calls) == 2
 
 
-async def test_what_was_learnt_by_a_clock_that_was_ahead_wins_over_nothing(
+async def test_a_result_of_a_fast_clock_counts_as_the_oldest(
     new_cache: NewCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     wrong, right = new_cache(), new_cache()

@@ -1,4 +1,4 @@
-"""Where the cache takes its answer from: memory, a real Valkey, or the origin, and how long a caller waits."""
+"""The source of an answer: memory, a real Valkey or the origin; and how long a caller waits."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from app.robots.access import (
 from tests.cache.web import DEFAULT, FILE, KEY, NEWER, SITE, TAGGED, NewCache, ScriptedWeb
 from tests.doubles import Clock, SlowSnapshots, SwitchableSnapshots
 
-# Where an answer comes from.
+# Sources.
 
 
-async def test_what_nobody_knows_is_fetched_and_then_in_memory(
+async def test_an_unknown_origin_is_fetched_and_kept_in_memory(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     first = await cache.get(SITE, DEFAULT)
@@ -37,7 +37,7 @@ async def test_what_nobody_knows_is_fetched_and_then_in_memory(
     assert web.calls == [(SITE, Validators())]
 
 
-async def test_what_another_process_fetched_is_in_the_store(new_cache: NewCache, web: ScriptedWeb) -> None:
+async def test_a_file_fetched_by_another_process_is_in_the_store(new_cache: NewCache, web: ScriptedWeb) -> None:
     fetched = await new_cache().get(SITE, DEFAULT)
     found = await new_cache().get(SITE, DEFAULT)
     assert found.source is Source.STORE
@@ -59,7 +59,7 @@ async def test_memory_is_trusted_for_a_while_and_stays_the_same_object(
     assert store.gets == gets + 1
 
 
-async def test_what_another_process_learnt_is_taken_over(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
+async def test_snapshots_of_other_processes_are_adopted(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
     one, other = new_cache(), new_cache()
     await one.get(SITE, DEFAULT)
     web.finds(NEWER)
@@ -72,7 +72,7 @@ async def test_what_another_process_learnt_is_taken_over(new_cache: NewCache, we
 
 
 @pytest.mark.parametrize("value", [None, b"garbage", encode(Snapshot(FILE, 1.0)).replace(b"R\x01", b"R\x00")])
-async def test_what_the_store_has_lost_is_given_to_it_again(
+async def test_a_snapshot_that_the_store_lost_is_restored(
     new_cache: NewCache, store_client: Redis, web: ScriptedWeb, clock: Clock, value: bytes | None
 ) -> None:
     cache = new_cache()
@@ -96,9 +96,7 @@ async def test_garbage_in_the_store_is_a_miss_and_is_overwritten(
     assert len(web.calls) == 1
 
 
-async def test_a_clock_that_is_set_back_asks_the_store_again(
-    cache: RobotsCache, web: ScriptedWeb, clock: Clock
-) -> None:
+async def test_a_clock_set_back_asks_the_store_again(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
     await cache.get(SITE, DEFAULT)
     clock.now -= 5000
     held = await cache.get(SITE, DEFAULT)
@@ -107,10 +105,10 @@ async def test_a_clock_that_is_set_back_asks_the_store_again(
     assert len(web.calls) == 1
 
 
-# News of other processes.
+# Invalidations by other processes.
 
 
-async def test_news_of_a_change_ends_the_trust_in_memory(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
+async def test_an_invalidation_ends_the_trust_in_memory(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
     one, other = new_cache(), new_cache()
     await one.get(SITE, DEFAULT)
     web.finds(NEWER)
@@ -124,7 +122,7 @@ async def test_news_of_a_change_ends_the_trust_in_memory(new_cache: NewCache, we
     assert len(web.calls) == 2
 
 
-async def test_news_of_what_memory_has_already_leaves_the_object_that_is_known(
+async def test_an_invalidation_of_the_known_snapshot_keeps_the_object(
     new_cache: NewCache, web: ScriptedWeb, clock: Clock
 ) -> None:
     one, other = new_cache(), new_cache()
@@ -140,9 +138,7 @@ async def test_news_of_what_memory_has_already_leaves_the_object_that_is_known(
     assert held.snapshot.access is first.snapshot.access
 
 
-async def test_news_that_may_have_been_missed_ends_all_trust(
-    cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb
-) -> None:
+async def test_a_gap_ends_all_trust(cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb) -> None:
     other = Origin("https", "other.example", 443)
     for origin in (SITE, other):
         await cache.get(origin, DEFAULT)
@@ -155,32 +151,34 @@ async def test_news_that_may_have_been_missed_ends_all_trust(
     assert len(web.calls) == 2
 
 
-@pytest.mark.parametrize("tell", [lambda cache: cache.on_event(Event.CHANGED, SITE), lambda cache: cache.on_gap()])
-async def test_what_the_store_was_saying_when_news_came_is_not_trusted(
-    slow: tuple[SlowSnapshots, RobotsCache], web: ScriptedWeb, clock: Clock, tell: Callable[[RobotsCache], None]
+@pytest.mark.parametrize(
+    "invalidate", [lambda cache: cache.on_event(Event.CHANGED, SITE), lambda cache: cache.on_gap()]
+)
+async def test_an_answer_overtaken_by_an_invalidation_is_not_trusted(
+    slow: tuple[SlowSnapshots, RobotsCache], web: ScriptedWeb, clock: Clock, invalidate: Callable[[RobotsCache], None]
 ) -> None:
     store, cache = slow
     older = Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
     store.has = older
     store.says_so.clear()
     asking = asyncio.create_task(cache.get(SITE, DEFAULT))
-    await store.asked.wait()
+    await store.called.wait()
     clock.now += 1
     store.has = newer = Snapshot(NEWER, clock.now, None, TAGGED, 3600.0)
-    tell(cache)
+    invalidate(cache)
     store.says_so.set()
     assert (await asking).snapshot == older
     assert (await cache.get(SITE, DEFAULT)).snapshot == newer
     assert web.calls == []
 
 
-async def test_news_of_what_is_not_known_here_is_nothing(cache: RobotsCache, store: SwitchableSnapshots) -> None:
+async def test_an_invalidation_of_an_unknown_origin_is_ignored(cache: RobotsCache, store: SwitchableSnapshots) -> None:
     for word in Event:
         cache.on_event(word, SITE)
     assert store.gets == 0
 
 
-async def test_news_while_the_store_is_down_leaves_what_is_in_memory(
+async def test_an_invalidation_without_the_store_keeps_memory(
     cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb
 ) -> None:
     known = await cache.get(SITE, DEFAULT)
@@ -193,21 +191,23 @@ async def test_news_while_the_store_is_down_leaves_what_is_in_memory(
     assert len(web.calls) == 1
 
 
-# How long a caller waits.
+# Waiting.
 
 
-async def test_no_wait_answers_now_and_fetches_behind(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
+async def test_wait_0_answers_now_and_fetches_in_the_background(
+    cache: RobotsCache, web: ScriptedWeb, clock: Clock
+) -> None:
     web.let_go.clear()
     held = await cache.get(SITE, DEFAULT, wait=0)
     assert (held.snapshot, held.freshness, held.source) == (None, None, Source.NONE)
-    await web.asked.wait()
+    await web.requested.wait()
     waiting = asyncio.create_task(cache.get(SITE, DEFAULT))
     web.let_go.set()
     assert (await waiting).snapshot == Snapshot(FILE, clock.now, None, TAGGED, 3600.0)
     assert len(web.calls) == 1
 
 
-async def test_a_fetch_that_is_late_leaves_what_is_known(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
+async def test_a_late_fetch_leaves_the_known_snapshot(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
     first = await cache.get(SITE, DEFAULT)
     web.let_go.clear()
     clock.now += 2 * DAY
@@ -219,9 +219,7 @@ async def test_a_fetch_that_is_late_leaves_what_is_known(cache: RobotsCache, web
     assert (await cache.get(other, DEFAULT, wait=0.001)).snapshot is None
 
 
-async def test_a_fetch_that_is_not_made_is_raised_where_there_is_no_copy(
-    cache: RobotsCache, web: ScriptedWeb, clock: Clock
-) -> None:
+async def test_busy_is_raised_without_a_copy(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
     web.answer = Busy(5)
     with pytest.raises(Busy):
         await cache.get(SITE, DEFAULT)
@@ -233,7 +231,7 @@ async def test_a_fetch_that_is_not_made_is_raised_where_there_is_no_copy(
         await cache.get(SITE, DEFAULT)
 
 
-async def test_a_fetch_that_is_not_made_leaves_the_copy(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
+async def test_busy_leaves_the_copy(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
     first = await cache.get(SITE, DEFAULT)
     web.answer = Busy(5)
     clock.now += 2 * DAY
@@ -242,11 +240,11 @@ async def test_a_fetch_that_is_not_made_leaves_the_copy(cache: RobotsCache, web:
     assert len(web.calls) == 2
 
 
-async def test_closing_ends_a_fetch_behind(cache: RobotsCache, web: ScriptedWeb) -> None:
+async def test_closing_cancels_background_fetches(cache: RobotsCache, web: ScriptedWeb) -> None:
     web.let_go.clear()
     before = asyncio.all_tasks()
     await cache.get(SITE, DEFAULT, wait=0)
-    await web.asked.wait()
+    await web.requested.wait()
     assert asyncio.all_tasks() > before
     await cache.aclose()
     assert asyncio.all_tasks() == before

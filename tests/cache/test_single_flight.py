@@ -13,7 +13,7 @@ from app.robots.access import (
 from tests.cache.web import DEFAULT, FILE, HOURLY, KEY, NEWER, SITE, TAGGED, NewCache, ScriptedWeb
 from tests.doubles import Clock, SlowSnapshots, SwitchableSnapshots
 
-# One fetch for all.
+# One process.
 
 
 async def test_two_hundred_callers_of_a_cold_origin_make_one_fetch(
@@ -21,7 +21,7 @@ async def test_two_hundred_callers_of_a_cold_origin_make_one_fetch(
 ) -> None:
     web.let_go.clear()
     callers = [asyncio.create_task(cache.get(SITE, DEFAULT)) for _ in range(200)]
-    await web.asked.wait()
+    await web.requested.wait()
     web.let_go.set()
     held = await asyncio.gather(*callers)
     assert len(web.calls) == 1
@@ -29,10 +29,10 @@ async def test_two_hundred_callers_of_a_cold_origin_make_one_fetch(
     assert {id(one.snapshot) for one in held} == {id(held[0].snapshot)}
 
 
-async def test_a_caller_who_hangs_up_does_not_end_the_fetch(cache: RobotsCache, web: ScriptedWeb) -> None:
+async def test_a_cancelled_caller_does_not_end_the_fetch(cache: RobotsCache, web: ScriptedWeb) -> None:
     web.let_go.clear()
     first, second = (asyncio.create_task(cache.get(SITE, DEFAULT)) for _ in range(2))
-    await web.asked.wait()
+    await web.requested.wait()
     first.cancel()
     await asyncio.wait([first])
     web.let_go.set()
@@ -46,11 +46,11 @@ async def one_fetching_one_at_the_store(
     """Two callers: the fetch of the first has begun, and the second is waiting for the store's answer."""
     web.let_go.clear()
     first = asyncio.create_task(cache.get(SITE, DEFAULT))
-    await web.asked.wait()
+    await web.requested.wait()
     store.says_so.clear()
-    store.asked.clear()
+    store.called.clear()
     second = asyncio.create_task(cache.get(SITE, DEFAULT))
-    await store.asked.wait()
+    await store.called.wait()
     return first, second
 
 
@@ -60,7 +60,7 @@ async def test_a_store_miss_just_before_a_fetch_ends_causes_no_second_fetch(
     store, cache = slow
     store.on = False
     first, second = await one_fetching_one_at_the_store(store, cache, web)
-    # The second hears that nothing is known while that is so still, and comes to run when the fetch is over.
+    # The store answers the second caller that it has nothing before the fetch ends; the caller resumes afterwards.
     store.says_so.set()
     web.let_go.set()
     held = await asyncio.gather(first, second)
@@ -68,7 +68,7 @@ async def test_a_store_miss_just_before_a_fetch_ends_causes_no_second_fetch(
     assert len(web.calls) == 1
 
 
-async def test_what_the_store_said_before_a_fetch_ended_does_not_undo_it(
+async def test_an_older_answer_of_the_store_does_not_undo_a_fetch(
     slow: tuple[SlowSnapshots, RobotsCache], web: ScriptedWeb
 ) -> None:
     store, cache = slow
@@ -80,7 +80,7 @@ async def test_what_the_store_said_before_a_fetch_ended_does_not_undo_it(
     assert len(web.calls) == 1
 
 
-async def test_what_is_written_late_does_not_undo_what_was_learnt_meanwhile(
+async def test_a_late_write_does_not_undo_newer_results(
     slow: tuple[SlowSnapshots, RobotsCache], web: ScriptedWeb, clock: Clock
 ) -> None:
     store, cache = slow
@@ -90,12 +90,12 @@ async def test_what_is_written_late_does_not_undo_what_was_learnt_meanwhile(
     store.writes.clear()
     web.finds(NEWER)
     clock.now += 10
-    # The first refreshes what the store has not got yet, while the second, later, gives the store the old one. The
+    # The first refreshes a copy that the store lacks. Later, the second writes the old copy to the store. The
     # process trusts its memory for 15 to 30 s: still at the first question, and no longer at the second.
     web.let_go.clear()
-    web.asked.clear()
+    web.requested.clear()
     first = asyncio.create_task(cache.get(SITE, DEFAULT, max_age=5))
-    await web.asked.wait()
+    await web.requested.wait()
     clock.now += 20
     second = asyncio.create_task(cache.get(SITE, DEFAULT))
     await store.written.wait()
@@ -107,15 +107,13 @@ async def test_what_is_written_late_does_not_undo_what_was_learnt_meanwhile(
     assert (await cache.get(SITE, DEFAULT)).snapshot is newer.snapshot
 
 
-# One fetch for the fleet.
+# Several processes.
 
 
-async def test_of_two_processes_one_fetches_and_the_other_takes_what_is_stored(
-    new_cache: NewCache, web: ScriptedWeb
-) -> None:
+async def test_one_of_two_processes_fetches_for_both(new_cache: NewCache, web: ScriptedWeb) -> None:
     web.let_go.clear()
     fetching = asyncio.create_task(new_cache().get(SITE, DEFAULT))
-    await web.asked.wait()
+    await web.requested.wait()
     waiting = [asyncio.create_task(cache.get(SITE, DEFAULT)) for cache in (new_cache(), new_cache())]
     web.let_go.set()
     assert (await fetching).source is Source.FETCHED
@@ -123,7 +121,7 @@ async def test_of_two_processes_one_fetches_and_the_other_takes_what_is_stored(
     assert len(web.calls) == 1
 
 
-async def test_what_is_due_is_refreshed_by_one_process(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
+async def test_a_due_snapshot_is_refreshed_by_one_process(new_cache: NewCache, web: ScriptedWeb, clock: Clock) -> None:
     caches = [new_cache() for _ in range(3)]
     for cache in caches:
         await cache.get(SITE, DEFAULT)
@@ -139,7 +137,7 @@ async def test_a_copy_fetched_during_the_wait_satisfies_any_max_age(
 ) -> None:
     web.let_go.clear()
     fetching = asyncio.create_task(new_cache().get(SITE, DEFAULT, max_age=0))
-    await web.asked.wait()
+    await web.requested.wait()
     cache = new_cache()
     await cache.get(SITE, DEFAULT, wait=0, max_age=0)
     waiting = asyncio.create_task(cache.get(SITE, DEFAULT, max_age=0))
@@ -151,11 +149,11 @@ async def test_a_copy_fetched_during_the_wait_satisfies_any_max_age(
     assert len(web.calls) == 1
 
 
-async def test_a_process_that_ends_leaves_the_fetch_to_another(new_cache: NewCache, web: ScriptedWeb) -> None:
+async def test_a_process_that_stops_leaves_the_fetch_to_another(new_cache: NewCache, web: ScriptedWeb) -> None:
     ending, other = new_cache(), new_cache()
     web.let_go.clear()
     await ending.get(SITE, DEFAULT, wait=0)
-    await web.asked.wait()
+    await web.requested.wait()
     waiting = asyncio.create_task(other.get(SITE, DEFAULT))
     await ending.aclose()
     web.let_go.set()
@@ -163,10 +161,10 @@ async def test_a_process_that_ends_leaves_the_fetch_to_another(new_cache: NewCac
     assert len(web.calls) == 2
 
 
-async def test_no_wait_is_no_wait_while_another_process_fetches(new_cache: NewCache, web: ScriptedWeb) -> None:
+async def test_wait_0_returns_while_another_process_fetches(new_cache: NewCache, web: ScriptedWeb) -> None:
     web.let_go.clear()
     fetching = asyncio.create_task(new_cache().get(SITE, DEFAULT))
-    await web.asked.wait()
+    await web.requested.wait()
     other = new_cache()
     for wait in (0, 0.01):
         assert (await other.get(SITE, DEFAULT, wait=wait)).snapshot is None
@@ -177,7 +175,7 @@ async def test_no_wait_is_no_wait_while_another_process_fetches(new_cache: NewCa
     assert len(web.calls) == 1
 
 
-async def test_a_redirected_file_is_kept_for_the_requested_origin_only(
+async def test_a_redirected_file_is_stored_for_the_requested_origin(
     cache: RobotsCache, store_client: Redis, web: ScriptedWeb
 ) -> None:
     target = Origin("https", "target.example", 443)

@@ -5,6 +5,7 @@ import signal
 
 from redis.asyncio import Redis
 
+from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache, Source
 from app.origin import Origin
@@ -14,7 +15,7 @@ from tests.cache.web import DEFAULT, DOWN, NEWER, SITE, NewCache, ScriptedWeb
 from tests.doubles import Clock, SwitchableSnapshots
 
 
-async def test_without_the_store_it_goes_on_from_memory_and_by_fetching(
+async def test_without_the_store_memory_and_fetches_answer(
     cache: RobotsCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock
 ) -> None:
     known = await cache.get(SITE, DEFAULT)
@@ -43,7 +44,7 @@ async def test_without_the_store_a_failure_is_remembered(
     assert len(web.calls) == 1
 
 
-async def test_what_was_learnt_without_the_store_is_given_to_it_later(
+async def test_snapshots_found_without_the_store_are_delivered_later(
     new_cache: NewCache, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock
 ) -> None:
     one, other = new_cache(), new_cache()
@@ -66,13 +67,14 @@ async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
 ) -> None:
     client = connect(store_url)
     monotonic = Clock()
-    stopped = RedisSnapshots(GuardedClient(client, monotonic=monotonic, timeout=0.3), clock=clock)
-    cache = RobotsCache(stopped, web.fetch, clock, 1_000_000)
+    stopped = GuardedClient(client, monotonic=monotonic, timeout=0.3)
+    snapshots, leases = RedisSnapshots(stopped, clock=clock), RedisLeases(stopped, clock=clock)
+    cache = RobotsCache(snapshots, leases, web.fetch, clock, 1_000_000)
     pid = int((await store_client.info("server"))["process_id"])
     os.kill(pid, signal.SIGSTOP)
     try:
         assert (await cache.get(SITE, DEFAULT)).source is Source.FETCHED
-        assert stopped.redis.degraded
+        assert stopped.degraded
         clock.now += 40
         assert (await cache.get(SITE, DEFAULT)).source is Source.MEMORY
     finally:
@@ -80,8 +82,8 @@ async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
     monotonic.now += COOLDOWN
     clock.now += 40
     await cache.get(SITE, DEFAULT)
-    assert not stopped.redis.degraded
-    assert await stopped.get(SITE) is not None
+    assert not stopped.degraded
+    assert await snapshots.get(SITE) is not None
     assert len(web.calls) == 1
     await cache.aclose()
     await client.aclose()

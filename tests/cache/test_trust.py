@@ -1,39 +1,34 @@
-"""What was learnt together is not asked about together again."""
+"""Snapshots that were learned together are not looked up together again."""
 
-from app.cache.freshness import Snapshot
-from app.cache.snapshot_memory import SnapshotMemory
-from app.cache.store_clock import StoreClock
-from app.cache.tiered_snapshots import TieredSnapshots
+from app.cache.freshness import Recheck, Snapshot
+from app.cache.robots_cache import RobotsCache
 from app.origin import Origin, read_target
-from app.robots.access import Unavailable
+from app.robots.access import Fetched, Unavailable, Validators
 
 TRUST = 30
 
 
 class Store:
-    """Has the same of every origin."""
+    """A store with the same snapshot for every origin."""
 
     async def get(self, origin: Origin) -> Snapshot:
         return Snapshot(Unavailable(404), 1000.0)
 
 
-async def test_trust_in_what_was_learnt_together_ends_over_half_of_its_time() -> None:
+async def test_trust_of_many_origins_ends_spread_over_time() -> None:
     now = 1000.0
-    snapshots = TieredSnapshots(
-        Store(),  # type: ignore[arg-type]
-        SnapshotMemory(10_000_000, lambda: now, TRUST),
-        lambda: now,
-        store_clock=StoreClock(lambda: now),
-        on_version_ended=lambda *_: None,
-        on_contradiction=lambda: None,
-    )
+
+    async def fetch(origin: Origin, validators: Validators) -> Fetched:
+        raise AssertionError(origin)
+
+    cache = RobotsCache(Store(), Store(), fetch, lambda: now, 10_000_000, trust=TRUST)  # type: ignore[arg-type]
     origins = [read_target(f"https://host-{number}.example/").origin for number in range(300)]
     for origin in origins:
-        await snapshots.get(origin)
+        await cache.get(origin, Recheck())
     ended = []
     for second in range(TRUST + 1):
         now = 1000.0 + second
-        trusted = [origin for origin in origins if snapshots.get_trusted(origin) is not None]
+        trusted = [origin for origin in origins if cache.get_trusted(origin) is not None]
         ended.append(len(origins) - len(trusted))
         origins = trusted
     assert sum(ended[: TRUST // 2]) == 0

@@ -1,4 +1,4 @@
-"""How often an origin is visited: decayed, counted here, added up in a real Valkey, and written in batches."""
+"""Visits of origins: decaying means, counted in each process, added up in a real Valkey, and written in batches."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ def sites(number: int) -> list[Origin]:
 
 
 async def visit(visits: Visits, clock: Clock, times: int, every: float, origin: Origin = SITE) -> float:
-    """So many visits, the last of them now; what the last one brings."""
+    """Visit `times` times, and return the result of the last visit."""
     per_day = 0.0
     for _ in range(times):
         clock.now += every
@@ -64,7 +64,7 @@ async def visit(visits: Visits, clock: Clock, times: int, every: float, origin: 
 # Decay.
 
 
-def test_what_was_counted_a_half_life_ago_counts_half() -> None:
+def test_a_visit_a_half_life_ago_counts_half() -> None:
     old, new = Tally(8, NOW, NOW), Tally(1, NOW + HALF_LIFE, NOW + HALF_LIFE)
     assert old + new == new + old == Tally(5, NOW + HALF_LIFE, NOW)
 
@@ -75,14 +75,14 @@ def test_a_first_visit_counts_as_one_a_day() -> None:
 
 
 @pytest.mark.parametrize(("rate", "days"), [(0.2, 60), (1, 60), (10, 3), (10, 7), (10, 60), (500, 3), (500, 60)])
-def test_a_steady_pace_is_its_own_mean_however_long_it_was_counted(rate: float, days: int) -> None:
+def test_the_mean_of_a_steady_pace_is_the_pace(rate: float, days: int) -> None:
     tally = Tally(0, NOW, NOW)
     for number in range(int(rate * days)):
         tally += Tally(1, at := NOW + (number + 0.5) * DAY / rate, at)
     assert tally.per_day(NOW + days * DAY) == pytest.approx(rate, rel=0.05)
 
 
-def test_what_is_left_alone_falls_by_half_in_a_half_life() -> None:
+def test_the_mean_halves_in_a_half_life_without_visits() -> None:
     steady = Tally(100, NOW, NOW - 100 * DAY)
     ratio = steady.per_day(NOW + HALF_LIFE) / steady.per_day(NOW)
     assert ratio == pytest.approx(0.5, rel=0.001)
@@ -94,7 +94,7 @@ tallies = st.tuples(st.floats(0, 1e9), st.floats(0, 1e10), st.floats(0, 1e10)).m
 
 
 @given(tallies, tallies, st.floats(0, 1e11))
-def test_more_visits_never_make_a_smaller_mean(one: Tally, other: Tally, now: float) -> None:
+def test_more_visits_never_lower_the_mean(one: Tally, other: Tally, now: float) -> None:
     more = Tally(one.weight + 1, one.at, one.since)
     assert 0 <= one.per_day(now) <= more.per_day(now) <= 1 + more.weight
     assert (one + other).per_day(now) >= 0
@@ -128,10 +128,10 @@ async def test_the_counts_of_two_processes_add_up(new_process: NewProcess, clock
     assert await one.per_day(SITE) == 8
 
 
-async def test_the_store_adds_up_as_the_process_does(
+async def test_the_store_adds_like_the_process(
     new_process: NewProcess, redis_visits: RedisVisits, clock: Clock
 ) -> None:
-    # The one writes nothing and hears nothing, so that its sum is its own.
+    # This one neither writes nor reads, so it counts only its own visits.
     alone, written = Visits(SwitchableVisits(redis_visits, on=False), clock), new_process()
     for step, pause in enumerate([0, 1, 5 * HOUR, 3 * DAY, 20 * DAY, 90, 30 * DAY]):
         await visit(alone, clock, 1, pause)
@@ -143,10 +143,10 @@ async def test_the_store_adds_up_as_the_process_does(
     assert await new_process().per_day(SITE) == expected
 
 
-async def test_what_comes_late_from_another_process_weighs_what_it_is_worth(redis_visits: RedisVisits) -> None:
+async def test_late_counts_of_another_process_are_weighted_by_age(redis_visits: RedisVisits) -> None:
     await redis_visits.add({SITE: Tally(1, NOW, NOW)})
-    told = await redis_visits.add({SITE: Tally(8, NOW - HALF_LIFE, NOW - 2 * HALF_LIFE)})
-    assert told == {SITE: Tally(5, NOW, NOW - 2 * HALF_LIFE)}
+    sums = await redis_visits.add({SITE: Tally(8, NOW - HALF_LIFE, NOW - 2 * HALF_LIFE)})
+    assert sums == {SITE: Tally(5, NOW, NOW - 2 * HALF_LIFE)}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ async def test_what_comes_late_from_another_process_weighs_what_it_is_worth(redi
         ["a", "list"],
     ],
 )
-async def test_a_value_that_is_not_ours_counts_for_nothing_and_is_overwritten(
+async def test_a_foreign_tally_is_ignored_and_overwritten(
     new_process: NewProcess, store_client: Redis, value: bytes | list[str]
 ) -> None:
     await (store_client.set(KEY, value) if isinstance(value, bytes) else store_client.rpush(KEY, *value))
@@ -179,15 +179,15 @@ async def test_a_value_that_is_not_ours_counts_for_nothing_and_is_overwritten(
 
 
 @given(st.binary(max_size=80) | st.from_regex(rb"V1 [0-9.e+-]{0,20} [0-9]{0,12} [0-9]{0,12}"))
-def test_no_value_breaks_the_reading(value: bytes) -> None:
+def test_any_value_can_be_read(value: bytes) -> None:
     tally = read_value(value, NOW)
     assert tally is None or tally.per_day(NOW) >= 0
 
 
-# No write per visit, no read per visit.
+# Reads and writes are batched.
 
 
-async def test_visits_are_written_in_batches_and_never_one_by_one(
+async def test_visits_are_written_in_batches(
     new_process: NewProcess, store: SwitchableVisits, store_client: Redis, clock: Clock
 ) -> None:
     visits = new_process()
@@ -205,7 +205,7 @@ async def test_visits_are_written_in_batches_and_never_one_by_one(
 
 
 async def calls(client: Redis) -> dict[str, int]:
-    """How often each command was called that is about keys or scripts."""
+    """The number of calls of each command for keys or scripts."""
     stats: dict[str, dict[str, int]] = await client.info("commandstats")
     names = {name.removeprefix("cmdstat_"): stat["calls"] for name, stat in stats.items()}
     return {
@@ -236,7 +236,7 @@ async def test_callers_who_ask_at_once_share_one_read(new_process: NewProcess, s
 # The store is down.
 
 
-async def test_what_is_counted_while_the_store_is_down_is_written_later(
+async def test_visits_without_the_store_are_written_later(
     new_process: NewProcess, store: SwitchableVisits, clock: Clock
 ) -> None:
     visits = new_process()
@@ -249,7 +249,7 @@ async def test_what_is_counted_while_the_store_is_down_is_written_later(
     assert await new_process().per_day(SITE) == 6
 
 
-async def test_what_the_store_refuses_is_kept_and_the_rest_is_written(
+async def test_refused_tallies_are_kept_and_the_others_written(
     new_process: NewProcess, store: SwitchableVisits, clock: Clock
 ) -> None:
     visits = new_process()
@@ -264,14 +264,14 @@ async def test_what_the_store_refuses_is_kept_and_the_rest_is_written(
     assert [await new_process().per_day(origin) for origin in (SITE, other)] == [2, 3]
 
 
-async def test_what_is_visited_while_a_batch_is_under_way_is_counted_once(
+async def test_visits_during_a_batch_are_counted_once(
     new_process: NewProcess, store: SwitchableVisits, clock: Clock
 ) -> None:
     visits = new_process()
     await visit(visits, clock, 2, 0)
     store.let_go.clear()
     writing = asyncio.create_task(visits.write_back())
-    await store.asked.wait()
+    await store.called.wait()
     assert await visit(visits, clock, 3, 0) == 5
     store.let_go.set()
     await writing
@@ -287,13 +287,13 @@ async def test_a_batch_that_is_cancelled_is_kept(
     await visit(visits, clock, 2, 0)
     store.let_go.clear()
     writing = asyncio.create_task(visits.write_back())
-    await store.asked.wait()
+    await store.called.wait()
     writing.cancel()
     await asyncio.wait([writing])
     assert await visits.per_day(SITE) == 2
 
 
-async def test_memory_is_bounded_and_what_waits_the_longest_goes(store: SwitchableVisits, clock: Clock) -> None:
+async def test_memory_is_bounded_and_the_oldest_counts_are_dropped(store: SwitchableVisits, clock: Clock) -> None:
     visits = Visits(store, clock, origins=10)
     store.on = False
     for origin in sites(15):
@@ -319,7 +319,7 @@ async def stopped(client: Redis) -> AsyncIterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-async def test_a_server_that_hangs_costs_a_caller_one_deadline_then_a_rest(
+async def test_a_hanging_server_costs_one_timeout_then_a_cooldown(
     store_url: str, store_client: Redis, clock: Clock
 ) -> None:
     monotonic = Clock(NOW)
@@ -349,7 +349,7 @@ async def test_a_resumed_server_ignores_the_visits_sent_while_it_was_stopped(
     await client.aclose()
 
 
-async def test_a_server_that_lost_its_scripts_is_given_them_again(
+async def test_a_server_that_lost_its_scripts_gets_them_again(
     new_process: NewProcess, store_client: Redis, clock: Clock
 ) -> None:
     visits = new_process()
@@ -360,7 +360,7 @@ async def test_a_server_that_lost_its_scripts_is_given_them_again(
     assert await new_process().per_day(SITE) == 2
 
 
-async def test_a_server_that_is_full_refuses_and_gets_it_later(
+async def test_visits_that_a_full_server_refuses_are_written_later(
     new_process: NewProcess, store_client: Redis, clock: Clock
 ) -> None:
     visits = new_process()
@@ -378,23 +378,21 @@ async def test_a_server_that_is_full_refuses_and_gets_it_later(
 # The life of a process.
 
 
-async def test_at_its_end_a_process_writes_what_it_counted(new_process: NewProcess, clock: Clock) -> None:
+async def test_a_process_writes_its_counts_at_the_end(new_process: NewProcess, clock: Clock) -> None:
     visits = new_process()
     async with visits.writing_back(every=3600):
         await visit(visits, clock, 5, 0)
     assert await new_process().per_day(SITE) == 5
 
 
-async def test_a_process_writes_from_time_to_time(
-    new_process: NewProcess, store: SwitchableVisits, clock: Clock
-) -> None:
+async def test_a_process_writes_at_intervals(new_process: NewProcess, store: SwitchableVisits, clock: Clock) -> None:
     visits = new_process()
     async with visits.writing_back(every=0.001):
         await visit(visits, clock, 5, 0)
-        await store.asked.wait()
-        store.asked.clear()
+        await store.called.wait()
+        store.called.clear()
         await visit(visits, clock, 5, 0)
-        await store.asked.wait()
+        await store.called.wait()
 
 
 async def test_a_process_writes_when_its_memory_is_half_full(store: SwitchableVisits, clock: Clock) -> None:
@@ -402,8 +400,8 @@ async def test_a_process_writes_when_its_memory_is_half_full(store: SwitchableVi
     async with visits.writing_back(every=3600):
         for origin in sites(5):
             await visits.visit(origin)
-        await store.asked.wait()
+        await store.called.wait()
 
 
-def test_the_key_is_in_the_slot_of_the_origins_snapshot() -> None:
+def test_the_key_shares_the_slot_of_the_snapshot() -> None:
     assert key(SITE) == KEY

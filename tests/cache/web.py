@@ -31,11 +31,11 @@ DEFAULT = Recheck()
 
 @dataclass
 class ScriptedWeb:
-    """The web, as far as a cache sees it: what each fetch finds, once it is let go, and what was asked for."""
+    """The web as the cache sees it: `answer` is the result of every fetch, which waits for `let_go`."""
 
     answer: Fetched | Exception = field(default_factory=lambda: Fetched(FILE, None, TAGGED, HOURLY))
     calls: list[tuple[Origin, Validators]] = field(default_factory=list)
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class ScriptedWeb:
 
     async def fetch(self, origin: Origin, validators: Validators) -> Fetched:
         self.calls.append((origin, validators))
-        self.asked.set()
+        self.requested.set()
         await self.let_go.wait()
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -62,7 +62,7 @@ class Past:
     async def read(self, origin: Origin) -> History:
         return add((), map(version_of, self.noted), 2e9)
 
-    def note(self, origin: Origin, ended: Snapshot) -> None:
+    def note(self, origin: Origin, ended: Snapshot, following: Snapshot | None) -> None:
         self.noted.append(ended)
 
 

@@ -1,0 +1,73 @@
+"""Cached origins add no objects for the garbage collector, whose pauses grow with each object that it visits."""
+
+import gc
+
+import pytest
+from redis.asyncio import Redis
+
+import app.origin
+import app.parsed_files
+from app.cache.freshness import Recheck
+from app.cache.redis_visits import RedisVisits
+from app.cache.robots_cache import RobotsCache
+from app.cache.visits import Visits
+from app.cached_files import CachedFiles
+from app.evaluate import Question, evaluate
+from app.history.reader import HistoryReader
+from app.origin import Target, read_target
+from app.parsed_files import FILES, ParsedFiles
+from app.redis.guarded_client import GuardedClient
+from app.robots.access import Successful
+from app.robots.agents import read_agent
+from app.robots.dialects import DIALECTS
+from tests.cache.web import ScriptedWeb
+from tests.doubles import Clock
+
+MOST_VISITED = 50_000
+"""The most objects of all parsed files: about as many as the service has at its start, which take 40 ms."""
+
+HELD = 50
+RULES = "".join(f"Disallow: /{rule}\n" for rule in range(10))
+
+
+def tracked() -> int:
+    """The objects that a full collection visits."""
+    gc.collect()
+    gc.collect()  # a tuple within a tuple is untracked one collection later
+    return len(gc.get_objects())
+
+
+async def test_origins_beyond_the_parsed_files_leave_nothing_to_visit(
+    cache: RobotsCache, web: ScriptedWeb, clock: Clock, store_client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.parsed_files, "FILES", HELD)
+    model = Recheck()
+    files = CachedFiles(
+        cache,
+        HistoryReader(cache, None, clock),
+        ParsedFiles(10**8),
+        lambda _host, _name: model,
+        Visits(RedisVisits(GuardedClient(store_client, monotonic=lambda: 0.0), clock=clock), clock),
+        clock,
+    )
+
+    async def ask(target: Target) -> None:
+        web.finds(Successful(200, f"User-agent: *\n{RULES}Crawl-delay: 2\nSitemap: {target.url}\n".encode()))
+        question = Question(target, read_agent("ExampleBot"), DIALECTS["rfc9309"])
+        await files.get(target.origin)
+        file = files.get_if_fresh(question)
+        assert file is not None
+        assert evaluate(question, file, clock(), forbidden=True).rate is not None
+
+    async def ask_about(first: int, last: int) -> int:
+        for number in range(first, last):
+            await ask(read_target(f"https://host-{number}.example/"))
+        web.calls.clear()
+        app.origin._cached_origin.cache_clear()
+        return tracked()
+
+    few = await ask_about(0, 10)
+    full = await ask_about(10, 2 * HELD)
+    more = await ask_about(2 * HELD, 4 * HELD)
+    assert more - full < HELD
+    assert (full - few) / (HELD - 10) * FILES <= MOST_VISITED
