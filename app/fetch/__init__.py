@@ -1,1 +1,1 @@
-"""One GET of one robots.txt, and nothing else: redirects hop by hop, the address guard, caps, one deadline."""
+"""Fetch one robots.txt: redirects, the address guard, limits, one deadline; the result is a fact, not a verdict."""

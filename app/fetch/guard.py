@@ -1,13 +1,13 @@
 """Which addresses and ports a fetch may reach: tables, no I/O (spec A32).
 
-The service fetches from names that strangers choose, and a name may lead anywhere: to its own loopback, to a pod
-beside it, to the metadata service that hands out a cloud's credentials. So every address is held against the tables
-below before a connection is made to it. The tables are ours because `ipaddress.is_global` is not meant as a fence: it
-answers True for NAT64 and 6to4 addresses that carry a private IPv4 address, and cannot know a cloud's own addresses.
+The service fetches from hosts that strangers choose, and a host name may resolve to anything: loopback, another pod,
+the metadata service that hands out a cloud's credentials. So every address is checked against the tables below before
+a connection is made. `ipaddress.is_global` would not do: it is True for NAT64 and 6to4 addresses that carry a private
+IPv4 address, and does not know the addresses of clouds.
 
 The ranges are those of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190), each with the
 document that the registry names; multicast, the site-local range and two old forms that carry an IPv4 address, which
-the registries leave out; and what clouds document as theirs.
+the registries leave out; and those that clouds document as theirs.
 """
 
 from bisect import bisect_right
@@ -23,7 +23,7 @@ Network: TypeAlias = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """One range that is not fetched from: what it is, and who says so."""
+    """A range that is not fetched from: what it is, and the document that says so."""
 
     network: Network
     what: str
@@ -37,9 +37,8 @@ _RANGES = (
     ("127.0.0.0/8", "loopback", "RFC 1122 3.2.1.3"),
     ("169.254.0.0/16", "link-local", "RFC 3927 2.1"),
     ("172.16.0.0/12", "private use", "RFC 1918 3"),
-    # The registry calls 192.0.0.9 and .10, and the anycast ranges further down, globally reachable. They are no
-    # addresses of web sites all the same: each means the nearest box that offers a service, and the nearest box may
-    # well be our own network's.
+    # The registry calls 192.0.0.9 and .10, and the anycast ranges below, globally reachable. They are not addresses of
+    # web sites, though: each means the nearest machine that offers a service, which may be one of our own network.
     ("192.0.0.0/24", "IETF protocol assignments", "RFC 6890 2.1"),
     ("192.0.0.0/29", "IPv4 service continuity: the inside of DS-Lite and 464XLAT", "RFC 7335"),
     ("192.0.0.8/32", "dummy address", "RFC 7600"),
@@ -114,22 +113,22 @@ def _table(rows: Iterable[tuple[str, str, str]]) -> tuple[Refused, ...]:
 
 
 RANGES: tuple[Refused, ...] = _table(_RANGES)
-"""Every range that is refused by name. A narrower row inside a wider one tells a reader what is there."""
+"""The refused ranges. A narrower row inside a wider one is for the reader."""
 
 PLATFORMS: tuple[Refused, ...] = _table(_PLATFORMS)
-"""Where a cloud tells an instance its secrets. A setting opens one of these only by naming it and nothing wider."""
+"""Where clouds serve secrets to an instance. A setting admits one of these only by a range that is no wider."""
 
 GLOBAL_UNICAST = IPv6Network("2000::/3")
-"""The only part of IPv6 that IANA assigns unicast addresses from: beyond it nothing is public (RFC 4291 2.4), but for
-NAT64."""
+"""The only part of IPv6 that IANA assigns unicast addresses from: except for NAT64, nothing else is public
+(RFC 4291 2.4)."""
 
 NAT64 = IPv6Network("64:ff9b::/96")
-"""IPv4 as an IPv6-only network sees it: every name without an IPv6 address leads here, and the network's translator
-connects to the IPv4 address inside (RFC 6052 2.1). As public as that address is."""
+"""IPv4 as seen from an IPv6-only network: names without an IPv6 address resolve to this range, and the network's
+translator connects to the IPv4 address inside (RFC 6052 2.1). As public as that address is."""
 
 
 class _Ranges:
-    """Networks of one IP version, for one question: a name may have hundreds of addresses, and all are looked at."""
+    """Networks of one IP version, indexed, since all addresses of a name are looked up and it may have hundreds."""
 
     def __init__(self, networks: Iterable[Network]) -> None:
         ordered = sorted((int(network[0]), int(network[-1])) for network in networks)
@@ -148,7 +147,7 @@ _REFUSED_IPV6 = _Ranges(row.network for row in RANGES + PLATFORMS if row.network
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """A form of IPv6 address that some router on the way turns into IPv4: where `read` finds the addresses inside."""
+    """A form of IPv6 address that a router may translate to IPv4; `read` returns the IPv4 addresses inside."""
 
     holds: Callable[[int], bool]
     read: Callable[[int], tuple[int, ...]]
@@ -170,7 +169,7 @@ def _lowest(address: int) -> tuple[int, ...]:
 
 
 CARRIERS = (
-    Carrier(lambda address: 1 < address < 1 << 32, _lowest, "RFC 4291 2.5.5.1"),  # `::` and `::1` carry nothing
+    Carrier(lambda address: 1 < address < 1 << 32, _lowest, "RFC 4291 2.5.5.1"),  # `::` and `::1` carry none
     Carrier(_within("::ffff:0:0:0/96"), _lowest, "RFC 2765 2.1"),
     Carrier(_within("64:ff9b::/96"), _lowest, "RFC 6052 2.1"),
     Carrier(
@@ -181,35 +180,35 @@ CARRIERS = (
     Carrier(_within("2002::/16"), lambda address: (address >> 80 & 0xFFFF_FFFF,), "RFC 3056 2"),
     Carrier(_is_isatap, _lowest, "RFC 5214 6.1"),
 )
-"""Each of these is refused as long as an IPv4 address inside is: also where a setting admits the IPv6 range.
+"""An address of these forms is refused if an IPv4 address inside is, even if a setting admits the IPv6 range.
 
-A local network's NAT64 (RFC 8215, or a prefix of its own) is not among them: where the IPv4 address is depends on a
-prefix that only the network knows (RFC 6052 2.2). Its translator has to refuse private addresses for itself; but for
-PLATFORMS, which `translated` looks for.
+The NAT64 of a local network (RFC 8215, or a prefix of its own) is not among them: only the network knows its prefix,
+which determines where the IPv4 address is (RFC 6052 2.2). Its translator has to refuse private addresses itself, except
+for those of PLATFORMS, which `translated` finds.
 """
 
 LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
-"""What networks may take the prefix of their own NAT64 from (RFC 8215)."""
+"""The range from which networks may take the prefix of their own NAT64 (RFC 8215)."""
 
 _PARTS = (((48, 16), (72, 16)), ((56, 8), (72, 24)), ((72, 32),), ((96, 32),))
-"""Where an IPv4 address is behind prefixes of 48, 56, 64 and 96 bits: (first bit, bits) of its parts (RFC 6052 2.2)."""
+"""Where an IPv4 address is, after prefixes of 48, 56, 64 and 96 bits: (first bit, bits) of its parts (RFC 6052 2.2)."""
 
 
 def unmapped(address: Address) -> Address:
-    """The address that a connection to `address` would reach: for ::ffff:a.b.c.d that is a.b.c.d (RFC 4291 2.5.5.2)."""
+    """The address that a connection to `address` reaches: for ::ffff:a.b.c.d that is a.b.c.d (RFC 4291 2.5.5.2)."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
 
 
 def carried(address: IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses that a packet to `address` may be turned towards on its way (CARRIERS)."""
+    """The IPv4 addresses that routers may translate `address` to (CARRIERS)."""
     number = int(address)
     return tuple(IPv4Address(inner) for form in CARRIERS if form.holds(number) for inner in form.read(number))
 
 
 def translated(address: IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses that a local network's NAT64 may make of an address in LOCAL_NAT64, by any of its prefixes."""
+    """The IPv4 addresses that a local NAT64 may translate an address in LOCAL_NAT64 to, for any of its prefixes."""
     if address not in LOCAL_NAT64:
         return ()
     number = int(address)
@@ -223,10 +222,10 @@ def translated(address: IPv6Address) -> tuple[IPv4Address, ...]:
 
 
 class AddressGuard:
-    """Public addresses, and those in `admitted`, whatever RANGES say of them (setting ALLOW_ADDRESSES).
+    """Admits public addresses, and those in `admitted`, whatever RANGES says about them (setting ALLOW_ADDRESSES).
 
-    PLATFORMS stay closed under an admitted range that is wider than they are: who admits fd00::/8 for the machines
-    of a network has not thought of the metadata service among them.
+    An admitted range that is wider than one of PLATFORMS does not admit that: an operator who admits fd00::/8 for the
+    machines of a network does not mean the metadata service.
     """
 
     def __init__(self, admitted: Iterable[Network] = ()) -> None:
@@ -234,7 +233,7 @@ class AddressGuard:
 
     def admits(self, address: Address) -> bool:
         """Whether a connection may be made to `address`, and to every IPv4 address that it is or carries."""
-        # A zone names an interface of one machine: no name on the web can mean it, and no setting can admit it.
+        # A zone names an interface of one machine, so no public name can mean it, and no setting can admit it.
         if isinstance(address, IPv6Address) and address.scope_id is not None:
             return False
         address = unmapped(address)
@@ -270,11 +269,11 @@ WEB_PORTS = frozenset({80, 443, 8080, 8443})
 
 @dataclass(frozen=True, slots=True)
 class PortPolicy:
-    """WEB_PORTS and the `extra` ones, or every port (setting ALLOW_PORTS, `*` for every)."""
+    """Admits WEB_PORTS and `extra` ones, or every port (setting ALLOW_PORTS, `*` for every)."""
 
     extra: frozenset[int] = frozenset()
     every: bool = False
 
     def admits(self, port: int, asked_port: int) -> bool:
-        """Whether a hop may go to `port` when the caller's own URL named `asked_port`, which always may."""
+        """Whether a hop may go to `port`; `asked_port`, that of the caller's URL, is always admitted."""
         return self.every or port == asked_port or port in WEB_PORTS or port in self.extra

@@ -1,4 +1,4 @@
-"""Parsing of a response: fields, Location, Retry-After, content coding. Pure, and the input is not trusted."""
+"""Parse a response: fields, Location, Retry-After, content coding. Pure; the input is not trusted."""
 
 import math
 import zlib
@@ -9,37 +9,37 @@ from typing import Protocol, TypeAlias
 from urllib.parse import quote, urljoin
 
 from app.origin import URL_LIMIT, OtherScheme, Target, read_target
-from app.robots.access import BODY_LIMIT, Lifetime, Validators
+from app.robots.access import BODY_LIMIT, Lifetime, Validators, media_type
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 FIELD_LIMIT = 1024
-"""Bytes of the longest field value that is kept: values are stored, shown, and sent back."""
+"""Bytes of the longest field value that is kept; values are stored, shown and sent back."""
 
 LONGEST_WAIT = 24 * 60 * 60
-"""Seconds of the longest Retry-After that is believed."""
+"""Seconds of the longest Retry-After that is respected."""
 
-# What may stand in a request target as it is (RFC 3986 3.3, 3.4); `%` too, for what is encoded already.
+# Characters that a request target may contain (RFC 3986 3.3, 3.4); `%` too, since it may be encoded already.
 _TARGET_SAFE = "/?%:@!$&'()*+,;="
 
 
 class Unreadable(Exception):
-    """The response makes no sense as HTTP; the text says where."""
+    """The response is not valid HTTP; the text says what is wrong."""
 
 
 def field(headers: Headers, name: bytes) -> str | None:
-    """The first field of that name, or None for none, or one too long or with anything in it that does not print."""
+    """The first field of that name; None if there is none, or if it is too long or not printable."""
     return next((readable(value) for value in _values(headers, name)), None)
 
 
 def listed(headers: Headers, name: bytes) -> str | None:
-    """All fields of that name as the one list they mean (RFC 9110 5.3), or None as for `field`."""
+    """All fields of that name, joined into one list (RFC 9110 5.3); None as for `field`."""
     values = list(_values(headers, name))
     return readable(b", ".join(values)) if values else None
 
 
 def readable(value: bytes) -> str | None:
-    """A field value as text, if all of it prints in ISO 8859-1: `text.encode("latin-1")` is the value again."""
+    """A field value as text if it is printable ISO 8859-1, so that `text.encode("latin-1")` is the value again."""
     text = value.strip(b" \t").decode("latin-1")
     return text if 0 < len(text) <= FIELD_LIMIT and text.isprintable() else None
 
@@ -48,13 +48,23 @@ def _values(headers: Headers, name: bytes) -> Iterable[bytes]:
     return (value for key, value in headers if key.lower() == name)
 
 
+def is_challenge(headers: Headers) -> bool:
+    """Whether the response says that it is a challenge for people instead of the requested file (spec Q9)."""
+    return (field(headers, b"cf-mitigated") or "").lower() == "challenge"
+
+
+def is_html(headers: Headers) -> bool:
+    """Whether the response is an HTML page, by its Content-Type."""
+    return media_type(field(headers, b"content-type") or "") in ("text/html", "application/xhtml+xml")
+
+
 def read_validators(headers: Headers) -> Validators:
-    """What makes the next request conditional (RFC 9110 8.8)."""
+    """The validators, which make the next request conditional (RFC 9110 8.8)."""
     return Validators(etag=field(headers, b"etag"), last_modified=field(headers, b"last-modified"))
 
 
 def read_lifetime(headers: Headers) -> Lifetime:
-    """What the server says of the response's freshness (RFC 9111 4.2)."""
+    """The fields about the freshness of the response (RFC 9111 4.2)."""
     return Lifetime(
         cache_control=listed(headers, b"cache-control"),
         expires=field(headers, b"expires"),
@@ -66,7 +76,7 @@ def read_lifetime(headers: Headers) -> Lifetime:
 def read_retry_after(headers: Headers, now: float) -> int | None:
     """Seconds from `now` (Unix time) that Retry-After asks for, LONGEST_WAIT at most (RFC 9110 10.2.3).
 
-    None for no field, one that cannot be read, and a moment gone by.
+    None for no field, an invalid one, and an instant that has passed.
     """
     value = field(headers, b"retry-after")
     if value is None:
@@ -74,8 +84,8 @@ def read_retry_after(headers: Headers, now: float) -> int | None:
     if value.isascii() and value.isdigit():
         return min(int(value), LONGEST_WAIT)
     try:
-        moment = parsedate_to_datetime(value)
-        wait = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now
+        instant = parsedate_to_datetime(value)
+        wait = instant.replace(tzinfo=instant.tzinfo or UTC).timestamp() - now
     except (ValueError, OverflowError):
         return None
     return math.ceil(min(wait, LONGEST_WAIT)) if wait >= 0 else None
@@ -84,9 +94,9 @@ def read_retry_after(headers: Headers, now: float) -> int | None:
 def read_location(base: Target, headers: Headers) -> Target | None:
     """Where a redirect from `base` leads, its path percent-encoded; None for a scheme other than http(s) (spec A9).
 
-    User-info and fragment are dropped. Bytes beyond ASCII are UTF-8 if they are valid, else ISO 8859-1; in the path
-    they are kept as they were. Unreadable for no Location, several that differ, or one that is not a URL that
-    all clients read alike: a file may well be there, so nothing was learnt.
+    User-info and fragment are dropped. Bytes beyond ASCII are read as UTF-8 if they are valid, else as ISO 8859-1; the
+    path keeps them as they are. Raises Unreadable for no Location, several that differ, or one that clients would read
+    differently: there may be a file, so nothing was learned.
     """
     written = {value.strip(b" \t") for value in _values(headers, b"location")}
     if len(written) != 1:
@@ -100,7 +110,7 @@ def read_location(base: Target, headers: Headers) -> Target | None:
     except OtherScheme:
         return None
     except ValueError as error:  # BadUrl, or urljoin's own for brackets in the wrong places
-        raise Unreadable(f"the redirect's Location cannot be read: {error}") from error
+        raise Unreadable(f"the redirect has an invalid Location: {error}") from error
     return Target(target.origin, quote(target.path, safe=_TARGET_SAFE, encoding=encoding))
 
 
@@ -113,13 +123,13 @@ def _is_utf8(data: bytes) -> bool:
 
 
 class Decoder(Protocol):
-    """A content coding undone piece by piece."""
+    """Decodes a content coding piece by piece."""
 
     def feed(self, data: bytes, room: int) -> bytes:
-        """At most `room` (1 or more) decoded bytes of what has come; after `room` of them it is not called again."""
+        """Decode the next bytes, to at most `room` (1 or more); not called again once it has returned `room` bytes."""
 
     def finished(self) -> bool:
-        """Whether the data may end here."""
+        """Whether the data is complete."""
 
 
 class _Identity:
@@ -131,7 +141,7 @@ class _Identity:
 
 
 class _Gzip:
-    """One gzip member after another (RFC 1952 2.2); what follows them and is no member, as padding, is ignored."""
+    """One gzip member after another (RFC 1952 2.2); anything else after them, such as padding, is ignored."""
 
     _START = 0x1F
 
@@ -160,7 +170,7 @@ class _Gzip:
 
 
 class _Deflate:
-    """zlib's format (RFC 9110 8.4.1.2), or the bare deflate that some servers take it for; told apart by the header."""
+    """The zlib format (RFC 9110 8.4.1.2), or raw deflate, which some servers send; the header tells them apart."""
 
     def __init__(self) -> None:
         self._stream: zlib._Decompress | None = None
@@ -191,43 +201,43 @@ ACCEPT_ENCODING = b"gzip, deflate"
 
 
 def decoder(headers: Headers) -> Decoder:
-    """What undoes the response's Content-Encoding; Unreadable for a coding that was not asked for.
+    """The decoder for the response's Content-Encoding; raises Unreadable for a coding that was not requested.
 
-    One coding at most: inside a second one, a few bytes can stand for any amount of work that yields nothing, and no
-    cap on what comes out would ever be met.
+    At most one coding: with two, a few bytes can cause any amount of work without output, which no limit on the output
+    would stop.
     """
     written = b",".join(_values(headers, b"content-encoding")).decode("latin-1").lower()
     codings = [coding for part in written.split(",") if (coding := part.strip()) not in ("", "identity")]
     if not codings:
         return _Identity()
     if len(codings) > 1 or codings[0] not in _DECODERS:
-        raise Unreadable(f"the content coding {written[:200]!r} was not asked for")
+        raise Unreadable(f"the content coding {written[:200]!r} was not requested")
     return _DECODERS[codings[0]]()
 
 
 class Body:
-    """A robots.txt as it comes in: decoded, and complete as soon as one byte more than BODY_LIMIT is known."""
+    """The decoded body of a robots.txt; no more of it is read once it is longer than BODY_LIMIT."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
         self._kept = bytearray()
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece as it was sent; Unreadable for one that is not of the coding."""
+        """Decode the next piece; raises Unreadable if it is not valid in its coding."""
         if self.truncated:
             return
         try:
             self._kept += self._decoder.feed(piece, BODY_LIMIT + 1 - len(self._kept))
         except zlib.error as error:
-            raise Unreadable(f"the body is not in its content coding: {error}") from error
+            raise Unreadable(f"the body is not valid in its content coding: {error}") from error
 
     @property
     def truncated(self) -> bool:
-        """Whether there is more of it than is read (spec A24)."""
+        """Whether the file is longer than BODY_LIMIT (spec A24)."""
         return len(self._kept) > BODY_LIMIT
 
     def read(self) -> bytes:
-        """What is kept of it, once it has all come; Unreadable if the coding says that there should be more."""
+        """The body once all of it has been fed, at most BODY_LIMIT bytes; raises Unreadable if it is incomplete."""
         if not self.truncated and not self._decoder.finished():
             raise Unreadable("the body ends in the middle of its content coding")
         return bytes(self._kept[:BODY_LIMIT])

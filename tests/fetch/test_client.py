@@ -1,4 +1,4 @@
-"""One fetch of one robots.txt over real sockets: what was found, and what a server cannot do to us."""
+"""Fetching one robots.txt over real sockets: outcomes, and bounds on hostile servers."""
 
 import asyncio
 import gzip
@@ -9,9 +9,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from app.fetch.client import PIECES_AT_ONCE, PIECES_READ, UNCONDITIONAL, Fetcher
+from app.fetch.client import PIECES_AT_ONCE, PIECES_LIMIT, UNCONDITIONAL, Fetcher
 from app.fetch.guard import Address, AddressGuard, PortPolicy
 from app.fetch.network import Resolver, SystemResolver, client_tls
+from app.fetch.profile import FetchProfile
 from app.fetch.response import Body
 from app.origin import Origin
 from app.robots.access import (
@@ -47,7 +48,7 @@ def fetcher(
     waiting: int = 1024,
 ) -> Fetcher:
     return Fetcher(
-        user_agent="RobotsDecisions/1 (+https://crawler.example/)",
+        profile=FetchProfile("RobotsDecisions/1 (+https://crawler.example/)"),
         guard=AddressGuard([ip_network(network) for network in admitted]),
         ports=ports,
         resolver=Names({SITE: ["127.0.0.1"], "other.example": ["127.0.0.1"]}) if resolver is None else resolver,
@@ -61,7 +62,7 @@ def fetcher(
 
 
 async def answer_to(*replies: Reply, within: float = 5.0, validators: Validators = UNCONDITIONAL) -> Fetched:
-    """What a fetch makes of a server that says this. It leaves no connection and no task behind, whatever it makes."""
+    """The outcome of a fetch from a server with these replies. Checks that no connection and no task remains."""
     async with serve(*replies) as origin:
         fetched = await fetcher(timeout=within).fetch(origin.named(SITE), validators)
         await origin.left()
@@ -76,10 +77,10 @@ def fields(request: bytes) -> dict[bytes, bytes]:
     return {name.lower(): value for name, value in pairs}
 
 
-# What is asked.
+# The request.
 
 
-async def test_one_get_with_our_name_and_nothing_that_identifies_anybody_else() -> None:
+async def test_a_fetch_sends_one_get_with_our_user_agent_only() -> None:
     async with serve(text(200, ROBOTS)) as origin:
         fetched = await fetcher().fetch(origin.named(SITE))
     assert fetched == Fetched(Successful(200, ROBOTS, content_type="text/plain"))
@@ -94,7 +95,7 @@ async def test_one_get_with_our_name_and_nothing_that_identifies_anybody_else() 
 
 
 @pytest.mark.parametrize("host", LOOPBACKS)
-async def test_an_origin_is_asked_by_its_address_whatever_its_family(host: str) -> None:
+async def test_origins_are_fetched_by_ipv4_and_ipv6_literals(host: str) -> None:
     async with serve(text(200, ROBOTS), host=host) as origin:
         fetched = await fetcher(resolver=Names({}), admitted=[host]).fetch(origin.named(host))
         by_name = await fetcher(resolver=Names({SITE: [host]}), admitted=[host]).fetch(origin.named(SITE))
@@ -113,16 +114,17 @@ async def test_an_ipv6_literal_is_bracketed_in_the_host_field() -> None:
 @pytest.mark.parametrize("user_agent", ["", "a\r\nX: y", "a\x00", "bücher", " padded"])
 def test_a_user_agent_that_cannot_be_sent_is_refused_at_the_start(user_agent: str) -> None:
     with pytest.raises(ValueError, match="cannot be sent"):
-        Fetcher(
-            user_agent=user_agent,
-            guard=AddressGuard(),
-            ports=PortPolicy(),
-            resolver=Names({}),
-            ssl_context=NO_TLS,
-        )
+        FetchProfile(user_agent)
 
 
-async def test_no_cookie_comes_back_and_no_credential_is_sent() -> None:
+async def test_a_profile_that_was_removed_is_not_replaced_by_the_default() -> None:
+    async with serve(text(200, ROBOTS)) as origin:
+        with pytest.raises(Busy):
+            await fetcher().fetch(origin.named(SITE).with_profile("removed"))
+    assert origin.connections == 0
+
+
+async def test_no_cookies_and_no_credentials_are_sent() -> None:
     async with serve(text(200)) as last:
         step = text(302, "", {"Location": f"http://user:secret@other.example:{last.port}/r", "Set-Cookie": "id=1"})
         async with serve(step) as first:
@@ -132,7 +134,29 @@ async def test_no_cookie_comes_back_and_no_credential_is_sent() -> None:
     assert all(word not in request for word in (b"cookie", b"authorization", b"secret", b"user:", b"referer"))
 
 
-# What is found: statuses.
+# Statuses.
+
+
+@pytest.mark.parametrize("status", [200, 202, 403, 404, 429, 503])
+async def test_q9_a_response_that_says_it_is_a_challenge_is_one(status: int) -> None:
+    sent = text(status, "<html>Just a moment...", {"CF-Mitigated": " Challenge ", "Retry-After": "30"})
+    assert (await answer_to(sent)).access == Unreachable(Cause.CHALLENGE, status, 30)
+
+
+@pytest.mark.parametrize("kind", ["text/html", "Text/HTML; charset=utf-8", "application/xhtml+xml"])
+async def test_q9_a_403_or_503_with_a_page_says_so_and_keeps_its_meaning(kind: str) -> None:
+    def page(status: int) -> Reply:
+        return head(status, {"Content-Type": kind, "Content-Length": "6"}) + b"<html>"
+
+    assert (await answer_to(page(403))).access == Unavailable(403, Cause.HTML_PAGE)
+    assert (await answer_to(page(503))).access == Unreachable(Cause.HTML_PAGE, 503)
+    assert (await answer_to(page(404))).access == Unavailable(404)
+    assert (await answer_to(page(500))).access == Unreachable(Cause.SERVER_ERROR, 500)
+
+
+async def test_q9_a_403_or_503_without_a_page_says_nothing_of_one() -> None:
+    assert (await answer_to(text(403, "no", {"CF-Mitigated": "block"}))).access == Unavailable(403)
+    assert (await answer_to(text(503, "no"))).access == Unreachable(Cause.SERVER_ERROR, 503)
 
 
 @pytest.mark.parametrize("status", [200, 201, 203, 299])
@@ -140,7 +164,7 @@ async def test_rfc9309_2xx_is_a_file(status: int) -> None:
     assert (await answer_to(text(status, ROBOTS))).access == Successful(status, ROBOTS, content_type="text/plain")
 
 
-async def test_spec_a7_204_is_an_empty_file_and_206_is_no_file() -> None:
+async def test_spec_a7_204_is_an_empty_file_and_206_is_unreachable() -> None:
     assert (await answer_to(head(204))).access == Successful(204, b"")
     assert (await answer_to(text(206, ROBOTS))).access == Unreachable(Cause.BAD_RESPONSE, 206)
 
@@ -150,7 +174,7 @@ async def test_rfc9309_4xx_is_unavailable_and_keeps_its_status(status: int) -> N
     assert (await answer_to(text(status, ROBOTS))).access == Unavailable(status)
 
 
-async def test_the_body_of_a_4xx_is_not_waited_for() -> None:
+async def test_the_body_of_a_4xx_is_not_read() -> None:
     async def endless_apology(exchange: Exchange) -> None:
         await exchange.send(head(404, {"Content-Length": "1000000"}))
         await exchange.stall()
@@ -167,20 +191,20 @@ async def test_rfc9309_5xx_is_unreachable_and_keeps_its_status(status: int) -> N
     ("written", "seconds"),
     [("30", 30), ("Sun, 06 Nov 1994 08:50:37 GMT", 60), ("999999999", 86_400), ("-1", None), ("later", None)],
 )
-async def test_spec_a14_429_and_503_say_when_to_come_back(written: str, seconds: int | None) -> None:
+async def test_spec_a14_retry_after_of_429_and_503_is_reported(written: str, seconds: int | None) -> None:
     limited = await answer_to(text(429, "", {"Retry-After": written}))
     assert limited.access == Unreachable(Cause.TOO_MANY_REQUESTS, 429, seconds)
     down = await answer_to(text(503, "", {"Retry-After": written}))
     assert down.access == Unreachable(Cause.SERVER_ERROR, 503, seconds)
 
 
-async def test_an_interim_response_is_passed_over() -> None:
+async def test_interim_responses_are_skipped() -> None:
     assert (await answer_to(head(103, {"Link": "</a>"}) + text(200, ROBOTS))).access == Successful(
         200, ROBOTS, content_type="text/plain"
     )
 
 
-# What comes with it.
+# Validators and freshness.
 
 
 async def test_rfc9110_validators_make_the_request_conditional_on_every_hop() -> None:
@@ -199,15 +223,15 @@ async def test_rfc9110_validators_make_the_request_conditional_on_every_hop() ->
 
 
 @pytest.mark.parametrize("etag", ["a\r\nX: y", "a\x00", "snow☃", "", "a" * 2000])
-async def test_a_validator_that_cannot_be_sent_makes_no_request_conditional(etag: str) -> None:
+async def test_a_validator_that_cannot_be_sent_is_left_out(etag: str) -> None:
     async with serve(head(304)) as origin:
         fetched = await fetcher().fetch(origin.named(SITE), Validators(etag=etag))
     assert fetched.access == Unreachable(Cause.BAD_RESPONSE, 304)
     assert b"if-none-match" not in fields(origin.requests[0])
 
 
-async def test_what_the_server_says_of_freshness_comes_along_with_any_status() -> None:
-    said = {
+async def test_freshness_fields_are_reported_for_any_status() -> None:
+    fields = {
         "ETag": '"1"',
         "Last-Modified": "Sat, 05 Nov 1994 00:00:00 GMT",
         "Cache-Control": "max-age=5",
@@ -216,7 +240,7 @@ async def test_what_the_server_says_of_freshness_comes_along_with_any_status() -
         "Age": "3",
     }
     for status in (200, 404):
-        fetched = await answer_to(text(status, "", said))
+        fetched = await answer_to(text(status, "", fields))
         assert fetched.validators == Validators('"1"', "Sat, 05 Nov 1994 00:00:00 GMT")
         assert fetched.lifetime == Lifetime("max-age=5", "0", "Sun, 06 Nov 1994 08:49:37 GMT", "3")
 
@@ -241,7 +265,7 @@ async def test_rfc9309_a_redirect_is_followed_to_another_host(status: int) -> No
     assert fields(last.requests[0])[b"host"] == f"other.example:{last.port}".encode()
 
 
-async def test_spec_a9_five_redirects_are_followed_and_a_sixth_leads_nowhere() -> None:
+async def test_spec_a9_five_redirects_are_followed_and_no_sixth() -> None:
     hops: list[Reply] = [redirect(f"/{hop}") for hop in range(1, 6)]
     five = await answer_to(*hops, text(200, ROBOTS))
     assert isinstance(five.access, Successful)
@@ -262,16 +286,16 @@ async def test_hostile_bytes_of_a_location_are_encoded_in_the_request_line() -> 
     ]
 
 
-# Where a fetch may go.
+# Addresses and ports.
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254"])
-async def test_spec_a32_a_name_that_leads_to_a_private_address_is_blocked(address: str) -> None:
+async def test_spec_a32_a_name_with_a_private_address_is_blocked(address: str) -> None:
     fetched = await fetcher(admitted=(), resolver=Names({SITE: [address]})).fetch(Origin("http", SITE, 80))
     assert fetched == Fetched(Blocked(address))
 
 
-async def test_a_redirect_to_the_asked_port_is_followed() -> None:
+async def test_a_redirect_to_the_callers_port_is_followed() -> None:
     async with serve(redirect("/moved"), text(200)) as origin:
         fetched = await fetcher(ports=PortPolicy()).fetch(origin.named(SITE))
     assert fetched.access == Successful(200, b"", content_type="text/plain")
@@ -281,11 +305,11 @@ async def test_a_name_is_resolved_once_per_hop() -> None:
     names = Names({SITE: ["127.0.0.1"]})
     async with serve(redirect("/moved"), text(200)) as origin:
         await fetcher(resolver=names).fetch(origin.named(SITE))
-    assert names.asked == [SITE, SITE]
+    assert names.queries == [SITE, SITE]
     assert origin.connections == 2
 
 
-async def test_a_rebinding_name_is_judged_by_the_address_that_is_used() -> None:
+async def test_a_rebinding_name_is_checked_by_the_address_in_use() -> None:
     answers = iter(["127.0.0.1", "127.0.0.2"])
 
     async def rebinding(name: str) -> Sequence[Address]:
@@ -297,27 +321,27 @@ async def test_a_rebinding_name_is_judged_by_the_address_that_is_used() -> None:
     assert len(origin.requests) == 1
 
 
-# What goes wrong below HTTP.
+# Failures below HTTP.
 
 
-async def test_a_name_without_address_is_dns() -> None:
+async def test_a_name_without_address_has_the_cause_dns() -> None:
     fetched = await fetcher(resolver=Names({})).fetch(Origin("http", SITE, 80))
     assert fetched == Fetched(Unreachable(Cause.DNS))
 
 
-async def test_a_name_without_address_behind_a_redirect_is_dns_and_says_where() -> None:
+async def test_a_redirect_to_an_unknown_name_is_dns_and_says_where() -> None:
     fetched = await answer_to(redirect("http://nowhere.example/r"))
     assert fetched == Fetched(Unreachable(Cause.DNS), final_url="http://nowhere.example/r")
 
 
-async def test_a_refused_connection_is_connection() -> None:
+async def test_a_refused_connection_has_the_cause_connection() -> None:
     with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # bound and not listening: nobody else can have the port
+        bound.bind(("127.0.0.1", 0))  # bound but not listening, so the port stays closed
         fetched = await fetcher().fetch(Origin("http", SITE, bound.getsockname()[1]))
     assert fetched == Fetched(Unreachable(Cause.CONNECTION))
 
 
-# What is read, however it is framed; tests/faults/test_wicked.py has what is not.
+# Framing; tests/faults/test_hostile_origins.py has invalid framing.
 
 
 @pytest.mark.parametrize(
@@ -338,14 +362,14 @@ async def test_a_file_is_read_in_every_framing(sent: bytes) -> None:
     assert not access.truncated
 
 
-# How much is read.
+# The limit.
 
 
 CHUNKED = head(200, {"Transfer-Encoding": "chunked"})
 
 
 @pytest.mark.parametrize("more", [0, 1])
-async def test_spec_a24_a_file_of_the_limit_is_whole_and_one_octet_more_is_not(more: int) -> None:
+async def test_spec_a24_a_file_is_truncated_one_byte_past_the_limit(more: int) -> None:
     access = (await answer_to(text(200, b"a" * (BODY_LIMIT + more)))).access
     assert isinstance(access, Successful)
     assert len(access.body) == BODY_LIMIT
@@ -353,12 +377,12 @@ async def test_spec_a24_a_file_of_the_limit_is_whole_and_one_octet_more_is_not(m
 
 
 async def test_a_file_sent_line_by_line_is_read() -> None:
-    lines = b"1\r\n\n\r\n" * (PIECES_READ - 1)
+    lines = b"1\r\n\n\r\n" * (PIECES_LIMIT - 1)
     access = (await answer_to(CHUNKED + lines + b"0\r\n\r\n", within=60)).access
-    assert access == Successful(200, b"\n" * (PIECES_READ - 1))
+    assert access == Successful(200, b"\n" * (PIECES_LIMIT - 1))
 
 
-async def test_a_file_in_many_pieces_leaves_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_in_many_pieces_lets_other_tasks_run(monkeypatch: pytest.MonkeyPatch) -> None:
     fed: list[int] = []
     feed = Body.feed
 
@@ -385,7 +409,7 @@ async def stall(exchange: Exchange) -> None:
     await exchange.stall()
 
 
-async def test_a_resolver_without_an_answer_meets_the_same_deadline() -> None:
+async def test_the_deadline_includes_the_time_of_the_resolver() -> None:
     async def never(name: str) -> Sequence[Address]:
         await asyncio.Event().wait()
         return []
@@ -394,7 +418,7 @@ async def test_a_resolver_without_an_answer_meets_the_same_deadline() -> None:
     assert fetched == Fetched(Unreachable(Cause.TIMEOUT))
 
 
-async def test_the_deadline_is_for_all_hops_together() -> None:
+async def test_the_deadline_covers_all_hops() -> None:
     fetched = await answer_to(redirect("/a"), redirect("/b"), stall, within=0.2)
     assert fetched.access == Unreachable(Cause.TIMEOUT)
     assert fetched.final_url is not None
@@ -405,7 +429,7 @@ async def test_a_fetch_that_is_cancelled_closes_its_connection() -> None:
     async with serve(stall) as origin:
         our = fetcher()
         task = asyncio.create_task(our.fetch(origin.named(SITE)))
-        await origin.asked(1)
+        await origin.wait_for_requests(1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -416,13 +440,13 @@ async def test_a_fetch_that_is_cancelled_closes_its_connection() -> None:
 # TLS.
 
 
-async def test_https_sends_the_urls_name_to_the_checked_address() -> None:
+async def test_https_verifies_the_urls_name_at_the_checked_address() -> None:
     authority = Authority()
     async with serve(text(200, ROBOTS), tls=authority.server_context(SITE)) as origin:
         fetched = await fetcher(tls=authority.client_context()).fetch(origin.named(SITE))
         await origin.left()
     assert fetched.access == Successful(200, ROBOTS, content_type="text/plain")
-    assert authority.names_asked == [SITE]
+    assert authority.requested_names == [SITE]
 
 
 async def test_the_system_resolver_and_tls_work_together() -> None:
@@ -435,16 +459,16 @@ async def test_the_system_resolver_and_tls_work_together() -> None:
     assert isinstance(fetched.access, Successful)
 
 
-async def test_an_old_version_of_tls_is_not_spoken() -> None:
+async def test_old_versions_of_tls_are_refused() -> None:
     assert client_tls().minimum_version is ssl.TLSVersion.TLSv1_2
     assert client_tls().verify_mode is ssl.CERT_REQUIRED
     assert client_tls().check_hostname
 
 
-# How many at once.
+# The queue.
 
 
-async def test_no_more_than_four_connections_to_one_address_whatever_the_names() -> None:
+async def test_one_address_gets_four_connections_whatever_the_names() -> None:
     names = Names({f"{number}.example": ["127.0.0.1"] for number in range(12)})
     four, go = asyncio.Event(), asyncio.Event()
 
@@ -464,7 +488,7 @@ async def test_no_more_than_four_connections_to_one_address_whatever_the_names()
     assert origin.most_at_once == 4
 
 
-async def test_a_fetch_that_finds_an_address_full_is_no_fact_about_the_origin() -> None:
+async def test_a_fetch_that_finds_its_address_full_is_busy() -> None:
     names = Names({f"{number}.example": ["127.0.0.1"] for number in range(5)})
     async with serve(stall) as origin:
         our = fetcher(resolver=names, timeout=2.0)
@@ -476,7 +500,7 @@ async def test_a_fetch_that_finds_an_address_full_is_no_fact_about_the_origin() 
     assert sum(isinstance(result, Busy) for result in found) == 1
 
 
-async def test_a_fetch_beyond_the_process_limit_is_rejected_at_once() -> None:
+async def test_a_fetch_beyond_the_queue_is_rejected_at_once() -> None:
     go = asyncio.Event()
 
     async def hold(exchange: Exchange) -> None:
@@ -486,9 +510,9 @@ async def test_a_fetch_beyond_the_process_limit_is_rejected_at_once() -> None:
     async with serve(hold) as origin:
         our = fetcher(concurrency=1, waiting=1)
         first = asyncio.create_task(our.fetch(origin.named(SITE)))
-        await origin.asked(1)
+        await origin.wait_for_requests(1)
         second = asyncio.create_task(our.fetch(origin.named(SITE)))
-        await asyncio.sleep(0)  # its turn, in which it gets in line
+        await asyncio.sleep(0)  # let it enter the queue
         with pytest.raises(Busy) as busy:
             await our.fetch(origin.named(SITE))
         assert busy.value.retry_after == 5
@@ -497,7 +521,7 @@ async def test_a_fetch_beyond_the_process_limit_is_rejected_at_once() -> None:
         assert (await our.fetch(origin.named(SITE))).access == Unavailable(404)
 
 
-async def test_a_fetch_whose_time_ends_in_line_is_no_fact_about_the_origin() -> None:
+async def test_a_fetch_whose_time_ends_in_the_queue_is_busy() -> None:
     go = asyncio.Event()
 
     async def slow_to_end(name: str) -> Sequence[Address]:
@@ -516,26 +540,26 @@ async def test_a_fetch_whose_time_ends_in_line_is_no_fact_about_the_origin() -> 
         await first
 
 
-async def test_origins_that_stall_keep_no_others_waiting() -> None:
+async def test_stalling_origins_do_not_delay_other_fetches() -> None:
     async with serve(stall) as stalling, serve(text(404)) as prompt:
         our = fetcher(concurrency=2, slow=3, timeout=2.0)
         stalled = [asyncio.create_task(our.fetch(stalling.named("127.0.0.1"))) for _ in range(3)]
-        await until_so(lambda: our.slow == 3)
+        await until_so(lambda: our.queue.slow == 3)
         found = await asyncio.gather(*(our.fetch(prompt.named("127.0.0.1")) for _ in range(20)))
         assert {fetched.access for fetched in found} == {Unavailable(404)}
         assert not any(fetch.done() for fetch in stalled)
-        assert (our.under_way, our.slow, our.waiting) == (3, 3, 0)
+        assert (our.queue.in_flight, our.queue.slow, our.queue.waiting) == (3, 3, 0)
         assert {(await fetch).access for fetch in stalled} == {Unreachable(Cause.TIMEOUT)}
-        assert (our.under_way, our.slow) == (0, 0)
+        assert (our.queue.in_flight, our.queue.slow) == (0, 0)
 
 
-async def test_a_fetch_dropped_for_room_says_nothing_about_its_origin() -> None:
+async def test_a_slow_fetch_that_is_abandoned_is_busy() -> None:
     async with serve(stall) as origin, serve(text(404)) as prompt:
         our = fetcher(concurrency=1, slow=1, timeout=2.0)
         patient = asyncio.create_task(our.fetch(origin.named("127.0.0.1")))
-        await until_so(lambda: our.slow == 1)
+        await until_so(lambda: our.queue.slow == 1)
         one_too_many = asyncio.create_task(our.fetch(origin.named("localhost")))
-        await origin.asked(2)
+        await origin.wait_for_requests(2)
         behind = asyncio.create_task(our.fetch(prompt.named("127.0.0.1")))
         with pytest.raises(Busy):
             await one_too_many
@@ -544,7 +568,7 @@ async def test_a_fetch_dropped_for_room_says_nothing_about_its_origin() -> None:
         await origin.left()
 
 
-async def test_closing_waits_for_what_is_under_way_and_begins_nothing() -> None:
+async def test_closing_waits_for_running_fetches_and_starts_none() -> None:
     go = asyncio.Event()
 
     async def hold(exchange: Exchange) -> None:
@@ -554,7 +578,7 @@ async def test_closing_waits_for_what_is_under_way_and_begins_nothing() -> None:
     async with serve(hold) as origin:
         our = fetcher()
         fetch = asyncio.create_task(our.fetch(origin.named(SITE)))
-        await origin.asked(1)
+        await origin.wait_for_requests(1)
         closing = asyncio.create_task(our.aclose())
         await asyncio.sleep(0)
         with pytest.raises(Busy):

@@ -1,4 +1,4 @@
-"""The tables of addresses, what a setting changes, and the ports; tests/faults goes through them address by address."""
+"""The address tables, the settings that change them, and ports; tests/faults checks every address."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
@@ -19,7 +19,7 @@ def test_every_row_refuses_its_whole_range_and_names_its_source(row: Refused) ->
 
 
 @pytest.mark.parametrize("row", RANGES, ids=lambda row: str(row.network))
-def test_what_borders_on_a_range_is_judged_by_itself(row: Refused) -> None:
+def test_the_neighbours_of_a_range_are_checked_by_themselves(row: Refused) -> None:
     ours = [other.network for other in RANGES + PLATFORMS if other.network.version == row.network.version]
     for neighbour in (int(row.network[0]) - 1, int(row.network[-1]) + 1):
         if 0 <= neighbour < 2**row.network.max_prefixlen:
@@ -46,7 +46,7 @@ def test_rfc6052_a_nat64_address_is_as_public_as_the_ipv4_address_inside(address
 
 
 @given(st.ip_addresses(v=4))
-def test_a_mapped_address_is_judged_as_the_ipv4_address_it_is(address: object) -> None:
+def test_an_ipv4_mapped_address_is_checked_as_ipv4(address: object) -> None:
     guard = AddressGuard([ip_network("10.1.0.0/16")])
     assert guard.admits(ip_address(f"::ffff:{address}")) == guard.admits(ip_address(str(address)))
 
@@ -54,7 +54,7 @@ def test_a_mapped_address_is_judged_as_the_ipv4_address_it_is(address: object) -
 @pytest.mark.parametrize(
     "address",
     [
-        "64:ff9b:1:a9fe:a9:fe00::",  # behind a prefix of 48 bits
+        "64:ff9b:1:a9fe:a9:fe00::",  # after a prefix of 48 bits
         "64:ff9b:1:a9:fe:a9fe::",  # 56
         "64:ff9b:1:0:a9:fea9:fe00:0",  # 64
         "64:ff9b:1::a9fe:a9fe",  # 96
@@ -75,7 +75,7 @@ def test_rfc8215_other_local_nat64_addresses_are_left_to_the_network() -> None:
     assert not AddressGuard().admits(ip_address("64:ff9b:1::5db8:d822"))
 
 
-def test_a_setting_admits_its_own_range_and_no_neighbour() -> None:
+def test_a_setting_admits_exactly_its_range() -> None:
     guard = AddressGuard([ip_network("127.0.0.1/32"), ip_network("::1/128"), ip_network("fd00:1::/32")])
     assert guard.admits(ip_address("::1"))
     assert guard.admits(ip_address("127.0.0.1"))
@@ -110,7 +110,7 @@ def test_a_cloud_metadata_address_is_allowed_by_name_not_by_range(row: Refused) 
         ("::ffff:0:0:0/96", "::ffff:0:10.0.0.1"),
     ],
 )
-def test_a_setting_that_admits_ipv6_admits_no_private_ipv4_inside_it(admitted: str, carrying: str) -> None:
+def test_a_setting_for_ipv6_admits_no_private_ipv4_inside(admitted: str, carrying: str) -> None:
     assert not AddressGuard([ip_network(admitted)]).admits(ip_address(carrying))
     assert AddressGuard([ip_network(admitted), ip_network("0.0.0.0/0")]).admits(ip_address(carrying)) == (
         "169.254.169.254" not in map(str, carried(IPv6Address(carrying)))
@@ -126,11 +126,11 @@ def test_a_setting_admits_ipv6_that_carries_public_ipv4(admitted: str, carrying:
 
 
 @pytest.mark.parametrize("address", ["fe80::1%eth0", "2606:4700::1111%1", "::ffff:8.8.8.8%1"])
-def test_an_address_with_a_zone_is_refused_whatever_is_admitted(address: str) -> None:
+def test_an_address_with_a_zone_is_always_refused(address: str) -> None:
     assert not AddressGuard([ip_network("::/0"), ip_network("0.0.0.0/0")]).admits(ip_address(address))
 
 
-def test_ports_of_the_web_and_the_asked_port_are_admitted_and_no_other() -> None:
+def test_only_web_ports_and_the_callers_port_are_admitted() -> None:
     policy = PortPolicy()
     assert all(policy.admits(port, 443) for port in (80, 443, 8080, 8443))
     assert not any(policy.admits(port, 443) for port in (1, 22, 25, 3306, 6379, 8000, 65535))

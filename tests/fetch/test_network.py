@@ -1,4 +1,4 @@
-"""From a name to a connection: what is resolved, what is judged, what is connected to, and how many at once."""
+"""From a name to a connection: resolving, checking and connecting, and limits per address."""
 
 import asyncio
 import gc
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-import httpcore
+import httpcore2
 import pytest
 
 from app.fetch.guard import Address, AddressGuard
 from app.fetch.network import (
     CONNECTIONS_PER_ADDRESS,
     MOST_ADDRESSES,
+    AddressBusy,
     AddressRefused,
     GuardedBackend,
     NameNotResolved,
-    NoPlace,
     Resolver,
     SystemResolver,
 )
@@ -28,8 +28,8 @@ from tests.origins import Names
 NAME = "www.example.com"
 
 
-class Sockets(httpcore.AsyncNetworkBackend):
-    """Connects to nothing: notes each address, refuses those in `dead`, never answers for those in `silent`."""
+class Sockets(httpcore2.AsyncNetworkBackend):
+    """Records addresses without connecting; refuses those in `dead`, and never answers for those in `silent`."""
 
     def __init__(self, dead: Sequence[str] = (), silent: Sequence[str] = ()) -> None:
         self._dead = dead
@@ -42,14 +42,14 @@ class Sockets(httpcore.AsyncNetworkBackend):
         port: int,
         timeout: float | None = None,  # noqa: ASYNC109
         local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
         self.tried.append(host)
         if host in self._dead:
-            raise httpcore.ConnectError(f"{host} refused the connection")
+            raise httpcore2.ConnectError(f"{host} refused the connection")
         if host in self._silent:
             await asyncio.Event().wait()
-        return httpcore.AsyncMockStream([])
+        return httpcore2.AsyncMockStream([])
 
 
 async def ask(resolver: Resolver, name: str) -> Sequence[Address]:
@@ -67,7 +67,7 @@ def backend(addresses: Sequence[str], sockets: Sockets, admitted: Sequence[str] 
 
 
 @pytest.mark.parametrize("private", ["10.0.0.1", "::1", "169.254.169.254", "::ffff:10.0.0.1", "64:ff9b::a00:1"])
-async def test_one_private_address_among_public_ones_refuses_the_whole_answer(private: str) -> None:
+async def test_one_private_address_refuses_the_whole_answer(private: str) -> None:
     public = ["93.184.216.34", "2606:4700::1"]
     for addresses in ([private, *public], [*public, private], [*public] * 100 + [private]):
         sockets = Sockets()
@@ -78,7 +78,7 @@ async def test_one_private_address_among_public_ones_refuses_the_whole_answer(pr
 
 
 @pytest.mark.parametrize("name", ["localhost", "a.b.localhost"])
-async def test_rfc6761_localhost_is_loopback_and_no_name_server_is_asked(name: str) -> None:
+async def test_rfc6761_localhost_is_loopback_without_a_name_server(name: str) -> None:
     names, sockets = Names({name: ["93.184.216.34"]}), Sockets()
     with pytest.raises(AddressRefused):
         await GuardedBackend(AddressGuard(), names, sockets).connect_tcp(name, 80)
@@ -86,19 +86,19 @@ async def test_rfc6761_localhost_is_loopback_and_no_name_server_is_asked(name: s
         network = GuardedBackend(AddressGuard([ip_network(admitted)]), names, sockets)
         await (await network.connect_tcp(name, 80)).aclose()
     assert sockets.tried == ["127.0.0.1", "::1"]
-    assert names.asked == []
+    assert names.queries == []
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "::1", "169.254.169.254", "64:ff9b::a00:1"])
-async def test_a_literal_is_judged_without_being_resolved(host: str) -> None:
+async def test_an_ip_literal_is_checked_without_being_resolved(host: str) -> None:
     names, sockets = Names({}), Sockets()
     with pytest.raises(AddressRefused) as refused:
         await GuardedBackend(AddressGuard(), names, sockets).connect_tcp(host, 80)
     assert refused.value.address == ip_address(host)
-    assert names.asked == sockets.tried == []
+    assert names.queries == sockets.tried == []
 
 
-async def test_a_name_with_refused_addresses_is_refused_and_the_first_one_named() -> None:
+async def test_a_refusal_names_the_first_refused_address() -> None:
     sockets = Sockets()
     with pytest.raises(AddressRefused) as refused:
         await backend(["10.0.0.1", "127.0.0.1"], sockets).connect_tcp(NAME, 80)
@@ -106,16 +106,16 @@ async def test_a_name_with_refused_addresses_is_refused_and_the_first_one_named(
     assert sockets.tried == []
 
 
-async def test_a_mapped_address_is_connected_to_as_the_ipv4_address_it_is() -> None:
+async def test_an_ipv4_mapped_address_is_connected_to_as_ipv4() -> None:
     sockets = Sockets()
     await (await backend(["::ffff:93.184.216.34"], sockets).connect_tcp(NAME, 80)).aclose()
     assert sockets.tried == ["93.184.216.34"]
 
 
-async def test_three_addresses_are_tried_the_families_by_turns() -> None:
+async def test_three_addresses_are_tried_with_families_alternating() -> None:
     addresses = ["2606:4700::1", "2606:4700::2", "2606:4700::3", "93.184.216.34", "93.184.216.35"]
     sockets = Sockets(dead=addresses)
-    with pytest.raises(httpcore.ConnectError):
+    with pytest.raises(httpcore2.ConnectError):
         await backend(addresses, sockets).connect_tcp(NAME, 80)
     assert sockets.tried == ["2606:4700::1", "93.184.216.34", "2606:4700::2"]
 
@@ -128,16 +128,16 @@ async def test_an_address_that_swallows_packets_leaves_time_for_the_next() -> No
     assert network.addresses_in_use == 0
 
 
-async def test_silence_everywhere_is_a_timeout_and_leaves_no_place_taken() -> None:
+async def test_silence_everywhere_is_a_timeout_and_releases_all_slots() -> None:
     sockets = Sockets(silent=["93.184.216.34", "93.184.216.35"])
     network = backend(["93.184.216.34", "93.184.216.35"], sockets)
-    with pytest.raises(httpcore.ConnectTimeout):
+    with pytest.raises(httpcore2.ConnectTimeout):
         await network.connect_tcp(NAME, 80, timeout=0.1)
     assert network.addresses_in_use == 0
 
 
-async def test_a_resolver_that_never_answers_is_a_timeout() -> None:
-    with pytest.raises(httpcore.ConnectTimeout):
+async def test_a_resolver_that_never_answers_times_out() -> None:
+    with pytest.raises(httpcore2.ConnectTimeout):
         await GuardedBackend(AddressGuard(), never, Sockets()).connect_tcp(NAME, 80, timeout=0.05)
 
 
@@ -147,15 +147,15 @@ async def test_a_name_without_addresses_is_not_resolved(table: dict[str, list[st
         await GuardedBackend(AddressGuard(), Names(table), Sockets()).connect_tcp(NAME, 80)
 
 
-async def test_four_connections_to_an_address_and_a_fifth_when_one_is_closed() -> None:
+async def test_a_fifth_connection_to_an_address_waits_for_a_close() -> None:
     network = backend(["93.184.216.34"], Sockets())
     streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
-    with pytest.raises(NoPlace):
+    with pytest.raises(AddressBusy):
         await network.connect_tcp(NAME, 80, timeout=0.05)
     await streams[0].aclose()
-    await streams[0].aclose()  # closing twice gives one place back, not two
+    await streams[0].aclose()  # closing twice releases one slot, not two
     streams.append(await network.connect_tcp(NAME, 80, timeout=5))
-    with pytest.raises(NoPlace):
+    with pytest.raises(AddressBusy):
         await network.connect_tcp(NAME, 80, timeout=0.05)
     assert network.addresses_in_use == 1
     for stream in streams:
@@ -163,21 +163,21 @@ async def test_four_connections_to_an_address_and_a_fifth_when_one_is_closed() -
     assert network.addresses_in_use == 0
 
 
-async def test_a_busy_address_leaves_time_for_the_next_and_is_not_dead() -> None:
+async def test_a_busy_address_leaves_time_for_the_next() -> None:
     sockets = Sockets(dead=["93.184.216.35"])
     full, other, dead = "93.184.216.34", "93.184.216.36", "93.184.216.35"
     names = Names({NAME: [full], "both.example": [full, other], "dead.example": [full, dead]})
     network = GuardedBackend(AddressGuard(), names, sockets)
     streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
     streams.append(await network.connect_tcp("both.example", 80, timeout=1))
-    with pytest.raises(NoPlace):
+    with pytest.raises(AddressBusy):
         await network.connect_tcp("dead.example", 80, timeout=1)
     assert sockets.tried[CONNECTIONS_PER_ADDRESS:] == ["93.184.216.36", "93.184.216.35"]
     for stream in streams:
         await stream.aclose()
 
 
-async def test_one_full_address_does_not_hold_up_another_name() -> None:
+async def test_a_full_address_does_not_delay_another_name() -> None:
     names = Names({NAME: ["93.184.216.34"], "other.example": ["93.184.216.35"]})
     network = GuardedBackend(AddressGuard(), names, Sockets())
     streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
@@ -186,8 +186,8 @@ async def test_one_full_address_does_not_hold_up_another_name() -> None:
         await stream.aclose()
 
 
-async def test_a_file_of_this_machine_is_never_connected_to() -> None:
-    with pytest.raises(httpcore.ConnectError):
+async def test_unix_sockets_are_never_connected_to() -> None:
+    with pytest.raises(httpcore2.ConnectError):
         await backend([], Sockets()).connect_unix_socket("/var/run/docker.sock")
 
 
@@ -199,7 +199,7 @@ async def test_the_system_resolver_knows_localhost() -> None:
         resolver.close()
 
 
-async def test_a_resolver_passes_on_a_bounded_list_of_different_addresses() -> None:
+async def test_a_resolver_returns_a_bounded_list_of_distinct_addresses() -> None:
     many = [f"93.184.{high}.{low}" for high in range(4) for low in range(250) for _ in range(2)]
     resolver = SystemResolver(threads=1, lookup=lambda _: many)
     try:
@@ -208,7 +208,7 @@ async def test_a_resolver_passes_on_a_bounded_list_of_different_addresses() -> N
         resolver.close()
 
 
-async def test_a_resolver_keeps_a_zone_so_that_the_guard_can_refuse_it() -> None:
+async def test_a_resolver_keeps_the_zone_of_an_address() -> None:
     resolver = SystemResolver(threads=1, lookup=lambda _: ["fe80::1%2"])
     network = GuardedBackend(AddressGuard([ip_network("fe80::/10")]), resolver, Sockets())
     try:
@@ -218,7 +218,7 @@ async def test_a_resolver_keeps_a_zone_so_that_the_guard_can_refuse_it() -> None
         resolver.close()
 
 
-async def test_an_abandoned_lookup_holds_its_thread_without_a_queue_behind_it() -> None:
+async def test_an_abandoned_lookup_keeps_its_thread_and_queues_nothing() -> None:
     loop = asyncio.get_running_loop()
     begun, go = asyncio.Event(), threading.Event()
     looked_up: list[str] = []
@@ -247,7 +247,7 @@ async def test_an_abandoned_lookup_holds_its_thread_without_a_queue_behind_it() 
         resolver.close()
 
 
-async def test_a_lookup_that_fails_after_it_was_given_up_is_not_logged() -> None:
+async def test_an_abandoned_lookup_that_fails_is_not_logged() -> None:
     loop = asyncio.get_running_loop()
     begun, go = asyncio.Event(), threading.Event()
     logged: list[dict[str, Any]] = []
@@ -267,9 +267,9 @@ async def test_a_lookup_that_fails_after_it_was_given_up_is_not_logged() -> None
         given_up.cancel()
         await asyncio.wait([given_up])
         go.set()
-        assert await resolver("healthy.example")  # there is one thread: the lookup before has ended
+        assert await resolver("healthy.example")  # there is one thread, so the lookup before has ended
         del given_up
-        gc.collect()  # asyncio reports an exception that nothing has looked at when its future is collected
+        gc.collect()  # asyncio logs an exception that was never retrieved when its future is collected
         assert logged == []
     finally:
         go.set()

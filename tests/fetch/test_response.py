@@ -1,4 +1,4 @@
-"""Fields, Location, Retry-After and content coding, on octets alone."""
+"""Fields, Location, Retry-After and content coding, from bytes."""
 
 import gzip
 import zlib
@@ -25,7 +25,7 @@ from app.fetch.response import (
 from app.origin import Origin, Target
 from app.robots.access import BODY_LIMIT
 
-_gzip = partial(gzip.compress, mtime=0)  # what it makes names tests, and those are the same in every process
+_gzip = partial(gzip.compress, mtime=0)  # deterministic, since test names contain its output
 
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
 
@@ -112,7 +112,7 @@ def test_a_location_is_resolved_and_sent_percent_encoded(location: bytes, url: s
         [b"http:\\\\evil.example"],
     ],
 )
-def test_a_location_that_is_missing_or_unreadable_teaches_nothing(locations: list[bytes]) -> None:
+def test_a_missing_or_invalid_location_is_unreadable(locations: list[bytes]) -> None:
     with pytest.raises(Unreadable):
         read_location(BASE, [(b"location", value) for value in locations])
 
@@ -120,12 +120,12 @@ def test_a_location_that_is_missing_or_unreadable_teaches_nothing(locations: lis
 @pytest.mark.parametrize(
     "location", [b"file:///etc/passwd", b"ftp://other.example/robots.txt", b"javascript:alert(1)", b"data:,x", b"a:"]
 )
-def test_spec_a9_a_location_of_another_scheme_leads_nowhere(location: bytes) -> None:
+def test_spec_a9_a_location_of_another_scheme_is_not_followed(location: bytes) -> None:
     assert read_location(BASE, [(b"Location", location)]) is None
 
 
 @given(st.binary(max_size=80) | st.builds(lambda tail: b"http://" + tail, st.binary(max_size=80)))
-def test_only_printable_ascii_of_a_location_reaches_the_request_line(location: bytes) -> None:
+def test_a_request_line_has_only_printable_ascii(location: bytes) -> None:
     try:
         target = read_location(BASE, [(b"Location", location)])
     except Unreadable:
@@ -136,11 +136,11 @@ def test_only_printable_ascii_of_a_location_reaches_the_request_line(location: b
 
 
 @pytest.mark.parametrize("value", [b"", b"a" * (FIELD_LIMIT + 1), b"a\x01b", b"a\x7f", b"\x85", b"a\r\nb"])
-def test_a_field_that_is_too_long_or_does_not_print_counts_as_absent(value: bytes) -> None:
+def test_a_long_or_unprintable_field_counts_as_absent(value: bytes) -> None:
     assert field([(b"ETag", value)], b"etag") is None
 
 
-def test_a_field_is_found_whatever_its_case_and_a_list_is_joined() -> None:
+def test_field_names_ignore_case_and_lists_are_joined() -> None:
     headers: Headers = [(b"CACHE-control", b" max-age=5"), (b"X", b"y"), (b"Cache-Control", b"private\t")]
     assert field(headers, b"cache-control") == "max-age=5"
     assert listed(headers, b"cache-control") == "max-age=5, private"
@@ -176,7 +176,7 @@ def pieces_of(data: bytes, size: int) -> list[bytes]:
 
 @pytest.mark.parametrize("coding", CODINGS)
 @given(content=st.binary(max_size=300), size=st.integers(1, 40))
-def test_rfc9110_a_body_is_decoded_however_it_is_cut(coding: bytes, content: bytes, size: int) -> None:
+def test_rfc9110_a_body_is_decoded_however_it_is_split(coding: bytes, content: bytes, size: int) -> None:
     body = decoded(coding, pieces_of(CODINGS[coding](content), size))
     assert body.read() == content
     assert not body.truncated
@@ -184,7 +184,7 @@ def test_rfc9110_a_body_is_decoded_however_it_is_cut(coding: bytes, content: byt
 
 @pytest.mark.parametrize("coding", CODINGS)
 @pytest.mark.parametrize("more", [-1, 0, 1, 1_000_000])
-def test_spec_a24_the_limit_counts_decoded_octets(coding: bytes, more: int) -> None:
+def test_spec_a24_the_limit_counts_decoded_bytes(coding: bytes, more: int) -> None:
     content = b"a" * (BODY_LIMIT + more)
     body = decoded(coding, pieces_of(CODINGS[coding](content), 16_384))
     assert body.read() == content[:BODY_LIMIT]
@@ -198,7 +198,7 @@ def test_rfc1952_all_gzip_members_are_read_and_padding_is_ignored(size: int) -> 
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate"])
-def test_no_octets_at_all_are_an_empty_body_in_any_coding(coding: bytes) -> None:
+def test_no_bytes_are_an_empty_body_in_any_coding(coding: bytes) -> None:
     assert decoded(coding, []).read() == b""
 
 
@@ -218,13 +218,13 @@ def test_no_octets_at_all_are_an_empty_body_in_any_coding(coding: bytes) -> None
         (b"\xff", b""),
     ],
 )
-def test_a_body_that_is_not_in_its_coding_is_unreadable(coding: bytes, data: bytes) -> None:
+def test_a_body_invalid_in_its_coding_is_unreadable(coding: bytes, data: bytes) -> None:
     with pytest.raises(Unreadable):
         decoded(coding, pieces_of(data, 5)).read()
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate"])
 @given(data=st.binary(max_size=200))
-def test_any_octets_decode_or_are_unreadable(coding: bytes, data: bytes) -> None:
+def test_any_bytes_decode_or_are_unreadable(coding: bytes, data: bytes) -> None:
     with suppress(Unreadable):
         decoded(coding, pieces_of(data, 16)).read()

@@ -1,0 +1,44 @@
+"""Fetch profiles: the header fields by which a site tells one crawler from another."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.fetch.response import Headers, readable
+from app.origin import Origin
+
+
+class Signer(Protocol):
+    """Signs requests, each anew."""
+
+    def headers(self, origin: Origin, now: float) -> Headers:
+        """The header fields of a request to the origin at `now` (Unix seconds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchProfile:
+    """What a fetch says about who it is for: `user_agent`, and if they are not None `from_` and a signature.
+
+    Raises ValueError for values that cannot be sent.
+    """
+
+    user_agent: str
+    from_: str | None = None
+    signer: Signer | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("user agent", self.user_agent), ("from", self.from_)):
+            if value is not None and not _can_be_sent(value):
+                raise ValueError(f"The {name} {value!r} cannot be sent: use printable ASCII characters.")
+
+    def headers(self, origin: Origin, now: float) -> Headers:
+        """The header fields of a request to the origin at `now` (Unix seconds)."""
+        fields = [(b"User-Agent", self.user_agent.encode("ascii"))]
+        if self.from_ is not None:
+            fields.append((b"From", self.from_.encode("ascii")))
+        if self.signer is not None:
+            fields.extend(self.signer.headers(origin, now))
+        return fields
+
+
+def _can_be_sent(value: str) -> bool:
+    return value.isascii() and readable(value.encode("ascii")) == value
