@@ -1,0 +1,1 @@
+"""The directory of known crawlers: who operates them, and what for; pure."""

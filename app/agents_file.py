@@ -1,0 +1,204 @@
+"""AGENTS_FILE: an operator's own crawlers as TOML.
+
+A row is `[agents.ExampleBot]`. All of its fields are optional: `operator`, `category` and `documentation` describe the
+crawler; `chain`, `star`, `dialect`, `recheck`, `star_delay`, `crawl_delay`, `policy` and `exempt` are those of
+app/robots/agents.toml; `floor` and `cap` bound its pace on every site; `profile` names the fetch profile that files are
+fetched with for it: a table `[profiles.NAME]` with a `user_agent`, optionally a `from`, and a `signature_agent` and a
+`private_key` if its requests are signed.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from app.agents.directory import DEFAULT_PROFILE, AgentCategory, AgentDirectory, KnownAgent, builtin_directory
+from app.cache.recheck import Pace
+from app.cache.recheck_file import Interval
+from app.fetch.profile import FetchProfile, Signer
+from app.origin import PROFILE_NAME
+from app.robots.agents import Agent
+from app.robots.dialects import DIALECTS
+from app.toml_file import parse, read_file, read_row
+
+FILE_LIMIT = 1024 * 1024
+"""Bytes of the longest file that is read."""
+
+ROWS_LIMIT = 1000
+"""Rows of one kind in a file."""
+
+KEY_LIMIT = 16 * 1024
+"""Bytes of the longest file with a private key that is read."""
+
+CHAIN_LIMIT = 16
+
+_PROFILE = re.compile(PROFILE_NAME)
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TOKEN_TEXT = "a product token is 1 to 64 letters, digits, '-' or '_'"  # noqa: S105 - what a token is, not one
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAgents:
+    """The content of the file: all crawlers that are known with it, the paces of its own, and the fetch profiles.
+
+    Paces are by lower-case token, profiles by name.
+    """
+
+    directory: AgentDirectory
+    paces: Mapping[str, Pace]
+    profiles: Mapping[str, FetchProfile]
+
+
+def load(path: Path) -> OwnAgents:
+    """Read the file; raises ValueError."""
+    return read_agents(read_file(path, FILE_LIMIT), path.parent)
+
+
+def read_agents(text: str, directory: Path) -> OwnAgents:
+    """Read the file's TOML, and the keys that it names, whose paths are relative to `directory`.
+
+    Raises ValueError, which names the row, the field and the value.
+    """
+    try:
+        tables = read_row(_Tables, parse(text, "file of agents"))
+    except ValueError as error:
+        raise ValueError(f"it {error}") from None
+    _check_count("agents", tables.agents)
+    _check_count("profiles", tables.profiles)
+    profiles = {name: _read_profile(name, value, directory) for name, value in tables.profiles.items()}
+    rows: dict[str, _AgentRow] = {}
+    names: dict[str, str] = {}
+    for name, value in tables.agents.items():
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"the agent {name[:100]!r} is not a product token: {_TOKEN_TEXT}")
+        if names.setdefault(name.lower(), name) != name:
+            raise ValueError(f"the agents {names[name.lower()]!r} and {name!r} are the same; use one row")
+        try:
+            row = rows[name] = read_row(_AgentRow, value)
+        except ValueError as error:
+            raise ValueError(f"the agent {name!r} {error}") from None
+        if row.profile is not None and row.profile not in profiles:
+            known = f"the profiles are {', '.join(profiles)}" if profiles else "the file has no profiles"
+            raise ValueError(f"the agent {name!r} has profile = {row.profile!r}; {known}")
+    own = [row.known_agent(name) for name, row in rows.items()]
+    paces = {name.lower(): Pace(row.floor, row.cap) for name, row in rows.items() if row.has_pace}
+    return OwnAgents(builtin_directory().with_own(own, profiles), paces, profiles)
+
+
+def _read_profile(name: str, value: object, directory: Path) -> FetchProfile:
+    if not _PROFILE.fullmatch(name) or name == DEFAULT_PROFILE:
+        expected = f"1 to 32 letters, digits, '-' or '_', but not {DEFAULT_PROFILE!r}"
+        raise ValueError(f"the profile {name[:100]!r} has an invalid name; use {expected}")
+    try:
+        row = read_row(_ProfileRow, value)
+        signer = row.signer(directory)
+    except ValueError as error:
+        raise ValueError(f"the profile {name!r} {error}") from None
+    return FetchProfile(row.user_agent, row.from_, signer)
+
+
+def _check_count(kind: str, rows: Mapping[str, object]) -> None:
+    if len(rows) > ROWS_LIMIT:
+        raise ValueError(f"it has {len(rows)} {kind}; at most {ROWS_LIMIT} are read")
+
+
+def _check_token(value: str) -> str:
+    if not _TOKEN.fullmatch(value):
+        raise ValueError(_TOKEN_TEXT)
+    return value
+
+
+def _check_dialect(value: str) -> str:
+    if value not in DIALECTS:
+        raise ValueError(f"expected one of {', '.join(DIALECTS)}")
+    return value
+
+
+_Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class _Tables(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    agents: dict[str, object] = {}
+    profiles: dict[str, object] = {}
+
+
+class _ProfileRow(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    user_agent: Annotated[str, Field(pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")]
+    from_: str | None = Field(None, alias="from", max_length=254, pattern=r"^[!-?A-~]+@[!-?A-~]+$")
+    signature_agent: Annotated[str, Field(max_length=2000, pattern=r"^https://[!#-\[\]-~]+$")] | None = None
+    private_key: Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")] | None = None
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        if (self.signature_agent is None) != (self.private_key is None):
+            has, lacks = sorted(("signature_agent", "private_key"), key=lambda name: getattr(self, name) is None)
+            raise ValueError(f"has {has} = {getattr(self, has)!r}, but no {lacks}; a signature needs both")
+        return self
+
+    def signer(self, directory: Path) -> Signer | None:
+        """What signs the requests, None for nothing. Raises ValueError."""
+        if self.signature_agent is None or self.private_key is None:
+            return None
+        try:
+            from app.fetch.web_bot_auth import WebBotAuth, read_key
+        except ImportError:
+            requirements = "deploy/requirements-signatures.txt"
+            raise ValueError(f"has a private_key, which needs the extra `signatures`: install {requirements}") from None
+        try:
+            key = read_key(read_file(directory / self.private_key, KEY_LIMIT, private=True))
+        except ValueError as error:
+            raise ValueError(f"has private_key = {self.private_key!r}; {error}") from None
+        return WebBotAuth(self.signature_agent, key)
+
+
+class _AgentRow(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    operator: _Line | None = None
+    category: Annotated[AgentCategory, Field(strict=False)] = AgentCategory.OTHER
+    documentation: Annotated[str, Field(max_length=2000, pattern=r"^https?://[!-~]+$")] | None = None
+    chain: Annotated[list[Annotated[str, AfterValidator(_check_token)]], Field(max_length=CHAIN_LIMIT)] = []
+    star: bool = True
+    dialect: Annotated[str, AfterValidator(_check_dialect)] = "rfc9309"
+    recheck: Literal["rfc9309", "seznam"] = "rfc9309"
+    star_delay: bool = False
+    crawl_delay: bool | None = None
+    policy: bool = False
+    exempt: bool = False
+    floor: Interval | None = None
+    cap: Interval | None = None
+    profile: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.floor is not None and self.cap is not None and self.floor > self.cap:
+            raise ValueError(f"has floor = {self.floor:g} s, more than cap = {self.cap:g} s")
+        return self
+
+    @property
+    def has_pace(self) -> bool:
+        return self.floor is not None or self.cap is not None
+
+    def known_agent(self, token: str) -> KnownAgent:
+        """The row of the crawler with this token."""
+        agent = Agent(
+            token=token,
+            names=(token.lower(),),
+            chain=tuple(dict.fromkeys(name.lower() for name in (token, *self.chain))),
+            obeys_star=self.star,
+            dialect=self.dialect,
+            recheck=self.recheck,
+            star_delay=self.star_delay,
+            policy=self.policy,
+            exempt=self.exempt,
+            crawl_delay=self.crawl_delay,
+            profile=self.profile,
+        )
+        return KnownAgent(agent, self.operator, self.category, self.documentation)
