@@ -1,73 +1,65 @@
-"""What changed from one robots.txt to another: whose rules, which paths they gained or lost, how fast they may go.
+"""What changed from one robots.txt to another: rules, paths that became allowed or disallowed, rates, by agent.
 
-All paths cannot be tried, so one path is generated from each pattern of either file, and both files judge them. Costs
-are counted alike from either side: the changes from the second file to the first are the same, reversed.
+Not all paths can be tried, so one is drawn from each pattern of either file and judged by both files. Costs do not
+depend on the direction: the changes from the second file to the first are the same, reversed.
 """
 
 import heapq
-import re
 from collections.abc import Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from app.history.witness import Pattern, witness
 from app.robots.access import Access
 from app.robots.agents import AGENT_LIMIT, STAR, Agent, read_agent
 from app.robots.dialects import Dialect
 from app.robots.groups import Group, Groups, Selection, tokens_of
 from app.robots.judge import judge
-from app.robots.lines import Directive, Key, readable
+from app.robots.lines import Directive, readable
 from app.robots.rates import Span, schedule
 from app.robots.robots_txt import Reading, RobotsTxt
 from app.robots.verdict import Permission, Verdict
 
 AGENTS = 1000
-"""How many agents are compared; the first by name, and `*`."""
+"""How many agents are compared in addition to `*`: the first by name."""
 
 WORK = 1_000_000
-"""What all comparing may cost, in about the microseconds that files made to be slow need for it."""
+"""What a comparison may cost, in about the microseconds that hostile files take."""
 
 ROOM = 500_000
-"""Characters of all paths that are reported, and as many of all else."""
+"""Characters of all paths that are reported, and as many of everything else."""
 
 LONGEST_PATTERN = 2000
 """Characters of the longest pattern that a path is drawn from."""
 
 _AGENT_COST, _RULE_COST, _MEMBER_COST, _PATH_COST, _ROW_ROOM = 50, 10, 1, 20, 100
-_BYTES_PER_COST = 100  # of both files, where names are looked for in all that names an agent
-# So many stars, or globs, cost one for a short path, and one more for so many characters of it.
+_BYTES_PER_COST = 100  # of both files, for a dialect that searches all User-agent lines for an agent
+# How many stars, or globs, cost 1 for a short path, and how many characters of it cost 1 more.
 _STARS_PER_COST, _STAR_PATH = 256, 64
 _GLOBS_PER_COST, _GLOB_PATH = 24, 32
 _WILD = frozenset("*?[")
-_ESCAPED = {octet: f"%{octet:02X}" for octet in (*range(0x21), *range(0x7F, 0x100))}
-_GLOB = re.compile(r"\\(.)|\[[!^].[^]]{0,100}\]|\[(.)[^]]{0,100}\]|([*?])", re.DOTALL)
 
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[None, None, T]
 """Work that yields after each step, and returns its result."""
 
 
-class _Pattern(NamedTuple):
-    key: Key
-    pattern: str
-    version_2: bool
-
-
 class _Wild(NamedTuple):
-    """How many stars patterns of version 1.0 have, and how many of version 2.0 have wildcards."""
+    """The number of stars in patterns of version 1.0, and of patterns of version 2.0 with wildcards."""
 
     stars: int
     globs: int
 
 
 class Side(NamedTuple):
-    """What one fetch found, and the file where there is one."""
+    """What a fetch found, and the file if there is one."""
 
     access: Access
     robots: RobotsTxt | None
 
 
 class PathChange(NamedTuple):
-    """A path about which the two decide differently."""
+    """A path that the two decide differently."""
 
     path: str
     before: Verdict
@@ -75,13 +67,13 @@ class PathChange(NamedTuple):
 
     @property
     def gained(self) -> bool | None:
-        """Whether the path became open, or was that; None where it is so neither before nor after."""
+        """True if the path became allowed, False if it was allowed before, None if neither."""
         opened = self.after.permission is Permission.ALLOW
         return opened if opened or self.before.permission is Permission.ALLOW else None
 
 
 class RatesChange(NamedTuple):
-    """The rates of the whole UTC day, where they differ in more than their lines."""
+    """The rates of the whole UTC day before and after, which differ in more than line numbers."""
 
     before: tuple[Span, ...]
     after: tuple[Span, ...]
@@ -89,7 +81,7 @@ class RatesChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgentsChange:
-    """What changed for `agents`, all alike: rules of the groups that speak for them, verdicts, rates."""
+    """What changed for all of `agents`: the rules of their groups, verdicts, rates."""
 
     agents: tuple[str, ...]
     added: tuple[Directive, ...]
@@ -102,7 +94,7 @@ class AgentsChange:
 class Changes:
     """All changes, those for `*` first, then by name.
 
-    `truncated`: not everything was compared or reported, since that would have cost too much.
+    `truncated`: not everything was compared or reported, because a limit was reached.
     """
 
     agents: tuple[AgentsChange, ...]
@@ -112,32 +104,14 @@ class Changes:
 
 
 def changes(before: Side, after: Side, dialect: Dialect, *, forbidden: bool = False) -> Changes:
-    """What changed from `before` to `after` as `dialect` reads them; `forbidden` as for `judge`.
+    """Compare `before` and `after` as `dialect` reads them, for `*` and every agent that either file names.
 
-    Every agent that either file names is looked at, and `*`.
+    `forbidden` is as for `judge`.
     """
     comparison = Comparison(before, after, dialect, forbidden=forbidden)
     for _ in comparison.steps():
         pass
     return comparison.changes()
-
-
-def witness(pattern: str, *, glob: bool = False, literal: bool = False) -> str | None:
-    """A path that the pattern of a rule matches, None where it matches none: it begins with neither `/` nor `*`.
-
-    `glob`: the pattern is one of version 2.0; `literal`: it has no wildcards (spec E6). Of a negated set any one
-    character is taken, be it in it or not.
-    """
-    if literal:
-        text = pattern
-    elif glob:
-        text = _GLOB.sub(lambda found: found[1] or found[2] or ("" if found[3] == "*" else "x"), pattern)
-    else:
-        # A star as a letter reads better than nothing would, and "//" means something else to some.
-        text = re.sub(r"\*+", "x", pattern.removesuffix("$").strip("*"))
-    if pattern.startswith("*") and not literal and not text.startswith("/"):
-        text = "/" + text
-    return text.translate(_ESCAPED) if text.startswith("/") else None
 
 
 class _View:
@@ -162,7 +136,7 @@ class _View:
 
 
 class _Pair(NamedTuple):
-    """The groups that speak for an agent on either side."""
+    """The groups of an agent on either side."""
 
     before: tuple[Group, ...]
     after: tuple[Group, ...]
@@ -174,6 +148,98 @@ class _Difference(NamedTuple):
     paths: tuple[PathChange, ...]
 
 
+class _Budget:
+    """What comparing may still cost, and how much may still be reported; `exceeded` once something was left out."""
+
+    def __init__(self) -> None:
+        self._work = WORK
+        self._characters = ROOM
+        self._path_characters = ROOM
+        self.exceeded = False
+
+    def stop(self) -> None:
+        """Permit no more work."""
+        self._work = 0
+        self.exceeded = True
+
+    def spend(self, work: int) -> bool:
+        """Whether so much work is permitted; if so, count it as done."""
+        if work > self._work:
+            self.exceeded = True
+            return False
+        self._work -= work
+        return True
+
+    def report(self, characters: int) -> bool:
+        """Whether a row with so many characters may be reported; if so, count them."""
+        if characters + _ROW_ROOM > self._characters:
+            self.exceeded = True
+            return False
+        self._characters -= characters + _ROW_ROOM
+        return True
+
+    def report_path(self, characters: int) -> bool:
+        """Whether a path may be reported in so many characters; if so, count them."""
+        if characters + _ROW_ROOM > self._path_characters:
+            self.exceeded = True
+            return False
+        self._path_characters -= characters + _ROW_ROOM
+        return True
+
+
+class _Paths:
+    """Compares the verdicts on paths that are drawn from patterns."""
+
+    def __init__(self, before: Side, after: Side, dialect: Dialect, budget: _Budget, *, forbidden: bool) -> None:
+        self._before = before
+        self._after = after
+        self._dialect = dialect
+        self._budget = budget
+        self._forbidden = forbidden
+        self._literal = dialect.name == "draft1996"
+
+    def compare(
+        self, before: Collection[Pattern], after: Collection[Pattern], agent: Agent
+    ) -> _Steps[tuple[PathChange, ...]]:
+        drawn_before = yield from self._drawn(before)
+        drawn_after = yield from self._drawn(after)
+        wild = _Wild(0, 0) if self._literal else _wild([*before, *after])
+        yield
+        in_one = yield from _sorted(drawn_before ^ drawn_after)
+        in_both = yield from _sorted(drawn_before & drawn_after)
+        found: list[PathChange] = []
+        for path in ("/", *in_one, *in_both):
+            if not self._budget.spend(_path_cost(path, wild)):
+                break
+            old = self._judge(self._before, agent, path)
+            yield
+            change = PathChange(path, old, self._judge(self._after, agent, path))
+            yield
+            if change.before.permission is change.after.permission:
+                continue
+            rules = sum(len(it.rule.directive.value) for it in change[1:] if it.rule)
+            if not self._budget.report_path(len(path) + rules):
+                break
+            found.append(change)
+        return tuple(sorted(found, key=lambda change: change.path))
+
+    def _drawn(self, patterns: Iterable[Pattern]) -> _Steps[set[str]]:
+        """A path for each pattern; for one of version 2.0 another as dialects read it that do not know that version."""
+        paths: set[str | None] = set()
+        for _, pattern, version_2 in patterns:
+            yield
+            if len(pattern) > LONGEST_PATTERN:
+                self._budget.exceeded = True
+                continue
+            paths.add(witness(pattern, literal=self._literal))
+            if version_2:
+                paths.add(witness(pattern, glob=True))
+        return {path for path in paths if path is not None and path != "/"}
+
+    def _judge(self, side: Side, agent: Agent, path: str) -> Verdict:
+        return judge(side.access, side.robots, self._dialect, agent, path, forbidden=self._forbidden)
+
+
 class Comparison:
     """Compares two files step by step: run `steps` to its end, then read `changes`."""
 
@@ -181,22 +247,18 @@ class Comparison:
         self._before = _View(before, dialect)
         self._after = _View(after, dialect)
         self._dialect = dialect
-        self._forbidden = forbidden
-        self._ordered = dialect.name == "draft1996"  # the first rule that fits decides, and no rule has wildcards
+        self._budget = _Budget()
+        self._paths = _Paths(before, after, dialect, self._budget, forbidden=forbidden)
         size = sum(len(side.robots.body) for side in (before, after) if side.robots is not None)
-        self._agent_cost = _AGENT_COST + (size // _BYTES_PER_COST if self._ordered else 0)
-        self._work = WORK
-        self._paths_room = ROOM
-        self._room = ROOM
-        self._truncated = False
-        self._counts: dict[Group, int] = {}
+        self._agent_cost = _AGENT_COST + (size // _BYTES_PER_COST if dialect.name == "draft1996" else 0)
+        self._members: dict[Group, int] = {}
         self._differences: dict[_Pair, _Difference | None] = {}
         self._agents_by_change: dict[tuple[_Pair, RatesChange | None], list[str]] = {}
 
     def steps(self) -> Iterator[None]:
         """Compare, yielding after each step: one file is grouped, one path is judged, or the like."""
         for agent in (yield from self._agents()):
-            if not self._may_cost(self._agent_cost):
+            if not self._budget.spend(self._agent_cost):
                 break
             before = self._before.select(agent)
             yield
@@ -209,9 +271,8 @@ class Comparison:
             self._agents_by_change.setdefault((pair, rates), []).append(agent.token)
 
     def stop(self) -> None:
-        """Compare nothing more: what is left of `steps` is short, and the changes are truncated."""
-        self._work = 0
-        self._truncated = True
+        """Compare no more: the remaining steps are few, and the changes are truncated."""
+        self._budget.stop()
 
     def changes(self) -> Changes:
         """The changes that were found."""
@@ -221,18 +282,18 @@ class Comparison:
             if difference is not None or rates is not None:
                 found.append(AgentsChange(tuple(agents), *(difference or _Difference((), (), ())), rates))
         old, new = set(self._before.sitemaps), set(self._after.sitemaps)
-        moved = {url for url in sorted(old ^ new) if self._has_room(len(url))}
+        changed = {url for url in sorted(old ^ new) if self._budget.report(len(url))}
         return Changes(
             agents=tuple(found),
-            sitemaps_added=tuple(url for url in self._after.sitemaps if url in moved),
-            sitemaps_removed=tuple(url for url in self._before.sitemaps if url in moved),
-            truncated=self._truncated,
+            sitemaps_added=tuple(url for url in self._after.sitemaps if url in changed),
+            sitemaps_removed=tuple(url for url in self._before.sitemaps if url in changed),
+            truncated=self._budget.exceeded,
         )
 
     def _agents(self) -> _Steps[list[Agent]]:
         names: dict[str, str] = {}
         for view in (self._before, self._after):
-            values = [] if (groups := view.groups) is None else groups.scan.lines.values(groups.agent_places)
+            values = [] if (groups := view.groups) is None else groups.scan.lines.values(groups.agent_positions)
             yield
             for value, token in zip(values, tokens_of(values, self._dialect.token), strict=True):
                 spelt = readable(value[: len(token)])
@@ -240,131 +301,73 @@ class Comparison:
                     names[token] = spelt
                 yield
         names.pop(STAR, None)
-        self._truncated = self._truncated or len(names) > AGENTS
+        if len(names) > AGENTS:
+            self._budget.exceeded = True
         return [read_agent(STAR), *(read_agent(names[token]) for token in sorted(names)[:AGENTS])]
 
     def _difference(self, pair: _Pair, agent: Agent) -> _Steps[_Difference | None]:
-        """None where nothing is known to have changed for those for whom these groups speak."""
-        old, new = _Rules(), _Rules()
+        """What changed for the agents of these groups; None for nothing, as far as it was compared."""
+        old, new = _RuleSet(), _RuleSet()
         for groups, rules in zip(pair, (old, new), strict=True):
             for group in groups:
-                places = group.rule_places
-                if not self._may_cost(_RULE_COST * len(places)):
+                positions = group.rule_positions
+                if not self._budget.spend(_RULE_COST * len(positions)):
                     return None
                 rules.begin(group)
-                for place in places:
-                    rules.add(group.rule(place))
+                for position in positions:
+                    rules.add(group.rule(position))
                     yield
         if self._reads_alike(old, new):
             return None
         yield
-        moved = set()
+        changed = set()
         for rule in (yield from _sorted(old.first.keys() ^ new.first.keys())):
-            if self._has_room(len(rule[1])):
-                moved.add(rule)
-        added = tuple(directive for rule, directive in new.first.items() if rule in moved)
-        removed = tuple(directive for rule, directive in old.first.items() if rule in moved)
-        paths = yield from self._paths(old.patterns, new.patterns, agent)
-        found = tuple(sorted(paths, key=lambda change: change.path))
-        return _Difference(added, removed, found) if added or removed or found else None
+            if self._budget.report(len(rule[1])):
+                changed.add(rule)
+        added = tuple(directive for rule, directive in new.first.items() if rule in changed)
+        removed = tuple(directive for rule, directive in old.first.items() if rule in changed)
+        paths = yield from self._paths.compare(old.patterns, new.patterns, agent)
+        return _Difference(added, removed, paths) if added or removed or paths else None
 
-    def _reads_alike(self, old: "_Rules", new: "_Rules") -> bool:
-        """Whether every verdict has to be the same, so that no path needs to be tried."""
+    def _reads_alike(self, old: "_RuleSet", new: "_RuleSet") -> bool:
+        """Whether all verdicts are bound to be the same, so that no path needs to be judged."""
         if self._before.side.robots is None or self._after.side.robots is None:
             return self._before.side.access == self._after.side.access
         return old.written == new.written
-
-    def _paths(
-        self, before: Collection[_Pattern], after: Collection[_Pattern], agent: Agent
-    ) -> _Steps[list[PathChange]]:
-        drawn_before = yield from self._drawn(before)
-        drawn_after = yield from self._drawn(after)
-        wild = _Wild(0, 0) if self._ordered else _wild([*before, *after])
-        yield
-        moved = yield from _sorted(drawn_before ^ drawn_after)
-        unmoved = yield from _sorted(drawn_before & drawn_after)
-        found: list[PathChange] = []
-        for path in ("/", *moved, *unmoved):
-            if not self._may_cost(_path_cost(path, wild)):
-                break
-            old = self._judge(self._before, agent, path)
-            yield
-            change = PathChange(path, old, self._judge(self._after, agent, path))
-            yield
-            if change.before.permission is change.after.permission:
-                continue
-            room = _ROW_ROOM + len(path) + sum(len(it.rule.directive.value) for it in change[1:] if it.rule)
-            if room > self._paths_room:
-                self._truncated = True
-                break
-            self._paths_room -= room
-            found.append(change)
-        return found
-
-    def _drawn(self, patterns: Iterable[_Pattern]) -> _Steps[set[str]]:
-        """One path per pattern; of one of version 2.0 another for a dialect that reads it as one of 1.0."""
-        paths: set[str | None] = set()
-        for _, pattern, version_2 in patterns:
-            yield
-            if len(pattern) > LONGEST_PATTERN:
-                self._truncated = True
-                continue
-            paths.add(witness(pattern, literal=self._ordered))
-            if version_2:
-                paths.add(witness(pattern, glob=True))
-        return {path for path in paths if path is not None and path != "/"}
-
-    def _judge(self, view: _View, agent: Agent, path: str) -> Verdict:
-        access, robots = view.side
-        return judge(access, robots, self._dialect, agent, path, forbidden=self._forbidden)
 
     def _rates(
         self, pair: _Pair, before: Selection | None, after: Selection | None, agent: Agent
     ) -> _Steps[RatesChange | None]:
         count = 0
         for group in (*pair.before, *pair.after):
-            count += self._count(group)
+            count += self._member_count(group)
             yield
-        if not self._may_cost(_MEMBER_COST * count):
+        if not self._budget.spend(_MEMBER_COST * count):
             return None
         change = RatesChange(self._before.rates(before, agent), self._after.rates(after, agent))
         if [*map(_pace, change.before)] == [*map(_pace, change.after)]:
             return None
-        return change if self._has_room(_ROW_ROOM * (len(change.before) + len(change.after))) else None
+        return change if self._budget.report(_ROW_ROOM * (len(change.before) + len(change.after))) else None
 
-    def _count(self, group: Group) -> int:
-        """The group and its members, counted once."""
-        count = self._counts.get(group)
+    def _member_count(self, group: Group) -> int:
+        """One for the group and one for each of its members."""
+        count = self._members.get(group)
         if count is None:
-            count = self._counts[group] = 1 + len(group.member_places)
+            count = self._members[group] = 1 + len(group.member_positions)
         return count
 
-    def _may_cost(self, work: int) -> bool:
-        if work > self._work:
-            self._truncated = True
-            return False
-        self._work -= work
-        return True
 
-    def _has_room(self, characters: int) -> bool:
-        if characters + _ROW_ROOM > self._room:
-            self._truncated = True
-            return False
-        self._room -= characters + _ROW_ROOM
-        return True
-
-
-class _Rules:
-    """The rules of some groups: as they are written, the first of each kind, and their patterns."""
+class _RuleSet:
+    """The rules of some groups: as written, the first of each that are equal, and their patterns."""
 
     def __init__(self) -> None:
         self.written: list[tuple[str, bytes] | bool] = []
         self.first: dict[tuple[str, bytes], Directive] = {}
-        self.patterns: set[_Pattern] = set()
+        self.patterns: set[Pattern] = set()
         self._version_2 = False
 
     def begin(self, group: Group) -> None:
-        """Go on to the rules of `group`."""
+        """Continue with the rules of `group`."""
         self._version_2 = group.version_2
         self.written.append(self._version_2)
 
@@ -374,7 +377,7 @@ class _Rules:
         self.written.append(written)
         self.first.setdefault(written, rule)
         if rule.value:
-            self.patterns.add(_Pattern(rule.key, rule.value.decode("latin-1"), self._version_2))
+            self.patterns.add(Pattern(rule.key, rule.value.decode("latin-1"), self._version_2))
 
 
 _RUN = 1000
@@ -393,9 +396,9 @@ def _sorted(items: Collection[T]) -> _Steps[list[T]]:
     return found
 
 
-def _wild(patterns: Collection[_Pattern]) -> _Wild:
-    stars = sum(it.pattern.count("*") for it in patterns if not it.version_2)
-    return _Wild(stars, sum(it.version_2 and not _WILD.isdisjoint(it.pattern) for it in patterns))
+def _wild(patterns: Collection[Pattern]) -> _Wild:
+    stars = sum(it.text.count("*") for it in patterns if not it.version_2)
+    return _Wild(stars, sum(it.version_2 and not _WILD.isdisjoint(it.text) for it in patterns))
 
 
 def _path_cost(path: str, wild: _Wild) -> int:

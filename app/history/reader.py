@@ -1,4 +1,4 @@
-"""The history of an origin with the version that it has now."""
+"""The history of an origin, including its current version."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from app.origin import Origin
 
 
 class HistoryStore(Protocol):
-    """Where the versions that have ended are kept."""
+    """Where versions that have ended are kept."""
 
     async def read(self, origin: Origin) -> History:
-        """The versions that have ended; bounded in time, and raises only StoreDown."""
+        """The versions that have ended. Bounded in time; raises only StoreDown."""
 
 
 class HistoryReader:
-    """Reads what the files of origins are, from the cache, and what they were, from the store if there is one."""
+    """Reads current versions from the cache, and earlier ones from the store if there is one."""
 
     def __init__(self, cache: RobotsCache, store: HistoryStore | None, clock: Callable[[], float]) -> None:
         self._cache = cache
@@ -25,9 +25,9 @@ class HistoryReader:
         self._clock = clock
 
     async def read(self, origin: Origin) -> History:
-        """The versions, oldest first and the present one last, without asking the origin; raises StoreDown."""
-        # The cache before the store: a version that ends in between may not have been written yet.
+        """All versions, the oldest first and the current one last; nothing is fetched. Raises StoreDown."""
+        # The cache first: a version that ends in between may not have been written yet.
         current = await self._cache.last_found(origin)
         ended = () if self._store is None else await self._store.read(origin)
-        # In a thread: the current version has to be compressed, and may be large.
+        # In a thread, since the current version has to be compressed.
         return ended if current is None else await asyncio.to_thread(with_current, ended, current, self._clock())

@@ -1,4 +1,4 @@
-"""The histories of origins in Redis or Valkey, beside their snapshots; written in the background."""
+"""The histories of origins in Redis or Valkey, written in the background."""
 
 import asyncio
 from collections import deque
@@ -12,28 +12,29 @@ from app.background import cancel_and_wait
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
 from app.history import versions as history
+from app.history.redis_changes import RedisChanges
 from app.history.versions import BYTES, EXPIRY, TAGGED, History
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.robots.access import Successful
 
 WAITING_BYTES = 16 * 1024 * 1024
-"""Bytes of versions that wait while the store is down or slow; beyond, the oldest is lost."""
+"""Bytes of versions that wait while the store is down or slow; beyond that, the oldest is dropped."""
 
 PAUSE = 5.0
 """Seconds after which a store that failed is tried again."""
 
-LAST_CHANCE = 1.0
-"""Seconds that are left, at the end, for what still waits."""
+CLOSING_TIME = 1.0
+"""Seconds in which waiting versions are written when the process stops."""
 
 _ATTEMPTS = 5
-_OVERHEAD = 1024  # bytes that a snapshot takes beside the body
+_OVERHEAD = 1024  # bytes of a snapshot without the body
 
-# Written only if the value has not changed since it was read. Comparing the head is enough: each write has its own.
+# Writes only if the value has not changed since it was read. Comparing the head is enough: it identifies the write.
 _REPLACE: Final = f"""
-local held = redis.pcall('GETRANGE', KEYS[1], 0, {TAGGED - 1})
-if type(held) ~= 'string' then held = '' end
-if held ~= ARGV[1] then return 0 end
+local head = redis.pcall('GETRANGE', KEYS[1], 0, {TAGGED - 1})
+if type(head) ~= 'string' then head = '' end
+if head ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', {EXPIRY:.0f})
 return 1
 """
@@ -42,14 +43,15 @@ return 1
 class _Waiting(NamedTuple):
     origin: Origin
     ended: Snapshot
+    following: Snapshot | None
     size: int
 
 
 class RedisHistory:
-    """Histories under `robots:{scheme://host:port}:history`, gone EXPIRY seconds after the last writing.
+    """Histories under `robots:{scheme://host:port[#profile]}:history`, which expire EXPIRY seconds after a write.
 
-    No decision waits for it: versions are written later, one after the other. `lost` is called for each that is dropped
-    because WAITING_BYTES are full. A foreign value under the key is replaced.
+    No decision waits for a write: versions are written later, one after the other. `lost` is called for each that is
+    dropped because WAITING_BYTES are exceeded. A foreign value under the key is replaced.
     """
 
     def __init__(
@@ -58,14 +60,16 @@ class RedisHistory:
         clock: Callable[[], float],
         *,
         lost: Callable[[], None],
+        changes: RedisChanges | None = None,
         waiting_bytes: int = WAITING_BYTES,
         pause: float = PAUSE,
     ) -> None:
-        """`clock`: Unix seconds; `waiting_bytes` and `pause`: see WAITING_BYTES and PAUSE."""
+        """`clock`: Unix seconds; `changes`: where changes are reported; the rest: see WAITING_BYTES and PAUSE."""
         self._redis = redis
         self._client = redis.client
         self._clock = clock
         self._lost = lost
+        self._changes = changes
         self._room = waiting_bytes
         self._pause = pause
         self._waiting: deque[_Waiting] = deque()
@@ -73,15 +77,16 @@ class RedisHistory:
         self._ends = asyncio.Event()
 
     async def read(self, origin: Origin) -> History:
-        """The stored versions and those that wait to be written; a foreign value counts as empty. Raises StoreDown."""
-        # Before the store is asked: what is written meanwhile may be missing from its answer, and waits no more.
+        """The stored versions and those waiting to be written; a foreign value counts as empty. Raises StoreDown."""
+        # Before the store is read: a version that is written meanwhile may be missing there, and no longer waits.
         ended = [waiting.ended for waiting in self._waiting if waiting.origin == origin]
-        held = await self._read(origin)
-        return await asyncio.to_thread(self._with, held, ended) if ended else history.read(held)
+        stored = history.read(await self._read(origin))
+        return await asyncio.to_thread(self._with, stored, ended) if ended else stored
 
-    def note(self, origin: Origin, ended: Snapshot) -> None:
-        """Write, later, the version of the origin that ended with this snapshot."""
-        waiting = _Waiting(origin, ended, _size(ended))
+    def note(self, origin: Origin, ended: Snapshot, following: Snapshot | None = None) -> None:
+        """Write the version that ended with this snapshot, in the background. `following`: None after a purge."""
+        size = _size(ended) + (0 if following is None else _size(following))
+        waiting = _Waiting(origin, ended, following, size)
         self._waiting.append(waiting)
         self._room -= waiting.size
         while self._room < 0 and self._waiting:
@@ -91,10 +96,10 @@ class RedisHistory:
             self._writing = asyncio.create_task(self._write_all())
 
     async def aclose(self) -> None:
-        """Write what waits, for LAST_CHANCE seconds at most and only while the store accepts it."""
+        """Write the waiting versions, for CLOSING_TIME seconds at most and only while the store accepts them."""
         self._ends.set()
         if self._writing is not None:
-            await asyncio.wait([self._writing], timeout=LAST_CHANCE)
+            await asyncio.wait([self._writing], timeout=CLOSING_TIME)
             await cancel_and_wait([self._writing])
         for _ in self._waiting:
             self._lost()
@@ -107,16 +112,16 @@ class RedisHistory:
             except StoreDown:
                 if self._ends.is_set():
                     return
-                # To the end of the line: what is refused for a reason of its own holds up nothing else. A history
-                # takes versions in any order.
+                # To the end of the queue, so that a version that is always refused delays no other. Versions may be
+                # added in any order.
                 self._waiting.rotate(-1)
-                await self._rest()
+                await self._sleep()
             else:
-                if self._waiting and self._waiting[0] is waiting:  # else there was no more room for it
+                if self._waiting and self._waiting[0] is waiting:  # else it was dropped meanwhile
                     self._waiting.popleft()
                     self._room += waiting.size
 
-    async def _rest(self) -> None:
+    async def _sleep(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._pause):
                 await self._ends.wait()
@@ -124,29 +129,33 @@ class RedisHistory:
     async def _write(self, waiting: _Waiting) -> None:
         key = history_key(waiting.origin)
         for _ in range(_ATTEMPTS):
-            held = await self._read(waiting.origin)
-            # In a thread: compressing half a megabyte would hold up every answer meanwhile.
-            versions = await asyncio.to_thread(self._with, held, [waiting.ended])
+            stored = await self._read(waiting.origin)
+            known = history.read(stored)
+            if self._changes is not None and history.is_new(known, waiting.ended):
+                # First, or a process that is killed in between would leave a change that no process reports.
+                await self._changes.add(waiting.origin, waiting.ended, waiting.following)
+            # In a thread: compressing half a megabyte would block the event loop.
+            versions = await asyncio.to_thread(self._with, known, [waiting.ended])
             data = history.write(versions, token_bytes(8))
-            if await self._redis.run(key, partial(self._replace, key, held[:TAGGED], data)):
+            if await self._redis.run(key, partial(self._replace, key, stored[:TAGGED], data)):
                 return
-        raise StoreDown(f"the history of {waiting.origin.key} was written by others {_ATTEMPTS} times meanwhile")
+        raise StoreDown(f"the history of {waiting.origin.key} was changed by others {_ATTEMPTS} times meanwhile")
 
-    def _with(self, held: bytes, ended: Iterable[Snapshot]) -> History:
-        return history.add(history.read(held), map(history.version_of, ended), self._clock())
+    def _with(self, stored: History, ended: Iterable[Snapshot]) -> History:
+        return history.add(stored, map(history.version_of, ended), self._clock())
 
     async def _replace(self, key: str, head: bytes, data: bytes) -> bool:
         return bool(await self._client.eval(_REPLACE, 1, key, head, data))
 
     async def _read(self, origin: Origin) -> bytes:
-        # One byte more than a history can have, so that a longer value is noticed; no more is read, whatever is there.
+        # At most one byte more than a history can have, which is how a value that is too long is noticed.
         key = history_key(origin)
         data = await self._redis.run(key, lambda: self._client.getrange(key, 0, BYTES))
         return data if isinstance(data, bytes) else b""
 
 
 def history_key(origin: Origin) -> str:
-    """The key of the origin's history, in the slot of its snapshot."""
+    """The key of the origin's history, in the same cluster slot as its snapshot."""
     return f"{snapshot_key(origin)}:history"
 
 

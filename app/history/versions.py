@@ -1,7 +1,7 @@
 """The versions of an origin's robots.txt, and when each was in use; no I/O and no clock.
 
-Every instant is whole Unix seconds. The current version is only in the snapshot, which says since when: a file that
-never changes has no history. A version is written when another content is found, or when it is purged.
+Every instant is in whole Unix seconds. The current version is only in the snapshot, with its beginning: a file that
+never changes has no history. A version is added when other content is found, or when the file is purged.
 """
 
 import struct
@@ -16,18 +16,18 @@ from app.cache.freshness import DAY, KEEP, Failing, Snapshot
 from app.robots.access import Successful
 
 VERSIONS = 20
-"""How many versions of an origin are kept; the oldest goes first."""
+"""How many versions of an origin are kept; the oldest is dropped first."""
 
 BYTES = 640 * 1024
-"""Bytes of all versions as stored; the oldest is dropped first. Any single file fits, however badly it compresses."""
+"""Bytes of all versions as stored; the oldest is dropped first. Any single file fits, even uncompressed."""
 
 EXPIRY = 90 * DAY
-"""Seconds after which a history is gone to which nothing was added: a version is kept so long after it has ended."""
+"""Seconds after the last addition for which a history is kept, and so each version after it has ended."""
 
 _MARK: Final = b"H\x01"
 
 TAGGED: Final = len(_MARK) + 8
-"""How many bytes at the beginning differ from one write to another."""
+"""How many bytes at the beginning identify a write."""
 
 _HEAD: Final = struct.Struct(">32sQQI")
 _END_OF_TIME: Final = 253_402_300_799  # the last second of the year 9999: a later one has no date to show
@@ -35,9 +35,9 @@ _END_OF_TIME: Final = 253_402_300_799  # the last second of the year 9999: a lat
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A content of an origin's robots.txt, or what was found in its place, and when fetches found it first and last.
+    """One content of an origin's robots.txt, or the lack of a file, and when fetches found it first and last.
 
-    `digest` is that of `content`. `packed` holds the snapshot that `read` gives.
+    `digest` is from app.cache.content. `packed` is the encoded snapshot that `read` returns.
     """
 
     digest: bytes
@@ -48,22 +48,27 @@ class Version:
     @property
     def id(self) -> str:
         """The digest's first 16 hexadecimal digits."""
-        return self.digest.hex()[:16]
+        return id_of(self.digest)
 
     def read(self) -> Snapshot | None:
-        """What the last fetch found, dated to the first; None where the digest does not match."""
+        """The snapshot of the last fetch, dated to the first one; None if it cannot be read or the digest differs."""
         snapshot = codec.decode(self.packed)
         if snapshot is None or digest(snapshot.access) != self.digest:
             return None
         return replace(snapshot, fetched_at=float(self.first_seen), since=None)
 
 
+def id_of(digest: bytes) -> str:
+    """The id of a version: the digest's first 16 hexadecimal digits."""
+    return digest.hex()[:16]
+
+
 History: TypeAlias = tuple[Version, ...]
-"""Versions in the order they were held in; no two neighbours have the same content."""
+"""Versions in the order of their use; no two neighbours have the same content."""
 
 
 def version_of(snapshot: Snapshot) -> Version:
-    """The version that a snapshot holds; packing it takes some milliseconds where the file is large."""
+    """The version of a snapshot; encoding it takes some milliseconds if the file is large."""
     first_seen, last_seen = int(snapshot.held_since), int(snapshot.fetched_at)
     packed = codec.encode(Snapshot(snapshot.access, first_seen, snapshot.final_url, failing=_own_failing(snapshot)))
     return Version(digest(snapshot.access), first_seen, last_seen, packed)
@@ -72,18 +77,18 @@ def version_of(snapshot: Snapshot) -> Version:
 def add(history: History, versions: Iterable[Version], now: float) -> History:
     """The history with these versions in any order, within VERSIONS and BYTES; adding one twice has no effect.
 
-    Where stretches overlap, which is when processes did not know of each other, the one that began last counts: one
-    that lies within another divides it. An instant ahead of `now` (a clock was set back) counts as `now`.
+    Periods overlap if processes did not know of each other. Then the one that began last counts, and one within another
+    divides that. An instant after `now` (a clock was set back) counts as `now`.
     """
     latest = int(now)
-    stretches = [
+    periods = [
         replace(it, first_seen=min(it.first_seen, latest), last_seen=min(it.last_seen, latest))
         for it in (*history, *versions)
     ]
-    # By digest where they begin at once, so that what is written twice, in other orders, comes to the same.
-    stretches.sort(key=lambda it: (it.first_seen, it.digest, -it.last_seen))
+    # By digest if they begin at the same time, so that the order of additions does not matter.
+    periods.sort(key=lambda it: (it.first_seen, it.digest, -it.last_seen))
     joined: list[Version] = []
-    for version in _side_by_side(stretches):
+    for version in _without_overlaps(periods):
         if joined and joined[-1].digest == version.digest:
             joined[-1] = replace(joined[-1], last_seen=version.last_seen)
         else:
@@ -91,13 +96,21 @@ def add(history: History, versions: Iterable[Version], now: float) -> History:
     return _bounded(joined)
 
 
-def with_current(history: History, held: Snapshot, now: float) -> History:
+def is_new(history: History, ended: Snapshot) -> bool:
+    """Whether adding the version that ended with this snapshot adds a period of other content to the history."""
+    name, last_seen = digest(ended.access), int(ended.fetched_at)
+    # The period of this content that was found before the version ended, if it is stored.
+    stored = [version for version in history if version.digest == name and version.first_seen <= last_seen]
+    return not stored or stored[-1].last_seen < int(ended.held_since)
+
+
+def with_current(history: History, current: Snapshot, now: float) -> History:
     """The history with the current version, which is not stored in it, as its last."""
-    version = version_of(held)
+    version = version_of(current)
     versions = add(history, [version], now)
     if versions and versions[-1].digest == version.digest:
         return versions
-    # Others are said to have been seen later: by a clock that was ahead, or by who did not know what the fleet holds.
+    # Others have later instants: from a clock that was ahead, or from a process that did not know the fleet's snapshot.
     at = max((it.last_seen for it in versions), default=min(version.last_seen, int(now)))
     return (*versions, replace(version, first_seen=at, last_seen=at))
 
@@ -118,7 +131,7 @@ def write(history: History, tag: bytes) -> bytes:
 
 
 def read(data: bytes) -> History:
-    """Parse what `write` wrote; a value that is damaged, foreign or too large is an empty history."""
+    """Read what `write` wrote; a value that is damaged, foreign or too large is an empty history."""
     if not data.startswith(_MARK) or len(data) > BYTES:
         return ()
     versions: list[Version] = []
@@ -136,28 +149,28 @@ def read(data: bytes) -> History:
 
 
 def _own_failing(snapshot: Snapshot) -> Failing | None:
-    # A copy that stands in was found all the same; a failure is nothing without its run of failures.
+    # Later failures do not belong to a copy; an Unreachable access is stored with its run of failures.
     return None if isinstance(snapshot.access, Successful) else snapshot.failing
 
 
-def _side_by_side(stretches: Iterable[Version]) -> Iterator[Version]:
-    """The same without overlaps, of stretches in the order they begin in."""
-    under: list[Version] = []  # those that are not over, each covered by the next
-    covered = 0  # the first instant that is not covered yet
-    for top in (*stretches, None):
-        while under:
-            shown = under[-1]
-            # The first instant is its own, also where another begins with it.
-            until = shown.last_seen if top is None else min(shown.last_seen, max(shown.first_seen, top.first_seen - 1))
-            if covered <= until:
-                yield replace(shown, first_seen=covered, last_seen=until)
-                covered = until + 1
-            if until < shown.last_seen:
+def _without_overlaps(periods: Iterable[Version]) -> Iterator[Version]:
+    """The periods, ordered by their beginning, without overlaps: each covers those that began before it."""
+    covered: list[Version] = []  # those that have not ended, each covered by the next
+    start = 0  # the first instant that no version was returned for
+    for top in (*periods, None):
+        while covered:
+            last = covered[-1]
+            # Its first instant is its own, even if another one begins then.
+            until = last.last_seen if top is None else min(last.last_seen, max(last.first_seen, top.first_seen - 1))
+            if start <= until:
+                yield replace(last, first_seen=start, last_seen=until)
+                start = until + 1
+            if until < last.last_seen:
                 break
-            under.pop()
+            covered.pop()
         if top is not None:
-            under.append(top)
-            covered = top.first_seen
+            covered.append(top)
+            start = top.first_seen
 
 
 def _bounded(versions: list[Version]) -> History:

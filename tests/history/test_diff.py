@@ -1,4 +1,4 @@
-"""What changed from one file to another: nothing that no verdict bears out, and the same from either side."""
+"""Differences between two files agree with the verdicts, and are symmetric."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ from app.history.diff import (
     PathChange,
     Side,
     changes,
-    witness,
 )
+from app.history.witness import witness
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
@@ -65,41 +65,41 @@ def backwards(found: Changes) -> Changes:
 
 
 def plain(found: Changes) -> Any:
-    """Verdicts by what they say: their groups are objects of one parsing."""
+    """The changes with verdicts as facts, since groups compare by identity."""
     return [
-        (it.agents, it.added, it.removed, [(path, told(b), told(a)) for path, b, a in it.paths], it.rates)
+        (it.agents, it.added, it.removed, [(path, facts(b), facts(a)) for path, b, a in it.paths], it.rates)
         for it in found.agents
     ], (found.sitemaps_added, found.sitemaps_removed, found.truncated)
 
 
-def told(verdict: Any) -> Any:
+def facts(verdict: Any) -> Any:
     return verdict.permission, verdict.reason, verdict.rule
 
 
 @given(FILES, READERS)
-def test_from_a_file_to_itself_nothing_changes(body: bytes, dialect: Any) -> None:
+def test_a_file_has_no_changes_from_itself(body: bytes, dialect: Any) -> None:
     assert changes(side(body), side(body), dialect) == Changes((), (), (), truncated=False)
 
 
 @given(FILES, FILES, READERS)
-def test_the_changes_back_are_the_changes_read_backwards(one: bytes, other: bytes, dialect: Any) -> None:
+def test_changes_are_symmetric(one: bytes, other: bytes, dialect: Any) -> None:
     there, back = changes(side(one), side(other), dialect), changes(side(other), side(one), dialect)
     assert plain(backwards(back)) == plain(there)
 
 
 @given(FILES, FILES, READERS)
-def test_every_verdict_that_is_told_is_what_the_file_says(one: bytes, other: bytes, dialect: Any) -> None:
+def test_reported_verdicts_are_those_of_the_files(one: bytes, other: bytes, dialect: Any) -> None:
     before, after = RobotsTxt(one), RobotsTxt(other)
     for change in changes(side(one), side(other), dialect).agents:
         for name in change.agents:
             for path, was, now in change.paths:
-                assert told(was) == told(before.judge(dialect, read_agent(name), path))
-                assert told(now) == told(after.judge(dialect, read_agent(name), path))
+                assert facts(was) == facts(before.judge(dialect, read_agent(name), path))
+                assert facts(now) == facts(after.judge(dialect, read_agent(name), path))
                 assert was.permission is not now.permission
 
 
 @given(FILES, FILES, READERS)
-def test_no_change_of_a_drawn_path_is_missed(one: bytes, other: bytes, dialect: Any) -> None:
+def test_every_change_of_a_drawn_path_is_reported(one: bytes, other: bytes, dialect: Any) -> None:
     before, after = RobotsTxt(one), RobotsTxt(other)
     found = changes(side(one), side(other), dialect)
     assert not found.truncated
@@ -124,26 +124,28 @@ ANY_BYTES = st.lists(LINES | st.binary(max_size=6), max_size=20).map(b"".join)
 
 
 @given(ANY_BYTES, ANY_BYTES, READERS)
-def test_no_bytes_break_the_comparison(one: bytes, other: bytes, dialect: Any) -> None:
+def test_any_bytes_can_be_compared(one: bytes, other: bytes, dialect: Any) -> None:
     changes(side(one), side(other), dialect)
 
 
-def test_a_name_that_no_agent_can_have_is_nobodys() -> None:
+def test_names_that_no_agent_can_have_are_ignored() -> None:
     assert diff("", f"User-agent: {'a' * 3000}\nDisallow: /\n").agents == ()
 
 
 @given(FILES, READERS, st.sampled_from(ACCESSES), st.booleans())
-def test_what_is_no_file_is_judged_as_it_was(body: bytes, dialect: Any, access: Access, forbidden: bool) -> None:
+def test_an_outcome_without_a_file_is_judged_like_one(
+    body: bytes, dialect: Any, access: Access, forbidden: bool
+) -> None:
     for before, after in ((side(body), Side(access, None)), (Side(access, None), side(body))):
         for change in changes(before, after, dialect, forbidden=forbidden).agents:
             for path, was, now in change.paths:
                 agent = read_agent(change.agents[-1])
-                assert told(was) == told(judge(*before, dialect, agent, path, forbidden=forbidden))
-                assert told(now) == told(judge(*after, dialect, agent, path, forbidden=forbidden))
+                assert facts(was) == facts(judge(*before, dialect, agent, path, forbidden=forbidden))
+                assert facts(now) == facts(judge(*after, dialect, agent, path, forbidden=forbidden))
 
 
 @pytest.mark.parametrize("access", ACCESSES)
-def test_from_what_is_no_file_to_the_same_nothing_changes(access: Access) -> None:
+def test_the_same_outcome_without_a_file_is_no_change(access: Access) -> None:
     none = Side(access, None)
     assert changes(none, none, DIALECTS["rfc9309"]).agents == ()
 
@@ -172,7 +174,7 @@ def test_a_path_drawn_from_a_pattern_is_matched_by_it(pattern: str) -> None:
         ("", None),
     ],
 )
-def test_the_path_of_a_pattern_is_a_plain_one(pattern: str, path: str | None) -> None:
+def test_a_drawn_path_has_no_wildcards(pattern: str, path: str | None) -> None:
     assert witness(pattern) == path
 
 
@@ -180,11 +182,11 @@ def test_the_path_of_a_pattern_is_a_plain_one(pattern: str, path: str | None) ->
     ("pattern", "path"),
     [("/a?c", "/axc"), ("/[bc]d*", "/bd"), ("/[!a]d", "/xd"), ("/\\*a\\[", "/*a["), ("*x", "/x"), ("/[", "/[")],
 )
-def test_the_path_of_a_pattern_of_version_2_is_one_of_those_it_means(pattern: str, path: str) -> None:
+def test_a_path_drawn_from_a_glob_is_matched_by_it(pattern: str, path: str) -> None:
     assert witness(pattern, glob=True) == path
 
 
-def test_who_gained_and_who_lost_which_path_is_told_with_the_rules() -> None:
+def test_paths_gained_and_lost_are_reported_with_the_rules() -> None:
     found = diff(
         "User-agent: *\nDisallow: /a\n\nUser-agent: Foo\nUser-agent: Bar\nDisallow: /f\n",
         "User-agent: *\nDisallow: /b\n\nUser-agent: Foo\nUser-agent: Bar\nDisallow: /f\nAllow: /f/ok\n",
@@ -202,13 +204,13 @@ def test_who_gained_and_who_lost_which_path_is_told_with_the_rules() -> None:
     assert not found.truncated
 
 
-def test_a_new_group_is_compared_with_what_bound_its_agent_before() -> None:
+def test_a_new_group_is_compared_with_its_agents_former_group() -> None:
     [found] = diff("User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /\n\nUser-agent: Foo\nAllow: /\n").agents
     assert found.agents == ("Foo",)
     assert [(it.path, it.gained) for it in found.paths] == [("/", True)]
 
 
-def test_rules_that_only_moved_are_no_change() -> None:
+def test_reordered_rules_are_no_change() -> None:
     assert (
         diff("User-agent: *\nAllow: /a\nDisallow: /b\n", "# new\nUser-agent: *\nDisallow: /b\nAllow: /a\n").agents == ()
     )
@@ -216,12 +218,12 @@ def test_rules_that_only_moved_are_no_change() -> None:
     assert [it.path for it in in_order.agents[0].paths] == ["/a"]
 
 
-def test_a_path_that_both_name_can_change_by_a_rule_that_one_has() -> None:
+def test_a_path_in_both_files_can_change_by_a_new_rule() -> None:
     found = diff("User-agent: *\nAllow: /shop\n", "User-agent: *\nAllow: /shop\nDisallow: /*shop$\n")
     assert [it.path for it in found.agents[0].paths] == ["/shop", "/xshop"]
 
 
-def test_rates_change_when_the_pace_does_and_not_when_their_lines_do() -> None:
+def test_rates_change_with_the_pace_not_with_line_numbers() -> None:
     before = "User-agent: *\nCrawl-delay: 5\n"
     assert diff(before, "\n\n" + before).agents == ()
     [found] = diff(before, "User-agent: *\nCrawl-delay: 9\n").agents
@@ -230,13 +232,13 @@ def test_rates_change_when_the_pace_does_and_not_when_their_lines_do() -> None:
     assert diff(before, "User-agent: *\nCrawl-delay: 9\n", "google").agents == ()
 
 
-def test_sitemaps_come_and_go() -> None:
+def test_added_and_removed_sitemaps_are_reported() -> None:
     found = diff("Sitemap: http://h/1\nSitemap: http://h/2", "Sitemap: http://h/2\nSitemap: http://h/3")
     assert (found.sitemaps_added, found.sitemaps_removed) == (("http://h/3",), ("http://h/1",))
 
 
 def hostile(mark: str) -> list[tuple[str, str]]:
-    """Files that would be slow to compare with those of another mark, by the dialect that is slow with them."""
+    """Pairs of files that are slow to compare, and the dialect that is slow with them."""
     everyone, version_2 = "User-agent: *\n", "User-agent: *\nRobot-version: 2.0\n"
     return [
         ("rfc9309", everyone + "".join(f"Disallow: /{mark}{at}/*x*y{at}\n" for at in range(9000))),
@@ -248,7 +250,7 @@ def hostile(mark: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("at", range(5))
-def test_a_comparison_that_would_cost_too_much_says_that_it_was_cut(at: int) -> None:
+def test_an_expensive_comparison_is_truncated_and_says_so(at: int) -> None:
     (dialect, one), (_, other) = hostile("p")[at], hostile("q")[at]
     found = diff(one, other, dialect)
     assert found.truncated
@@ -277,7 +279,7 @@ def test_a_step_of_a_comparison_judges_one_path_at_most(monkeypatch: pytest.Monk
     assert comparison.changes() == changes(old, new, DIALECTS["rfc9309"])
 
 
-def test_a_comparison_that_is_stopped_says_that_it_was_cut() -> None:
+def test_a_stopped_comparison_is_truncated() -> None:
     files = ["User-agent: *\n" + "".join(f"{key}: /{at}\n" for at in range(500)) for key in ("Allow", "Disallow")]
     old, new = (side(file.encode()) for file in files)
     whole = len(list(Comparison(old, new, DIALECTS["rfc9309"]).steps()))

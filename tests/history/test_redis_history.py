@@ -1,4 +1,4 @@
-"""Histories in a real Valkey: written behind, by several at once, and never in anybody's way."""
+"""Histories in a real Valkey: written in the background, concurrently, without delaying callers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -68,15 +68,15 @@ def history(new_history: NewHistory) -> RedisHistory:
 
 
 async def written(reader: RedisHistory, count: int) -> History:
-    """What a process finds that has noted nothing itself, once there are so many."""
+    """The history as another process reads it, once it has so many versions."""
     return await until(lambda: reader.read(SITE), lambda held: len(held) >= count)
 
 
-def test_the_key_is_in_the_slot_of_the_origins_snapshot() -> None:
+def test_the_key_shares_the_slot_of_the_snapshot() -> None:
     assert history_key(SITE) == KEY == f"{snapshot_key(SITE)}:history"
 
 
-async def test_what_is_noted_is_written_and_kept_for_its_time(
+async def test_a_noted_version_is_written_with_its_expiry(
     history: RedisHistory, new_history: NewHistory, store_client: Redis
 ) -> None:
     assert await history.read(SITE) == ()
@@ -86,7 +86,7 @@ async def test_what_is_noted_is_written_and_kept_for_its_time(
     assert EXPIRY - 100 < await store_client.ttl(KEY) <= EXPIRY
 
 
-async def test_several_who_write_at_once_lose_nothing(new_history: NewHistory) -> None:
+async def test_concurrent_writers_lose_nothing(new_history: NewHistory) -> None:
     processes = [new_history(pause=0.001) for _ in range(4)]
     for number in range(12):
         processes[number % 4].note(SITE, snapshot(Unavailable(400 + number), 100 + number))
@@ -94,7 +94,7 @@ async def test_several_who_write_at_once_lose_nothing(new_history: NewHistory) -
     assert [version.first_seen for version in held] == list(range(100, 112))
 
 
-async def test_the_same_change_noted_by_two_is_one_version(new_history: NewHistory) -> None:
+async def test_a_change_noted_by_two_processes_is_one_version(new_history: NewHistory) -> None:
     one, other = new_history(), new_history()
     one.note(SITE, replace(snapshot(A, 150), since=100))
     other.note(SITE, replace(snapshot(A, 140), since=100))
@@ -107,7 +107,7 @@ FOREIGN = [b"", b"garbage", b"H\x01", b"H\x01" + bytes(10**6), write((version_of
 
 
 @pytest.mark.parametrize("value", FOREIGN)
-async def test_a_value_that_is_not_ours_is_nothing_and_is_overwritten(
+async def test_a_foreign_value_is_empty_and_overwritten(
     history: RedisHistory, new_history: NewHistory, store_client: Redis, value: bytes
 ) -> None:
     await store_client.set(KEY, value)
@@ -116,7 +116,7 @@ async def test_a_value_that_is_not_ours_is_nothing_and_is_overwritten(
     assert seen(await written(new_history(), 1)) == [(digest(A), 100, 100)]
 
 
-async def test_a_key_of_another_type_is_nothing_and_is_overwritten(
+async def test_a_key_of_another_type_is_empty_and_overwritten(
     history: RedisHistory, new_history: NewHistory, store_client: Redis
 ) -> None:
     await store_client.rpush(KEY, "a", "b")
@@ -125,16 +125,14 @@ async def test_a_key_of_another_type_is_nothing_and_is_overwritten(
     assert len(await written(new_history(), 1)) == 1
 
 
-async def test_no_more_of_a_value_is_read_than_could_be_ours(history: RedisHistory, store_client: Redis) -> None:
+async def test_no_more_of_a_value_is_read_than_a_history_can_have(history: RedisHistory, store_client: Redis) -> None:
     await store_client.set(KEY, bytes(10**7))
     before = (await store_client.info("stats"))["total_net_output_bytes"]
     assert await history.read(SITE) == ()
     assert (await store_client.info("stats"))["total_net_output_bytes"] - before < 2 * BYTES
 
 
-async def test_while_the_store_refuses_it_waits_and_is_written_later(
-    new_history: NewHistory, store_client: Redis, losses: Losses
-) -> None:
+async def test_a_refused_version_is_written_later(new_history: NewHistory, store_client: Redis, losses: Losses) -> None:
     history = new_history(pause=0.01)
     await store_client.config_resetstat()
     await store_client.config_set("maxmemory", "1")
@@ -147,7 +145,7 @@ async def test_while_the_store_refuses_it_waits_and_is_written_later(
     assert losses.count == 0
 
 
-async def test_without_a_store_noting_waits_for_nobody_and_is_bounded(losses: Losses) -> None:
+async def test_without_a_store_noting_is_bounded_and_never_waits(losses: Losses) -> None:
     client = connect("unix:///nonexistent/valkey.sock")
     history = RedisHistory(
         GuardedClient(client, monotonic=lambda: 0.0), lambda: NOW, lost=losses, waiting_bytes=10_000, pause=0.001
@@ -164,20 +162,20 @@ async def test_without_a_store_noting_waits_for_nobody_and_is_bounded(losses: Lo
     await client.aclose()
 
 
-async def test_what_waits_to_be_written_is_told_at_once(history: RedisHistory) -> None:
+async def test_versions_waiting_to_be_written_are_read(history: RedisHistory) -> None:
     history.note(SITE, snapshot(A, 100))
     history.note(Origin("https", "other.example", 443), snapshot(C, 150))
     history.note(SITE, snapshot(B, 200))
     assert seen(await history.read(SITE)) == [(digest(A), 100, 100), (digest(B), 200, 200)]
 
 
-async def test_at_the_end_what_waits_is_written(history: RedisHistory, new_history: NewHistory) -> None:
+async def test_waiting_versions_are_written_at_the_end(history: RedisHistory, new_history: NewHistory) -> None:
     history.note(SITE, snapshot(A, 100))
     await asyncio.wait_for(history.aclose(), 20)
     assert len(await new_history().read(SITE)) == 1
 
 
-async def test_at_the_end_what_cannot_be_written_is_counted(losses: Losses) -> None:
+async def test_versions_that_cannot_be_written_at_the_end_are_counted(losses: Losses) -> None:
     client = connect("unix:///nonexistent/valkey.sock")
     history = RedisHistory(GuardedClient(client, monotonic=lambda: 0.0), lambda: NOW, lost=losses)
     history.note(SITE, snapshot(A, 100))

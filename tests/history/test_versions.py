@@ -1,4 +1,4 @@
-"""Versions of a file by content: stretches of time in any order in, one after the other out, within bounds."""
+"""Versions of a file by content: periods are added in any order, and kept in order, within bounds."""
 
 import hashlib
 import os
@@ -51,7 +51,7 @@ def stretches(history: History) -> list[tuple[bytes, int, int]]:
 
 ACCESSES: st.SearchStrategy[Access] = st.sampled_from([A, B, C, Unavailable(404), DOWN])
 Stretch = tuple[Access, int, int]
-# Each makes two versions at the most, where it divides another: two lists of them make VERSIONS.
+# Each adds at most two versions, if it divides another one; two such lists make VERSIONS.
 STRETCHES: st.SearchStrategy[list[Stretch]] = st.lists(
     st.tuples(ACCESSES, st.integers(0, 50), st.integers(0, 50)).map(lambda it: (it[0], min(it[1:]), max(it[1:]))),
     max_size=VERSIONS // 4,
@@ -63,17 +63,17 @@ def test_a_files_id_is_the_beginning_of_its_sha256() -> None:
     assert seen(A, NOW).id == hashlib.sha256(A.body).hexdigest()[:16]
 
 
-def test_the_same_content_seen_again_and_again_is_one_version() -> None:
+def test_the_same_content_found_repeatedly_is_one_version() -> None:
     history = add((), [seen(A, 10), seen(A, 20), seen(A, 30.9)], NOW)
     assert stretches(history) == [(digest(A), 10, 30)]
 
 
-def test_a_version_that_comes_back_is_a_version_of_its_own() -> None:
+def test_content_that_returns_is_a_new_version() -> None:
     history = add((), [seen(A, 10), seen(B, 20), seen(A, 30)], NOW)
     assert stretches(history) == [(digest(A), 10, 10), (digest(B), 20, 20), (digest(A), 30, 30)]
 
 
-def test_a_snapshot_holds_one_version_from_its_beginning_to_its_fetch() -> None:
+def test_a_snapshot_is_a_version_from_its_beginning_to_its_fetch() -> None:
     version = version_of(replace(snapshot(A, 50.9), since=10))
     assert stretches((version,)) == [(digest(A), 10, 50)]
 
@@ -83,7 +83,7 @@ def test_a_version_is_read_as_of_its_first_fetch() -> None:
     assert found == Snapshot(A, 10.0, "https://h/moved")
 
 
-def test_a_stretch_that_comes_late_divides_the_one_it_lies_in() -> None:
+def test_a_late_period_divides_the_one_around_it() -> None:
     history = add((), [held(A, 10, 50)], NOW)
     assert stretches(add(history, [held(B, 20, 30)], NOW)) == [
         (digest(A), 10, 19),
@@ -92,25 +92,25 @@ def test_a_stretch_that_comes_late_divides_the_one_it_lies_in() -> None:
     ]
 
 
-def test_of_stretches_that_overlap_the_one_that_began_last_counts() -> None:
+def test_of_overlapping_periods_the_last_begun_counts() -> None:
     history = add((), [held(B, 40, 60), held(A, 10, 50)], NOW)
     assert stretches(history) == [(digest(A), 10, 39), (digest(B), 40, 60)]
 
 
-def test_stretches_that_begin_at_once_are_both_known() -> None:
+def test_periods_that_begin_together_are_both_kept() -> None:
     history = add((), [held(A, 10, 50), held(B, 10, 20)], NOW)
     assert {version.digest for version in history if version.first_seen == 10} == {digest(A), digest(B)}
     assert (history[-1].digest, history[-1].last_seen) == (digest(A), 50)
 
 
 @given(STRETCHES)
-def test_stretches_may_come_in_any_order(versions: list[Stretch]) -> None:
+def test_periods_may_be_added_in_any_order(versions: list[Stretch]) -> None:
     together = add((), [held(*it) for it in versions], NOW)
     assert add((), [held(*it) for it in reversed(versions)], NOW) == together
 
 
 @given(STRETCHES)
-def test_what_is_added_twice_is_there_once(versions: list[Stretch]) -> None:
+def test_a_version_added_twice_is_kept_once(versions: list[Stretch]) -> None:
     added = [held(*it) for it in versions]
     history = add((), added, NOW)
     for version in added:
@@ -119,14 +119,14 @@ def test_what_is_added_twice_is_there_once(versions: list[Stretch]) -> None:
 
 
 @given(STRETCHES, STRETCHES)
-def test_what_comes_late_is_known_from_its_beginning(one: list[Stretch], other: list[Stretch]) -> None:
+def test_a_late_version_counts_from_its_beginning(one: list[Stretch], other: list[Stretch]) -> None:
     history = add(add((), [held(*it) for it in one], NOW), [held(*it) for it in other], NOW)
     for access, since, _ in other:
         assert digest(access) in {it.digest for it in history if it.first_seen <= since <= it.last_seen}
 
 
 @given(STRETCHES)
-def test_stretches_ascend_and_neighbours_differ(versions: list[Stretch]) -> None:
+def test_periods_ascend_and_neighbours_differ(versions: list[Stretch]) -> None:
     history = add((), [held(*it) for it in versions], NOW)
     times = [at for version in history for at in (version.first_seen, version.last_seen)]
     assert times == sorted(times)
@@ -134,7 +134,7 @@ def test_stretches_ascend_and_neighbours_differ(versions: list[Stretch]) -> None
 
 
 @given(STRETCHES)
-def test_at_every_instant_the_stretch_that_began_last_is_held(versions: list[Stretch]) -> None:
+def test_at_any_instant_the_last_begun_period_counts(versions: list[Stretch]) -> None:
     history = add((), [held(*it) for it in versions], NOW)
     for at in range(51):
         covering = [(since, digest(access)) for access, since, until in versions if since <= at <= until]
@@ -145,7 +145,9 @@ def test_at_every_instant_the_stretch_that_began_last_is_held(versions: list[Str
 
 
 @given(STRETCHES, ACCESSES, st.integers(0, 50), st.integers(0, 50))
-def test_what_is_held_now_is_the_last_version(versions: list[Stretch], access: Access, since: int, lasted: int) -> None:
+def test_the_current_snapshot_is_the_last_version(
+    versions: list[Stretch], access: Access, since: int, lasted: int
+) -> None:
     now = replace(snapshot(access, since + lasted), since=since)
     history = with_current(add((), [held(*it) for it in versions], NOW), now, NOW)
     assert history[-1].digest == digest(access)
@@ -159,7 +161,7 @@ def test_the_current_copy_is_the_last_version_despite_a_fast_clock() -> None:
     assert with_current(history, present, NOW + 60)[-1].digest == digest(B)
 
 
-def test_an_instant_that_is_still_to_come_counts_as_now() -> None:
+def test_a_future_instant_counts_as_now() -> None:
     history = add((), [seen(A, NOW + 1e6)], NOW + 2e6)
     assert stretches(add(history, [seen(B, NOW - 5)], NOW)) == [
         (digest(B), int(NOW) - 5, int(NOW) - 5),
@@ -167,19 +169,19 @@ def test_an_instant_that_is_still_to_come_counts_as_now() -> None:
     ]
 
 
-def test_of_too_many_versions_the_oldest_go() -> None:
+def test_the_oldest_of_too_many_versions_are_dropped() -> None:
     history = add((), [seen(Unavailable(400 + number), number) for number in range(VERSIONS + 5)], NOW)
     assert [version.first_seen for version in history] == list(range(5, VERSIONS + 5))
 
 
-def test_of_too_many_octets_the_oldest_go() -> None:
+def test_the_oldest_versions_are_dropped_beyond_the_byte_limit() -> None:
     bodies = [os.urandom(200_000) for _ in range(5)]
     history = add((), [seen(Successful(200, body), at) for at, body in enumerate(bodies)], NOW)
     assert [version.digest for version in history] == [digest(Successful(200, body)) for body in bodies[-3:]]
     assert len(write(history, TAG)) <= BYTES
 
 
-def test_one_file_of_the_limit_that_does_not_compress_is_kept() -> None:
+def test_one_incompressible_file_of_the_limit_is_kept() -> None:
     largest = Snapshot(Successful(200, os.urandom(BODY_LIMIT), content_type="x" * 60_000), NOW)
     history = add((), [seen(A, NOW - 1), version_of(largest)], NOW)
     assert [version.digest for version in history] == [digest(A), digest(largest.access)]
@@ -187,20 +189,20 @@ def test_one_file_of_the_limit_that_does_not_compress_is_kept() -> None:
 
 
 @pytest.mark.parametrize("access", [A, Unavailable(404), Unavailable(301, Cause.REDIRECT_LOOP), DOWN, Blocked("::1")])
-def test_what_was_found_is_read_back(access: Access) -> None:
+def test_a_version_reads_back_as_its_snapshot(access: Access) -> None:
     [version] = read(write(add((), [seen(access, NOW)], NOW), TAG))
     found = version.read()
     assert found is not None
     assert found.access == access
 
 
-def test_a_copy_that_stands_in_is_the_file_it_was() -> None:
+def test_a_copy_in_use_during_failures_is_the_same_version() -> None:
     stands_in = replace(snapshot(A), failing=Failing(NOW, NOW, 1, DOWN))
     assert version_of(stands_in) == seen(A, NOW)
 
 
 @given(STRETCHES)
-def test_what_is_written_is_read(versions: list[Stretch]) -> None:
+def test_a_written_history_is_read_back(versions: list[Stretch]) -> None:
     history = add((), [held(*it) for it in versions], NOW)
     assert read(write(history, TAG)) == history
 
@@ -209,13 +211,13 @@ WRITTEN = write(add((), [seen(A, 10), seen(B, 20)], NOW), TAG)
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda data: WRITTEN[:10] + data))
-def test_no_bytes_break_the_reading(data: bytes) -> None:
+def test_any_bytes_can_be_read(data: bytes) -> None:
     for version in read(data):
         version.read()
 
 
 @given(st.integers(0, len(WRITTEN) - 1), st.integers(1, 255))
-def test_what_is_damaged_is_no_version_or_the_same_one(place: int, change: int) -> None:
+def test_a_damaged_version_is_dropped_or_equal(place: int, change: int) -> None:
     damaged = bytearray(WRITTEN)
     damaged[place] ^= change
     for version in read(bytes(damaged)):
@@ -224,18 +226,18 @@ def test_what_is_damaged_is_no_version_or_the_same_one(place: int, change: int) 
 
 
 @pytest.mark.parametrize("data", [b"", WRITTEN[:-1], WRITTEN + b"x", b"H\x02" + WRITTEN[2:], WRITTEN + bytes(BYTES)])
-def test_what_is_cut_or_longer_or_of_another_form_is_nothing(data: bytes) -> None:
+def test_a_malformed_history_is_empty(data: bytes) -> None:
     assert read(data) == ()
 
 
-def test_versions_out_of_order_are_nothing() -> None:
+def test_a_history_out_of_order_is_empty() -> None:
     one, other = seen(A, 10), seen(B, 20)
     assert read(write((other, one), TAG)) == ()
     assert read(write((one, one), TAG)) == ()
     assert read(write((replace(one, last_seen=2**60),), TAG)) == ()
 
 
-def test_another_content_under_a_digest_is_nothing() -> None:
+def test_content_that_does_not_match_its_digest_is_dropped() -> None:
     assert replace(seen(A, 10), packed=encode(snapshot(B, 10))).read() is None
 
 

@@ -1,0 +1,116 @@
+"""A change of an origin's robots.txt, as the feed of changes reports it: for which agents, which paths, which rates."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.cache.content import digest
+from app.cache.freshness import Snapshot
+from app.history.diff import AgentsChange, Comparison, Side
+from app.history.versions import id_of
+from app.origin import Origin
+from app.robots.access import Access, Successful
+from app.robots.dialects.rfc9309 import RFC9309
+from app.robots.robots_txt import RobotsTxt
+
+SECONDS = 0.1
+"""CPU seconds for the comparison of two files; what is not compared by then is left out."""
+
+BYTES = 4096
+"""Bytes of JSON for one change."""
+
+AGENTS, PATHS, PATH_LENGTH = 20, 3, 200
+"""Agents that are named, sample paths, and characters of a path, for agents with the same changes."""
+
+_HEAD: Final = 600  # bytes for all but the agents: an origin's URL has at most 273
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="ignore", validate_by_name=True, serialize_by_alias=True)
+
+
+class ChangedAgents(_Model):
+    """What changed for agents that share the same changes; `*` stands for all that the files do not name."""
+
+    agents: list[str] = Field(description="The first of them, as written in the files.")
+    more_agents: int = 0
+    lost: list[str] = Field(description="Sample paths that were allowed before and are not any more.")
+    lost_paths: int = Field(description="How many such paths were found: one is tried for each pattern of either file.")
+    gained: list[str] = Field(description="Sample paths that are allowed now and were not before.")
+    gained_paths: int = 0
+    rates: bool = Field(description="Whether their crawl rates changed.")
+
+
+class Change(_Model):
+    """One change of an origin's robots.txt. `GET /v1/robots/diff` has all of it."""
+
+    url: str = Field(description="The URL of the robots.txt.")
+    profile: str | None = Field(None, description="The fetch profile that sees this file; null for the default one.")
+    from_: str = Field(alias="from", description="The id of the version that ended.")
+    to: str | None = Field(description="The id of the version that followed; null if the file was purged.")
+    agents: list[ChangedAgents] = Field(description="By RFC 9309; empty if no verdict and no rate changed.")
+    truncated: bool = Field(description="Whether limits left out some agents or paths.")
+
+
+def change_of(
+    origin: Origin,
+    before: Snapshot,
+    after: Snapshot | None,
+    *,
+    forbidden: bool = False,
+    cpu_seconds: Callable[[], float] = time.thread_time,
+) -> Change:
+    """Compare the last snapshot of a version with one of the next; takes up to SECONDS. `forbidden` is as for judge."""
+    url, ended = origin.robots_url, id_of(digest(before.access))
+    if after is None:
+        return Change(url=url, profile=origin.profile, from_=ended, to=None, agents=[], truncated=False)
+    comparison = Comparison(_side(before.access), _side(after.access), RFC9309, forbidden=forbidden)
+    deadline = cpu_seconds() + SECONDS
+    for _ in comparison.steps():
+        if cpu_seconds() > deadline:
+            comparison.stop()
+    changes = comparison.changes()
+    agents, left_out = _fitting(map(_changed, changes.agents))
+    return Change(
+        url=url,
+        profile=origin.profile,
+        from_=ended,
+        to=id_of(digest(after.access)),
+        agents=agents,
+        truncated=changes.truncated or left_out,
+    )
+
+
+def _side(access: Access) -> Side:
+    robots = RobotsTxt(access.body, truncated=access.truncated) if isinstance(access, Successful) else None
+    return Side(access, robots)
+
+
+def _changed(change: AgentsChange) -> ChangedAgents:
+    lost = [path.path for path in change.paths if path.gained is False]
+    gained = [path.path for path in change.paths if path.gained]
+    return ChangedAgents(
+        agents=list(change.agents[:AGENTS]),
+        more_agents=max(0, len(change.agents) - AGENTS),
+        lost=[path for path in lost if len(path) <= PATH_LENGTH][:PATHS],
+        lost_paths=len(lost),
+        gained=[path for path in gained if len(path) <= PATH_LENGTH][:PATHS],
+        gained_paths=len(gained),
+        rates=change.rates is not None,
+    )
+
+
+def _fitting(agents: Iterable[ChangedAgents]) -> tuple[list[ChangedAgents], bool]:
+    """The first agents with a change of verdict or rate that fit into BYTES, and whether others do not."""
+    room = BYTES - _HEAD
+    fitting: list[ChangedAgents] = []
+    for changed in agents:
+        if not (changed.lost_paths or changed.gained_paths or changed.rates):
+            continue
+        room -= len(changed.model_dump_json()) + 1
+        if room < 0:
+            return fitting, True
+        fitting.append(changed)
+    return fitting, False

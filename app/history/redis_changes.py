@@ -1,0 +1,140 @@
+"""The feed of changes: a stream in Redis or Valkey, to which each change is added once for the whole fleet."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from hashlib import blake2s
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+
+from app.cache.content import digest
+from app.cache.freshness import Snapshot
+from app.history.change import BYTES, Change, change_of
+from app.origin import Origin
+from app.redis.guarded_client import GuardedClient
+
+LENGTH = 50_000
+"""Changes that the stream keeps, unless set otherwise."""
+
+AGAIN = 3600
+"""Seconds in which the same change of the same origin is not added again.
+
+A process that is killed after it added a change, and before it wrote the history, leaves that to another process.
+"""
+
+_SLOT: Final = "robots:{changes}"
+_ID = re.compile(r"[0-9]{1,20}(?:-[0-9]{1,20})?")
+_LIMIT = 2**64
+
+# ARGV: the seconds of AGAIN, the length of the stream, the change. A value of another type is replaced.
+_ADD: Final = """
+if not redis.call('set', KEYS[2], 1, 'nx', 'ex', ARGV[1]) then return 0 end
+local added = redis.pcall('xadd', KEYS[1], 'maxlen', '~', ARGV[2], '*', 'change', ARGV[3])
+if type(added) == 'table' and added.err then
+  redis.call('del', KEYS[1])
+  redis.call('xadd', KEYS[1], '*', 'change', ARGV[3])
+end
+return 1
+"""
+# ARGV: the id to read after, and how many. Returns the id of the oldest change, whether older ones were removed, and
+# entries, without their text if it is longer than that of a change can be.
+_READ: Final = f"""
+local oldest = redis.pcall('xrange', KEYS[1], '-', '+', 'count', 1)
+if oldest.err or #oldest == 0 then return {{'', 0, {{}}}} end
+local removed = 0
+local info = redis.call('xinfo', 'stream', KEYS[1])
+for i = 1, #info, 2 do
+  if info[i] == 'entries-added' and info[i + 1] > redis.call('xlen', KEYS[1]) then removed = 1 end
+end
+local found = {{}}
+for _, entry in ipairs(redis.call('xrange', KEYS[1], '(' .. ARGV[1], '+', 'count', ARGV[2])) do
+  if #entry[2] == 2 and #entry[2][2] <= {2 * BYTES} then found[#found + 1] = {{entry[1], entry[2][2]}}
+  else found[#found + 1] = {{entry[1], ''}} end
+end
+return {{oldest[1][1], removed, found}}
+"""
+
+
+class ChangeId(NamedTuple):
+    """The id of a change: milliseconds (Unix) by the store's clock, and a number within them. Ids grow."""
+
+    milliseconds: int
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.milliseconds}-{self.number}"
+
+
+def read_id(text: str) -> ChangeId | None:
+    """The id that a caller or the store wrote; None if it is not one."""
+    if not _ID.fullmatch(text):
+        return None
+    parts = [int(part) for part in text.split("-")]
+    return ChangeId(*parts) if max(parts) < _LIMIT else None
+
+
+class Page(NamedTuple):
+    """Changes in their order. `last` is the id to continue after, and `missed` the oldest id if some were removed."""
+
+    changes: Sequence[tuple[ChangeId, Change]]
+    last: ChangeId
+    missed: ChangeId | None
+
+
+class RedisChanges:
+    """The stream `robots:{changes}` of at most about `length` changes; with 0 none is added."""
+
+    def __init__(self, redis: GuardedClient, *, length: int = LENGTH, forbidden: bool = False) -> None:
+        """`forbidden`: whether a 401 or 403 closes a site, see judge."""
+        self._redis = redis
+        self._client = redis.client
+        self._length = length
+        self._forbidden = forbidden
+
+    async def add(self, origin: Origin, before: Snapshot, after: Snapshot | None) -> None:
+        """Add the change from one version to the next, unless another process just did. Raises StoreDown."""
+        if self._length == 0:
+            return
+        # In a thread, since it compares two files.
+        change = await asyncio.to_thread(change_of, origin, before, after, forbidden=self._forbidden)
+        text = change.model_dump_json()
+        keys = _SLOT, f"{_SLOT}:{_fingerprint(origin, before, after)}"
+        arguments = str(AGAIN), str(self._length), text
+        await self._redis.run(_SLOT, lambda: self._client.eval(_ADD, 2, *keys, *arguments))
+
+    async def read(self, after: ChangeId, count: int) -> Page:
+        """Up to `count` changes after the id; raises StoreDown."""
+        arguments = str(after), str(count)
+        reply = await self._redis.run(_SLOT, lambda: self._client.eval(_READ, 1, _SLOT, *arguments))
+        match reply:
+            case [bytes(oldest), int(removed), list(entries)]:
+                pass
+            case _:
+                return Page([], after, None)
+        first = read_id(oldest.decode("ascii", "replace"))
+        missed = first if first is not None and removed and ChangeId(0) < after < first else None
+        found: list[tuple[ChangeId, Change]] = []
+        last = after
+        for id_, text in entries:
+            read = read_id(id_.decode("ascii", "replace"))
+            if read is None:
+                continue
+            last = read
+            change = _parse(text)
+            if change is not None:
+                found.append((read, change))
+        return Page(found, last, missed)
+
+
+def _fingerprint(origin: Origin, before: Snapshot, after: Snapshot | None) -> str:
+    """The same in all processes for one change, and another one when the same contents follow each other again."""
+    following = b"" if after is None else digest(after.access) + b"%d" % int(after.held_since)
+    return blake2s(b"\0".join([origin.key.encode(), digest(before.access), following]), digest_size=16).hexdigest()
+
+
+def _parse(text: bytes) -> Change | None:
+    try:
+        return Change.model_validate_json(text)
+    except ValidationError:
+        return None
