@@ -1,1 +1,1 @@
-"""What operators decide over the heads of robots.txt files: the table, where it is kept, and each process's copy."""
+"""The operators' overrides: the table, how it is stored, and each process's replica of it."""

@@ -10,11 +10,11 @@ from app.robots.robots_txt import ROBOTS_PATH, RobotsTxt
 from app.robots.verdict import Permission, Reason, Verdict
 
 Parse = Callable[[Successful], RobotsTxt]
-"""Parse the robots.txt that an override brings."""
+"""Parses the robots.txt of an override."""
 
 
 def apply(decision: Decision, matching: Matching, parse: Parse) -> Decision:
-    """The decision with `matching` applied; its `overrides.deciding` is None where none had a say in the verdict."""
+    """The decision with `matching` applied; its `overrides.deciding` is None if no override decided the verdict."""
     decided = decide_by(decision, matching.deciding, parse)
     override = matching.deciding if decided.verdict.reason is Reason.OVERRIDDEN else None
     matching = Matching(override, matching.delaying, matching.shadow_deciding, matching.shadow_delaying)
@@ -25,10 +25,10 @@ def apply(decision: Decision, matching: Matching, parse: Parse) -> Decision:
 
 
 def decide_by(decision: Decision, override: Override | None, parse: Parse) -> Decision:
-    """The decision with the verdict of one override, or the same object where the override has no say in it.
+    """The decision with the verdict of one override, or the same object if the override does not apply to it.
 
-    A blocked address stays blocked: nothing is fetched from it, whatever operators say about its pages. /robots.txt
-    stays allowed, even before the file is known (RFC 9309 2.2.2).
+    A blocked address stays blocked: nothing is fetched from it, whatever operators decide about its pages. /robots.txt
+    stays allowed, even before the file has been fetched (RFC 9309 2.2.2).
     """
     question, verdict, snapshot = decision.question, decision.verdict, decision.cached.snapshot
     if override is None or (snapshot is not None and isinstance(snapshot.access, Blocked)):

@@ -1,9 +1,9 @@
-"""Overrides in Redis or Valkey: one hash of rows, and the list of who changed what; nothing there is trusted.
+"""Overrides in Redis or Valkey: one hash of rows, and the audit of changes. What is read there is not trusted.
 
-The hash holds a row per override, and beside them the version of the whole, the bytes of all rows, and the ids that
-were changed last. It is one key, so that no part of it can be lost without the rest: an index that is evicted while
-its rows stay, or the other way round, would open what an operator has closed. A process that knows a version asks for
-the rows that have changed since, and for all of them only where the list of changes does not reach so far back.
+The hash has a row for each override, and the version, the size of all rows in bytes, and the ids that changed last. It
+is one key, so that no part of it can be lost without the rest: evicting an index but not its rows, or the other way
+round, would open what an operator has closed. A process that knows a version reads only the rows that have changed
+since, and all rows if the list of changes does not reach back so far.
 """
 
 import hashlib
@@ -11,9 +11,12 @@ import json
 import re
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeGuard, cast
+from typing import Annotated, Any, Final, NamedTuple, cast
 
-from app.overrides.table import END_OF_TIME, BadOverride, Override, Replace, read_override, write_override
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from app.overrides.override_json import END_OF_TIME, OverrideMembers, write_override
+from app.overrides.table import Override, Replace
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 COUNT_LIMIT = 10_000
@@ -26,36 +29,34 @@ ROW_LIMIT = 4 * 1024 * 1024
 """Bytes of the longest row that is read back: a robots.txt at its limit, escaped as JSON."""
 
 AUDIT_LIMIT = 1000
-"""How many changes are remembered."""
+"""How many changes the audit keeps."""
 
 LONGEST_VERSION = 50
-"""Bytes of a version as stored."""
+"""Bytes of the longest version as stored."""
 
 LONGEST_LOG = 4096
-"""Bytes of the ids that were changed last."""
+"""Bytes of the list of the ids that changed last."""
 
 _READ_AT_ONCE, _ROWS_AT_ONCE = 1024 * 1024, 200
-"""Bytes and rows that one call asks for: more would take longer than a call may."""
+"""Bytes and rows that one call reads; more would take longer than a call may."""
 
 _ROWS, _AUDIT = "robots:{overrides}:rows", "robots:{overrides}:audit"
 _VERSION, _BYTES, _LOG = ":version", ":octets", ":log"
-"""Fields of the hash that are not rows; an id has no colon."""
+"""Fields of the hash that are not rows; ids have no colon. The names are those of release 0.1.0."""
 
 _META: Final = frozenset({_VERSION, _BYTES, _LOG})
 _NOTHING: Final = hashlib.sha1(b"", usedforsecurity=False).hexdigest()
 _WRITTEN_VERSION: Final = re.compile(rb"([0-9]{1,17}) ([0-9]{1,12}) ([0-9]{1,17})")
 _ENTRY_LIMIT = 16 * 1024
-_BY_LIMIT = 100
 
-# KEYS: the hash and the audit. ARGV: the id, the SHA-1 of the row that is to be replaced, the new row ("" to remove
-# it), the entry for the audit, and the limits. What was decided on the strength of the old row is carried out only
-# where it is still there.
+# KEYS: the hash and the audit. ARGV: the id, the SHA-1 of the row to be replaced, the new row ("" to remove it), the
+# entry for the audit, and the limits. Nothing is written if another row is there by now.
 _CHANGE: Final = f"""
 local rows, audit = KEYS[1], KEYS[2]
 local id, expected, row, entry = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
--- A script that fails undoes nothing: whatever may fail, for a key of another type, is asked before the first write.
--- A version is when the first was told, the number of this one, and when it was: so that a store that lost everything,
--- or the last of it, never comes to tell the same again for something else.
+-- A script that fails is not rolled back, so what fails for a key of another type comes before the first write.
+-- A version has the time of the first change, the number of this one, and its time, so that a store that has lost all
+-- or the latest changes never repeats a version for another state.
 local time = redis.call('TIME')
 local clock = time[1] .. string.format('%06d', tonumber(time[2]))
 local written = redis.call('HGET', rows, '{_VERSION}') or ''
@@ -91,8 +92,8 @@ redis.call('LTRIM', audit, 0, tonumber(ARGV[7]) - 1)
 return 'done'
 """
 
-# ARGV: bytes that may be returned, bytes of the longest value that is ours, and fields. The values of the first fields,
-# as many as there is room for and one at least; "" for one that is longer than any of ours, false for none.
+# ARGV: bytes that may be returned, bytes of the longest valid value, and fields. Returns the values of the first
+# fields, as many as fit and one at least; "" for one that is too long, false for a missing one.
 _READ: Final = """
 local found, room, longest = {}, tonumber(ARGV[1]), tonumber(ARGV[2])
 for i = 3, #ARGV do
@@ -108,66 +109,71 @@ end
 return found
 """
 
-# The names of all fields; 0 where there are more than ours could be.
+# The names of all fields; 0 if there are more than there could be.
 _IDS: Final = "if redis.call('HLEN', KEYS[1]) > tonumber(ARGV[1]) then return 0 end return redis.call('HKEYS', KEYS[1])"
 
 
 class ManyOverrides(Exception):
-    """The override does not fit; the text says which limit is reached."""
+    """A limit is reached, which the text names."""
 
 
 class ChangedMeanwhile(Exception):
-    """Somebody else has changed the override since it was read."""
+    """The override has changed since it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An override as it is kept: who set it, and when (Unix seconds)."""
+    """An override as stored, with who set it and when (Unix seconds)."""
 
     override: Override
     updated_at: float
     updated_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+_Instant = Annotated[float, Field(ge=0, le=END_OF_TIME, allow_inf_nan=False)]
+_Name = Annotated[str, Field(max_length=100, pattern=r"^[ -~]+$")]
+
+
+class AuditEntry(BaseModel):
     """One change: `before` and `after` are the override's members, None where there was none.
 
-    In place of the text of a robots.txt they have its digest and its size.
+    The digest and the size of a robots.txt stand for its text.
     """
 
-    at: float
-    by: str
-    id: str
-    before: Mapping[str, object] | None
-    after: Mapping[str, object] | None
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    at: _Instant
+    by: _Name
+    id: _Name
+    before: dict[str, object] | None
+    after: dict[str, object] | None
 
 
-class Version(NamedTuple):
-    """Which change of the whole was the last: when the first was (microseconds), its number, when it was."""
+class OverridesVersion(NamedTuple):
+    """The last change: the time of the first one (microseconds), the number of this one, and its time."""
 
     born: int
     number: int
     at: int
 
-    def follows(self, other: "Version") -> bool:
-        """Whether this is that one, or may have come of it by changes alone: else something was lost."""
+    def follows(self, other: "OverridesVersion") -> bool:
+        """Whether this version is `other` or a later one; if not, changes were lost."""
         return self == other or (self.born == other.born and self.number > other.number)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Which version the overrides have, None where none can be read, and the ids changed last, newest first.
+class OverridesState:
+    """The version of the overrides, None if it cannot be read, and the ids that changed last, newest first.
 
-    `lost`: there are none, and there have been some.
+    `lost`: there are no overrides although there have been some.
     """
 
-    version: Version | None
+    version: OverridesVersion | None
     changed: Sequence[str]
     lost: bool
 
-    def changed_since(self, version: Version | None) -> Sequence[str] | None:
-        """The ids that have changed since that version; None where nothing tells."""
+    def changed_since(self, version: OverridesVersion | None) -> Sequence[str] | None:
+        """The ids that have changed since that version; None if that is not known."""
         if version is None or self.version is None or not self.version.follows(version):
             return None
         count = self.version.number - version.number
@@ -175,33 +181,33 @@ class State:
 
 
 class RedisOverrides:
-    """The overrides that all processes share. Whatever cannot be had raises StoreDown."""
+    """The overrides that all processes share. Methods raise StoreDown if the store cannot be used."""
 
     def __init__(self, redis: GuardedClient) -> None:
         self._redis = redis
         self._client = redis.client
 
-    async def state(self) -> State:
-        """What version the overrides have, and what was changed last; raises StoreDown."""
+    async def state(self) -> OverridesState:
+        """The version of the overrides, and the ids that changed last; raises StoreDown."""
         version, log = await self._read((_VERSION, _LOG), LONGEST_LOG)
         written = _WRITTEN_VERSION.fullmatch(version) if isinstance(version, bytes) else None
         if written is None:
-            return State(None, (), lost=not await self.ids() and await self._was_changed())
+            return OverridesState(None, (), lost=not await self.ids() and await self._was_changed())
         changed = log.decode("ascii", "replace").split() if isinstance(log, bytes) else ()
-        return State(Version(*map(int, written.groups())), changed, lost=False)
+        return OverridesState(OverridesVersion(*map(int, written.groups())), changed, lost=False)
 
     async def ids(self) -> Collection[str]:
-        """The ids of all rows; raises StoreDown, also where there are more than could be ours."""
+        """The ids of all rows; raises StoreDown, also if there are more than there could be."""
         limit = str(2 * COUNT_LIMIT)
         data = await self._redis.run(_ROWS, lambda: self._client.eval(_IDS, 1, _ROWS, limit))
         if data == 0:
-            raise StoreDown(f"{_ROWS} has more than {limit} fields: somebody else writes there")
+            raise StoreDown(f"{_ROWS} has more than {limit} fields, which this service did not write")
         names = data if isinstance(data, list) else []
         ids = [name.decode() for name in names if isinstance(name, bytes) and name.isascii()]
         return [id_ for id_ in ids if id_ not in _META]
 
     async def rows(self, ids: Collection[str]) -> Mapping[str, Row | None]:
-        """The rows of these ids, without those that are not there; None for one that is not ours; raises StoreDown."""
+        """The rows of these ids that exist; None for one that cannot be read. Raises StoreDown."""
         found: dict[str, Row | None] = {}
         left, room = list(dict.fromkeys(ids))[: 2 * COUNT_LIMIT], BYTES_LIMIT
         while left and room > 0:
@@ -214,67 +220,68 @@ class RedisOverrides:
         return found
 
     async def _read(self, fields: Sequence[str], longest: int) -> Sequence[object]:
-        """The values of the first of these fields, one at least; None for none."""
+        """The values of the first of these fields, one at least; None for a missing one."""
         arguments = (str(_READ_AT_ONCE), str(longest), *fields)
         data = await self._redis.run(_ROWS, lambda: self._client.eval(_READ, 1, _ROWS, *arguments))
         return data if isinstance(data, list) and data else [None] * len(fields)
 
     async def _was_changed(self) -> bool:
-        """Whether the audit knows of a change."""
+        """Whether the audit has an entry."""
         length = await self._redis.run(_AUDIT, lambda: self._client.llen(_AUDIT))
         return isinstance(length, int) and length > 0
 
     async def put(self, override: Override, by: str, at: float) -> bool:
-        """Set the override, and enter it into the audit; whether it is a new one.
+        """Set the override and add an entry to the audit; whether it is new.
 
-        Nothing is written where it stands as it is. Raises ManyOverrides, and ChangedMeanwhile where others keep
-        changing it.
+        Nothing is written if it has not changed. Raises ManyOverrides and ChangedMeanwhile.
         """
-        held, row = await self._held(override.id)
+        stored, row = await self._stored(override.id)
         if row is not None and row.override == override:
             return False
-        await self._change(override.id, held, row, Row(override, at, by), by, at)
+        await self._change(override.id, stored, row, Row(override, at, by), by, at)
         return row is None
 
     async def remove(self, id_: str, by: str, at: float) -> bool:
         """Remove the override; whether there was one."""
-        held, row = await self._held(id_)
-        if held == b"":
+        stored, row = await self._stored(id_)
+        if stored == b"":
             return False
-        await self._change(id_, held, row, None, by, at)
+        await self._change(id_, stored, row, None, by, at)
         return True
 
-    async def audit(self, start: int, count: int) -> Sequence[Entry]:
-        """So many changes, newest first, from the one that `start` newer ones precede."""
+    async def audit(self, start: int, count: int) -> Sequence[AuditEntry]:
+        """At most `count` changes, newest first, after the first `start` ones; raises StoreDown."""
         data = await self._redis.run(
             _AUDIT, lambda: cast("Awaitable[list[bytes]]", self._client.lrange(_AUDIT, start, start + count - 1))
         )
         entries = map(_decode_entry, data if isinstance(data, list) else [])
         return [entry for entry in entries if entry is not None]
 
-    async def _held(self, id_: str) -> tuple[bytes, Row | None]:
+    async def _stored(self, id_: str) -> tuple[bytes, Row | None]:
         data = await self._redis.run(_ROWS, lambda: cast("Awaitable[bytes | None]", self._client.hget(_ROWS, id_)))
         return (data, _decode(id_, data)) if isinstance(data, bytes) else (b"", None)
 
-    async def _change(self, id_: str, held: bytes, before: Row | None, after: Row | None, by: str, at: float) -> None:
-        entry = _encode_entry(Entry(at, by, id_, _summary(before), _summary(after)))
+    async def _change(self, id_: str, stored: bytes, before: Row | None, after: Row | None, by: str, at: float) -> None:
+        entry = AuditEntry(at=at, by=by, id=id_, before=_summary(before), after=_summary(after))
         data = b"" if after is None else _encode(after)
-        digest = hashlib.sha1(held, usedforsecurity=False).hexdigest()
+        digest = hashlib.sha1(stored, usedforsecurity=False).hexdigest()
         limits = (str(COUNT_LIMIT), str(BYTES_LIMIT), str(AUDIT_LIMIT))
         # The client accepts bytes, which its annotations do not say.
-        values: list[Any] = [_ROWS, _AUDIT, id_, digest, data, entry, *limits]
-        said = await self._redis.run(_ROWS, lambda: self._client.eval(_CHANGE, 2, *values))
-        match said:
+        values: list[Any] = [_ROWS, _AUDIT, id_, digest, data, entry.model_dump_json(), *limits]
+        reply = await self._redis.run(_ROWS, lambda: self._client.eval(_CHANGE, 2, *values))
+        match reply:
             case b"done":
                 return
             case b"changed":
-                raise ChangedMeanwhile(f"The override {id_!r} was changed by somebody else at the same time.")
+                raise ChangedMeanwhile(f"The override {id_!r} was changed by another request at the same time.")
             case b"many":
-                raise ManyOverrides(f"There are {COUNT_LIMIT} overrides, and that is as many as there may be.")
+                raise ManyOverrides(f"There are {COUNT_LIMIT} overrides, which is the limit. Remove some first.")
             case b"large":
-                raise ManyOverrides(f"All overrides together would have more than {BYTES_LIMIT} bytes.")
+                raise ManyOverrides(
+                    f"The overrides together would be larger than {BYTES_LIMIT} bytes. Remove some first."
+                )
             case _:
-                raise StoreDown(f"the keys of the overrides, {_ROWS} and its like, hold something else")
+                raise StoreDown(f"{_ROWS} or {_AUDIT} has a value that this service did not write")
 
 
 def _encode(row: Row) -> bytes:
@@ -282,16 +289,18 @@ def _encode(row: Row) -> bytes:
     return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _decode(id_: str, data: object) -> Row | None:
-    members = _decode_object(data, ROW_LIMIT)
-    if members is None:
-        return None
-    at, by = members.pop("updated_at", None), members.pop("updated_by", None)
-    if not _is_instant(at) or not _is_name(by):
+class _RowMembers(OverrideMembers):
+    updated_at: _Instant
+    updated_by: _Name
+
+
+def _decode(id_: str, data: bytes) -> Row | None:
+    if len(data) > ROW_LIMIT:
         return None
     try:
-        return Row(read_override(id_, members), at, by)
-    except BadOverride:
+        members = _RowMembers.model_validate_json(data)
+        return Row(members.override(id_), members.updated_at, members.updated_by)
+    except ValueError:  # a BadOverride is one, and so is pydantic's error
         return None
 
 
@@ -302,41 +311,14 @@ def _summary(row: Row | None) -> dict[str, object] | None:
     action = row.override.action
     if isinstance(action, Replace):
         body = action.access.body
-        members["robots"] = f"sha256:{hashlib.sha256(body).hexdigest()}, {len(body)} octets"
+        members["robots"] = f"sha256:{hashlib.sha256(body).hexdigest()}, {len(body)} bytes"
     return members
 
 
-def _encode_entry(entry: Entry) -> bytes:
-    members = {"at": entry.at, "by": entry.by, "id": entry.id, "before": entry.before, "after": entry.after}
-    return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _decode_entry(data: object) -> Entry | None:
-    members = _decode_object(data, _ENTRY_LIMIT)
-    if members is None:
-        return None
-    at, by, id_, before, after = [members.get(name) for name in ("at", "by", "id", "before", "after")]
-    if not _is_instant(at) or not _is_name(by) or not _is_name(id_):
-        return None
-    if not isinstance(before, dict | None) or not isinstance(after, dict | None):
-        return None
-    return Entry(at, by, id_, before, after)
-
-
-def _decode_object(data: object, limit: int) -> dict[str, Any] | None:
-    if not isinstance(data, bytes) or len(data) > limit:
+def _decode_entry(data: object) -> AuditEntry | None:
+    if not isinstance(data, bytes) or len(data) > _ENTRY_LIMIT:
         return None
     try:
-        members = json.loads(data)
-        json.dumps(members, ensure_ascii=False).encode()  # refuses a lone surrogate, which no answer could show
-    except (ValueError, RecursionError):
+        return AuditEntry.model_validate_json(data)
+    except ValidationError:
         return None
-    return members if isinstance(members, dict) else None
-
-
-def _is_instant(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= END_OF_TIME
-
-
-def _is_name(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) <= _BY_LIMIT and value.isascii() and value.isprintable()

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Protocol
 
 from app.background import periodically
-from app.overrides.redis_overrides import ChangedMeanwhile, Entry, ManyOverrides, Row, State, Version
+from app.overrides.override_store import OverrideStore
+from app.overrides.redis_overrides import AuditEntry, ChangedMeanwhile, OverridesState, OverridesVersion, Row
+from app.overrides.restore import Restorer, has_lost
 from app.overrides.table import Override, Table
 from app.redis.guarded_client import COOLDOWN, StoreDown
 
@@ -22,50 +23,28 @@ _REMOVED_AT_ONCE = 20
 _log = logging.getLogger(__name__)
 
 
-class OverrideStore(Protocol):
-    """Where the overrides are. Every method is bounded in time, and raises StoreDown where it cannot be had."""
-
-    async def state(self) -> State:
-        """What version the overrides have, and what was changed last."""
-
-    async def ids(self) -> Collection[str]:
-        """The ids of all rows."""
-
-    async def rows(self, ids: Collection[str]) -> Mapping[str, Row | None]:
-        """The rows of these ids, without those that are not there; None for one that is not ours."""
-
-    async def put(self, override: Override, by: str, at: float) -> bool:
-        """Set the override; whether it is a new one. Raises ManyOverrides and ChangedMeanwhile."""
-
-    async def remove(self, id_: str, by: str, at: float) -> bool:
-        """Remove the override; whether there was one. Raises ChangedMeanwhile."""
-
-    async def audit(self, start: int, count: int) -> Sequence[Entry]:
-        """So many changes, newest first, from the one that `start` newer ones precede."""
-
-
 class Overrides:
-    """The overrides in force: `table` is for every decision to look into, `rows` are the same by id, with who set them.
+    """The overrides in force: `table` is what decisions look up, `rows` has the same overrides by id, and who set them.
 
-    While the store is down the last known ones stay in force: an outage of Redis does not open what an operator closed.
-    `known` is false until they have been read once; `lost` is true while the store has none, once had some, and this
-    process never knew them. Methods raise what those of OverrideStore do.
+    While the store is down, the last known ones stay in force: an outage of Redis does not open what an operator
+    closed. `loaded` is false until they have been read once. `lost` is true while the store has none although it once
+    had some, and this process never read them. Methods raise what those of OverrideStore do.
     """
 
     def __init__(self, store: OverrideStore, clock: Callable[[], float]) -> None:
         self.table = Table()
         self.rows: dict[str, Row] = {}
-        self.known = False
+        self.loaded = False
         self.lost = False
         self._store = store
         self._clock = clock
-        self._version: Version | None = None
+        self._version: OverridesVersion | None = None
         self._syncing = asyncio.Lock()
         self._foreign: set[str] = set()
-        self._to_restore: dict[str, Row] = {}
+        self._restorer = Restorer(store)
 
     async def put(self, override: Override, by: str) -> bool:
-        """Set the override, here at once and elsewhere within EVERY seconds; whether it is a new one."""
+        """Set the override, here at once and elsewhere within EVERY seconds; whether it is new."""
         new = await self._store.put(override, by, self._clock())
         _log.info("%s set the override %s: %s %s", by, override.id, override.action_name, override.scope_text)
         await self.sync()
@@ -79,31 +58,34 @@ class Overrides:
         await self.sync()
         return found
 
-    async def audit(self, start: int, count: int) -> Sequence[Entry]:
-        """So many changes, newest first, from the one that `start` newer ones precede."""
+    async def audit(self, start: int, count: int) -> Sequence[AuditEntry]:
+        """At most `count` changes, newest first, after the first `start` ones."""
         return await self._store.audit(start, count)
 
     async def sync(self) -> None:
-        """Read what has changed in the store."""
+        """Read what has changed in the store; raises StoreDown."""
         async with self._syncing:
             state = await self._store.state()
-            if await self._restore(state.version):
+            if has_lost(state.version, self._version):
+                await self._restorer.note_loss(self.rows)
+                self._version = None
+            if await self._restorer.restore():
                 state = await self._store.state()
-            # Without one that can be read, there may be overrides all the same: somebody may have written over it.
+            # If the version cannot be read, there may be overrides all the same: it may have been overwritten.
             if state.version is None or state.version != self._version:
                 await self._learn(state)
             self._note_loss(state)
-            self.known = True
+            self.loaded = True
 
     @asynccontextmanager
     async def syncing(self, every: float = EVERY) -> AsyncIterator[None]:
         """While the block lasts, read changes every so many seconds; the block begins after the first read."""
         await self._try_to_sync()
-        if not self.known:
-            # Connecting may take longer than a call may, and then goes on behind: this one finds the connection.
+        if not self.loaded:
+            # Connecting may take longer than the timeout of a call, and continues in the background until this call.
             await asyncio.sleep(COOLDOWN)
             await self._try_to_sync()
-        if not self.known:
+        if not self.loaded:
             _log.warning(
                 "The overrides are unknown, because the store could not be read. They come into force once it can."
             )
@@ -118,14 +100,14 @@ class Overrides:
         with suppress(StoreDown):
             await self.sync()
 
-    async def _learn(self, state: State) -> None:
-        """Take what has changed up to this state, or after it: what is changed meanwhile is read again next time."""
+    async def _learn(self, state: OverridesState) -> None:
+        """Read what has changed up to this state. Later changes may be read too, and are read again next time."""
         changed = state.changed_since(self._version)
         ids = await self._store.ids() if changed is None else changed
         found = await self._store.rows(ids)
         gone = (self.rows.keys() if changed is None else set(changed)) - found.keys()
         if gone and not await self._stands(state):
-            return  # not removed, but lost while they were read: that is found out next time
+            return  # not removed, but lost meanwhile, which the next call notices
         # A row that has become unreadable stays in force as it was: overwriting a row must not open what it closed.
         foreign = {id_ for id_, row in found.items() if row is None}
         self._note_foreign(foreign - self._foreign)
@@ -138,8 +120,8 @@ class Overrides:
             self.table = self.table.changed({id_: row.override for id_, row in rows.items()} | dict.fromkeys(gone))
         self._version = state.version
 
-    async def _stands(self, state: State) -> bool:
-        """Whether what was read belongs to this state, or to one that came of it by changes alone."""
+    async def _stands(self, state: OverridesState) -> bool:
+        """Whether the store still has this state, or a later one that lacks nothing of it."""
         now = (await self._store.state()).version
         return now == state.version or (now is not None and state.version is not None and now.follows(state.version))
 
@@ -149,38 +131,16 @@ class Overrides:
                 "Overrides in the store are ignored, since they cannot be read: %s", ", ".join(sorted(ids)[:10])
             )
 
-    def _note_loss(self, state: State) -> None:
+    def _note_loss(self, state: OverridesState) -> None:
         lost = state.lost and not self.rows
         if lost and not self.lost:
-            _log.error("The store has lost all overrides, and this process does not know them: none is in force.")
+            _log.error("The store has lost all overrides, and this process has not read them before: none is in force.")
         self.lost = lost
-
-    async def _restore(self, version: Version | None) -> bool:
-        """Restore the overrides that the store has lost; whether there were any."""
-        # A version follows the one before it. If not, the store was emptied, has evicted the overrides, or was replaced
-        # by a replica that lagged, and that must not open what was closed. Rows to restore are remembered until they
-        # are written, since the store may fail again meanwhile. An override that was removed in the very seconds that
-        # were lost comes back, too: an operator can see it, and has to remove it again.
-        if self._version is not None and (version is None or not version.follows(self._version)):
-            kept = await self._store.rows(self.rows)
-            self._to_restore = {id_: row for id_, row in self.rows.items() if _is_older(kept.get(id_), row)}
-            self._version = None
-            _log.warning("The store has lost overrides; the %d that are known here are restored", len(self._to_restore))
-        owed = list(self._to_restore.items())
-        for id_, row in owed:
-            with suppress(ChangedMeanwhile, ManyOverrides):
-                await self._store.put(row.override, row.updated_by, row.updated_at)
-            del self._to_restore[id_]
-        return bool(owed)
 
     async def _remove_expired(self) -> None:
         now = self._clock()
-        over = [id_ for id_, row in self.rows.items() if row.override.expired(now - KEPT)][:_REMOVED_AT_ONCE]
-        for id_ in over:
+        expired = [id_ for id_, row in self.rows.items() if row.override.expired(now - KEPT)][:_REMOVED_AT_ONCE]
+        for id_ in expired:
             with suppress(ChangedMeanwhile, StoreDown):
                 if await self._store.remove(id_, "expiry", now):
                     _log.info("The override %s expired a day ago, and was removed", id_)
-
-
-def _is_older(kept: Row | None, row: Row) -> bool:
-    return kept is None or kept.updated_at < row.updated_at

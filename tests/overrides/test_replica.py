@@ -1,4 +1,4 @@
-"""The overrides in a real Valkey, and the copy that each process has of them."""
+"""The overrides in a real Valkey, and the replica of each process."""
 
 import asyncio
 import json
@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from redis.asyncio import Redis
 
+from app.overrides.override_json import read_override
 from app.overrides.redis_overrides import COUNT_LIMIT, ChangedMeanwhile, RedisOverrides
 from app.overrides.replica import KEPT, Overrides
-from app.overrides.table import Override, read_override
+from app.overrides.table import Override
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
 from tests.doubles import Clock, SwitchableOverrides
@@ -48,7 +49,7 @@ async def ids(process: Overrides) -> list[str]:
     return [one.id for one in process.table.ordered]
 
 
-async def test_what_one_process_sets_another_learns(new_process: NewProcess) -> None:
+async def test_an_override_reaches_other_processes(new_process: NewProcess) -> None:
     one, other = new_process(), new_process()
     assert await one.put(override("a"), "me") is True
     assert await one.put(override("a", action="allow"), "me") is False
@@ -74,24 +75,22 @@ async def test_only_what_changed_is_read_again(new_process: NewProcess) -> None:
     assert other.table is table
 
 
-async def test_a_thousand_are_followed(new_process: NewProcess) -> None:
+async def test_a_thousand_overrides_are_replicated(new_process: NewProcess) -> None:
     one = new_process()
     for number in range(1000):
         await one._store.put(override(f"o-{number:04}"), "me", NOW)
     assert len(await ids(new_process())) == 1000
 
 
-async def test_texts_that_are_long_together_are_read_in_portions(new_process: NewProcess) -> None:
+async def test_long_texts_are_read_in_several_calls(new_process: NewProcess) -> None:
     one = new_process()
     for number in range(5):
         await one.put(override(f"o-{number}", action="robots", robots="ü" * 250_000), "me")
     assert len(await ids(new_process())) == 5
 
 
-async def test_a_change_costs_what_it_changes_and_not_what_there_is(
-    new_process: NewProcess, store_client: Redis
-) -> None:
-    """Bytes that go over the wire for one more override, for who sets it and for who learns of it."""
+async def test_a_change_costs_the_same_in_a_large_table(new_process: NewProcess, store_client: Redis) -> None:
+    """Bytes on the wire for one more override, for the process that sets it and for another one that reads it."""
 
     async def moved() -> int:
         stats = await store_client.info("stats")
@@ -114,7 +113,7 @@ async def test_a_change_costs_what_it_changes_and_not_what_there_is(
     assert costs[1] < costs[0] + 1000
 
 
-async def test_one_that_missed_more_changes_than_are_listed_reads_all(
+async def test_a_process_that_missed_too_many_changes_reads_all(
     new_process: NewProcess, store: SwitchableOverrides
 ) -> None:
     one, other = new_process(), new_process()
@@ -128,12 +127,10 @@ async def test_one_that_missed_more_changes_than_are_listed_reads_all(
     assert len(await ids(other)) == 100
 
 
-async def test_what_was_changed_meanwhile_is_not_written_over(
-    new_process: NewProcess, store: SwitchableOverrides
-) -> None:
+async def test_a_concurrent_change_is_not_overwritten(new_process: NewProcess, store: SwitchableOverrides) -> None:
     one = new_process()
     await one.put(override("a"), "me")
-    held, row = await store._held("a")
+    held, row = await store._stored("a")
     await one.put(override("a", action="allow"), "you")
     with pytest.raises(ChangedMeanwhile):
         await store._change("a", held, row, None, "me", NOW)
@@ -141,7 +138,7 @@ async def test_what_was_changed_meanwhile_is_not_written_over(
 
 
 async def change(client: Redis, id_: str) -> None:
-    """Say that the row was changed, as whoever changes it does."""
+    """Record that the row was changed, as a writer does."""
     version, log = await client.hmget(ROWS, ":version", ":log")
     assert isinstance(version, bytes)
     assert isinstance(log, bytes)
@@ -170,7 +167,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("value", FOREIGN)
-async def test_what_is_no_override_is_ignored(new_process: NewProcess, store_client: Redis, value: bytes) -> None:
+async def test_an_invalid_row_is_ignored(new_process: NewProcess, store_client: Redis, value: bytes) -> None:
     one = new_process()
     await one.put(override("a"), "me")
     await store_client.hset(ROWS, "b", value)
@@ -182,7 +179,7 @@ async def test_what_is_no_override_is_ignored(new_process: NewProcess, store_cli
 
 
 @pytest.mark.parametrize("value", FOREIGN)
-async def test_who_writes_over_an_override_does_not_open_what_it_closed(
+async def test_an_overwritten_row_keeps_its_override_in_force(
     new_process: NewProcess, store_client: Redis, value: bytes
 ) -> None:
     one = new_process()
@@ -193,9 +190,7 @@ async def test_who_writes_over_an_override_does_not_open_what_it_closed(
 
 
 @pytest.mark.parametrize("log", [b"", b"\xff", b"b " * 3000, b"\x00", "ü ".encode() * 40])
-async def test_a_list_of_changes_that_is_not_ours_misleads_nobody(
-    new_process: NewProcess, store_client: Redis, log: bytes
-) -> None:
+async def test_a_foreign_list_of_changes_is_harmless(new_process: NewProcess, store_client: Redis, log: bytes) -> None:
     one, other = new_process(), new_process()
     await one.put(override("a"), "me")
     await other.sync()
@@ -205,7 +200,7 @@ async def test_a_list_of_changes_that_is_not_ours_misleads_nobody(
     assert await ids(one) == await ids(other) == ["a", "b", "c"]
 
 
-async def test_more_fields_than_could_be_ours_leave_what_is_known(new_process: NewProcess, store_client: Redis) -> None:
+async def test_too_many_fields_leave_the_known_overrides(new_process: NewProcess, store_client: Redis) -> None:
     one = new_process()
     await one.put(override("a"), "me")
     await store_client.hset(ROWS, mapping={f"x{number}": "" for number in range(2 * COUNT_LIMIT)})
@@ -216,9 +211,7 @@ async def test_more_fields_than_could_be_ours_leave_what_is_known(new_process: N
 
 
 @pytest.mark.parametrize("key", [ROWS, AUDIT])
-async def test_a_key_of_another_type_is_trouble_and_no_crash(
-    new_process: NewProcess, store_client: Redis, key: str
-) -> None:
+async def test_a_key_of_another_type_is_store_down(new_process: NewProcess, store_client: Redis, key: str) -> None:
     await store_client.sadd(key, "foreign")
     one = new_process()
     with pytest.raises(StoreDown):
@@ -227,7 +220,7 @@ async def test_a_key_of_another_type_is_trouble_and_no_crash(
     assert await one.audit(0, 10) == []
 
 
-async def test_audit_entries_that_are_not_ours_are_left_out(new_process: NewProcess, store_client: Redis) -> None:
+async def test_foreign_audit_entries_are_left_out(new_process: NewProcess, store_client: Redis) -> None:
     one = new_process()
     await one.put(override("a"), "me")
     for value in (b"x", b'{"at": 1, "by": "me"}', b'{"at": 1, "by": "me", "id": "a", "before": [], "after": null}'):
@@ -236,9 +229,7 @@ async def test_audit_entries_that_are_not_ours_are_left_out(new_process: NewProc
     assert [entry.by for entry in await one.audit(0, 10)] == ["me"]
 
 
-async def test_a_store_that_lost_everything_is_given_back_what_is_known(
-    new_process: NewProcess, store_client: Redis
-) -> None:
+async def test_an_emptied_store_gets_its_overrides_back(new_process: NewProcess, store_client: Redis) -> None:
     one, other = new_process(), new_process()
     for id_ in ("a", "b"):
         await one.put(override(id_), "me")
@@ -250,7 +241,7 @@ async def test_a_store_that_lost_everything_is_given_back_what_is_known(
 
 
 @pytest.mark.parametrize("lost", [[ROWS], [AUDIT], [ROWS, AUDIT]])
-async def test_no_key_that_is_lost_opens_what_was_closed(
+async def test_a_lost_key_does_not_open_what_was_closed(
     new_process: NewProcess, store_client: Redis, lost: list[str]
 ) -> None:
     one, other = new_process(), new_process()
@@ -264,14 +255,16 @@ async def test_no_key_that_is_lost_opens_what_was_closed(
     assert not one.lost
 
 
-async def test_a_process_that_never_knew_what_was_lost_says_so(new_process: NewProcess, store_client: Redis) -> None:
+async def test_a_process_that_never_read_lost_overrides_reports_it(
+    new_process: NewProcess, store_client: Redis
+) -> None:
     knowing, new = new_process(), new_process()
     await new.sync()
     assert not new.lost
     await knowing.put(override("a"), "me")
     await store_client.delete(ROWS)
     await new.sync()
-    assert (new.known, new.lost) == (True, True)
+    assert (new.loaded, new.lost) == (True, True)
     await knowing.sync()
     await new.sync()
     assert (await ids(new), new.lost) == (["a"], False)
@@ -280,10 +273,10 @@ async def test_a_process_that_never_knew_what_was_lost_says_so(new_process: NewP
     assert (await ids(new), new.lost) == ([], False)
 
 
-async def test_an_override_changed_in_the_time_that_a_store_lost_is_given_back(
+async def test_an_override_changed_in_the_lost_time_is_restored(
     new_process: NewProcess, store_client: Redis, clock: Clock
 ) -> None:
-    """As where a replica takes over that did not have the last changes yet."""
+    """Restore an older state, as if a replica without the last changes had taken over."""
     one = new_process()
     await one.put(override("a", action="allow"), "me")
     dumped = await store_client.dump(ROWS)
@@ -309,7 +302,7 @@ async def test_rows_without_a_version_are_in_force(new_process: NewProcess, stor
     assert int(await store_client.hget(ROWS, ":octets") or 0) > 100
 
 
-async def test_what_was_set_after_the_loss_stays(new_process: NewProcess, store_client: Redis) -> None:
+async def test_an_override_set_after_the_loss_stays(new_process: NewProcess, store_client: Redis) -> None:
     one = new_process()
     for id_ in ("a", "b"):
         await one.put(override(id_), "me")
@@ -319,7 +312,7 @@ async def test_what_was_set_after_the_loss_stays(new_process: NewProcess, store_
     assert one.rows["b"].override.action_name == "allow"
 
 
-async def test_giving_back_goes_on_where_it_was_interrupted(
+async def test_an_interrupted_restore_continues(
     new_process: NewProcess, store: SwitchableOverrides, store_client: Redis
 ) -> None:
     one = new_process()
@@ -334,7 +327,7 @@ async def test_giving_back_goes_on_where_it_was_interrupted(
     assert await ids(one) == ["a", "b", "c"]
 
 
-async def test_what_expired_a_day_ago_is_removed_and_the_audit_says_so(new_process: NewProcess, clock: Clock) -> None:
+async def test_an_override_that_expired_a_day_ago_is_removed(new_process: NewProcess, clock: Clock) -> None:
     one = new_process()
     await one.put(override("a", expires_at=NOW + 10), "me")
     await one.put(override("b"), "me")
@@ -355,13 +348,13 @@ async def unreachable(tmp_path: object) -> AsyncIterator[Overrides]:
     await client.aclose()
 
 
-async def test_what_no_store_told_is_not_known(unreachable: Overrides) -> None:
+async def test_overrides_are_unknown_until_they_are_read(unreachable: Overrides) -> None:
     with pytest.raises(StoreDown):
         await unreachable.sync()
-    assert (unreachable.known, bool(unreachable.table)) == (False, False)
+    assert (unreachable.loaded, bool(unreachable.table)) == (False, False)
 
 
-async def test_a_cluster_keeps_them_in_one_slot() -> None:
+async def test_overrides_are_in_one_slot_of_a_cluster() -> None:
     with clustered(replicas=0) as fleet:
         client = connect(f"redis+cluster://:{QUOTED}@{fleet.hosts}")
         store = RedisOverrides(GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0))
@@ -374,9 +367,7 @@ async def test_a_cluster_keeps_them_in_one_slot() -> None:
         await client.aclose()
 
 
-async def test_a_store_that_lost_everything_and_was_written_again_is_noticed(
-    new_process: NewProcess, store_client: Redis
-) -> None:
+async def test_a_store_emptied_and_rewritten_is_noticed(new_process: NewProcess, store_client: Redis) -> None:
     one, other = new_process(), new_process()
     await one.put(override("a"), "me")
     await other.sync()
@@ -389,9 +380,7 @@ async def test_a_store_that_lost_everything_and_was_written_again_is_noticed(
 @pytest.mark.parametrize(
     "version", ["9" * 19, "1 999999999999 1", "1 9999999999999 1", "1 1", "inf", "9 9 9 9", "-1 -1 -1", " 1 1 1"]
 )
-async def test_a_version_that_no_process_writes_is_none(
-    new_process: NewProcess, store_client: Redis, version: str
-) -> None:
+async def test_an_invalid_version_is_unknown(new_process: NewProcess, store_client: Redis, version: str) -> None:
     one, other = new_process(), new_process()
     await one.put(override("a"), "me")
     await other.sync()

@@ -1,4 +1,4 @@
-"""Which overrides hold for an origin and a crawler, which of them decides, and what is none."""
+"""The overrides that hold for an origin and a crawler, the one that decides, and invalid ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,13 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.origin import Origin, read_target
-from app.overrides.table import (
-    BadOverride,
-    Override,
-    Table,
-    read_override,
-    write_override,
-)
+from app.overrides.override_json import BadOverride, read_override, write_override
+from app.overrides.table import Override, Table
 from app.robots.access import BODY_LIMIT
 from app.robots.agents import read_agent
 
@@ -71,11 +66,11 @@ def test_a_scope_is_an_origin_or_a_name_and_all_below_it(scope: str, url: str, h
         (["Googlebot-Image"], "Googlebot", False),
     ],
 )
-def test_agents_are_bound_as_a_group_binds_them(agents: list[str], agent: str, holds: bool) -> None:
+def test_overrides_match_agents_as_groups_do(agents: list[str], agent: str, holds: bool) -> None:
     assert deciding(override(agents=agents), agent=agent) == ("one" if holds else None)
 
 
-def test_the_narrowest_scope_decides_whatever_it_says() -> None:
+def test_the_narrowest_scope_decides() -> None:
     origin = override("origin", scope="https://www.example.com", action="allow")
     long = override("long", scope="www.example.com", action="robots", robots="")
     short = override("short", scope="example.com", action="deny", agents=["ExampleBot"])
@@ -93,7 +88,7 @@ def test_in_one_scope_named_crawlers_precede_then_effect_then_id() -> None:
     assert deciding(allow, robots) == "a"
 
 
-def test_of_delays_the_longest_holds_and_none_decides() -> None:
+def test_the_longest_delay_holds_and_delays_never_decide() -> None:
     long = override("long", scope="com", action="delay", delay=20)
     short = override("short", scope="https://www.example.com", action="delay", delay=5)
     assert delaying(short, long) == "long"
@@ -101,7 +96,7 @@ def test_of_delays_the_longest_holds_and_none_decides() -> None:
     assert (deciding(short, override()), delaying(short, override())) == ("one", "short")
 
 
-def test_what_has_expired_does_nothing() -> None:
+def test_an_expired_override_has_no_effect() -> None:
     assert deciding(override(expires_at=NOW)) is None
     assert deciding(override(expires_at=NOW + 1)) == "one"
     assert deciding(override("a", expires_at=NOW - 1), override("b", action="allow")) == "b"
@@ -117,68 +112,70 @@ def test_a_shadow_decides_among_shadows_only() -> None:
     assert (found.shadow_deciding, found.shadow_delaying) == (shadow, delay)
 
 
-def test_an_empty_table_is_false_and_one_for_other_origins_finds_none() -> None:
+def test_an_empty_table_is_false_and_finds_nothing() -> None:
     assert not Table()
     assert Table([override(scope="example.org")]).find(WWW, BOT, NOW) is None
 
 
-def test_those_of_an_origin_are_told_in_the_order_in_which_they_decide() -> None:
+def test_overrides_of_an_origin_are_in_order_of_precedence() -> None:
     those = [override("c", scope="com"), override("b"), override("a", scope="https://www.example.com", expires_at=1)]
     assert [one.id for one in Table(those).at(WWW)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
-    ("members", "field", "said"),
+    ("members", "field", "message"),
     [
-        ({"scope": None}, "scope", "origin like"),
+        ({"scope": None}, "scope", "scope is None: expected an origin like"),
         ({"scope": "*.example.com"}, "scope", "not a host name"),
-        ({"scope": "ftp://example.com"}, "scope", "only http and https"),
-        ({"scope": "https://example.com/private"}, "scope", "more than an origin"),
-        ({"scope": "https://user@example.com"}, "scope", "more than an origin"),
-        ({"scope": "https://example.com?x"}, "scope", "more than an origin"),
-        ({"scope": "https://example.com#x"}, "scope", "more than an origin"),
-        ({"scope": "example.com:8080"}, "scope", "no port"),
+        ({"scope": "ftp://example.com"}, "scope", "use http or https"),
+        ({"scope": "https://example.com/private"}, "scope", "no user, no path and no query"),
+        ({"scope": "https://user@example.com"}, "scope", "no user, no path and no query"),
+        ({"scope": "https://example.com?x"}, "scope", "no user, no path and no query"),
+        ({"scope": "https://example.com#x"}, "scope", "no user, no path and no query"),
+        ({"scope": "example.com:8080"}, "scope", "scope is 'example.com:8080': a host suffix has .*no port"),
         ({"scope": "example.com:80"}, "scope", "no port"),
         ({"scope": "example.com/"}, "scope", "no path"),
         ({"scope": "2.1"}, "scope", "IPv4"),
-        ({"scope": "a" * 401}, "scope", "origin like"),
+        ({"scope": "a" * 401}, "scope", "expected an origin like"),
         ({"scope": "\ud800.example"}, "scope", "surrogate"),
-        ({"agents": "ExampleBot"}, "agents", "a list"),
+        ({"agents": "ExampleBot"}, "agents", "agents is 'ExampleBot': expected a valid list"),
         ({"agents": ["*"]}, "agents", "leave agents out"),
-        ({"agents": [7]}, "agents", "not a product token"),
+        ({"agents": ["ok", 7]}, "agents", "agents is 7: expected a valid string"),
         ({"agents": [""]}, "agents", "no product token"),
         ({"agents": ["a"] * 33}, "agents", "at most 32"),
-        ({"action": "open"}, "action", "choose one of allow, deny, robots, delay"),
-        ({"action": ["deny"]}, "action", "not an action"),
-        ({"robots": ""}, "robots", "goes with the action 'robots' only"),
-        ({"delay": 1}, "delay", "goes with the action 'delay' only"),
-        ({"action": "robots"}, "robots", "takes the text"),
+        ({"action": "open"}, "action", "action is 'open': expected 'allow', 'deny', 'robots' or 'delay'"),
+        ({"action": ["deny"]}, "action", "expected 'allow'"),
+        ({"robots": ""}, "robots", "belongs to the action 'robots' only"),
+        ({"delay": 1}, "delay", "delay is 1: it belongs to the action 'delay' only, so leave it out"),
+        ({"action": "robots"}, "robots", "robots is None: the action 'robots' needs it"),
         ({"action": "robots", "robots": "a" * (BODY_LIMIT + 1)}, "robots", "512001 bytes"),
         ({"action": "robots", "robots": "\ud800"}, "robots", "lone surrogate"),
-        ({"action": "delay"}, "delay", "takes seconds"),
-        ({"action": "delay", "delay": 0}, "delay", "more than 0"),
-        ({"action": "delay", "delay": True}, "delay", "takes seconds"),
-        ({"action": "delay", "delay": float("nan")}, "delay", "takes seconds"),
-        ({"action": "delay", "delay": 10**400}, "delay", "takes seconds"),
-        ({"reason": None}, "reason", "has a reason"),
-        ({"reason": " "}, "reason", "has a reason"),
+        ({"action": "delay"}, "delay", "the action 'delay' needs it"),
+        ({"action": "delay", "delay": 0}, "delay", "delay is 0: expected greater than 0"),
+        ({"action": "delay", "delay": 86_401}, "delay", "less than or equal to 86400"),
+        ({"action": "delay", "delay": True}, "delay", "expected a valid number"),
+        ({"action": "delay", "delay": float("nan")}, "delay", "expected a finite number"),
+        ({"action": "delay", "delay": 10**400}, "delay", "expected a valid number"),
+        ({"reason": None}, "reason", "expected a valid string"),
+        ({"reason": " "}, "reason", "one line of printable text"),
         ({"reason": "a" * 501}, "reason", "at most 500"),
-        ({"reason": "a\nb"}, "reason", "one line"),
-        ({"reason": "\ud800"}, "reason", "cannot be shown"),
-        ({"expires_at": "tomorrow"}, "expires_at", "an instant"),
-        ({"expires_at": -1}, "expires_at", "an instant"),
-        ({"expires_at": 10**400}, "expires_at", "an instant"),
-        ({"shadow": 1}, "shadow", "true or false"),
+        ({"reason": "a\nb"}, "reason", "one line of printable text"),
+        ({"reason": "\ud800"}, "reason", "expected a valid string"),
+        ({"expires_at": "tomorrow"}, "expires_at", "expected a valid number"),
+        ({"expires_at": -1}, "expires_at", "greater than or equal to 0"),
+        ({"expires_at": 253_402_300_800}, "expires_at", "less than or equal to 253402300799"),
+        ({"expires_at": 10**400}, "expires_at", "expected a valid number"),
+        ({"shadow": 1}, "shadow", "shadow is 1: expected a valid boolean"),
     ],
 )
-def test_what_is_no_override_is_named_by_its_member(members: Mapping[str, Any], field: str, said: str) -> None:
-    with pytest.raises(BadOverride, match=said) as caught:
+def test_an_invalid_override_is_named_by_its_member(members: Mapping[str, Any], field: str, message: str) -> None:
+    with pytest.raises(BadOverride, match=message) as caught:
         override(**members)
     assert caught.value.field == field
 
 
 @pytest.mark.parametrize("id_", ["", "audit", "a b", "ä", ".a", "a/b", "a" * 65, "a\n"])
-def test_an_id_is_a_short_word(id_: str) -> None:
+def test_an_invalid_id_is_refused(id_: str) -> None:
     with pytest.raises(BadOverride) as caught:
         override(id_)
     assert caught.value.field == "id"
@@ -194,7 +191,7 @@ overrides = st.builds(
 
 
 @given(st.lists(overrides), st.lists(overrides | ids))
-def test_a_changed_table_is_the_one_made_anew(before: list[Override], changes: list[Override | str]) -> None:
+def test_a_changed_table_equals_a_new_one(before: list[Override], changes: list[Override | str]) -> None:
     table = Table(before)
     expected = dict(table.by_id)
     for change in changes:
@@ -214,7 +211,7 @@ def test_a_changed_table_is_the_one_made_anew(before: list[Override], changes: l
         {"action": "delay", "delay": 0.5, "reason": "Zähne"},
     ],
 )
-def test_what_is_written_is_read_again(members: Mapping[str, Any]) -> None:
+def test_a_written_override_is_read_back(members: Mapping[str, Any]) -> None:
     one = override(**members)
     assert read_override(one.id, write_override(one)) == one
 
@@ -225,7 +222,7 @@ JSON = st.recursive(
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(write_override(override()), JSON)), st.text(max_size=4))
-def test_no_members_break_the_reading(members: dict[str, object], id_: str) -> None:
+def test_any_members_can_be_read(members: dict[str, object], id_: str) -> None:
     try:
         read = read_override(id_, {"scope": "example.com", "action": "deny", "reason": "x", **members})
     except BadOverride as error:
