@@ -13,8 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated, Literal
 
-from app.toml_file import parse, read_file, shown
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.purposes.policy import Purpose, PurposePolicy, read_purposes
+from app.toml_file import parse, read_file, read_row
 
 FILE_LIMIT = 4 * 1024 * 1024
 """Bytes of the largest file that is read."""
@@ -30,8 +34,6 @@ MAX_SECONDS = 86_400
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_FIELDS = ("sha256", "scopes", "limit")
-_LIMIT_FIELDS = ("requests", "seconds", "burst")
 _NO_DIGEST = "0" * 64
 
 
@@ -57,26 +59,39 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A key in the file: `sha256` is that of the whole key, in hexadecimal; `limit` is None for unlimited."""
+class ApiKey:
+    """A key in the file: `sha256` is that of the whole key, in hexadecimal; `limit` is None for unlimited.
+
+    `purposes` are those of questions that name none, `enforce` says whether refused ones close a page; None leaves
+    either to the settings.
+    """
 
     id: str
     sha256: str
     scopes: frozenset[Scope]
     limit: Limit | None
+    purposes: tuple[Purpose, ...] | None = None
+    enforce: bool | None = None
 
     def may(self, scope: Scope) -> bool:
         """Whether the key has the scope; ADMIN includes all others."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
+    def policy(self, default: PurposePolicy) -> PurposePolicy:
+        """The purpose policy for requests with this key; `default` is that of the service."""
+        if self.purposes is None and self.enforce is None:
+            return default
+        purposes = default.purposes if self.purposes is None else self.purposes
+        return PurposePolicy(purposes, default.enforce if self.enforce is None else self.enforce)
+
 
 class Keys:
     """All keys, by id."""
 
-    def __init__(self, keys: Mapping[str, Key]) -> None:
+    def __init__(self, keys: Mapping[str, ApiKey]) -> None:
         self.by_id = keys
 
-    def find(self, text: bytes) -> Key | None:
+    def find(self, text: bytes) -> ApiKey | None:
         """The key that a caller sent; None if it is unknown.
 
         The id, which is not secret, finds the key. The digests are compared in constant time, even if no key has the
@@ -110,7 +125,8 @@ def read_keys(text: str) -> Keys:
     """Read keys from TOML, one table per key. Raises ValueError, which names the key and the field.
 
     `[crawler-7]`, `sha256 = "..."`, `scopes = ["read"]` and optionally
-    `limit = {requests = 600, seconds = 60, burst = 100}`; `burst` defaults to `requests`.
+    `limit = {requests = 600, seconds = 60, burst = 100}`, where `burst` defaults to `requests`;
+    `purposes = ["search", "ai-train"]`; and `enforce = true`.
     """
     written = parse(text, "table of keys")
     if not written:
@@ -131,41 +147,38 @@ def _check_id(id_: str) -> None:
         )
 
 
-def _read_key(id_: str, row: object) -> Key:
-    _check_id(id_)
-    if not isinstance(row, dict):
-        raise ValueError(f"the key {id_!r} is {shown(row)}; a table of {', '.join(_FIELDS)} is expected")
-    for field in row:
-        if field not in _FIELDS:
-            raise ValueError(
-                f"the key {id_!r} has the unknown field {shown(field)}; the fields are {', '.join(_FIELDS)}"
-            )
-    sha256 = row.get("sha256")
-    if not isinstance(sha256, str) or not _DIGEST.fullmatch(sha256):
-        raise ValueError(f"the key {id_!r} needs a sha256 of 64 digits 0-9 and a-f; generate a new key if it is lost")
-    return Key(id_, sha256, _read_scopes(id_, row.get("scopes")), _read_limit(id_, row.get("limit")))
-
-
-def _read_scopes(id_: str, value: object) -> frozenset[Scope]:
-    known = [str(scope) for scope in Scope]
-    if not isinstance(value, list) or not value or not all(name in known for name in value):
-        raise ValueError(f"the key {id_!r} has scopes = {shown(value)}; a list of {' and '.join(known)} is expected")
-    return frozenset(map(Scope, value))
-
-
-def _read_limit(id_: str, value: object) -> Limit | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict) or not set(value) <= set(_LIMIT_FIELDS):
-        fields = ", ".join(_LIMIT_FIELDS)
-        raise ValueError(f"the key {id_!r} has limit = {shown(value)}; a table of {fields} is expected")
-    requests = _read_number(id_, "requests", value.get("requests"), MAX_REQUESTS)
-    seconds = _read_number(id_, "seconds", value.get("seconds"), MAX_SECONDS)
-    return Limit(requests, seconds, _read_number(id_, "burst", value.get("burst", requests), MAX_REQUESTS))
-
-
-def _read_number(id_: str, field: str, value: object, most: int) -> int:
-    if type(value) is not int or not 1 <= value <= most:
-        detail = f"a whole number from 1 to {most} is expected"
-        raise ValueError(f"the key {id_!r} has limit.{field} = {shown(value)}; {detail}")
+def _check_digest(value: str) -> str:
+    if not _DIGEST.fullmatch(value):
+        raise ValueError("expected 64 digits 0-9 and a-f; generate a new key if it is lost")
     return value
+
+
+class _LimitFields(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    requests: int = Field(ge=1, le=MAX_REQUESTS)
+    seconds: int = Field(ge=1, le=MAX_SECONDS)
+    burst: int | None = Field(None, ge=1, le=MAX_REQUESTS)
+
+
+class _KeyFields(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    # Not quoted in errors: it may be a key, pasted in place of its digest.
+    sha256: Annotated[str, AfterValidator(_check_digest), Field(repr=False)]
+    scopes: list[Literal["read", "admin"]] = Field(min_length=1)
+    limit: _LimitFields | None = None
+    purposes: list[Purpose] | None = None
+    enforce: bool | None = None
+
+
+def _read_key(id_: str, value: object) -> ApiKey:
+    _check_id(id_)
+    try:
+        row = read_row(_KeyFields, value)
+    except ValueError as error:
+        raise ValueError(f"the key {id_!r} {error}") from None
+    given = row.limit
+    limit = None if given is None else Limit(given.requests, given.seconds, given.burst or given.requests)
+    purposes = None if row.purposes is None else read_purposes(row.purposes)
+    return ApiKey(id_, row.sha256, frozenset(map(Scope, row.scopes)), limit, purposes, row.enforce)

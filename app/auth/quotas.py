@@ -50,7 +50,7 @@ return debts
 
 
 class QuotaExceeded(Exception):
-    """A request that is beyond its key's quota; the quota admits it in `retry_after` seconds."""
+    """A request that exceeds its key's quota, which will admit it in `retry_after` seconds."""
 
     def __init__(self, key_id: str, limit: Limit, retry_after: float) -> None:
         super().__init__(
@@ -152,10 +152,10 @@ class QuotaAccount:
     limit: Limit
 
     def charge(self, cost: int, *, prepaid: int = 0) -> None:
-        """Take `cost` requests from the quota. Raises QuotaExceeded if they are not in it.
+        """Take `cost` requests from the quota. Raises QuotaExceeded if they exceed it.
 
-        A cost above the whole quota is admitted if the quota is full, and leaves a debt. `prepaid` is what was already
-        charged for the same work; the quota counts as full if only that is missing.
+        A cost above the whole quota is admitted if the quota is full, and leaves a debt. `prepaid` was already charged
+        for the same work; the quota counts as full if only that is missing.
         """
         missing = self.try_charge(cost, prepaid=prepaid)
         if missing:
@@ -174,7 +174,7 @@ class QuotaAccount:
         return 0.0
 
     def charge_on_credit(self, cost: int) -> None:
-        """Take `cost` requests even if they are not in the quota."""
+        """Take `cost` requests even if they exceed the quota."""
         self.quotas.add_debt(self.key_id, cost * self.limit.interval)
 
     @property

@@ -60,7 +60,7 @@ class LocalPacer:
             # Remembered even if it is refused below: a caller who comes back must find it nearer, not drawn again.
             self._ends[request.key] = start
         if rank is not None and fleet > 1:
-            start = _next_turn(start, interval_at(request.windows, start), rank.number, fleet)
+            start = _next_own_slot(start, interval_at(request.windows, start), rank.number, fleet)
         wait, interval = start - now, interval_at(windows, start)
         longest = min(request.max_wait, HORIZON)
         if wait > longest:
@@ -84,7 +84,7 @@ class LocalPacer:
         return until - now
 
 
-def _next_turn(at: float, interval: float, number: int, fleet: int) -> float:
+def _next_own_slot(at: float, interval: float, number: int, fleet: int) -> float:
     """The first slot of this rank that begins at `at` or later, except for rounding."""
     first, period = number * interval, interval * fleet
     return first + math.ceil((at - first) / period - 1e-3) * period

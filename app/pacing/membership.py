@@ -1,4 +1,4 @@
-"""The rank of each process in its fleet, agreed on in the store for the time when the store is away."""
+"""The rank of each process in its fleet, agreed on through the store, for times when the store is down."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +8,7 @@ from app.background import periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 INTERVAL = 3.0
-"""Seconds between two announcements; a new process is known to all others after as many."""
+"""Seconds between two announcements, after which all others have seen a new process."""
 
 KEY: Final = "robots:pace:fleet"
 

@@ -1,4 +1,4 @@
-"""What pacing asks of the store."""
+"""The interface of the store for pacing."""
 
 from typing import Protocol
 
@@ -23,7 +23,7 @@ class PaceStore(Protocol):
         ...
 
     async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None) -> float:
-        """Back off from the key's site on the word of `reporter`, or of an operator (None); return the seconds."""
+        """Back off from the key's site, as reported by `reporter` or an operator (None); return the seconds."""
         ...
 
     async def ping(self, shard: int) -> None:

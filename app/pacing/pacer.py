@@ -1,4 +1,4 @@
-"""One pace for the whole fleet: slots from the store, or a careful share of them while the store is away."""
+"""One pace for the whole fleet: slots from the store, or each process's share of them while the store is down."""
 
 import asyncio
 from collections import defaultdict
@@ -40,8 +40,8 @@ class Pacer:
 
     Every call is bounded by the store's circuit breaker. A shard that fails once may only have been slow. If processes
     gave slots by themselves after each such moment, the fleet would stand still after it (RECOVERY_PERIOD). So callers
-    are first asked to come back after PROBE_INTERVAL; this process gives slots by itself once the shard has failed a
-    probe, too.
+    are first sent away for PROBE_INTERVAL; this process gives slots by itself once the shard has also
+    failed a probe.
 
     No slot is given twice. Without the store, slots start behind the queue as last seen, and behind what other
     processes are likely to have added. When the store is back, processes report to it the slots given without it.

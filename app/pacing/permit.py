@@ -30,6 +30,12 @@ class SlotRef:
     key: PaceKey
     name: str
 
+    @property
+    def token(self) -> str:
+        """The random part of the name; "" if the slot was given without the store."""
+        parts = self.name.split(":")
+        return parts[1] if len(parts) == 3 else ""
+
 
 def sign(slot: SlotRef, secret: bytes) -> str:
     """The permit for this slot."""
@@ -44,11 +50,11 @@ def verify(permit: str, secrets: Iterable[bytes]) -> SlotRef:
     readable = len(permit) <= MAX_CHARS and permit.isascii()
     if readable and any(hmac.compare_digest(tag, _tag(payload, secret)) for secret in secrets):
         return _read(payload)
-    raise BadPermit(f"{permit[:100]!r} is not a permit that this service gave.")
+    raise BadPermit(f"{permit[:100]!r} is not a permit that this service issued.")
 
 
 def _read(payload: str) -> SlotRef:
-    # The payload is signed, so `sign` wrote it; but somebody who can read the secret may have signed something else.
+    # The payload is signed, so `sign` wrote it, unless someone else knows the secret.
     try:
         fields = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Decide questions, reserve a slot for each one that is allowed, and take reports of what came of the slots."""
+"""Decide questions, reserve a slot for each one that is allowed, and take reports of the outcomes."""
 
 import asyncio
 import time
@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import TypeAlias, assert_never
 
 from app.decide import Decider
+from app.edge.replica import EdgeFacts
 from app.evaluate import Decision, Question
 from app.observability.metrics import Metrics
 from app.pacing.fleet_secret import FleetSecret
@@ -15,6 +16,7 @@ from app.pacing.pacer import Grant, Pacer
 from app.pacing.permit import SlotRef, sign, verify
 from app.pacing.schedule import Bounds, pace_windows
 from app.pacing.slots import PaceKey, Slot, SlotRequest, WaitTooLong
+from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
 from app.yield_budget import YieldBudget
 
@@ -57,7 +59,7 @@ BatchResult: TypeAlias = PermitResult | Busy
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a caller reports of its slot: the page's status and time, or that the slot was not used (`released`).
+    """A caller's report on its slot: the page's status and time, or that the slot was not used (`released`).
 
     `retry_after` and `elapsed` are in seconds. `reporter` is None for an operator.
     """
@@ -85,17 +87,19 @@ class Permits:
         self,
         decider: Decider,
         pacer: Pacer,
-        bounds: Callable[[str], Bounds],
+        bounds: Callable[[str, str], Bounds],
         secret: FleetSecret,
         metrics: Metrics,
+        edge: EdgeFacts,
         on_backoff: Callable[[str, float], None] = lambda _origin, _seconds: None,
     ) -> None:
-        """`bounds` are those of a host. `on_backoff` is called with the key of an origin and the seconds."""
+        """`bounds` are those of a host and an agent's token. `on_backoff` gets the key of an origin and the seconds."""
         self._decider = decider
         self._pacer = pacer
         self._bounds = bounds
         self._secret = secret
         self._metrics = metrics
+        self._edge = edge
         self._on_backoff = on_backoff
 
     async def request(self, request: PermitRequest) -> PermitResult:
@@ -131,12 +135,12 @@ class Permits:
                 if budget.is_over():
                     await budget.next()
 
-        await _run(map(decide, _grouped(requests, lambda number: requests[number].question.target.origin)), MAX_ORIGINS)
+        await _run(map(decide, _grouped(requests, lambda number: requests[number].question.origin)), MAX_ORIGINS)
         await _run(map(reserve, _grouped(sorted(decisions), lambda number: requests[number].key)), MAX_QUEUES)
         return results
 
     async def report(self, permit: str, outcome: Outcome) -> Reported:
-        """Free the permit's slot or back off from its origin, as the outcome asks. Raises BadPermit."""
+        """Free the permit's slot, back off from its origin, or record a refusal, by the outcome. Raises BadPermit."""
         slot = verify(permit, self._secret.accepted)
         released = degraded = False
         if outcome.released:
@@ -147,6 +151,11 @@ class Permits:
             result = await self._pacer.back_off(slot.key, outcome.retry_after, outcome.reporter)
             backoff, degraded = result.value, degraded or result.degraded
             self._on_backoff(slot.key.site, backoff)
+        if outcome.status is not None and not outcome.released:
+            try:
+                await self._edge.report(slot.key.site, slot.key.agent, outcome.status, slot.token)
+            except StoreDown:
+                degraded = True
         self._metrics.outcome(outcome.status, outcome.elapsed, released=outcome.released, backoff=backoff is not None)
         return Reported(released, backoff, degraded)
 
@@ -167,7 +176,7 @@ class Permits:
 
     def _slot_request(self, request: PermitRequest, decision: Decision) -> SlotRequest:
         snapshot, terms = decision.cached.snapshot, decision.terms
-        bounds = self._bounds(request.question.target.origin.host)
+        bounds = self._bounds(request.question.target.origin.host, request.question.agent.token)
         windows = pace_windows(None if terms is None else terms.rates, decision.now, bounds, decision.delay)
         fetched_at = 0.0 if snapshot is None else snapshot.checked_at
         return SlotRequest(request.key, windows, request.caller, request.cost, request.max_wait, fetched_at)

@@ -51,7 +51,7 @@ class Recovery:
             self._reports.start(shard, partial(self._report, state))
 
     async def _probe(self, shard: int, state: ShardState) -> None:
-        # The probe goes on even if nobody asks for slots: other processes may wait for this one's report.
+        # Probe even if no caller requests slots: other processes may wait for this one's report.
         while state.failing_since is not None:
             await self._sleep(PROBE_INTERVAL)
             try:

@@ -1,16 +1,13 @@
 """Queues of slots in Redis or Valkey: one script call per slot, by the store's own clock."""
 
-import hashlib
 import math
 import zlib
-from importlib.resources import files
 from secrets import token_hex
-from typing import Any, Final
-
-from redis.exceptions import NoScriptError
+from typing import Any
 
 from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, QueueView, Slot, SlotRequest, SlotResult, wait_too_long
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 
 MICROSECONDS = 1_000_000
 
@@ -19,28 +16,8 @@ BUCKETS = 4096
 be evicted. All processes on a store have to use the same number."""
 
 
-class _Script:
-    def __init__(self, name: str) -> None:
-        self._text: Final = "".join(
-            files(__package__).joinpath(part).read_text(encoding="utf-8") for part in ("state.lua", name)
-        )
-        self._sha: Final = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
-
-    async def run(self, store: GuardedClient, key: PaceKey, *arguments: str) -> Any:
-        keys = keys_of(key)
-        arguments = (*_fields(key), *arguments)
-
-        # A server that does not know the hash (new, or flushed) is sent the whole text.
-        async def command() -> Any:
-            try:
-                return await store.client.evalsha(self._sha, len(keys), *keys, *arguments)
-            except NoScriptError:
-                return await store.client.eval(self._text, len(keys), *keys, *arguments)
-
-        return await store.run(keys[0], command)
-
-
-_RESERVE, _OUTCOME = _Script("reserve.lua"), _Script("outcome.lua")
+_RESERVE = Script(__package__, "state.lua", "reserve.lua")
+_OUTCOME = Script(__package__, "state.lua", "outcome.lua")
 
 
 class RedisPacer:
@@ -65,7 +42,8 @@ class RedisPacer:
         ]
         reply = await _RESERVE.run(
             self._store,
-            key,
+            keys_of(key),
+            *_fields(key),
             _micro(request.max_wait),
             f"{request.cost:.6f}",
             request.caller,
@@ -87,7 +65,7 @@ class RedisPacer:
 
     async def release(self, key: PaceKey, name: str) -> bool:
         """Free a slot that was not used; False if there is none of that name. Raises StoreDown."""
-        return bool(_integers(await _OUTCOME.run(self._store, key, "released", name), 3)[0])
+        return bool(_integers(await _OUTCOME.run(self._store, keys_of(key), *_fields(key), "released", name), 3)[0])
 
     async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None = None) -> float:
         """Make the whole fleet back off from the key's site; return for how many seconds from now. Raises StoreDown.
@@ -104,7 +82,9 @@ class RedisPacer:
             policy.max_unconfirmed,
         )
         arguments = (*map(_micro, bounds), reporter or "")
-        _, now, until = _integers(await _OUTCOME.run(self._store, key, "backoff", *arguments), 3)
+        _, now, until = _integers(
+            await _OUTCOME.run(self._store, keys_of(key), *_fields(key), "backoff", *arguments), 3
+        )
         return max(0.0, (until - now) / MICROSECONDS)
 
     def shard_of(self, key: PaceKey) -> int:

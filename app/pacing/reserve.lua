@@ -20,7 +20,7 @@ local MAX_CALLERS = 1000
 local MAX_SLOTS = 10000
 local MAX_SEARCH = 500       -- slots that are searched for a gap
 local NEAR = 5               -- intervals: a gap this near is open to all, or it would be lost
-local NEWCOMERS = 10         -- one slot in so many is left for callers that have not asked yet
+local NEWCOMERS = 10         -- one slot in 10 is left for callers that have not asked yet
 
 if redis.call('ZCARD', SLOTS) > 2 * MAX_SLOTS then redis.call('UNLINK', SLOTS) end
 if redis.call('ZCARD', CALLERS) > 2 * MAX_CALLERS then redis.call('UNLINK', CALLERS) end

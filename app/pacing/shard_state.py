@@ -1,4 +1,4 @@
-"""What a process knows of one shard of the store: its clock, whether it fails, and what it has yet to learn."""
+"""A process's view of one shard of the store: its clock, whether it fails, and what must still be reported to it."""
 
 from collections.abc import Callable
 from typing import NamedTuple

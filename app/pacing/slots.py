@@ -1,14 +1,11 @@
 """The types that all parts of pacing share: a slot request, its result, and the state of a queue of slots."""
 
-import hashlib
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.origin import Origin
 from app.pacing.schedule import PaceWindow
-
-MAX_AGENT_CHARS = 64
-"""Characters of the longest product token that a key holds as it is; a longer one is replaced by its SHA-256."""
+from app.robots.agents import agent_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +17,8 @@ class PaceKey:
 
     @classmethod
     def of(cls, origin: Origin, token: str) -> "PaceKey":
-        """The key of a product token at an origin; tokens are compared without case (RFC 9309 2.2.1)."""
-        agent = token.lower()
-        if len(agent) > MAX_AGENT_CHARS:
-            agent = hashlib.sha256(agent.encode()).hexdigest()
-        return cls(origin.key, agent)
+        """The key of a product token at an origin."""
+        return cls(origin.key, agent_key(token))
 
 
 @dataclass(frozen=True, slots=True)

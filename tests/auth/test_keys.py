@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.auth.keys import KEY_LIMIT, Key, Limit, Scope, load_keys, new_key, read_keys
+from app.auth.keys import KEY_LIMIT, ApiKey, Limit, Scope, load_keys, new_key, read_keys
+from app.purposes.policy import PurposePolicy
 
 DIGEST = "ab" * 32
 
@@ -38,8 +39,8 @@ def test_a_digest_sent_as_a_key_is_unknown() -> None:
 
 
 def test_the_admin_scope_includes_read() -> None:
-    admin = Key("a", DIGEST, frozenset({Scope.ADMIN}), None)
-    reader = Key("b", DIGEST, frozenset({Scope.READ}), None)
+    admin = ApiKey("a", DIGEST, frozenset({Scope.ADMIN}), None)
+    reader = ApiKey("b", DIGEST, frozenset({Scope.READ}), None)
     assert [key.may(scope) for key in (admin, reader) for scope in (Scope.READ, Scope.ADMIN)] == [
         True,
         True,
@@ -69,37 +70,57 @@ GOOD = f'sha256 = "{DIGEST}"\nscopes = ["read"]\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "has no key"),
         ("[a b]", "not TOML.*line 1"),
         ("a = " + "[" * 5000, "nested too deeply"),
-        ("a = 1", "'a' is 1; a table"),
+        ("a = 1", "'a' has 1, where a table of sha256, scopes, limit"),
         (f'["a.b"]\n{GOOD}', "'a.b' is not a valid key id"),
         (f'[""]\n{GOOD}', "'' is not a valid key id"),
         (f'["ä"]\n{GOOD}', "'ä' is not a valid key id"),
-        (f"[a]\n{GOOD}key = 1", "'a' has the unknown field 'key'"),
-        ('[a]\nscopes = ["read"]', "'a' needs a sha256"),
-        (f'[a]\nsha256 = "{DIGEST.upper()}"\nscopes = ["read"]', "'a' needs a sha256 of 64 digits"),
-        (f'[a]\nsha256 = "{DIGEST}"', "'a' has scopes = None"),
+        (f"[a]\n{GOOD}key = 1", "'a' has an unknown field 'key'; the fields are sha256"),
+        ('[a]\nscopes = ["read"]', "'a' has no sha256"),
+        ('[a]\nsha256 = "a.secret"\nscopes = ["read"]', "'a' has an invalid sha256; expected 64 digits"),
+        (f'[a]\nsha256 = "{DIGEST.upper()}"\nscopes = ["read"]', "'a' has an invalid sha256; expected 64 digits"),
+        (f'[a]\nsha256 = "{DIGEST}"', "'a' has no scopes"),
         (f'[a]\nsha256 = "{DIGEST}"\nscopes = []', r"'a' has scopes = \[\]"),
-        (f'[a]\nsha256 = "{DIGEST}"\nscopes = ["write"]', r"'a' has scopes = \['write'\]; a list of read and admin"),
+        (f'[a]\nsha256 = "{DIGEST}"\nscopes = ["write"]', r"'a' has scopes.0 = 'write'; expected 'read' or 'admin'"),
         (f'[a]\nsha256 = "{DIGEST}"\nscopes = [["read"]]', "'a' has scopes"),
-        (f"[a]\n{GOOD}limit = 7", "'a' has limit = 7"),
-        (f"[a]\n{GOOD}limit = {{per = 1}}", "'a' has limit = .*per"),
+        (f"[a]\n{GOOD}limit = 7", "'a' has limit = 7, where a table is expected"),
+        (f"[a]\n{GOOD}limit = {{per = 1}}", "'a' has an unknown field 'limit.per'"),
         (f"[a]\n{GOOD}limit = {{requests = 0, seconds = 1}}", "'a' has limit.requests = 0"),
-        (f"[a]\n{GOOD}limit = {{requests = 1}}", "'a' has limit.seconds = None"),
+        (f"[a]\n{GOOD}limit = {{requests = 1}}", "'a' has no limit.seconds"),
         (f"[a]\n{GOOD}limit = {{requests = true, seconds = 1}}", "limit.requests = True"),
         (f"[a]\n{GOOD}limit = {{requests = 1.5, seconds = 1}}", "limit.requests = 1.5"),
         (f"[a]\n{GOOD}limit = {{requests = 1, seconds = 86401}}", "limit.seconds = 86401"),
         (f"[a]\n{GOOD}limit = {{requests = 1, seconds = 1, burst = 0}}", "limit.burst = 0"),
         (f"[a]\n{GOOD}limit = {{requests = 0x{'f' * 5000}, seconds = 1}}", "limit.requests = a int"),
+        (f'[a]\n{GOOD}purposes = ["train"]', "'a' has purposes.0 = 'train'; expected 'search', 'ai-input'"),
+        (f'[a]\n{GOOD}purposes = "search"', "'a' has purposes = 'search'; expected a valid list"),
+        (f"[a]\n{GOOD}purposes = [7]", r"'a' has purposes.0 = 7; expected 'search'"),
+        (f'[a]\n{GOOD}enforce = "yes"', "'a' has enforce = 'yes'; expected a valid boolean"),
         (f"[a]\n{GOOD}[b]\n{GOOD}", "'a' and 'b' have the same sha256"),
     ],
 )
-def test_errors_name_the_key_and_the_field(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_errors_name_the_key_and_the_field(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
         read_keys(text)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "policy"),
+    [
+        ("", PurposePolicy(("search",), enforce=True)),
+        ("enforce = false", PurposePolicy(("search",))),
+        ('purposes = ["ai-train", "ai-input"]', PurposePolicy(("ai-input", "ai-train"), enforce=True)),
+        ("purposes = []\nenforce = false", PurposePolicy()),
+    ],
+)
+def test_key_leaves_to_the_settings_what_it_does_not_say(fields: str, policy: PurposePolicy) -> None:
+    key = read_keys(f"[a]\n{GOOD}{fields}").by_id["a"]
+    assert key.policy(PurposePolicy(("search",), enforce=True)) == policy
 
 
 @given(st.text(max_size=60))
@@ -127,11 +148,13 @@ def test_a_file_that_the_group_may_read_is_read(tmp_path: Path, mode: int) -> No
     assert "crawler-7" in load_keys(path).by_id
 
 
-@pytest.mark.parametrize(("data", "said"), [(b"a = \xff", "not UTF-8"), (b"#" * (4 * 1024 * 1024 + 1), "longer than")])
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
+@pytest.mark.parametrize(
+    ("data", "message"), [(b"a = \xff", "not UTF-8"), (b"#" * (4 * 1024 * 1024 + 1), "longer than")]
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "keys.toml"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         load_keys(path)
     with pytest.raises(ValueError, match="cannot be opened"):
         load_keys(tmp_path)

@@ -1,4 +1,4 @@
-"""Quotas: charged in each process at once, and settled with the fleet admitted the store."""
+"""Quotas: charged in each process at once, and settled with the fleet through the store."""
 
 from collections.abc import Callable
 
@@ -141,19 +141,11 @@ async def test_without_the_store_each_process_counts_and_settles_later(store_cli
     assert other.sends(1) == 0
 
 
-@pytest.mark.parametrize("value", ["", "x", "nan", "-1", "0x10", "1" * 40])
-async def test_an_invalid_stored_debt_is_ignored(new_process: NewProcess, store_client: Redis, value: str) -> None:
-    await store_client.set(KEY, value)
-    one = new_process()
-    one.sends(1)
-    await one.quotas.settle()
-    assert one.quotas.debt("crawler-7") == pytest.approx(6, abs=1)
-
-
 @pytest.mark.parametrize(
-    "value", ["inf", "nan", "1e300", "99999999999", "99999999999.0", "0x7fffffffffff", "-5.0", " 2e9", "1.0.0"]
+    "value",
+    ["", "x", "nan", "-1", "0x10", "1" * 40, "inf", "1e300", "99999999999", "0x7fffffffffff", "-5.0", " 2e9", "1.0.0"],
 )
-async def test_a_foreign_stored_value_is_ignored(new_process: NewProcess, store_client: Redis, value: str) -> None:
+async def test_an_invalid_stored_debt_is_ignored(new_process: NewProcess, store_client: Redis, value: str) -> None:
     await store_client.set(KEY, value)
     one = new_process()
     one.sends(1)

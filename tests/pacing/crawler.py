@@ -1,6 +1,6 @@
-"""A crawler of many workers that goes by permits: `python -m tests.pacing.crawler`, configured by a line of JSON.
+"""A crawler with many workers that uses permits: `python -m tests.pacing.crawler`, configured by a line of JSON.
 
-It says `ready`, waits for a second line, and then crawls until a third line or by its input's end.
+It prints `ready`, waits for a second line, and then crawls until a third line or end of file.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ REQUEST = (
 )
 
 IDLE = 3.0
-"""Seconds after which a connection is not used again: the service closes one after 5."""
+"""Seconds after which an idle connection is not used again; the service closes it after 5."""
 
 
 class Connection:
@@ -28,9 +28,9 @@ class Connection:
         self._used_at = 0.0
 
     async def ask(self, method: str, path: str, body: object = None, grant: float = 0.0) -> tuple[int, bytes]:
-        """Status and body of an answer that says how long it is; `grant` is the instant that the request is for.
+        """Status and body of a response with a Content-Length; `grant` is the instant of the request's slot.
 
-        A server may close a connection that was idle just when it is used again: then a new one is.
+        A server may close an idle connection just as it is used again; then a new one is opened.
         """
         used = self._streams is not None
         try:
@@ -63,14 +63,14 @@ class Connection:
         return int(received.split(b" ", 2)[1]), answer
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
 
 
 async def work(service: Connection, origin: Connection, request: dict[str, Any], late: float) -> None:
-    """Go through the pages of the origin, one permit each; a grant missed by more than `late` seconds is released."""
+    """Fetch the pages of the origin, one permit each; release a slot missed by more than `late` seconds."""
     while True:
         status, answer = await service.ask("POST", "/v1/permits", request)
         if status != 200:
@@ -90,7 +90,7 @@ async def work(service: Connection, origin: Connection, request: dict[str, Any],
 
 
 async def main() -> None:
-    """Crawl as the first line of the input says, from the second to the third."""
+    """Crawl as configured by the first line of the input, from the second line to the third."""
     loop = asyncio.get_running_loop()
 
     async def line() -> str:

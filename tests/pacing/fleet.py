@@ -1,4 +1,4 @@
-"""Processes of the service, processes that crawl by its permits, and an origin that writes down when it is asked."""
+"""Processes of the service, processes that crawl by its permits, and an origin that logs its requests."""
 
 import asyncio
 import json
@@ -26,9 +26,9 @@ ROBOTS = f"User-agent: *\nRequest-rate: {RATE}/1s\n".encode()
 
 @dataclass(repr=False)
 class Log:
-    """When pages were asked for, in Unix seconds, and how often robots.txt was.
+    """The instants of page requests, in Unix seconds, and the number of requests for robots.txt.
 
-    `turns` are the instants that the permits of these pages were for: what a page came late, the machine was late.
+    `grants` are the instants of the slots of these pages; a page that arrives late is due to a busy machine.
     """
 
     pages: list[float] = field(default_factory=list)
@@ -37,11 +37,11 @@ class Log:
 
     @property
     def earliest(self) -> float:
-        """By how many seconds the page that was the earliest came after its grant."""
+        """The least delay of a page after its slot, in seconds."""
         return min(page - grant for page, grant in zip(self.pages, self.grants, strict=True))
 
-    def by_turn(self) -> "Log":
-        """The log of an origin that each page reaches at the instant of its grant."""
+    def at_slots(self) -> "Log":
+        """The log as if each page had arrived at the instant of its slot."""
         return Log(sorted(self.grants))
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class Log:
         return f"{len(self.pages)} pages, at most so many in so many seconds: {most}; {self.excess:.2f} beyond the rate"
 
     def most_in(self, seconds: float) -> int:
-        """The most pages of any stretch of so many seconds."""
+        """The most pages in any period of `seconds`."""
         most = first = 0
         for at, instant in enumerate(self.pages):
             while self.pages[first] <= instant - seconds + TICK:
@@ -59,9 +59,9 @@ class Log:
 
     @property
     def excess(self) -> float:
-        """By how many pages the log is beyond the rate in the worst stretch of any length that begins with a page.
+        """By how many pages the log exceeds the rate in the worst period of any length that begins with a page.
 
-        What may be due to TICK is not counted.
+        Differences of up to TICK are not counted.
         """
         least, worst = float("inf"), 0.0
         for at, instant in enumerate(self.pages):
@@ -77,7 +77,7 @@ class Log:
 
 @asynccontextmanager
 async def logging_origin() -> AsyncIterator[tuple[str, Log]]:
-    """An origin that keeps its connections, and its log."""
+    """An origin with persistent connections and a log."""
     log = Log()
     writers: set[asyncio.StreamWriter] = set()
 
@@ -113,7 +113,7 @@ async def logging_origin() -> AsyncIterator[tuple[str, Log]]:
 
 @contextmanager
 def services(store_url: str, count: int, *, module: str = "app", **others: str) -> Iterator[list[str]]:
-    """So many processes of the service on one store; `others` are settings in place of those that they have here."""
+    """Processes of the service on one store; `others` override their settings."""
     settings = {
         "REDIS_URL": store_url,
         "PORT": "0",
@@ -145,31 +145,31 @@ def services(store_url: str, count: int, *, module: str = "app", **others: str) 
 
 def _listening(process: subprocess.Popen[str]) -> str:
     assert process.stderr is not None
-    said = ""
+    output = ""
     for line in process.stderr:
-        said += line
-        found = LISTENING.search(said)
-        if found and "startup complete" in said:
+        output += line
+        found = LISTENING.search(output)
+        if found and "startup complete" in output:
             return found[1]
-    raise AssertionError(f"it ended while starting: {said}")
+    raise AssertionError(f"it ended while starting: {output}")
 
 
 @dataclass
 class Crawlers:
-    """Processes that crawl."""
+    """Crawler processes."""
 
     processes: Sequence[asyncio.subprocess.Process]
 
-    async def tell(self, text: str) -> None:
-        """Tell all of them that line."""
+    async def send(self, text: str) -> None:
+        """Send a line to all of them."""
         for process in self.processes:
             assert process.stdin is not None
             process.stdin.write(f"{text}\n".encode())
             await process.stdin.drain()
 
     async def end(self) -> None:
-        """Tell them to end, and see that they did as they should."""
-        await self.tell("end")
+        """Stop them, and check their results."""
+        await self.send("end")
         codes = await asyncio.gather(*(process.wait() for process in self.processes))
         assert codes == [0] * len(self.processes)
 
@@ -178,7 +178,7 @@ class Crawlers:
 async def crawlers(
     urls: Sequence[str], origin: str, processes: int, workers: int, *, late: float = 5.0
 ) -> AsyncIterator[Crawlers]:
-    """So many processes with so many workers each, which have begun to crawl.
+    """Processes with several workers each, which have started to crawl.
 
     A caller that is delayed for more than `late` seconds releases its slot.
     """
@@ -207,9 +207,9 @@ async def crawlers(
         for process in started:
             assert process.stdout is not None
             assert await process.stdout.readline() == b"ready\n"
-        crew = Crawlers(started)
-        await crew.tell("go")
-        yield crew
+        crawlers = Crawlers(started)
+        await crawlers.send("go")
+        yield crawlers
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
@@ -221,10 +221,10 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 async def crawl(
     store_url: str, *, processes: int, workers: int, seconds: float, late: float = 5.0
 ) -> tuple[Log, float, float]:
-    """The log of an origin that is crawled for so long, and when its first second was over and the last begun."""
+    """The log of an origin that is crawled for `seconds`, the end of its first second and the start of its last."""
     with services(store_url, 2) as urls:
-        async with logging_origin() as (origin, log), crawlers(urls, origin, processes, workers, late=late) as crew:
+        async with logging_origin() as (origin, log), crawlers(urls, origin, processes, workers, late=late) as running:
             await asyncio.sleep(seconds)
             end = time()
-            await crew.end()
+            await running.end()
         return log, log.pages[0] + 1.0, end

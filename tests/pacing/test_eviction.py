@@ -1,4 +1,4 @@
-"""Politeness outlives what happens to the store: keys that are evicted, and a clock that is set."""
+"""Backoffs and slots survive the eviction of keys and a change of the store's clock."""
 
 import asyncio
 import math
@@ -33,7 +33,7 @@ async def client_of(server: Node) -> AsyncIterator[Client]:
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[Node]:
-    """A server as README advises it, with little room."""
+    """A server as docs/how-to/redis.md advises it, with little room."""
     with node(maxmemory="12mb", maxmemory_policy="volatile-lru") as server:
         yield server
 
@@ -46,7 +46,7 @@ async def pace(small: Node) -> AsyncIterator[RedisPacer]:
 
 
 def fill(server: Node) -> None:
-    """Far more files than there is room for."""
+    """Write far more files than fit."""
     pipe = server.admin.pipeline(transaction=False)
     for number in range(30_000):
         pipe.set(f"robots:{{https://{number}.example.org:443}}", FILE, ex=30 * 86_400)
@@ -55,11 +55,11 @@ def fill(server: Node) -> None:
 
 
 def present(server: Node, which: int) -> int:
-    """How many queues still have the key of that number in state.lua."""
+    """The number of queues whose key with this number in state.lua still exists."""
     return sum(int(server.ask("EXISTS", keys_of(key)[which])) for key in KEYS)
 
 
-async def asked(pace: RedisPacer, key: PaceKey, pace_windows: tuple[PaceWindow, ...] = SECOND) -> SlotResult:
+async def reserve(pace: RedisPacer, key: PaceKey, pace_windows: tuple[PaceWindow, ...] = SECOND) -> SlotResult:
     reply, _ = await pace.reserve(
         SlotRequest(key, pace_windows, "w"), QueueState(), closed_for=0.0, closed_if_behind=3.0
     )
@@ -71,31 +71,31 @@ async def test_backoffs_survive_eviction(pace: RedisPacer, small: Node) -> None:
         assert await pace.back_off(key, HOUR) > HOUR - 1
     fill(small)
     assert present(small, 2) < len(KEYS)  # most of the rest of their state was evicted
-    replies = [await asked(pace, key) for key in KEYS]
+    replies = [await reserve(pace, key) for key in KEYS]
     assert all(isinstance(reply, WaitTooLong) and reply.wait > HOUR - 120 for reply in replies)
 
 
 async def test_last_slots_survive_eviction(pace: RedisPacer, small: Node) -> None:
     hour = (PaceWindow(math.inf, HOUR),)
     for key in KEYS:
-        assert isinstance(await asked(pace, key, hour), Slot)
+        assert isinstance(await reserve(pace, key, hour), Slot)
     fill(small)
     assert present(small, 3) < len(KEYS)
-    assert all([isinstance(await asked(pace, key, hour), WaitTooLong) for key in KEYS])
+    assert all([isinstance(await reserve(pace, key, hour), WaitTooLong) for key in KEYS])
 
 
 async def test_the_durable_record_is_bounded_and_expires(pace: RedisPacer, small: Node) -> None:
     durable = keys_of(KEYS[0])[0]
     for number in range(600):
         # All in one bucket: the site of a key chooses it.
-        await asked(pace, PaceKey(KEYS[0].site, f"bot{number}"), MINUTE)
+        await reserve(pace, PaceKey(KEYS[0].site, f"bot{number}"), MINUTE)
     assert small.ask("HLEN", durable) <= 256
     small.ask("DEL", *keys_of(KEYS[0])[:2])
     for number in range(100):
-        await asked(pace, PaceKey(KEYS[0].site, f"short{number}"), ((PaceWindow(math.inf, 0.05)),))
+        await reserve(pace, PaceKey(KEYS[0].site, f"short{number}"), ((PaceWindow(math.inf, 0.05)),))
     await asyncio.sleep(0.1)
     for number in range(10):
-        await asked(pace, PaceKey(KEYS[0].site, f"next{number}"), MINUTE)
+        await reserve(pace, PaceKey(KEYS[0].site, f"next{number}"), MINUTE)
     assert small.ask("HLEN", durable) == small.ask("ZCARD", keys_of(KEYS[0])[1]) == 10
 
 
@@ -103,7 +103,7 @@ async def test_the_durable_record_is_bounded_and_expires(pace: RedisPacer, small
 
 
 class ServerClock:
-    """The clock of a server, in seconds beside ours."""
+    """The clock of a server, in seconds relative to ours."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -144,7 +144,8 @@ async def test_a_clock_set_back_makes_no_queue_longer(clocked: tuple[ServerClock
         await pace.back_off(pushed, 120)
         assert steps == []
         clock.set(0)
-        # What was given is respected, and nothing waits for as long as the clock was set back.
+        server.ask("PING")  # it reads its clock between two commands
+        # Granted slots are respected, and no wait grows by the clock's step.
         after = await pacer.reserve(SlotRequest(key, SECOND, "w", max_wait=60))
         assert isinstance(after.result, Slot)
         assert 5 < after.result.wait <= 10
@@ -167,6 +168,7 @@ async def test_a_process_with_the_old_clock_closes_no_queue(clocked: tuple[Serve
         pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic)
         await pacer.reserve(SlotRequest(KEYS[0], SECOND, "w", max_wait=60))
         clock.set(0)
-        server.ask("FLUSHALL")  # and the state with it, as where a replica takes over that had none of it
+        server.ask("PING")  # it reads its clock between two commands
+        server.ask("FLUSHALL")  # as if a replica without this state had taken over
         assert (await pacer.reserve(SlotRequest(KEYS[0], SECOND, "w", max_wait=60))).result.wait < 6
         await pacer.aclose()

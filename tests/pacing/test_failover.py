@@ -1,4 +1,4 @@
-"""Two processes keep one pace while a master of the cluster is lost: the last slot of either counts."""
+"""Two processes keep one pace while a master of the cluster fails: the last slot of either counts."""
 
 import asyncio
 import math
@@ -27,14 +27,14 @@ PROCESSES = 2
 
 
 class Log:
-    """The slots of each key, with whether the store gave them."""
+    """The slots of each key, and whether they came from the store."""
 
     def __init__(self) -> None:
         self.slots: dict[PaceKey, list[tuple[float, bool]]] = defaultdict(list)
 
     def count(self, *, degraded: bool, keys: list[PaceKey]) -> int:
-        """Slots of the key that has the fewest."""
-        return min(sum(alone is degraded for _, alone in self.slots[key]) for key in keys)
+        """The fewest slots of any key."""
+        return min(sum(local is degraded for _, local in self.slots[key]) for key in keys)
 
     def too_close(self) -> list[tuple[str, tuple[float, bool], tuple[float, bool]]]:
         return [
@@ -46,7 +46,7 @@ class Log:
 
 
 async def ask_on(pacer: Pacer, key: PaceKey, log: Log) -> None:
-    """Take slots without end, at instants of chance, as a crawler does that has little to wait for."""
+    """Reserve slots continuously, at random instants."""
     while True:
         grant = await pacer.reserve(SlotRequest(key, SECOND, "w", max_wait=0.8))
         if isinstance(grant.result, Slot):
@@ -61,12 +61,12 @@ async def pacers(fleet: Fleet) -> AsyncIterator[list[tuple[Pacer, RedisPacer]]]:
         for number in range(PROCESSES):
             client = connect(cluster_url(fleet))
             stack.push_async_callback(client.aclose)
-            # A master that is gone refuses at once; the others are given time, however busy the machine is.
+            # A failed master refuses at once; the others get time, even on a busy machine.
             calls = GuardedClient(client, monotonic=time.monotonic, timeout=1.0)
             stack.push_async_callback(calls.aclose)
-            alone = LocalPacer(PROCESSES, lambda number=number: Rank(number, PROCESSES))  # type: ignore[misc]
+            local = LocalPacer(PROCESSES, lambda number=number: Rank(number, PROCESSES))  # type: ignore[misc]
             pace = RedisPacer(calls)
-            pacer = Pacer(pace, alone, time.time, time.monotonic)
+            pacer = Pacer(pace, local, time.time, time.monotonic)
             stack.push_async_callback(pacer.aclose)
             made.append((pacer, pace))
         yield made
@@ -85,9 +85,9 @@ async def test_no_slot_is_too_close_while_a_master_of_a_cluster_is_replaced() ->
             await until_so(lambda: log.count(degraded=True, keys=lost) >= 1)
             given = {key: len(log.slots[key]) for key in lost}
             await until_so(
-                lambda: all(sum(not alone for _, alone in log.slots[key][given[key] :]) >= 3 for key in lost)
+                lambda: all(sum(not local for _, local in log.slots[key][given[key] :]) >= 3 for key in lost)
             )
             for one in asking:
                 one.cancel()
     assert log.too_close() == []
-    assert not any(alone for key in set(MAX_KEYS) - set(lost) for _, alone in log.slots[key][:])
+    assert not any(local for key in set(MAX_KEYS) - set(lost) for _, local in log.slots[key][:])

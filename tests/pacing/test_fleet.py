@@ -19,12 +19,12 @@ SERVICES = 2
 
 
 def within_the_rate(log: Log) -> bool:
-    """No page came before its grant, and in no stretch of any length were grants beyond the rate, but for one slot.
+    """Check that no page came before its slot, and that no period exceeded the rate by more than one slot.
 
-    That pages come behind their grants, and too near to the next, is how busy this machine is: `make bench-pace` tells
-    it of a machine that has nothing else to do.
+    On a busy machine, pages may arrive late, and then too close to the next one; `make bench-pace` measures an idle
+    machine.
     """
-    grants = log.by_turn()
+    grants = log.at_slots()
     windows = all(grants.most_in(seconds) <= RATE * seconds + 1 for seconds in (1, 2, 5))
     return log.earliest > -0.005 and windows and grants.excess <= 1
 
@@ -32,16 +32,16 @@ def within_the_rate(log: Log) -> bool:
 @pytest.mark.usefixtures("store_client")
 async def test_eight_processes_of_fifty_workers_keep_one_pace_and_use_it(store_url: str) -> None:
     with services(store_url, SERVICES, module="tests.patient_service") as urls:
-        # However late a page is, its grant was used.
-        async with logging_origin() as (origin, log), crawlers(urls, origin, 8, 50, late=PATIENCE) as crew:
-            await until_so(lambda: log.by_turn().most_in(5) >= 0.95 * RATE * 5)
-            await crew.end()
-    assert within_the_rate(log), (log, log.by_turn())
+        # A late page has used its slot, too.
+        async with logging_origin() as (origin, log), crawlers(urls, origin, 8, 50, late=PATIENCE) as running:
+            await until_so(lambda: log.at_slots().most_in(5) >= 0.95 * RATE * 5)
+            await running.end()
+    assert within_the_rate(log), (log, log.at_slots())
     assert log.files == 1
 
 
-async def permits_given_alone(url: str) -> float:
-    """Turns that this process of the service gave, or refused, without the store."""
+async def local_permits(url: str) -> float:
+    """Permits that this process granted or denied without the store."""
     async with httpx.AsyncClient() as client:
         return value((await client.get(f"{url}/metrics")).text, "robots_permits_degraded_total")
 
@@ -57,10 +57,10 @@ async def test_the_rate_holds_when_the_master_fails(processes: int, workers: int
         url = sentinel_url(fleet)
         client = connect(url)
         with services(url, SERVICES) as urls:
-            async with logging_origin() as (origin, log), crawlers(urls, origin, processes, workers) as crew:
+            async with logging_origin() as (origin, log), crawlers(urls, origin, processes, workers) as running:
 
                 async def given() -> int:
-                    """How many slots were given, as far as the master that is found knows."""
+                    """The number of slots granted, as the current master knows."""
                     with suppress(RedisError, OSError):
                         async with asyncio.timeout(1.0):
                             return int(await client.hget(keys_of(PaceKey(origin, "examplebot"))[3], "count") or 0)
@@ -72,11 +72,11 @@ async def test_the_rate_holds_when_the_master_fails(processes: int, workers: int
                 await until(given, lambda count: count > before + 2 * RATE)
                 crawled = len(log.pages)
                 await until_so(lambda: len(log.pages) >= crawled + 2 * RATE)
-                await crew.end()
-            alone = sum([await permits_given_alone(url) for url in urls])
+                await running.end()
+            local = sum([await local_permits(url) for url in urls])
         await client.aclose()
-    assert alone > 0
-    assert within_the_rate(log), (log, log.by_turn())
+    assert local > 0
+    assert within_the_rate(log), (log, log.at_slots())
 
 
 async def test_without_rank_and_store_no_process_gives_slots() -> None:
@@ -96,7 +96,7 @@ async def test_without_rank_and_store_no_process_gives_slots() -> None:
 
 
 async def granted(url: str, origin: str) -> bool:
-    """Whether a permit is given that begins within 2 s."""
+    """Whether a permit is granted whose slot begins within 2 s."""
     request = {"url": f"{origin}/page", "agent": "ExampleBot", "max_wait": 2}
     async with httpx.AsyncClient(timeout=30.0) as client:
         return (await client.post(f"{url}/v1/permits", json=request)).json()["permit"] is not None

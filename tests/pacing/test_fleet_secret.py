@@ -1,4 +1,4 @@
-"""The secret of permits: processes agree on one in the store, and keep what they have without it."""
+"""The secret of permits: processes agree on one in the store, and keep theirs without it."""
 
 import pytest
 from redis.asyncio import Redis
@@ -19,7 +19,7 @@ async def test_processes_agree_on_the_first_secret(calls: GuardedClient) -> None
     await first.agree()
     await second.agree()
     assert first.current == second.current != own
-    assert own in second.accepted  # for permits that it gave before
+    assert own in second.accepted  # for permits that it has issued
     assert len(first.current) == LENGTH
 
 

@@ -1,4 +1,4 @@
-"""A process without the store takes its share of the pace, and no more."""
+"""A process without the store uses only its share of the pace."""
 
 import math
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Processes agree on their places while the store is up, and keep them while it is not."""
+"""Processes agree on their ranks through the store, and keep them while it is down."""
 
 import asyncio
 

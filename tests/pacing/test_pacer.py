@@ -23,7 +23,7 @@ REQUEST = SlotRequest(KEY, SECOND, "w", max_wait=60)
 
 
 class OneQueue:
-    """A store with a clock of its own, whose shards can be down. It notes how it was asked."""
+    """A store with its own clock, whose shards can be down. It records its calls."""
 
     def __init__(self) -> None:
         self.down: set[int] = set()
@@ -104,7 +104,7 @@ class Rig:
         return await self.pacer.reserve(request)
 
     async def lose_the_store(self) -> None:
-        """Until the process paces alone."""
+        """Wait until the process gives slots by itself."""
         self.store.down = {0, 1}
         await self.reserve()
         await self.later(PROBE_INTERVAL)
@@ -165,7 +165,7 @@ async def test_local_pacer_starts_after_last_known_slot(rig: Rig) -> None:
     grant = await rig.reserve()
     assert isinstance(grant.result, Slot)
     assert grant.result.name == LOCAL_SLOT
-    # Behind the slot that is known, and one of another process that is not.
+    # After the known slot, and one unknown slot of another process.
     assert grant.result.go_at == pytest.approx(5002)
     assert grant.result.wait == pytest.approx(2 - PROBE_INTERVAL)
 
@@ -175,7 +175,7 @@ async def test_local_pacer_expects_a_queue_as_deep_as_it_was(rig: Rig) -> None:
         await rig.reserve()
     await rig.later(10.0)
     await rig.lose_the_store()
-    # The queue was 4 s deep when it was seen, and others may have running it so until the store went.
+    # The queue was 4 s deep when seen, and others may have kept it so until the store failed.
     grant = await rig.reserve()
     assert isinstance(grant.result, WaitTooLong)
     await rig.later(grant.result.retry_after)

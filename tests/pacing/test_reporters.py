@@ -1,4 +1,4 @@
-"""How long an origin is left alone: minutes on one reporter's word, longer on that of two, or of an operator."""
+"""The length of a backoff: minutes for one reporter, longer for two, or for an operator."""
 
 import time
 
@@ -22,7 +22,7 @@ def pace(store_client: Redis) -> RedisPacer:
 
 
 async def ended(store_client: Redis, seconds: float = 1.0) -> None:
-    """The back-off as it will be so many seconds after its end."""
+    """The backoff as it is `seconds` after its end."""
     await store_client.hset(PLACE, "until", f"{(time.time() - seconds) * 1e6:.0f}")
     await store_client.delete(KEPT)
 

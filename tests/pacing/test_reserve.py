@@ -1,4 +1,4 @@
-"""The script that gives grants, in a real Valkey, held against a short reference that takes no short cuts."""
+"""The script that reserves slots, in a real Valkey, compared with a simple reference."""
 
 import asyncio
 import math
@@ -101,7 +101,7 @@ async def test_retry_after_is_never_immediate(pace: RedisPacer) -> None:
 
 async def test_a_boundary_between_now_and_the_slot_counts(pace: RedisPacer) -> None:
     now = (await given(pace, SlotRequest(KEY, SLOW, "w", cost=0.01))).go_at
-    # Two seconds of the slow pace make up for a fifth of a document, the other four fifths come at the fast one.
+    # Two seconds at the slow pace count for a fifth of a document; the other four fifths come at the fast one.
     slow_then_fast = (PaceWindow(now + 2.1, 10.0), PaceWindow(math.inf, 1.0))
     second = await given(pace, SlotRequest(KEY, slow_then_fast, "w", max_wait=60))
     assert math.isclose(second.go_at - now, 0.1, abs_tol=0.001)
@@ -186,7 +186,7 @@ async def test_failures_of_one_burst_count_once(pace: RedisPacer) -> None:
 
 async def test_a_backoff_doubles_to_its_maximum_and_resets(pace: RedisPacer, store_client: Redis) -> None:
     async def over(since: float) -> None:
-        """As it will be so many seconds after the end."""
+        """The state `seconds` after the end."""
         await store_client.hset(PLACE, "until", f"{(time.time() - since) * MICRO:.0f}")
         await store_client.delete(KEPT)
 
@@ -216,7 +216,7 @@ async def test_a_recovering_queue_is_closed_and_respects_known_slots(
     assert offsets([second, third]) == [0, 1]
 
 
-async def test_a_process_tells_a_server_that_it_lost_slots(pace: RedisPacer, store_client: Redis) -> None:
+async def test_a_process_reports_slots_that_a_server_lost(pace: RedisPacer, store_client: Redis) -> None:
     queue = NEW
     for _ in range(6):
         _, seen = await pace.reserve(
@@ -227,7 +227,7 @@ async def test_a_process_tells_a_server_that_it_lost_slots(pace: RedisPacer, sto
     await store_client.flushall()
     reply = await asked(pace, SlotRequest(KEY, SECOND, "w", max_wait=60), queue)
     assert isinstance(reply, Slot)
-    # What is remembered is a length of time, so that it needs no clock in common: it has passed in part.
+    # Processes remember a duration, which needs no common clock; part of it has passed.
     assert queue.ends - 1e-5 <= reply.go_at <= queue.ends + (reply.go_at - reply.wait - queue.seen_at) + 1e-5
 
 
@@ -287,7 +287,7 @@ async def test_a_cluster_keeps_a_sites_queues_in_one_hash_slot(cluster: Client) 
     assert (await given(pace, SlotRequest(PaceKey.of(SITE, "OtherBot"), SLOW, "w"))).wait == 0
 
 
-# What is not ours.
+# Foreign values.
 
 Foreign = Callable[[Redis], Awaitable[object]]
 
@@ -344,7 +344,7 @@ async def test_foreign_values_break_nothing_and_give_no_early_slot(
 @pytest.mark.parametrize("name", ["slots", "callers"])
 async def test_a_foreign_set_of_a_million_members_is_dropped(name: str, pace: RedisPacer, store_client: Redis) -> None:
     first = await given(pace, SlotRequest(KEY, SLOW, "w", cost=360))
-    # In pieces: a server that is busy for seconds would answer neither this test nor the next one.
+    # In pieces: one command of seconds would block the server for this test and the next.
     now = f"{time.time() * MICRO - 500_000:.0f}"
     fill = "for at = 1, 20000 do redis.call('ZADD', KEYS[1], ARGV[1] + ARGV[2] + at, ARGV[2] + at .. ':ab:w') end"
     for begin in range(0, 1_000_000, 20_000):
@@ -352,11 +352,11 @@ async def test_a_foreign_set_of_a_million_members_is_dropped(name: str, pace: Re
     assert await store_client.zcard(f"{OWN}:{name}") >= 1_000_000
     second = await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=3600))
     assert 3599.9 < second.go_at - first.go_at <= 3600.001
-    # It was dropped as a whole, which the server does behind, and not looked through.
+    # It was unlinked as a whole, not scanned.
     assert await store_client.zcard(f"{OWN}:{name}") <= 3
 
 
-# Any number of callers, costs, waits, paces, releases and troubles.
+# Any number of callers, costs, waits, paces, releases and faults.
 
 TENS = ((math.inf, 10.0),)
 STEPPED = ((25.0, 10.0), (70.0, 2.0), (math.inf, 20.0))
@@ -364,7 +364,7 @@ STEPPED = ((25.0, 10.0), (70.0, 2.0), (math.inf, 20.0))
 
 @dataclass
 class Reference:
-    """What the script does, without any of its short cuts, in microseconds."""
+    """The script's algorithm without its optimisations, in microseconds."""
 
     booked: list[tuple[int, int, str]] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
@@ -373,7 +373,7 @@ class Reference:
     fetched: int = 0
 
     def reserve(self, now: int, request: SlotRequest, hold: int, peek: int) -> int:
-        """The instant that would be given."""
+        """The instant of the next slot."""
         self.asked[request.caller] = now
         if hold:
             behind = peek > max([end for _, end, _ in self.booked], default=0)
@@ -428,7 +428,7 @@ class Reference:
 
 
 class PacingMachine(RuleBasedStateMachine):
-    """The script and the reference give the same grants; once the store is poisoned, no slot on top of another."""
+    """The script and the reference give the same slots; once the store is poisoned, slots do not overlap."""
 
     loop: asyncio.AbstractEventLoop
     url: str
@@ -468,7 +468,7 @@ class PacingMachine(RuleBasedStateMachine):
         closed_for: float,
         times: int,
     ) -> None:
-        # Intervals are long, so that what the test itself takes moves no slot from one gap to the next.
+        # Intervals are long, so that the time of the test itself moves no slot from one gap to the next.
         pace_windows = tuple(PaceWindow(self.begun + until, interval) for until, interval in pace)
         fetched_at = time.time() if fetched else 0.0
         for _ in range(times):
@@ -476,7 +476,7 @@ class PacingMachine(RuleBasedStateMachine):
             left = round((self.queue.ends - self.queue.seen_at) * MICRO)
             reply, seen = self._run(self.pace.reserve(request, self.queue, closed_for=closed_for, closed_if_behind=3.0))
             self.queue = seen.queue
-            now = round(self._run(self.client.zscore(f"{OWN}:callers", caller)))  # the very instant of the script
+            now = round(self._run(self.client.zscore(f"{OWN}:callers", caller)))  # the script's own instant
             expected = self.reference.reserve(now, request, round(closed_for * MICRO), now + left)
             if closed_for:
                 self.reference.hold = int(self._run(self.client.hget(OWN, "hold")))
@@ -492,7 +492,7 @@ class PacingMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 50))
     def release(self, which: int) -> None:
         slot = self.slots.pop(which % len(self.slots))
-        # A slot that is over may be forgotten by either at any moment, and makes no difference.
+        # Either side may drop a slot that is over at any time.
         if self._run(self.pace.release(KEY, slot.name)):
             self.reference.booked = [it for it in self.reference.booked if it[0] != round(slot.go_at * MICRO)]
 
@@ -506,7 +506,7 @@ class PacingMachine(RuleBasedStateMachine):
     def poison(self, poison: Foreign) -> None:
         self._run(poison(self.client))
         self.poisoned = True
-        # Each reservation repairs it; two of the keys lost at once could not be.
+        # Each reservation repairs one lost key; two at once cannot be repaired.
         self._run(
             self.pace.reserve(SlotRequest(KEY, SLOW, "b", max_wait=-1), self.queue, closed_for=0, closed_if_behind=3.0)
         )

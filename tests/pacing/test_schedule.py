@@ -1,4 +1,4 @@
-"""The paces from now on: windows of the file, the operators' delay, floor and cap."""
+"""The pace over time: windows of the file, the operators' delay, floor and cap."""
 
 import math
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ BOUNDS = Bounds(1.0, DAY)
 
 
 def rates(*rows: tuple[int, int, int | None, int | None]) -> Timetable[Rate | None]:
-    """Request-rates of so many documents in so many seconds, from one hour of the day to another."""
+    """Request-rates with windows from one hour of the day to another."""
     declared = [
         RequestRate(documents, seconds, None if start is None or end is None else Window(start * 60, end * 60), line)
         for line, (documents, seconds, start, end) in enumerate(rows, 1)
@@ -69,7 +69,7 @@ def test_beyond_max_windows_the_slowest_interval_holds() -> None:
 
 
 def test_windows_of_equal_interval_are_merged() -> None:
-    # Below the floor, all are the same.
+    # Below the floor, all are equal.
     fast = rates((10, 1, 14, 18), (5, 1, None, None))
     assert {window.interval for window in pace_windows(fast, NOON, BOUNDS)} == {1.0}
     assert len(pace_windows(fast, NOON, BOUNDS)) == 1
@@ -92,7 +92,7 @@ def test_a_floor_above_its_cap_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("pace", "expected"),
     [
         (None, Bounds(1, 60)),
         (Pace(5, None), Bounds(5, 60)),
@@ -102,8 +102,8 @@ def test_a_floor_above_its_cap_is_refused() -> None:
         (Pace(0.1, 0.2), Bounds(0.1, 0.2)),
     ],
 )
-def test_host_bounds_override_the_settings(said: Pace | None, expected: Bounds) -> None:
-    assert host_bounds(Bounds(1, 60), said) == expected
+def test_host_bounds_override_the_settings(pace: Pace | None, expected: Bounds) -> None:
+    assert host_bounds(Bounds(1, 60), pace) == expected
 
 
 def test_a_delay_override_slows_down_until_it_expires() -> None:
