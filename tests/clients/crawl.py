@@ -1,4 +1,4 @@
-"""A crawl by Scrapy, in a process of its own, which tells what came of it: `python -m tests.clients.crawl PLAN`.
+"""A crawl by Scrapy in its own process, which prints the result: `python crawl.py PLAN`.
 
 PLAN is JSON: `settings`, `urls` to start from (all links on them are followed), and, if wanted, `close_after`: so many
 pages whose URL holds `close_at`, once `close_waiting` others have been fetched or wait; and `by_hand`: a URL that a
@@ -11,13 +11,12 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
+from robots_decisions.scrapy import PermitMiddleware
 from scrapy import Request, Spider
 from scrapy.crawler import CrawlerProcess
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from twisted.python.failure import Failure
-
-from app.clients.scrapy_middleware import PermitMiddleware
 
 SETTINGS: dict[str, Any] = {
     "DOWNLOADER_MIDDLEWARES": {PermitMiddleware: 840},
@@ -31,7 +30,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class Crawl(Spider):
-    """Follows every link, and remembers what came and what failed."""
+    """Follows every link, and records pages and failures."""
 
     name = "crawl"
     plan: dict[str, Any]
@@ -43,7 +42,7 @@ class Crawl(Spider):
             yield Request(url, callback=self.parse, errback=self.fails)
 
     def start_requests(self) -> Any:
-        """As Scrapy began before 2.13."""
+        """The entry point before Scrapy 2.13."""
         return [Request(url, callback=self.parse, errback=self.fails) for url in self.plan["urls"]]
 
     async def parse(self, response: Response, **_: Any) -> AsyncIterator[Any]:
@@ -62,7 +61,7 @@ class Crawl(Spider):
                 yield response.follow(link, callback=self.parse, errback=self.fails)
 
     def waiting(self) -> int:
-        """How many requests wait outside the engine."""
+        """The number of requests that wait outside the engine."""
         parts = self.crawler.engine.downloader.middleware.middlewares
         return next(part._waiting for part in parts if isinstance(part, PermitMiddleware))
 
@@ -72,15 +71,15 @@ class Crawl(Spider):
 
 
 def main() -> None:
-    """Crawl, and print what came of it as the last line."""
+    """Crawl, and print the result as the last line."""
     plan = json.loads(sys.argv[1])
     Crawl.plan, Crawl.fetched, Crawl.failed = plan, [], {}
     process = CrawlerProcess({**SETTINGS, **plan["settings"]}, install_root_handler=True)
     crawler = process.create_crawler(Crawl)
     process.crawl(crawler)
     process.start()
-    told = {"fetched": Crawl.fetched, "failed": Crawl.failed, "stats": crawler.stats.get_stats()}
-    print(json.dumps(told, default=str))  # noqa: T201
+    result = {"fetched": Crawl.fetched, "failed": Crawl.failed, "stats": crawler.stats.get_stats()}
+    print(json.dumps(result, default=str))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A service that says what a test wants said, by the contract of `POST /v1/permits`; and a clock that sleepers move."""
+"""A fake service with answers from the test, by the contract of `POST /v1/permits`."""
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -23,12 +23,12 @@ def allow(wait: float = 0.0, interval: float = 1.0, permit: str = "cGVybWl0") ->
 
 
 def wait_too_long(retry_after: float, interval: float = 1.0) -> dict[str, object]:
-    """It may be, but others are before."""
+    """The page is allowed, but its slot is too far away."""
     return {**allow(retry_after, interval), "permit": None, "go_at": None, "retry_after": retry_after}
 
 
 def defer(retry_at: str) -> dict[str, object]:
-    """It is not known yet."""
+    """The verdict is deferred."""
     none = dict.fromkeys(("permit", "go_at", "wait", "interval", "retry_after"))
     return {**allow(), **none, "verdict": "defer", "allowed": False, "reason": "unreachable", "retry_at": retry_at}
 
@@ -45,8 +45,25 @@ def _fields(exchange: Exchange) -> httpx.Headers:
     return httpx.Headers([(name, value) for name, _, value in (line.partition(": ") for line in lines if line)])
 
 
+def mock(library: Any, handler: Callable[[httpx.Request], httpx.Response]) -> Any:
+    """A transport of httpx or httpx2 over a function for httpx."""
+
+    def handle(request: Any) -> Any:
+        try:
+            asked = httpx.Request(
+                request.method, str(request.url), headers=request.headers.raw, content=request.content
+            )
+            response = handler(asked)
+        except httpx.HTTPError as error:
+            raise getattr(library, type(error).__name__)(str(error)) from error
+        stream = library.ByteStream(response.content)
+        return library.Response(response.status_code, headers=response.headers.raw, stream=stream)
+
+    return library.MockTransport(handle)
+
+
 class Permitting:
-    """Answers the first question with the first of `says`, and so on, and the last of them for ever.
+    """Answers the first question with the first of `says`, and so on; the last one answers all further questions.
 
     To be had as a transport of httpx, or on a socket of tests.origins.
     """
@@ -57,17 +74,11 @@ class Permitting:
         self._backoff = backoff
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.reports: list[tuple[str, dict[str, Any]]] = []
 
-    @property
-    def transport(self) -> httpx.MockTransport:
-        """The service without a wire; its answers are still to be read, as those on a wire are."""
-
-        def answer(request: httpx.Request) -> httpx.Response:
-            whole = self.answer(request)
-            return httpx.Response(whole.status_code, headers=whole.headers, stream=httpx.ByteStream(whole.content))
-
-        return httpx.MockTransport(answer)
+    def transport(self, library: Any = httpx) -> Any:
+        """The service as a transport of httpx or httpx2; its answers must be read, as from a socket."""
+        return mock(library, self.answer)
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         """The response to a request of either route."""
@@ -75,7 +86,7 @@ class Permitting:
         self.keys.append(request.headers.get("Authorization"))
         if request.url.path != "/v1/permits":
             permit = unquote(request.url.raw_path.decode()).removeprefix("/v1/permits/").removesuffix("/outcome")
-            self.told.append((permit, said))
+            self.reports.append((permit, said))
             released = said.get("released") is True
             backoff = None if released else self._backoff
             return httpx.Response(200, json={"released": released, "backoff": backoff, "degraded": False})
@@ -91,36 +102,48 @@ class Permitting:
                 return httpx.Response(200, json=answer, headers={"Date": self._date})
 
     async def __call__(self, exchange: Exchange) -> None:
-        """The same on a socket."""
+        """The service on a socket."""
         fields = _fields(exchange)
         body = await exchange.receive(int(fields["Content-Length"]))
         asked = httpx.Request("POST", f"http://service{exchange.path}", headers=fields, content=body)
         response = self.answer(asked)
-        sent = {"Content-Length": str(len(response.content)), "Content-Type": "application/json"}
+        sent = {"Content-Length": str(len(response.content)), "Content-Type": "application/json", "Connection": "close"}
         if "Date" in response.headers:
             sent["Date"] = response.headers["Date"]
         await exchange.send(head(response.status_code, sent) + response.content)
 
 
 class Relay:
-    """A way to a real service, on a socket of tests.origins: `turns` are the instants that it gave, by URL."""
+    """A proxy to a real service, on a socket of tests.origins; `turns` has the instants of granted slots, by URL.
 
-    def __init__(self, url: str) -> None:
+    It defers a page whose URL contains `defers` for a second when it is asked about it for the first time.
+    """
+
+    def __init__(self, url: str, defers: str = " ") -> None:
         self._url = url
+        self._defers = defers
+        self.deferred: list[str] = []
         self.turns: dict[str, list[float]] = {}
 
     async def __call__(self, exchange: Exchange) -> None:
-        """Pass a question on, and its answer back."""
+        """Forward a request, and return its response."""
         body = await exchange.receive(int(_fields(exchange)["Content-Length"]))
+        url = json.loads(body).get("url", "")
+        if self._defers in url and url not in self.deferred:
+            self.deferred.append(url)
+            later = json.dumps(defer((datetime.now(UTC) + timedelta(seconds=1)).isoformat())).encode()
+            sent = {"Content-Length": str(len(later)), "Connection": "close"}
+            await exchange.send(head(200, sent) + later)
+            return
         async with httpx.AsyncClient(base_url=self._url, timeout=60.0) as client:
             response = await client.post(exchange.path, content=body, headers={"Content-Type": "application/json"})
         if go_at := response.json().get("go_at"):
             self.turns.setdefault(json.loads(body)["url"], []).append(datetime.fromisoformat(go_at).timestamp())
-        sent = {name: value for name, value in response.headers.items() if name != "connection"}
+        sent = {**response.headers, "connection": "close"}
         await exchange.send(head(response.status_code, sent) + response.content)
 
     @property
     def shortest(self) -> float:
-        """Seconds between the two turns that are closest."""
+        """The shortest time between two slots, in seconds."""
         turns = sorted(turn for some in self.turns.values() for turn in some)
         return min(later - first for first, later in pairwise(turns))

@@ -1,4 +1,4 @@
-"""An origin that is crawled, and the log of it."""
+"""An origin to crawl, and its log."""
 
 import math
 import time
@@ -8,13 +8,13 @@ from itertools import zip_longest
 from tests.origins import Exchange, text
 
 TICK = 0.002
-"""Seconds by which turns may seem closer than they are: their instants are told in milliseconds."""
+"""Seconds by which slots may seem closer than they are, since their instants are in milliseconds."""
 
 HTML = {"Content-Type": "text/html", "Connection": "close"}
 
 
 class Site:
-    """An origin's pages by path, and the log of what was asked of it, with the instants (Unix seconds)."""
+    """An origin's pages by path, and the log of its requests, with instants (Unix seconds)."""
 
     def __init__(self, robots: str, pages: Mapping[str, str | Sequence[bytes]] | None = None) -> None:
         self._robots = robots
@@ -38,7 +38,7 @@ class Site:
         return [at for at, asked in self.log if asked == path]
 
     def ahead_of_turns(self, origin: str, turns: Mapping[str, Sequence[float]]) -> list[str]:
-        """The paths that were asked for with no turn of their own that had begun; `turns` are Unix seconds, by URL."""
+        """The paths requested outside a slot of their own; `turns` has the slots in Unix seconds, by URL."""
         early = []
         for path in set(self.paths) - {"/robots.txt"}:
             begun = sorted(turns.get(f"{origin}{path}", ()))

@@ -1,11 +1,11 @@
-"""The transports of httpx, the service and an origin, each as they are: what the origin's log says."""
+"""The httpx transports with a real service and a real origin, judged by the origin's log."""
 
 import asyncio
 
 import httpx
 import pytest
+from robots_decisions.httpx import AsyncPermittedTransport, Deferred, Disallowed, PermittedTransport
 
-from app.clients.httpx_transport import Deferred, Disallowed, PermittedTransport, SyncPermittedTransport
 from tests.clients.permitting import Relay
 from tests.clients.site import HTML, TICK, Site
 from tests.origins import serve, text
@@ -25,15 +25,15 @@ async def test_clients_of_one_agent_share_its_pace_and_its_backoff() -> None:
         async with (
             serve(site) as origin,
             serve(relay) as between,
-            httpx.AsyncClient(transport=PermittedTransport(between.url), headers=AGENT) as one,
-            httpx.AsyncClient(transport=PermittedTransport(between.url, max_wait=1), headers=AGENT) as other,
+            httpx.AsyncClient(transport=AsyncPermittedTransport(between.url), headers=AGENT) as one,
+            httpx.AsyncClient(transport=AsyncPermittedTransport(between.url, max_wait=1), headers=AGENT) as other,
         ):
-            with httpx.Client(transport=SyncPermittedTransport(between.url), headers=AGENT) as third:
+            with httpx.Client(transport=PermittedTransport(between.url), headers=AGENT) as third:
                 pages = [one.get(f"{origin.url}/one/{number}") for number in range(6)]
                 pages += [asyncio.to_thread(third.get, f"{origin.url}/third/{number}") for number in range(6)]
                 assert {page.status_code for page in await asyncio.gather(*pages)} == {200}
             assert len(site.log) == 13
-            # How late a request comes is the machine's affair; that none comes before its turn is ours.
+            # A busy machine may delay requests, but none may come before its slot.
             assert site.ahead_of_turns(origin.url, relay.turns) == []
             assert relay.shortest >= interval - TICK
             with pytest.raises(Disallowed) as disallowed:
@@ -48,7 +48,7 @@ async def test_clients_of_one_agent_share_its_pace_and_its_backoff() -> None:
     assert "/page" not in site.paths
 
 
-async def test_a_turn_that_was_not_used_is_free_for_the_next() -> None:
+async def test_unused_slot_is_free_for_the_next() -> None:
     site = Site("User-agent: *\nCrawl-delay: 600\n")
     waits: asyncio.Queue[float] = asyncio.Queue()
 
@@ -57,7 +57,7 @@ async def test_a_turn_that_was_not_used_is_free_for_the_next() -> None:
         await asyncio.Event().wait()
 
     async def wait_and_leave() -> float:
-        transport = PermittedTransport(service.url, max_wait=3600, sleep=never)
+        transport = AsyncPermittedTransport(service.url, max_wait=3600, sleep=never)
         async with httpx.AsyncClient(transport=transport, headers=AGENT) as client:
             waiting = asyncio.create_task(client.get(f"{origin.url}/page"))
             wait = await waits.get()
@@ -68,6 +68,6 @@ async def test_a_turn_that_was_not_used_is_free_for_the_next() -> None:
     with started(PACE_FLOOR="0.05") as service:
         async with serve(site) as origin:
             first, second = await wait_and_leave(), await wait_and_leave()
-    # The fetch of robots.txt was a visit, so the first turn is ten minutes away; were it kept, the next were twenty.
+    # The fetch of robots.txt counts as a document, so a slot is ten minutes away; if one were not released, twenty.
     assert second <= first <= 600
     assert site.paths == ["/robots.txt"]

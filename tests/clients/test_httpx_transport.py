@@ -1,25 +1,20 @@
-"""The transports of httpx: what goes out, when, and what is told to the service. Each rule holds for both of them."""
+"""The transports for httpx and httpx2: which requests are sent, when, and what is reported to the service."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import httpx
+import httpx2
 import pytest
+from robots_decisions import Deferred, Disallowed, NotUnderstood, PermitError, ServiceUnavailable
+from robots_decisions import httpx as for_httpx
+from robots_decisions import httpx2 as for_httpx2
+from robots_decisions.httpx import UNASKED, AsyncPermittedTransport, PermittedTransport
+from robots_decisions.permits import ANSWER_LIMIT
 
-from app.clients.httpx_transport import (
-    UNASKED,
-    Deferred,
-    Disallowed,
-    NotUnderstood,
-    PermitError,
-    PermittedTransport,
-    ServiceUnavailable,
-    SyncPermittedTransport,
-)
-from app.clients.permits import ANSWER_LIMIT
-from tests.clients.permitting import Permitting, allow, defer, disallow, wait_too_long
+from tests.clients.permitting import Permitting, allow, defer, disallow, mock, wait_too_long
 from tests.doubles import SleepingClock
 from tests.origins import Exchange, head, serve, text
 
@@ -28,7 +23,7 @@ AGENT = {"User-Agent": "ExampleBot/1.0"}
 
 
 class Pages:
-    """What the web answers, and what it was asked, when."""
+    """A fake web: its answers, and its requests with their times."""
 
     def __init__(self, *answers: httpx.Response | Exception) -> None:
         self._answers = answers or (httpx.Response(200, text="a page"),)
@@ -47,48 +42,51 @@ class Pages:
         return [url for _, url in self.log]
 
 
-Get: TypeAlias = Callable[..., Awaitable[httpx.Response]]
+class Get(NamedTuple):
+    """Requests by the client of a library, asynchronous or not, with the transport for it."""
+
+    library: Any
+    transports: Any
+    waits: bool
+
+    async def __call__(self, permitting: Permitting, pages: Pages, *urls: str, **settings: Any) -> Any:
+        transport = (self.transports.PermittedTransport if self.waits else self.transports.AsyncPermittedTransport)(
+            "http://service",
+            mock(self.library, pages),
+            service_transport=permitting.transport(self.library),
+            monotonic=pages.clock,
+            sleep=pages.clock.sleep if self.waits else pages.clock.asleep,
+            **settings,
+        )
+        with_agent = {"transport": transport, "headers": AGENT, "follow_redirects": True}
+        if self.waits:
+            with self.library.Client(**with_agent) as client:
+                return [client.get(url) for url in urls or (PAGE,)][-1]
+        async with self.library.AsyncClient(**with_agent) as client:
+            return [await client.get(url) for url in urls or (PAGE,)][-1]
 
 
-async def by_async(permitting: Permitting, pages: Pages, *urls: str, **settings: Any) -> httpx.Response:
-    transport = PermittedTransport(
-        "http://service",
-        httpx.MockTransport(pages),
-        service_transport=permitting.transport,
-        monotonic=pages.clock,
-        sleep=pages.clock.asleep,
-        **settings,
-    )
-    async with httpx.AsyncClient(transport=transport, headers=AGENT, follow_redirects=True) as client:
-        return [await client.get(url) for url in urls or (PAGE,)][-1]
+every = pytest.mark.parametrize(
+    "get",
+    [
+        pytest.param(Get(httpx, for_httpx, False), id="httpx-async"),
+        pytest.param(Get(httpx, for_httpx, True), id="httpx-sync"),
+        pytest.param(Get(httpx2, for_httpx2, False), id="httpx2-async"),
+        pytest.param(Get(httpx2, for_httpx2, True), id="httpx2-sync"),
+    ],
+)
 
 
-async def by_thread(permitting: Permitting, pages: Pages, *urls: str, **settings: Any) -> httpx.Response:
-    transport = SyncPermittedTransport(
-        "http://service",
-        httpx.MockTransport(pages),
-        service_transport=permitting.transport,
-        monotonic=pages.clock,
-        sleep=pages.clock.sleep,
-        **settings,
-    )
-    with httpx.Client(transport=transport, headers=AGENT, follow_redirects=True) as client:
-        return [client.get(url) for url in urls or (PAGE,)][-1]  # noqa: ASYNC212 - nothing of it blocks
-
-
-both = pytest.mark.parametrize("get", [by_async, by_thread])
-
-
-@both
-async def test_a_permitted_request_goes_when_its_turn_comes(get: Get) -> None:
+@every
+async def test_permitted_request_is_sent_in_its_slot(get: Get) -> None:
     permitting, pages = Permitting(allow(0), allow(2.5)), Pages()
     assert (await get(permitting, pages, PAGE, PAGE)).text == "a page"
     assert pages.log == [(0.0, PAGE), (2.5, PAGE)]
-    assert permitting.told == []
+    assert permitting.reports == []
 
 
-@both
-async def test_it_is_asked_for_by_its_user_agent_or_the_configured_one(get: Get) -> None:
+@every
+async def test_agent_is_the_user_agent_or_the_configured_one(get: Get) -> None:
     permitting = Permitting(allow())
     await get(permitting, Pages(), "http://me:secret@h/a?b#c", key="k3y", caller="pod-1", max_wait=7)
     assert permitting.asked == [
@@ -99,7 +97,7 @@ async def test_it_is_asked_for_by_its_user_agent_or_the_configured_one(get: Get)
     assert permitting.asked[1]["agent"] == "OtherBot"
 
 
-@both
+@every
 async def test_a_disallowed_page_is_never_fetched(get: Get) -> None:
     pages = Pages()
     with pytest.raises(Disallowed) as refused:
@@ -107,14 +105,15 @@ async def test_a_disallowed_page_is_never_fetched(get: Get) -> None:
     error = refused.value
     assert (error.reason, error.rule, error.line) == ("rule", "disallow: /page", 7)
     assert str(error) == f"{PAGE} may not be fetched: line 7 of robots.txt: disallow: /page."
-    assert isinstance(error, httpx.RequestError)
-    assert not isinstance(error, httpx.TransportError)
+    assert isinstance(error, get.library.RequestError)
+    assert not isinstance(error, get.library.TransportError)
+    assert isinstance(error, get.transports.Disallowed)
     assert str(error.request.url) == PAGE
     assert pages.log == []
 
 
-@both
-async def test_every_hop_of_a_redirect_is_asked_about(get: Get) -> None:
+@every
+async def test_every_hop_of_a_redirect_needs_a_permit(get: Get) -> None:
     elsewhere = "http://other.example/private/"
     permitting = Permitting(allow(), disallow())
     pages = Pages(httpx.Response(302, headers={"Location": elsewhere}))
@@ -124,8 +123,8 @@ async def test_every_hop_of_a_redirect_is_asked_about(get: Get) -> None:
     assert pages.urls == [PAGE]
 
 
-@both
-async def test_a_turn_of_others_and_a_verdict_that_is_put_off_are_waited_for(get: Get) -> None:
+@every
+async def test_request_waits_for_its_slot_and_a_deferred_verdict(get: Get) -> None:
     permitting = Permitting(wait_too_long(20), defer("2026-11-21T18:30:15Z"), allow(5))
     pages = Pages()
     await get(permitting, pages, max_wait=60)
@@ -133,8 +132,8 @@ async def test_a_turn_of_others_and_a_verdict_that_is_put_off_are_waited_for(get
     assert [asked["max_wait"] for asked in permitting.asked] == [60, 40, 25]
 
 
-@both
-async def test_who_cannot_wait_so_long_is_told_when_to_come_again(get: Get) -> None:
+@every
+async def test_wait_beyond_max_wait_raises_with_retry_at(get: Get) -> None:
     pages = Pages()
     begun = datetime.now(UTC)
     with pytest.raises(Deferred) as deferred:
@@ -146,39 +145,57 @@ async def test_who_cannot_wait_so_long_is_told_when_to_come_again(get: Get) -> N
     assert pages.log == []
 
 
-@both
+@every
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_page_that_has_too_much_to_do_is_reported(get: Get, status: int) -> None:
+async def test_overloaded_page_is_reported(get: Get, status: int) -> None:
     permitting = Permitting(allow(permit="first"))
     response = await get(permitting, Pages(httpx.Response(status, headers={"Retry-After": "120"}, text="busy")))
     assert (response.status_code, response.text) == (status, "busy")
-    assert permitting.told == [("first", {"status": status, "elapsed": 0.0, "retry_after": "120"})]
+    assert permitting.reports == [("first", {"status": status, "elapsed": 0.0, "retry_after": "120"})]
 
 
-@both
-async def test_a_page_that_fails_otherwise_is_not_reported(get: Get) -> None:
+@every
+@pytest.mark.parametrize("status", [401, 402, 403, 451])
+async def test_refused_page_is_reported(get: Get, status: int) -> None:
+    permitting = Permitting(allow(permit="first"))
+    assert (await get(permitting, Pages(httpx.Response(status)))).status_code == status
+    assert permitting.reports == [("first", {"status": status, "elapsed": 0.0})]
+
+
+@every
+async def test_success_is_reported_where_the_service_knows_of_refusals(get: Get) -> None:
+    permitting = Permitting(allow(permit="first") | {"edge": {"state": "refused", "count": 2}})
+    assert (await get(permitting, Pages(httpx.Response(204)))).status_code == 204
+    assert permitting.reports == [("first", {"status": 204, "elapsed": 0.0})]
+    permitting = Permitting(allow(permit="second"))
+    assert (await get(permitting, Pages(httpx.Response(204)))).status_code == 204
+    assert permitting.reports == []
+
+
+@every
+async def test_other_failures_are_not_reported(get: Get) -> None:
     permitting = Permitting(allow())
     assert (await get(permitting, Pages(httpx.Response(500)))).status_code == 500
-    assert permitting.told == []
+    assert permitting.reports == []
 
 
-@both
-async def test_a_turn_without_a_request_is_given_back(get: Get) -> None:
+@every
+async def test_slot_without_a_request_is_released(get: Get) -> None:
     permitting = Permitting(allow(permit="unused"))
-    with pytest.raises(httpx.PoolTimeout):
+    with pytest.raises(get.library.PoolTimeout):
         await get(permitting, Pages(httpx.PoolTimeout("no connection is free")))
-    assert permitting.told == [("unused", {"released": True})]
+    assert permitting.reports == [("unused", {"released": True})]
 
 
-@both
-async def test_a_refused_connection_has_used_its_turn(get: Get) -> None:
+@every
+async def test_refused_connection_has_used_its_slot(get: Get) -> None:
     permitting = Permitting(allow())
-    with pytest.raises(httpx.ConnectError):
+    with pytest.raises(get.library.ConnectError):
         await get(permitting, Pages(httpx.ConnectError("refused")))
-    assert permitting.told == []
+    assert permitting.reports == []
 
 
-@both
+@every
 @pytest.mark.parametrize(
     "says",
     [
@@ -192,15 +209,15 @@ async def test_a_refused_connection_has_used_its_turn(get: Get) -> None:
         httpx.Response(200, json={**allow(), "allowed": False}),
     ],
 )
-async def test_nothing_goes_out_while_nothing_is_known(get: Get, says: httpx.Response | Exception) -> None:
+async def test_nothing_is_sent_without_a_verdict(get: Get, says: httpx.Response | Exception) -> None:
     pages = Pages()
-    with pytest.raises(ServiceUnavailable, match="not known"):
+    with pytest.raises(ServiceUnavailable, match="no verdict"):
         await get(Permitting(says), pages)
     assert pages.log == []
 
 
-@both
-async def test_a_silent_service_is_waited_for_on_request(get: Get) -> None:
+@every
+async def test_unreachable_wait_retries_a_silent_service(get: Get) -> None:
     pages = Pages()
     await get(Permitting(httpx.ConnectError("refused"), httpx.Response(502), allow(1)), pages, unreachable="wait")
     assert pages.log == [(2.5, PAGE)]
@@ -208,8 +225,8 @@ async def test_a_silent_service_is_waited_for_on_request(get: Get) -> None:
         await get(Permitting(httpx.ConnectError("refused")), pages, unreachable="wait", max_wait=5)
 
 
-@both
-async def test_only_who_asks_for_it_goes_unasked_and_is_told_so(get: Get) -> None:
+@every
+async def test_unreachable_allow_sends_without_a_permit(get: Get) -> None:
     down, pages = httpx.ConnectError("refused"), Pages()
     response = await get(Permitting(down), pages, unreachable="allow")
     assert response.extensions[UNASKED] is True
@@ -219,16 +236,16 @@ async def test_only_who_asks_for_it_goes_unasked_and_is_told_so(get: Get) -> Non
         await get(Permitting(disallow()), pages, unreachable="allow")
 
 
-@both
-async def test_what_the_service_cannot_read_is_not_fetched(get: Get) -> None:
+@every
+async def test_page_that_the_service_rejects_is_not_fetched(get: Get) -> None:
     pages = Pages()
-    with pytest.raises(NotUnderstood, match="no agent"):
-        await get(Permitting(httpx.Response(422, json={"detail": "'?' is no agent"})), pages, unreachable="allow")
+    with pytest.raises(NotUnderstood, match="not an agent"):
+        await get(Permitting(httpx.Response(422, json={"detail": "'?' is not an agent"})), pages, unreachable="allow")
     assert pages.log == []
 
 
 async def test_request_without_an_agent_is_rejected() -> None:
-    transport = PermittedTransport("http://service", service_transport=Permitting(allow()).transport)
+    transport = AsyncPermittedTransport("http://service", service_transport=Permitting(allow()).transport())
     async with httpx.AsyncClient(transport=transport, headers={"User-Agent": ""}) as client:
         with pytest.raises(NotUnderstood, match="has no agent"):
             await client.get(PAGE)
@@ -247,13 +264,13 @@ async def test_request_without_an_agent_is_rejected() -> None:
         {"unreachable": "open"},
     ],
 )
-@pytest.mark.parametrize("kind", [PermittedTransport, SyncPermittedTransport])
-def test_an_argument_that_cannot_be_used_is_named(kind: Callable[..., object], wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize("kind", [AsyncPermittedTransport, PermittedTransport])
+def test_invalid_argument_is_named(kind: Callable[..., object], wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         kind(**{"service": "http://service", **wrong})
 
 
-async def test_who_is_cancelled_while_he_waits_gives_his_turn_back() -> None:
+async def test_cancelled_request_releases_its_slot() -> None:
     asleep = asyncio.Event()
 
     async def sleep(seconds: float) -> None:
@@ -261,8 +278,8 @@ async def test_who_is_cancelled_while_he_waits_gives_his_turn_back() -> None:
         await asyncio.Event().wait()
 
     permitting, pages = Permitting(allow(30, permit="held")), Pages()
-    transport = PermittedTransport(
-        "http://service", httpx.MockTransport(pages), service_transport=permitting.transport, sleep=sleep
+    transport = AsyncPermittedTransport(
+        "http://service", httpx.MockTransport(pages), service_transport=permitting.transport(), sleep=sleep
     )
     async with httpx.AsyncClient(transport=transport, headers=AGENT) as client:
         task = asyncio.create_task(client.get(PAGE))
@@ -270,34 +287,34 @@ async def test_who_is_cancelled_while_he_waits_gives_his_turn_back() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert permitting.told == [("held", {"released": True})]
+    assert permitting.reports == [("held", {"released": True})]
     assert pages.log == []
 
 
-def test_who_is_interrupted_while_he_waits_gives_his_turn_back() -> None:
+def test_interrupted_request_releases_its_slot() -> None:
     def sleep(seconds: float) -> None:
         raise KeyboardInterrupt
 
     permitting, pages = Permitting(allow(30, permit="held")), Pages()
-    transport = SyncPermittedTransport(
-        "http://service", httpx.MockTransport(pages), service_transport=permitting.transport, sleep=sleep
+    transport = PermittedTransport(
+        "http://service", httpx.MockTransport(pages), service_transport=permitting.transport(), sleep=sleep
     )
     with httpx.Client(transport=transport, headers=AGENT) as client, pytest.raises(KeyboardInterrupt):
         client.get(PAGE)
-    assert permitting.told == [("held", {"released": True})]
+    assert permitting.reports == [("held", {"released": True})]
     assert pages.log == []
 
 
-async def test_a_service_on_a_socket_is_asked_as_over_the_wire() -> None:
+async def test_transport_works_with_a_service_on_a_socket() -> None:
     permitting = Permitting(allow(permit="a"), allow(permit="b"))
     async with serve(permitting) as service, serve(text(503, "", {"Retry-After": "3"})) as origin:
-        transport = PermittedTransport(f"{service.url}/", key="k3y")
+        transport = AsyncPermittedTransport(f"{service.url}/", key="k3y")
         async with httpx.AsyncClient(transport=transport, headers=AGENT) as client:
             assert (await client.get(f"{origin.url}/page")).status_code == 503
         assert service.requests[0].startswith(b"POST /v1/permits HTTP/1.1\r\n")
         assert b"\r\nAccept-Encoding: identity\r\n" in service.requests[0]
         assert b"\r\nAuthorization: Bearer k3y\r\n" in service.requests[1]
-        assert [(permit, said["retry_after"]) for permit, said in permitting.told] == [("a", "3")]
+        assert [(permit, said["retry_after"]) for permit, said in permitting.reports] == [("a", "3")]
         await origin.left()
 
 
@@ -314,7 +331,7 @@ async def _resets(exchange: Exchange) -> None:
 @pytest.mark.parametrize("reply", [_endless, _resets, b"HTTP/1.1 nonsense\r\n\r\n", b""])
 async def test_malformed_response_permits_no_request(reply: Any) -> None:
     async with serve(reply) as service, serve(text(200)) as origin:
-        async with httpx.AsyncClient(transport=PermittedTransport(service.url), headers=AGENT) as client:
+        async with httpx.AsyncClient(transport=AsyncPermittedTransport(service.url), headers=AGENT) as client:
             with pytest.raises(PermitError):
                 await client.get(f"{origin.url}/page")
         assert origin.requests == []

@@ -1,6 +1,6 @@
 """The queue of one agent's requests to one origin."""
 
-from app.clients.origin_queue import CALL_TIMEOUT, OriginQueue
+from robots_decisions.origin_queue import CALL_TIMEOUT, OriginQueue
 
 
 class Request:

@@ -1,9 +1,5 @@
-"""Scrapy as it is, with the middleware, in a process of its own: what it fetches, and at which pace."""
+"""A real Scrapy with the middleware, in its own process: what it fetches, and at which pace."""
 
-import asyncio
-import json
-import os
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,36 +7,23 @@ from typing import Any
 
 import pytest
 
+from tests.clients import crawling
 from tests.clients.permitting import Permitting, Relay, allow, defer, disallow, wait_too_long
 from tests.clients.site import HTML, TICK, Site, links
 from tests.origins import serve, text
-from tests.service_process import ROOT, started
+from tests.service_process import started
 
 
 def kept(job: Path) -> bool:
-    """Whether requests are kept for the next run of the job."""
+    """Whether requests are stored for the next run of the job."""
     return any(job.glob("robots_decisions.waiting/*"))
 
 
 async def crawl(*urls: str, service: str, plan: Mapping[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
-    """What came of a crawl that began at those URLs."""
-    whole = {"urls": urls, "settings": {"ROBOTS_DECISIONS_URL": service, **settings}, **(plan or {})}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.clients.crawl", json.dumps(whole)),
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+    """The result of a crawl from these URLs."""
+    return await crawling.crawl(
+        {"urls": urls, "settings": {"ROBOTS_DECISIONS_URL": service, **settings}, **(plan or {})}
     )
-    try:
-        said, complaints = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-    assert process.returncode == 0, complaints.decode()
-    came: dict[str, Any] = json.loads(said.splitlines()[-1])
-    came["complaints"] = complaints.decode()
-    return came
 
 
 def counted(came: Mapping[str, Any]) -> dict[str, int]:
@@ -49,7 +32,7 @@ def counted(came: Mapping[str, Any]) -> dict[str, int]:
     return {name.removeprefix(own): number for name, number in came["stats"].items() if name.startswith(own)}
 
 
-async def test_scrapy_fetches_what_it_may_at_the_pace_of_the_file() -> None:
+async def test_scrapy_fetches_allowed_pages_at_the_pace_of_the_file() -> None:
     interval = 0.3
     pages = [f"/{number}" for number in range(7)]
     site = Site(
@@ -66,7 +49,7 @@ async def test_scrapy_fetches_what_it_may_at_the_pace_of_the_file() -> None:
     assert sorted(came["fetched"]) == sorted(f"{origin.url}{path}" for path in ["/", *pages, "/busy"])
     assert came["failed"] == {f"{origin.url}/private/page": "Disallowed"}
     assert sorted(site.paths) == sorted(["/robots.txt", "/", *pages, "/busy", "/busy"])
-    # How late a request comes is the machine's affair; that none comes before its turn is ours.
+    # A busy machine may delay requests, but none may come before its slot.
     assert site.ahead_of_turns(origin.url, relay.turns) == []
     assert relay.shortest >= interval - TICK
     refused, again = site.at("/busy")
@@ -77,7 +60,7 @@ async def test_scrapy_fetches_what_it_may_at_the_pace_of_the_file() -> None:
     assert came["stats"]["downloader/request_count"] == len(pages) + 3
 
 
-async def test_a_slow_origin_holds_up_no_other_and_a_job_goes_on_where_it_ended(tmp_path: Path) -> None:
+async def test_slow_origin_delays_no_other_and_a_job_resumes(tmp_path: Path) -> None:
     slow, fast = [Site("User-agent: *\nCrawl-delay: 600\n"), Site("User-agent: *\nDisallow:\n")]
     with started(PACE_FLOOR="0.01") as service:
         async with serve(slow) as one, serve(fast) as other:
@@ -94,7 +77,7 @@ async def test_a_slow_origin_holds_up_no_other_and_a_job_goes_on_where_it_ended(
             assert len(fetched) <= 1
             assert counted(came)["left_waiting"] == 20 - len(fetched)
             assert kept(tmp_path)
-            # The same job, once more, with a service that gives a turn to everybody.
+            # Resume the job with a service that grants every permit.
             generous = Permitting(allow(interval=0.01))
             async with serve(generous) as double:
                 again = await crawl(service=double.url, JOBDIR=str(tmp_path))
@@ -136,7 +119,7 @@ async def test_deferred_origin_is_retried_and_blocks_no_other() -> None:
     assert came["failed"] == {}
 
 
-async def test_what_is_put_off_for_too_long_is_given_up() -> None:
+async def test_request_deferred_for_too_long_is_given_up() -> None:
     site = Site("")
     async with serve(Permitting(defer("2026-11-21T19:30:00Z"))) as double, serve(site) as origin:
         urls = [f"{origin.url}/{number}" for number in range(20)]
@@ -157,10 +140,10 @@ async def test_a_silent_service_stops_the_crawl_unless_configured_otherwise() ->
         came = await crawl(url, service=broken.url, ROBOTS_DECISIONS_UNREACHABLE="allow")
         assert came["fetched"] == [url]
         assert counted(came) == {"asked": 1, "unreachable": 1, "unasked": 1}
-        assert "cannot be asked about" in came["complaints"]
+        assert "no verdict on" in came["complaints"]
 
 
-async def test_the_agent_the_key_and_the_caller_are_settings() -> None:
+async def test_agent_key_and_caller_are_settings() -> None:
     site = Site("")
     double = Permitting(allow(), disallow())
     async with serve(double) as service, serve(site) as origin:
@@ -188,7 +171,7 @@ async def test_the_agent_the_key_and_the_caller_are_settings() -> None:
         ("TWISTED_REACTOR", "twisted.internet.selectreactor.SelectReactor"),
     ],
 )
-async def test_a_setting_that_cannot_be_used_ends_the_crawl_before_it_begins(name: str, value: Any) -> None:
+async def test_invalid_setting_ends_the_crawl_before_it_starts(name: str, value: Any) -> None:
     site = Site("")
     async with serve(site) as origin:
         came = await crawl(f"{origin.url}/page", service="http://127.0.0.1:9", plan={}, **{name: value})

@@ -4,7 +4,7 @@ from collections import deque
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from app.clients.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY
+from robots_decisions.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY
 
 LOOKAHEAD = 1.0
 """Seconds: as many requests ask for permits as have a slot within these, and at least one."""

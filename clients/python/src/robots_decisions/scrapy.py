@@ -2,7 +2,7 @@
 
 ROBOTSTXT_OBEY = False
 DOWNLOAD_DELAY = 0
-DOWNLOADER_MIDDLEWARES = {"app.clients.scrapy_middleware.PermitMiddleware": 840}
+DOWNLOADER_MIDDLEWARES = {"robots_decisions.scrapy.PermitMiddleware": 840}
 ROBOTS_DECISIONS_URL = "http://127.0.0.1:8080"
 """
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
@@ -22,14 +22,17 @@ from scrapy.http import Response
 from scrapy.squeues import PickleFifoDiskQueue
 from scrapy.utils.job import job_dir
 
-from app.clients.origin_queue import OriginQueue
-from app.clients.permit_client import PermitClient
-from app.clients.permits import (
-    BACKOFF_STATUSES,
+from robots_decisions import errors
+from robots_decisions._async.permit_client import AsyncPermitClient
+from robots_decisions._async.service import AsyncService
+from robots_decisions._compat import unexpected
+from robots_decisions._io import AsyncDeadline
+from robots_decisions.origin_queue import OriginQueue
+from robots_decisions.permits import (
     PACE,
     Answer,
     Denied,
-    Grant,
+    Granted,
     InvalidQuestion,
     NoAnswer,
     RetryLater,
@@ -50,8 +53,8 @@ requests are dropped. Waiting for a slot does not count."""
 MAX_WAITING = 10_000
 """ROBOTS_DECISIONS_MAX_WAITING: requests that wait outside the downloader. Further ones wait inside for room."""
 
-LEAVES_WITHIN = 60.0
-"""Seconds that such a request waits inside; one that never left would keep the spider from closing."""
+ROOM_TIMEOUT = 60.0
+"""Seconds that such a request waits for room; one that never left would keep the spider from closing."""
 
 TICK = 1.0
 """Seconds after which a queue with free slots is checked again."""
@@ -61,7 +64,7 @@ STATS = "robots_decisions"
 
 _MARK = "robots_decisions_waited"
 _WAITING, _CALLED = "waiting", "called"
-_KEPT = "robots_decisions.waiting"
+_STORED = "robots_decisions.waiting"
 _ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 _log = logging.getLogger(__name__)
@@ -69,43 +72,37 @@ _log = logging.getLogger(__name__)
 _Key: TypeAlias = tuple[str, str]
 
 
-class Disallowed(IgnoreRequest):
-    """The page may not be fetched: `reason`, and the `rule` of robots.txt and its `line` where one decided."""
-
-    def __init__(self, url: str, refused: Denied) -> None:
-        super().__init__(f"{url} may not be fetched: {refused}.")
-        self.reason = refused.reason
-        self.rule = refused.rule
-        self.line = refused.line
+class Disallowed(errors.Disallowed, IgnoreRequest):
+    """The page may not be fetched: `reason`, and the `rule` of robots.txt and its `line` if one decided."""
 
 
-class NotUnderstood(IgnoreRequest):
+class NotUnderstood(errors.NotUnderstood, IgnoreRequest):
     """The service rejects the URL or the agent as malformed."""
 
 
-class GivenUp(IgnoreRequest):
+class GivenUp(errors.PermitError, IgnoreRequest):
     """There was no verdict in time."""
 
 
-class _Going(NamedTuple):
+class _InFlight(NamedTuple):
     """A request on its way to its origin: its queue, its grant, and its start."""
 
     queue: OriginQueue[Request]
-    turn: Grant
+    grant: Granted
     since: float
 
 
 class PermitMiddleware:
     """Delays each request until its permitted slot; the settings are above.
 
-    A page that may not be fetched is dropped (Disallowed, an IgnoreRequest). A request that has to wait for longer than
-    ROBOTS_DECISIONS_MAX_WAIT leaves the engine, and comes back through the scheduler: meanwhile it holds up no other
-    origin, and the spider stays open. With JOBDIR, those that still wait when the spider is closed are kept for the
-    next run. While the service cannot be asked, requests wait, unless ROBOTS_DECISIONS_UNREACHABLE is "allow". Requests
-    whose meta says dont_obey_robotstxt are not asked about, as with Scrapy's own middleware.
+    A request for a page that may not be fetched is dropped (Disallowed, an IgnoreRequest). A request that must wait for
+    longer than ROBOTS_DECISIONS_MAX_WAIT leaves the downloader and comes back through the scheduler: meanwhile it does
+    not delay other origins, and the spider stays open. With JOBDIR, requests that still wait when the spider closes are
+    stored for the next run. While the service is unavailable, requests wait, unless ROBOTS_DECISIONS_UNREACHABLE is
+    "allow". Requests with dont_obey_robotstxt in their meta need no permit, as with Scrapy's own middleware.
 
-    It belongs between RetryMiddleware (550), which would hide a 503 from it, and DownloaderStats (850). Scrapy has to
-    run on asyncio. Raises ValueError for settings that cannot be used, which ends the crawl before it begins.
+    Place it between RetryMiddleware (550), which would hide a 503 from it, and DownloaderStats (850). Scrapy must use
+    its asyncio reactor. Raises ValueError for invalid settings, which ends the crawl before it starts.
     """
 
     def __init__(self, crawler: "Crawler") -> None:
@@ -115,36 +112,36 @@ class PermitMiddleware:
             raise ValueError("ROBOTS_DECISIONS_URL is not set. Set it to the URL of the service.")
         reactor = settings.get("TWISTED_REACTOR")
         if settings.getbool("TWISTED_REACTOR_ENABLED", True) and reactor != _ASYNCIO:
-            raise ValueError(f"TWISTED_REACTOR={reactor!r} is not {_ASYNCIO!r}, and this needs asyncio.")
+            raise ValueError(f"TWISTED_REACTOR={reactor!r} is not supported; set it to {_ASYNCIO!r}.")
         unreachable = settings.get("ROBOTS_DECISIONS_UNREACHABLE", "wait")
         if unreachable not in {"wait", "allow"}:
-            raise ValueError(f"ROBOTS_DECISIONS_UNREACHABLE={unreachable!r} is neither 'wait' nor 'allow'.")
+            raise ValueError(f"ROBOTS_DECISIONS_UNREACHABLE={unreachable!r} is not valid; use 'wait' or 'allow'.")
         self._crawler = crawler
         self._agent = settings.get("ROBOTS_DECISIONS_AGENT") or settings.get("ROBOTSTXT_USER_AGENT")
         self._open = unreachable == "allow"
         self._max_wait = _seconds(crawler, "ROBOTS_DECISIONS_MAX_WAIT", MAX_WAIT)
         self._give_up_after = _seconds(crawler, "ROBOTS_DECISIONS_GIVE_UP_AFTER", GIVE_UP_AFTER)
-        self._most_waiting = max(1, settings.getint("ROBOTS_DECISIONS_MAX_WAITING", MAX_WAITING))
+        self._max_waiting = max(1, settings.getint("ROBOTS_DECISIONS_MAX_WAITING", MAX_WAITING))
         self._concurrency = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
-        self._service = PermitClient(
-            url, key=settings.get("ROBOTS_DECISIONS_KEY"), caller=settings.get("ROBOTS_DECISIONS_CALLER")
+        self._service = AsyncPermitClient(
+            AsyncService(url, settings.get("ROBOTS_DECISIONS_KEY")), caller=settings.get("ROBOTS_DECISIONS_CALLER")
         )
         self._queues: dict[_Key, OriginQueue[Request]] = {}
         self._timers: dict[_Key, asyncio.TimerHandle] = {}
-        self._going: WeakKeyDictionary[Request, _Going] = WeakKeyDictionary()
+        self._in_flight: WeakKeyDictionary[Request, _InFlight] = WeakKeyDictionary()
         self._waiting = 0
         self._space = asyncio.Event()
         self._space.set()
 
     @classmethod
     def from_crawler(cls, crawler: "Crawler") -> "PermitMiddleware":
-        """As Scrapy makes it."""
-        made = cls(crawler)
-        crawler.signals.connect(made.spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(made.request_scheduled, signal=signals.request_scheduled)
-        crawler.signals.connect(made.spider_idle, signal=signals.spider_idle)
-        crawler.signals.connect(made.spider_closed, signal=signals.spider_closed)
-        return made
+        """Create the middleware; called by Scrapy."""
+        middleware = cls(crawler)
+        crawler.signals.connect(middleware.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(middleware.request_scheduled, signal=signals.request_scheduled)
+        crawler.signals.connect(middleware.spider_idle, signal=signals.spider_idle)
+        crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
+        return middleware
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> Request | None:  # noqa: ARG002
         """Return None once the slot has come, or the marked request if it must wait outside the downloader."""
@@ -154,54 +151,54 @@ class PermitMiddleware:
             self._count("unasked")
             return None
         key = self._key(request)
-        came = _unmark(request)
-        if came == _WAITING:
-            # It came back without the scheduler: a caller downloads it directly, so it was never put aside.
+        state = _unmark(request)
+        if state == _WAITING:
+            # The scheduler was bypassed: a caller downloads the request directly, so it never waited outside.
             await asyncio.sleep(TICK)
         queue = self._queues.setdefault(key, OriginQueue(self._concurrency))
         queue.arrived(request)
         if _now() < queue.given_up_until:
             raise self._given_up(request)
-        # Those that wait go first, and those that were called. But who has waited and is here takes a place that was
-        # promised to another: that one may be unable to come before this one leaves the downloader.
-        free = queue.free_slots(_now()) if came else 0 if queue.waiting else queue.unclaimed_slots(_now())
+        # Waiting and called requests go first. But a request that has waited and is back takes a slot even if that was
+        # meant for a called one, which may be unable to enter the downloader before this one leaves it.
+        free = queue.free_slots(_now()) if state else 0 if queue.waiting else queue.unclaimed_slots(_now())
         if not free:
-            return await self._put_aside(request, first=came is not None)
+            return await self._put_aside(request, first=state is not None)
         queue.requesting += 1
         try:
             answer = await self._service.permit(request.url, key[1], self._max_wait)
             self._count("asked")
-            goes = self._goes(request, queue, answer)
+            send_now = self._send_now(request, queue, answer)
         finally:
             queue.requesting -= 1
-            self._tend(key)
-        return None if goes else await self._put_aside(request, first=True)
+            self._call_waiting(key)
+        return None if send_now else await self._put_aside(request, first=True)
 
     async def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Response:  # noqa: ARG002
-        """Return the response; report a 429 or 503, so that the whole fleet backs off."""
-        going = self._left(request)
-        if going is None:
+        """Return the response; report a 429 or 503, so that the whole fleet backs off, and a refused page."""
+        in_flight = self._finished(request)
+        if in_flight is None:
             return response
         if "cached" in response.flags:
-            self._service.release(going.turn)
-        elif response.status in BACKOFF_STATUSES:
-            said = response.headers.get(b"Retry-After")
-            retry_after = None if said is None else said.decode("latin-1")
-            elapsed = _now() - going.since
-            backoff = await self._service.report(going.turn, response.status, retry_after, elapsed)
+            self._service.release(in_flight.grant)
+        elif in_flight.grant.to_report(response.status):
+            header = response.headers.get(b"Retry-After")
+            retry_after = None if header is None else header.decode("latin-1")
+            elapsed = _now() - in_flight.since
+            backoff = await self._service.report(in_flight.grant, response.status, retry_after, elapsed)
             self._count("reported")
             if backoff is not None:
-                going.queue.opens_at = max(going.queue.opens_at, _now() + backoff)
-        self._tend(self._key(request))
+                in_flight.queue.opens_at = max(in_flight.queue.opens_at, _now() + backoff)
+        self._call_waiting(self._key(request))
         return response
 
     async def process_exception(self, request: Request, exception: Exception, spider: Spider | None = None) -> None:  # noqa: ARG002
         """Release an unused slot. A failed connection has used its slot."""
-        going = self._left(request)
-        if going is not None:
+        in_flight = self._finished(request)
+        if in_flight is not None:
             if isinstance(exception, IgnoreRequest):
-                self._service.release(going.turn)
-            self._tend(self._key(request))
+                self._service.release(in_flight.grant)
+            self._call_waiting(self._key(request))
 
     def request_scheduled(self, request: Request) -> None:
         """Queue a marked request here instead of in the scheduler."""
@@ -214,13 +211,13 @@ class PermitMiddleware:
             queue.waiting.appendleft(request)
         else:
             queue.waiting.append(request)
-        self._now_waiting(1)
-        self._tend(key)
+        self._count_waiting(1)
+        self._call_waiting(key)
         raise IgnoreRequest("The request waits for its slot.")
 
     def spider_opened(self, spider: Spider) -> None:  # noqa: ARG002
         """Resume the requests that waited when the last run of this job ended."""
-        for request in _kept(self._crawler):
+        for request in _stored(self._crawler):
             self._crawl(request)
 
     def spider_idle(self) -> None:
@@ -236,18 +233,18 @@ class PermitMiddleware:
         left = [request for queue in self._queues.values() for request in queue.waiting]
         self._count("left_waiting", len(left))
         try:
-            _keep(self._crawler, left)
+            _store(self._crawler, left)
         finally:
             await self._service.aclose()
 
-    def _goes(self, request: Request, queue: OriginQueue[Request], answer: Answer) -> bool:
-        """Whether the request is sent now; False to wait. Raises IgnoreRequest if it must not be sent."""
+    def _send_now(self, request: Request, queue: OriginQueue[Request], answer: Answer) -> bool:
+        """Apply the answer: True to send the request now, False to wait. Raises IgnoreRequest to drop it."""
         now = _now()
         match answer:
-            case Grant():
+            case Granted():
                 queue.granted(now, answer.interval, self._max_wait)
                 queue.in_flight.add(request)
-                self._going[request] = _Going(queue, answer, now)
+                self._in_flight[request] = _InFlight(queue, answer, now)
                 self._count("allowed")
                 self._count("degraded", int(answer.degraded))
                 return True
@@ -259,7 +256,7 @@ class PermitMiddleware:
                 raise Disallowed(request.url, answer)
             case InvalidQuestion(why=why):
                 self._count("not_understood")
-                raise NotUnderstood(f"The service does not take {request.url}: {why}.")
+                raise NotUnderstood(f"The service rejects {request.url}: {why}.")
             case RetryLater(seconds=seconds, reason=reason, interval=interval) if reason == PACE:
                 queue.wait_for_slot(now, seconds, interval)
                 return False
@@ -269,14 +266,14 @@ class PermitMiddleware:
                 return False
             case NoAnswer(why=why):
                 self._count("unreachable")
-                _log.warning("%s cannot be asked about: %s", request, why, extra={"spider": self._crawler.spider})
+                _log.warning("no verdict on %s: %s", request, why, extra={"spider": self._crawler.spider})
                 if self._open:
                     self._count("unasked")
                     return True
                 self._wait_for_verdict(request, queue, None)
                 return False
             case _:
-                assert_never(answer)
+                raise unexpected(answer)
 
     def _wait_for_verdict(self, request: Request, queue: OriginQueue[Request], seconds: float | None) -> None:
         if queue.verdict_unknown(_now(), seconds, self._give_up_after):
@@ -285,11 +282,11 @@ class PermitMiddleware:
 
     def _given_up(self, request: Request) -> GivenUp:
         self._count("given_up")
-        return GivenUp(f"Whether {request.url} may be fetched could not be decided in time.")
+        return GivenUp(f"There was no verdict on {request.url} in time.")
 
     async def _put_aside(self, request: Request, *, first: bool) -> Request:
         with suppress(TimeoutError):
-            async with asyncio.timeout(LEAVES_WITHIN):
+            async with AsyncDeadline(ROOM_TIMEOUT):
                 await self._space.wait()
         self._count("put_aside")
         copy = request.copy()
@@ -298,7 +295,7 @@ class PermitMiddleware:
         copy.dont_filter = True
         return copy
 
-    def _tend(self, key: _Key) -> None:
+    def _call_waiting(self, key: _Key) -> None:
         """Call as many requests as there are free slots, and set a timer for the others."""
         queue = self._queues.get(key)
         timer = self._timers.pop(key, None)
@@ -310,20 +307,20 @@ class PermitMiddleware:
         self._call(queue, queue.unclaimed_slots(now))
         if queue.waiting or now < max(queue.opens_at, queue.given_up_until):
             delay = max(queue.opens_at - now, 0.0) or TICK
-            self._timers[key] = asyncio.get_running_loop().call_later(delay, self._tend, key)
+            self._timers[key] = asyncio.get_running_loop().call_later(delay, self._call_waiting, key)
         elif queue.is_idle():
             del self._queues[key]
 
-    def _call(self, queue: OriginQueue[Request], most: int) -> None:
-        for _ in range(min(most, len(queue.waiting))):
+    def _call(self, queue: OriginQueue[Request], limit: int) -> None:
+        for _ in range(min(limit, len(queue.waiting))):
             request = queue.call(_now())
-            self._now_waiting(-1)
+            self._count_waiting(-1)
             request.meta[_MARK] = {**request.meta[_MARK], "state": _CALLED}
             self._crawl(request)
 
-    def _now_waiting(self, more: int) -> None:
+    def _count_waiting(self, more: int) -> None:
         self._waiting += more
-        if self._waiting < self._most_waiting:
+        if self._waiting < self._max_waiting:
             self._space.set()
         else:
             self._space.clear()
@@ -333,16 +330,16 @@ class PermitMiddleware:
         if engine.spider is not None:
             engine.crawl(request)
 
-    def _left(self, request: Request) -> _Going | None:
-        going = self._going.pop(request, None)
-        if going is not None:
-            going.queue.in_flight.discard(request)
-        return going
+    def _finished(self, request: Request) -> _InFlight | None:
+        in_flight = self._in_flight.pop(request, None)
+        if in_flight is not None:
+            in_flight.queue.in_flight.discard(request)
+        return in_flight
 
     def _key(self, request: Request) -> _Key:
-        said = request.headers.get(b"User-Agent")
-        own = said.decode("latin-1") if said else self._crawler.settings.get("USER_AGENT")
-        return origin_key(request.url), self._agent or own or "*"
+        header = request.headers.get(b"User-Agent")
+        user_agent = header.decode("latin-1") if header else self._crawler.settings.get("USER_AGENT")
+        return origin_key(request.url), self._agent or user_agent or "*"
 
     def _count(self, name: str, number: int = 1) -> None:
         if number and self._crawler.stats is not None:
@@ -361,7 +358,7 @@ def _seconds(crawler: "Crawler", name: str, default: float) -> float:
 
 
 def _unmark(request: Request) -> str | None:
-    """How a request that was put aside comes back, as it was before; None for one that was not."""
+    """Remove the mark of a request that waited outside the downloader, and return its state; None without a mark."""
     mark = request.meta.pop(_MARK, None)
     if mark is None:
         return None
@@ -371,24 +368,24 @@ def _unmark(request: Request) -> str | None:
 
 
 def _queue(crawler: "Crawler") -> Any:
-    """A queue of Scrapy's in the job's directory; None where there is no job."""
+    """A disk queue of Scrapy in the job's directory; None without a job."""
     folder = job_dir(crawler.settings)
     kind: Any = PickleFifoDiskQueue
-    return None if folder is None else kind.from_crawler(crawler, str(Path(folder, _KEPT)))
+    return None if folder is None else kind.from_crawler(crawler, str(Path(folder, _STORED)))
 
 
-def _keep(crawler: "Crawler", requests: list[Request]) -> None:
+def _store(crawler: "Crawler", requests: list[Request]) -> None:
     queue = _queue(crawler)
     if queue is None:
         return
     for request in requests:
         request.meta[_MARK] = {**request.meta[_MARK], "state": _CALLED}
-        with suppress(ValueError):  # what cannot be written, Scrapy's own queues do not keep, either
+        with suppress(ValueError):  # Scrapy's own queues also drop requests that cannot be serialized
             queue.push(request)
     queue.close()
 
 
-def _kept(crawler: "Crawler") -> Iterator[Request]:
+def _stored(crawler: "Crawler") -> Iterator[Request]:
     queue = _queue(crawler)
     if queue is None:
         return

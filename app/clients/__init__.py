@@ -1,1 +1,0 @@
-"""Clients of the service for crawlers; they import nothing else of this project."""

@@ -1,0 +1,29 @@
+"""Ask a robots.txt decision service from a crawler.
+
+async with AsyncClient("http://127.0.0.1:8080", agent="ExampleBot") as client:
+    if await client.allowed("https://www.example.com/page"):
+        ...
+
+Transports and middlewares are in modules named after their library: robots_decisions.httpx, .httpx2, .aiohttp, .scrapy
+and .crawlee.
+"""
+
+from robots_decisions._async.client import AsyncClient
+from robots_decisions._sync.client import Client
+from robots_decisions.errors import Deferred, Disallowed, NotUnderstood, PermitError, ServiceUnavailable, Unreachable
+from robots_decisions.outcomes import Permit
+from robots_decisions.verdicts import Unanswered, Verdict
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Deferred",
+    "Disallowed",
+    "NotUnderstood",
+    "Permit",
+    "PermitError",
+    "ServiceUnavailable",
+    "Unanswered",
+    "Unreachable",
+    "Verdict",
+]

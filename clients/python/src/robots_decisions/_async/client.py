@@ -1,0 +1,126 @@
+"""A plain client for crawlers that send their requests themselves."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
+
+from robots_decisions._async.permit_client import ANSWER_TIMEOUT, AsyncPermitClient
+from robots_decisions._async.service import AsyncService
+from robots_decisions._io import AsyncHttp, async_each
+from robots_decisions.errors import MAX_WAIT, Options, ServiceUnavailable, Unreachable, checked_seconds
+from robots_decisions.outcomes import Permit
+from robots_decisions.permits import Unavailable
+from robots_decisions.verdicts import (
+    LINES,
+    PATH,
+    Asked,
+    Batch,
+    LineSplitter,
+    Unanswered,
+    Verdict,
+    parse_item,
+    question_of,
+)
+
+
+class AsyncClient:
+    """Asks the service at the URL `service`. `agent` is the crawler to ask as, unless a call names another.
+
+    With `unreachable="wait"`, it is asked until `max_wait` seconds are over while it does not respond; with "allow",
+    `permit` also grants what it could not ask. `http` sends the requests; the default is the first of httpx2, httpx and
+    aiohttp that is installed. Raises PermitError, and ValueError for invalid arguments.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        *,
+        key: str | None = None,
+        agent: str | None = None,
+        caller: str | None = None,
+        max_wait: float = MAX_WAIT,
+        unreachable: Unreachable = "fail",
+        http: AsyncHttp | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._options = Options(agent, max_wait, unreachable)
+        self._agent = agent
+        self._service = AsyncService(service, key, http)
+        self._permits = AsyncPermitClient(self._service, caller=caller, monotonic=monotonic, sleep=sleep)
+        self._monotonic = monotonic
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Release unused slots, then close the connections."""
+        await self._permits.aclose()
+
+    async def allowed(self, url: str, agent: str | None = None) -> Verdict:
+        """The verdict on a page, which is true if it may be fetched. It reserves no slot."""
+        options = self._options
+        asked = question_of(url, agent or self._agent)[1]
+        answer = await self._permits.verdict(url, asked, options.max_wait, retry=options.retry)
+        return options.verdict(url, answer)
+
+    async def batch(self, asked: AsyncIterable[Asked] | Iterable[Asked]) -> AsyncGenerator[Verdict | Unanswered, None]:
+        """The verdicts on any number of pages, in their order. A question without a verdict fails alone."""
+        batch = Batch()
+        async for one in async_each(asked):
+            batch.add(*question_of(one, self._agent))
+            if batch.is_full():
+                async with aclosing(self._answers(batch)) as answers:
+                    async for answer in answers:
+                        yield answer
+                batch = Batch()
+        async with aclosing(self._answers(batch)) as answers:
+            async for answer in answers:
+                yield answer
+
+    @asynccontextmanager
+    async def permit(
+        self, url: str, agent: str | None = None, *, max_wait: float | None = None
+    ) -> AsyncIterator[Permit]:
+        """Wait for the slot of a page. What is reported to the permit is sent to the service at the end."""
+        options = self._options
+        wait = options.max_wait if max_wait is None else checked_seconds(max_wait)
+        asked = question_of(url, agent or self._agent)[1]
+        answer = await self._permits.permit(url, asked, wait, retry=options.retry)
+        permit = Permit(options.grant(url, answer), self._monotonic)
+        try:
+            yield permit
+        finally:
+            if permit.grant is not None and permit.released:
+                self._permits.release(permit.grant)
+            elif permit.grant is not None and permit.grant.to_report(permit.status):
+                permit.backoff = await self._permits.report(
+                    permit.grant, permit.status, permit.retry_after, permit.elapsed
+                )
+
+    async def _answers(self, batch: Batch) -> AsyncGenerator[Verdict | Unanswered, None]:
+        if not batch.questions:
+            return
+        questions, splitter = iter(batch.questions), LineSplitter()
+        left = len(batch.questions)
+        try:
+            async with self._service.stream("POST", PATH, bytes(batch.content), ANSWER_TIMEOUT, LINES) as reply:
+                if reply.status != 200:
+                    raise Unavailable(f"it answers {reply.status}")
+                async for piece in reply.pieces:
+                    for line in splitter.feed(piece):
+                        question = next(questions, None)
+                        if question is None:
+                            raise Unavailable("it has more answers than questions")
+                        left -= 1
+                        yield parse_item(*question, line)
+            if left:
+                raise Unavailable(f"{left} answers are missing")
+        except Unavailable as error:
+            raise ServiceUnavailable(
+                f"There is no verdict on {left} of {len(batch.questions)} pages: {error}."
+            ) from None

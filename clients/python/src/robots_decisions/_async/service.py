@@ -1,0 +1,48 @@
+"""Requests to the service, over any HTTP library. Failures are raised as Unavailable."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from robots_decisions._io import AsyncDeadline, AsyncHttp, AsyncReply, default_async_http
+from robots_decisions.permits import ANSWER_LIMIT, Response, Unavailable, checked_service, headers
+
+
+class AsyncService:
+    """The service at a URL. Raises ValueError for an invalid URL or key."""
+
+    def __init__(self, url: str, key: str | None, http: AsyncHttp | None = None) -> None:
+        self._url = checked_service(url)
+        self._headers = headers(key)
+        self._http = http or default_async_http()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def request(self, method: str, path: str, content: bytes | None, timeout: float) -> Response:
+        """The whole response, which must arrive within `timeout` seconds."""
+        body = bytearray()
+        try:
+            async with AsyncDeadline(timeout) as deadline, self.stream(method, path, content, timeout) as reply:
+                async for piece in reply.pieces:
+                    deadline.check()
+                    body += piece
+                    if len(body) > ANSWER_LIMIT:
+                        raise Unavailable(f"its answer is longer than {ANSWER_LIMIT} bytes")
+        except TimeoutError:
+            raise Unavailable(f"it does not respond within {timeout:g} s") from None
+        return Response(reply.status, reply.fields, bytes(body))
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        timeout: float,
+        content_type: str = "application/json",
+    ) -> AsyncIterator[AsyncReply]:
+        """The response, whose pieces may each take `timeout` seconds."""
+        fields = {**self._headers, "Content-Type": content_type} if content is not None else self._headers
+        async with self._http.stream(method, self._url + path, fields, content, timeout) as reply:
+            yield reply

@@ -1,0 +1,185 @@
+"""What the asynchronous client and the synchronous one do differently. Each name with Async has a twin without.
+
+scripts/generate.py replaces one by the other. Everything else in `_sync` is the same code as in `_async`.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+from robots_decisions._compat import timeout as asyncio_timeout
+from robots_decisions.permits import Fields
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AsyncReply:
+    """A response whose body arrives in `pieces`; `fields` are its headers by lower-case name."""
+
+    status: int
+    fields: Fields
+    pieces: AsyncIterator[bytes]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response whose body arrives in `pieces`; `fields` are its headers by lower-case name."""
+
+    status: int
+    fields: Fields
+    pieces: Iterator[bytes]
+
+
+class AsyncHttp(Protocol):
+    """An HTTP library. Failures are raised as Unavailable. It uses no proxies of the environment."""
+
+    def stream(
+        self, method: str, url: str, headers: Fields, content: bytes | None, timeout: float
+    ) -> AbstractAsyncContextManager[AsyncReply]:
+        """Send a request. The connection, and each piece of the response, may take `timeout` seconds."""
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+
+
+class Http(Protocol):
+    """An HTTP library. Failures are raised as Unavailable. It uses no proxies of the environment."""
+
+    def stream(
+        self, method: str, url: str, headers: Fields, content: bytes | None, timeout: float
+    ) -> AbstractContextManager[Reply]:
+        """Send a request. The connection, and each piece of the response, may take `timeout` seconds."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class AsyncDeadline:
+    """Cancels what runs within it after so many seconds, and raises TimeoutError."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timeout = asyncio_timeout(seconds)
+
+    async def __aenter__(self) -> "AsyncDeadline":
+        await self._timeout.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except asyncio.TimeoutError:  # another class before Python 3.11
+            raise TimeoutError from error
+
+    def check(self) -> None:
+        """Do nothing: what runs too long is cancelled."""
+
+
+class Deadline:
+    """Raises TimeoutError in `check` after so many seconds. A step in between is not interrupted."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends = time.monotonic() + seconds
+
+    def __enter__(self) -> "Deadline":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Do nothing: `check` raises."""
+
+    def check(self) -> None:
+        """Raise TimeoutError if the time is over."""
+        if time.monotonic() > self._ends:
+            raise TimeoutError
+
+
+async def async_each(items: AsyncIterable[T] | Iterable[T]) -> AsyncIterator[T]:
+    """The items of an iterable of either kind."""
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+def each(items: Iterable[T]) -> Iterator[T]:
+    """The items."""
+    return iter(items)
+
+
+class AsyncBackground:
+    """Work that a cancelled caller cannot wait for."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
+        """Run the coroutine in a task."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def wait(self) -> None:
+        """Wait for what was started."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+
+class Background:
+    """The twin of AsyncBackground: here the work is done before it is passed."""
+
+    def start(self, work: object) -> None:
+        """Do nothing."""
+
+    def wait(self) -> None:
+        """Do nothing."""
+
+
+def default_async_http() -> AsyncHttp:
+    """The first HTTP library that is installed: httpx2, httpx or aiohttp. Raise ImportError without any."""
+    try:
+        from robots_decisions._async.httpx2_http import AsyncHttpx2Http
+
+        return AsyncHttpx2Http()
+    except ImportError:
+        pass
+    try:
+        from robots_decisions._async.httpx_http import AsyncHttpxHttp
+
+        return AsyncHttpxHttp()
+    except ImportError:
+        pass
+    try:
+        from robots_decisions.aiohttp import AiohttpHttp
+
+        return AiohttpHttp()
+    except ImportError:
+        raise ImportError(_NO_LIBRARY.format("'httpx', 'httpx2' or 'aiohttp'")) from None
+
+
+def default_http() -> Http:
+    """The first HTTP library that is installed: httpx2 or httpx. Raise ImportError without any."""
+    try:
+        from robots_decisions._sync.httpx2_http import Httpx2Http
+
+        return Httpx2Http()
+    except ImportError:
+        pass
+    try:
+        from robots_decisions._sync.httpx_http import HttpxHttp
+
+        return HttpxHttp()
+    except ImportError:
+        raise ImportError(_NO_LIBRARY.format("'httpx' or 'httpx2'")) from None
+
+
+_NO_LIBRARY = "robots_decisions found no HTTP library: install robots-decisions with the extra {}."

@@ -1,0 +1,1 @@
+"""The synchronous half, which scripts/generate.py makes from `_async`."""

@@ -1,0 +1,122 @@
+# scripts/generate.py made this module from _async/client.py; change that one.
+"""A plain client for crawlers that send their requests themselves."""
+
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+
+from robots_decisions._io import Http, each
+from robots_decisions._sync.permit_client import ANSWER_TIMEOUT, PermitClient
+from robots_decisions._sync.service import Service
+from robots_decisions.errors import MAX_WAIT, Options, ServiceUnavailable, Unreachable, checked_seconds
+from robots_decisions.outcomes import Permit
+from robots_decisions.permits import Unavailable
+from robots_decisions.verdicts import (
+    LINES,
+    PATH,
+    Asked,
+    Batch,
+    LineSplitter,
+    Unanswered,
+    Verdict,
+    parse_item,
+    question_of,
+)
+
+
+class Client:
+    """Asks the service at the URL `service`. `agent` is the crawler to ask as, unless a call names another.
+
+    With `unreachable="wait"`, it is asked until `max_wait` seconds are over while it does not respond; with "allow",
+    `permit` also grants what it could not ask. `http` sends the requests; the default is the first of httpx2 and httpx
+    that is installed. Raises PermitError, and ValueError for invalid arguments.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        *,
+        key: str | None = None,
+        agent: str | None = None,
+        caller: str | None = None,
+        max_wait: float = MAX_WAIT,
+        unreachable: Unreachable = "fail",
+        http: Http | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._options = Options(agent, max_wait, unreachable)
+        self._agent = agent
+        self._service = Service(service, key, http)
+        self._permits = PermitClient(self._service, caller=caller, monotonic=monotonic, sleep=sleep)
+        self._monotonic = monotonic
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release unused slots, then close the connections."""
+        self._permits.close()
+
+    def allowed(self, url: str, agent: str | None = None) -> Verdict:
+        """The verdict on a page, which is true if it may be fetched. It reserves no slot."""
+        options = self._options
+        asked = question_of(url, agent or self._agent)[1]
+        answer = self._permits.verdict(url, asked, options.max_wait, retry=options.retry)
+        return options.verdict(url, answer)
+
+    def batch(self, asked: Iterable[Asked]) -> Generator[Verdict | Unanswered, None, None]:
+        """The verdicts on any number of pages, in their order. A question without a verdict fails alone."""
+        batch = Batch()
+        for one in each(asked):
+            batch.add(*question_of(one, self._agent))
+            if batch.is_full():
+                with closing(self._answers(batch)) as answers:
+                    for answer in answers:
+                        yield answer
+                batch = Batch()
+        with closing(self._answers(batch)) as answers:
+            for answer in answers:
+                yield answer
+
+    @contextmanager
+    def permit(self, url: str, agent: str | None = None, *, max_wait: float | None = None) -> Iterator[Permit]:
+        """Wait for the slot of a page. What is reported to the permit is sent to the service at the end."""
+        options = self._options
+        wait = options.max_wait if max_wait is None else checked_seconds(max_wait)
+        asked = question_of(url, agent or self._agent)[1]
+        answer = self._permits.permit(url, asked, wait, retry=options.retry)
+        permit = Permit(options.grant(url, answer), self._monotonic)
+        try:
+            yield permit
+        finally:
+            if permit.grant is not None and permit.released:
+                self._permits.release(permit.grant)
+            elif permit.grant is not None and permit.grant.to_report(permit.status):
+                permit.backoff = self._permits.report(permit.grant, permit.status, permit.retry_after, permit.elapsed)
+
+    def _answers(self, batch: Batch) -> Generator[Verdict | Unanswered, None, None]:
+        if not batch.questions:
+            return
+        questions, splitter = iter(batch.questions), LineSplitter()
+        left = len(batch.questions)
+        try:
+            with self._service.stream("POST", PATH, bytes(batch.content), ANSWER_TIMEOUT, LINES) as reply:
+                if reply.status != 200:
+                    raise Unavailable(f"it answers {reply.status}")
+                for piece in reply.pieces:
+                    for line in splitter.feed(piece):
+                        question = next(questions, None)
+                        if question is None:
+                            raise Unavailable("it has more answers than questions")
+                        left -= 1
+                        yield parse_item(*question, line)
+            if left:
+                raise Unavailable(f"{left} answers are missing")
+        except Unavailable as error:
+            raise ServiceUnavailable(
+                f"There is no verdict on {left} of {len(batch.questions)} pages: {error}."
+            ) from None

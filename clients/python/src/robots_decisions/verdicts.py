@@ -1,0 +1,192 @@
+"""Verdicts without slots (`/v1/allowed`), without I/O. Answers of the service are not trusted."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal, TypeAlias, cast
+from urllib.parse import urlencode
+
+from robots_decisions.parsing import detail, instant, json_value, number, reason, rule_of, shown
+from robots_decisions.permits import (
+    FETCH_WAIT,
+    Fields,
+    InvalidQuestion,
+    NoAnswer,
+    RetryLater,
+    Unavailable,
+    encode,
+    parse_failure,
+    without_credentials,
+)
+
+PATH: Final = "/v1/allowed"
+
+LINES: Final = "application/x-ndjson"
+
+BATCH_ITEMS, BATCH_BYTES = 500, 1024 * 1024
+"""Questions, and their bytes, that one request of a batch has. The service reads twice as many ahead of its answers,
+and so does not wait for a client that sends all of them before it reads an answer."""
+
+LINE_LIMIT = 4 * 1024 * 1024
+"""Bytes of the longest line of an answer."""
+
+Asked: TypeAlias = "str | tuple[str, str]"
+"""A URL, or a URL and the agent."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a page may be fetched: true if it is allowed. `members` is the whole answer, as the HTTP API has it.
+
+    `rule` is the deciding line of robots.txt, if any, and `line` its number. `interval` is the seconds from one
+    document to the next; `retry_at` is when to ask again after a defer.
+    """
+
+    url: str
+    agent: str
+    verdict: Literal["allow", "disallow", "defer"]
+    reason: str
+    rule: str | None = None
+    line: int | None = None
+    interval: float | None = None
+    retry_at: datetime | None = None
+    members: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the page may be fetched now."""
+        return self.verdict == "allow"
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """A question of a batch that has no verdict: `why`, and the `status` of the problem.
+
+    422 is a malformed question; after a 503, ask again in `retry_after` seconds.
+    """
+
+    url: str
+    agent: str
+    status: int
+    why: str
+    retry_after: float | None = None
+
+    def __bool__(self) -> bool:
+        return False
+
+
+VerdictAnswer: TypeAlias = Verdict | RetryLater | InvalidQuestion | NoAnswer
+
+
+def verdict_path(url: str, agent: str) -> str:
+    """The path that asks about a page."""
+    query = {"url": without_credentials(url), "agent": agent, "wait": f"{FETCH_WAIT:g}"}
+    return f"{PATH}?{urlencode(query, errors='replace')}"
+
+
+def parse_verdict(url: str, agent: str, status: int, fields: Fields, body: bytes) -> VerdictAnswer:
+    """Parse the response to `verdict_path`."""
+    message = json_value(body)
+    failure = parse_failure(status, fields, message)
+    if failure is not None:
+        return failure
+    verdict = _verdict(url, agent, message)
+    return verdict if isinstance(verdict, Verdict) else NoAnswer(verdict)
+
+
+def encode_item(url: str, agent: str) -> bytes:
+    """The line that asks about a page in a batch."""
+    return encode({"url": without_credentials(url), "agent": agent, "wait": FETCH_WAIT}) + b"\n"
+
+
+def parse_item(url: str, agent: str, line: bytes) -> Verdict | Unanswered:
+    """Parse a line of the answer to a batch. Raise Unavailable if it is not an answer."""
+    message = json_value(line)
+    if isinstance(message, dict) and isinstance(message.get("problem"), dict):
+        problem = message["problem"]
+        status = number(problem.get("status")) or 0.0
+        why = detail(problem) or "it does not say why"
+        return Unanswered(url, agent, int(status) if status < 1000 else 0, why, number(problem.get("retry_after")))
+    verdict = _verdict(url, agent, message)
+    if not isinstance(verdict, Verdict):
+        raise Unavailable(verdict)
+    return verdict
+
+
+class LineSplitter:
+    """Splits the pieces of a body into lines. Raises Unavailable for a line that is longer than LINE_LIMIT."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """The lines that the piece completes."""
+        *lines, rest = piece.split(b"\n")
+        for line in lines:
+            self._add(line)
+            whole = bytes(self._rest)
+            self._rest.clear()
+            yield whole
+        self._add(rest)
+
+    def _add(self, data: bytes) -> None:
+        if len(self._rest) + len(data) > LINE_LIMIT:
+            raise Unavailable(f"a line of its answer is longer than {LINE_LIMIT} bytes")
+        self._rest += data
+
+
+class Batch:
+    """Questions to send in one request, until it is full."""
+
+    def __init__(self) -> None:
+        self.questions: list[tuple[str, str]] = []
+        self.content = bytearray()
+
+    def add(self, url: str, agent: str) -> None:
+        """Add a question."""
+        self.questions.append((url, agent))
+        self.content += encode_item(url, agent)
+
+    def is_full(self) -> bool:
+        """Whether to send it."""
+        return len(self.questions) >= BATCH_ITEMS or len(self.content) >= BATCH_BYTES
+
+    def clear(self) -> None:
+        """Begin the next request."""
+        self.questions.clear()
+        self.content.clear()
+
+
+def question_of(asked: Asked, agent: str | None) -> tuple[str, str]:
+    """The URL and the agent. Raise ValueError without an agent."""
+    url, own = (asked, agent) if isinstance(asked, str) else asked
+    if not own:
+        raise ValueError(f"{url} has no agent: ask (url, agent), or set the client's `agent`")
+    return url, own
+
+
+def _verdict(url: str, agent: str, message: object) -> Verdict | str:
+    """The verdict, or why the message has none."""
+    if not isinstance(message, dict):
+        return "its answer is not a JSON object"
+    verdict = message.get("verdict")
+    if not isinstance(verdict, str) or verdict not in {"allow", "disallow", "defer"}:
+        return f"its verdict is {shown(verdict)}"
+    if message.get("allowed") is not (verdict == "allow"):
+        return f"its verdict is {shown(verdict)}, but allowed is {shown(message.get('allowed'))}"
+    rate = message.get("rate")
+    rule, line = rule_of(message)
+    return Verdict(
+        url,
+        agent,
+        cast('Literal["allow", "disallow", "defer"]', verdict),
+        reason(message),
+        rule,
+        line,
+        number(rate.get("interval")) if isinstance(rate, dict) else None,
+        instant(message.get("retry_at")),
+        message,
+    )

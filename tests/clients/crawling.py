@@ -1,0 +1,53 @@
+"""Crawls in processes of their own: by Scrapy, with crawl.py, and by the other integrations, with integrations.py."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "clients" / "python" / "src"
+HERE = Path(__file__).parent
+
+
+class Installation(NamedTuple):
+    """A Python, where it finds `robots_decisions`, and the directory that it runs in."""
+
+    python: str = sys.executable
+    packages: Path = SOURCES
+    directory: Path = ROOT
+
+
+@asynccontextmanager
+async def crawler(
+    plan: Mapping[str, Any], script: str = "crawl.py", installation: Installation | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A running crawl, which is killed at the end; the scripts say what a plan is."""
+    installed = installation or Installation()
+    process = await asyncio.create_subprocess_exec(
+        *(installed.python, str(HERE / script), json.dumps(plan)),
+        cwd=installed.directory,
+        env={**os.environ, "PYTHONPATH": str(installed.packages)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def crawl(
+    plan: Mapping[str, Any], script: str = "crawl.py", installation: Installation | None = None
+) -> dict[str, Any]:
+    """The result of a crawl, and its standard error as `complaints`."""
+    async with crawler(plan, script, installation) as process:
+        said, complaints = await process.communicate()
+    assert process.returncode == 0, complaints.decode()
+    return {**json.loads(said.splitlines()[-1]), "complaints": complaints.decode()}

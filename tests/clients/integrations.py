@@ -1,0 +1,148 @@
+"""A crawl by one of the integrations, in its own process, which prints the result: `python integrations.py PLAN`.
+
+PLAN is JSON: `integration`, `service`, and `urls`, which are fetched together. The result is what came of each URL: its
+status, or the name of the error. It imports nothing of the tests.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import Any
+
+from robots_decisions import AsyncClient, Client, PermitError
+
+AGENT = {"User-Agent": "ExampleBot/1.0"}
+
+
+async def _gathered(get: Callable[[str], Awaitable[int]], urls: list[str]) -> dict[str, int | str]:
+    async def one(url: str) -> int | str:
+        try:
+            return await get(url)
+        except PermitError as error:
+            return type(error).__name__
+
+    return dict(zip(urls, await asyncio.gather(*map(one, urls)), strict=True))
+
+
+def _in_threads(get: Callable[[str], int], urls: list[str]) -> dict[str, int | str]:
+    def one(url: str) -> int | str:
+        try:
+            return get(url)
+        except PermitError as error:
+            return type(error).__name__
+
+    with ThreadPoolExecutor(len(urls)) as threads:
+        return dict(zip(urls, threads.map(one, urls), strict=True))
+
+
+async def _by_httpx(library: Any, transports: Any, service: str, urls: list[str]) -> dict[str, int | str]:
+    async with library.AsyncClient(transport=transports.AsyncPermittedTransport(service), headers=AGENT) as client:
+
+        async def get(url: str) -> int:
+            status: int = (await client.get(url)).status_code
+            return status
+
+        return await _gathered(get, urls)
+
+
+def _by_httpx_threads(library: Any, transports: Any, service: str, urls: list[str]) -> dict[str, int | str]:
+    with library.Client(transport=transports.PermittedTransport(service), headers=AGENT) as client:
+        return _in_threads(lambda url: client.get(url).status_code, urls)
+
+
+async def _by_aiohttp(service: str, urls: list[str]) -> dict[str, int | str]:
+    import aiohttp
+    from robots_decisions.aiohttp import PermitMiddleware
+
+    async with (
+        PermitMiddleware(service) as permits,
+        aiohttp.ClientSession(middlewares=[permits], headers=AGENT) as session,
+    ):
+
+        async def get(url: str) -> int:
+            async with session.get(url) as response:
+                return response.status
+
+        return await _gathered(get, urls)
+
+
+async def _by_crawlee(service: str, urls: list[str]) -> dict[str, int | str]:
+    from crawlee.crawlers import HttpCrawler
+    from crawlee.storage_clients import MemoryStorageClient
+    from robots_decisions.crawlee import PermitHooks
+
+    came: dict[str, int | str] = {}
+    async with PermitHooks(service, agent=AGENT["User-Agent"]) as hooks:
+        crawler = HttpCrawler(storage_client=MemoryStorageClient(), configure_logging=False)
+        hooks.install(crawler)
+
+        @crawler.router.default_handler
+        async def page(context: Any) -> None:
+            came[context.request.url] = context.http_response.status_code
+
+        @crawler.failed_request_handler
+        async def failed(context: Any, error: Exception) -> None:
+            came[context.request.url] = type(error).__name__
+
+        await crawler.run(urls)
+    return came
+
+
+async def _by_client(service: str, urls: list[str]) -> dict[str, int | str]:
+    import httpx
+
+    async with AsyncClient(service, agent=AGENT["User-Agent"]) as client, httpx.AsyncClient() as pages:
+
+        async def get(url: str) -> int:
+            async with client.permit(url) as permit:
+                response = await pages.get(url)
+                permit.report(response.status_code, response.headers.get("Retry-After"))
+            return response.status_code
+
+        return await _gathered(get, urls)
+
+
+def _by_client_threads(service: str, urls: list[str]) -> dict[str, int | str]:
+    import httpx
+
+    with Client(service, agent=AGENT["User-Agent"]) as client, httpx.Client() as pages:
+
+        def get(url: str) -> int:
+            with client.permit(url) as permit:
+                response = pages.get(url)
+                permit.report(response.status_code, response.headers.get("Retry-After"))
+            return response.status_code
+
+        return _in_threads(get, urls)
+
+
+def crawl(integration: str, service: str, urls: list[str]) -> dict[str, int | str]:
+    """What came of each URL."""
+    name = integration.removesuffix("-threads")
+    match integration:
+        case "httpx" | "httpx2":
+            return asyncio.run(_by_httpx(*_modules(name), service, urls))
+        case "httpx-threads" | "httpx2-threads":
+            return _by_httpx_threads(*_modules(name), service, urls)
+        case "aiohttp":
+            return asyncio.run(_by_aiohttp(service, urls))
+        case "crawlee":
+            return asyncio.run(_by_crawlee(service, urls))
+        case "client":
+            return asyncio.run(_by_client(service, urls))
+        case "client-threads":
+            return _by_client_threads(service, urls)
+        case _:
+            raise ValueError(f"unknown integration {integration!r}")
+
+
+def _modules(library: str) -> tuple[Any, Any]:
+    return import_module(library), import_module(f"robots_decisions.{library}")
+
+
+if __name__ == "__main__":
+    plan = json.loads(sys.argv[1])
+    print(json.dumps(crawl(plan["integration"], plan["service"], plan["urls"])))  # noqa: T201

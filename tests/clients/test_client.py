@@ -1,0 +1,237 @@
+"""The plain clients, asynchronous and not, with a real service, and with one that misbehaves."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from robots_decisions import (
+    AsyncClient,
+    Client,
+    Deferred,
+    Disallowed,
+    NotUnderstood,
+    ServiceUnavailable,
+    Unanswered,
+    Verdict,
+)
+from robots_decisions.aiohttp import AiohttpHttp
+from robots_decisions.httpx import AsyncHttpxHttp, HttpxHttp
+from robots_decisions.httpx2 import AsyncHttpx2Http, Httpx2Http
+from robots_decisions.verdicts import BATCH_ITEMS, LINE_LIMIT
+
+from tests.clients.permitting import Permitting, allow, defer, disallow
+from tests.clients.site import HTML, Site
+from tests.origins import Exchange, head, serve, text
+from tests.service_process import started
+
+ROBOTS = "User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
+
+over_every_library = pytest.mark.parametrize(
+    "http", [AsyncHttpxHttp, AsyncHttpx2Http, AiohttpHttp, HttpxHttp, Httpx2Http], ids=lambda http: http.__name__
+)
+
+
+class InThread:
+    """The synchronous client with the methods of the asynchronous one, each call in a thread."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def __aenter__(self) -> "InThread":
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await asyncio.to_thread(self._client.__exit__, *error)
+
+    async def allowed(self, *arguments: Any) -> Verdict:
+        return await asyncio.to_thread(self._client.allowed, *arguments)
+
+    async def batch(self, asked: Any) -> AsyncIterator[Verdict | Unanswered]:
+        for answer in await asyncio.to_thread(lambda: list(self._client.batch(asked))):
+            yield answer
+
+
+def client_of(http: Any, url: str, **settings: Any) -> Any:
+    waits = http in {HttpxHttp, Httpx2Http}
+    return InThread(Client(url, http=http(), **settings)) if waits else AsyncClient(url, http=http(), **settings)
+
+
+@over_every_library
+async def test_allowed_and_batch_give_verdicts(http: Any) -> None:
+    async with serve(Site(ROBOTS)) as origin, serve(text(404)) as other:
+        with started(PACE_FLOOR="0.01") as service:
+            async with client_of(http, service.url, agent="ExampleBot") as client:
+                allowed = await client.allowed(f"{origin.url}/page?a=b%20c&d=ä")
+                assert allowed
+                assert (allowed.verdict, allowed.reason, allowed.interval) == ("allow", "no_match", 7.0)
+                refused = await client.allowed(f"{origin.url}/private/page", "OtherBot/1.0")
+                assert not refused
+                assert (refused.reason, refused.rule, refused.line) == ("rule", "disallow: /private/", 2)
+                assert refused.members["robots"]["status"] == 200
+                with pytest.raises(NotUnderstood, match="use http or https"):
+                    await client.allowed("ftp://host/")
+                questions = [f"{origin.url}/{number}" for number in range(BATCH_ITEMS)]
+                more = [(f"{origin.url}/private/", "A"), "no URL", f"{other.url}/private/"]
+                answers = [answer async for answer in client.batch([*questions, *more])]
+    assert all(answers[:BATCH_ITEMS])
+    assert [answer.url for answer in answers] == [*questions, more[0][0], *more[1:]]
+    private, malformed, elsewhere = answers[BATCH_ITEMS:]
+    assert isinstance(private, Verdict)
+    assert (private.verdict, private.agent) == ("disallow", "A")
+    assert isinstance(malformed, Unanswered)
+    assert (malformed.status, bool(malformed)) == (422, False)
+    assert "no URL" in malformed.why
+    assert elsewhere
+
+
+async def test_batch_of_an_endless_iterator_begins_at_once() -> None:
+    asked = 0
+
+    async def urls() -> AsyncIterator[str]:
+        nonlocal asked
+        while True:
+            asked += 1
+            yield f"{origin.url}/{asked}"
+
+    async with serve(Site(ROBOTS)) as origin:
+        with started() as service:
+            async with AsyncClient(service.url, agent="ExampleBot") as client:
+                answers = client.batch(urls())
+                first = await anext(answers)
+                await answers.aclose()
+    assert (bool(first), asked) == (True, BATCH_ITEMS)
+
+
+async def test_permit_keeps_the_pace_and_reports_the_page() -> None:
+    site = Site("User-agent: *\nDisallow: /private/\nCrawl-delay: 0.3\n", {"/busy": [text(503, "busy", HTML)]})
+    async with serve(site) as origin:
+        with started(PACE_FLOOR="0.05") as service:
+            async with AsyncClient(service.url, agent="ExampleBot") as client:
+                begun: list[float] = []
+                for number in range(3):
+                    async with client.permit(f"{origin.url}/{number}") as permit:
+                        begun.append(time.time())
+                        permit.report(200)
+                    assert (permit.granted, permit.backoff) == (True, None)
+                assert begun[2] - begun[0] > 2 * 0.3 - 0.05
+                with pytest.raises(Disallowed) as disallowed:
+                    async with client.permit(f"{origin.url}/private/"):
+                        raise AssertionError("no permit was given")
+                assert disallowed.value.line == 2
+                async with client.permit(f"{origin.url}/busy") as permit:
+                    permit.report(503, "600")
+                assert permit.backoff is not None
+                assert permit.backoff > 60
+                with pytest.raises(Deferred) as deferred:
+                    async with client.permit(f"{origin.url}/page", max_wait=1):
+                        raise AssertionError("no permit was given")
+                assert deferred.value.seconds > 60
+    assert site.paths == ["/robots.txt"]
+
+
+@pytest.fixture
+def unused() -> Iterator[Permitting]:
+    """A service whose permits are checked for their release at the end."""
+    permitting = Permitting(allow(permit="unused"))
+    yield permitting
+    assert permitting.reports == [("unused", {"released": True})]
+
+
+async def test_released_permit_is_released(unused: Permitting) -> None:
+    async with (
+        serve(unused) as service,
+        AsyncClient(service.url) as client,
+        client.permit("http://h/", "A") as permit,
+    ):
+        permit.release()
+
+
+async def test_released_permit_is_released_by_the_synchronous_client(unused: Permitting) -> None:
+    def run(url: str) -> None:
+        with Client(url) as client, client.permit("http://h/", "A") as permit:
+            permit.release()
+
+    async with serve(unused) as service:
+        await asyncio.to_thread(run, service.url)
+
+
+async def test_failing_page_keeps_its_slot_and_its_error() -> None:
+    permitting = Permitting(allow())
+    async with serve(permitting) as service, AsyncClient(service.url) as client:
+        with pytest.raises(ConnectionRefusedError):
+            async with client.permit("http://h/", "A"):
+                raise ConnectionRefusedError
+    assert permitting.reports == []
+
+
+async def test_deferred_page_is_asked_about_again() -> None:
+    permitting = Permitting(defer("2026-11-21T18:30:01Z"), allow())
+    async with (
+        serve(permitting) as service,
+        AsyncClient(service.url) as client,
+        client.permit("http://h/", "A") as permit,
+    ):
+        assert permit.granted
+    assert len(permitting.asked) == 2
+
+
+async def test_unreachable_allow_gives_a_permit_that_was_not_granted() -> None:
+    async with serve(text(500)) as service, AsyncClient(service.url, unreachable="allow") as client:
+        async with client.permit("http://h/", "A") as permit:
+            permit.report(503)
+        assert not permit.granted
+        with pytest.raises(ServiceUnavailable, match="500"):
+            await client.allowed("http://h/", "A")
+    async with serve(Permitting(disallow())) as service, AsyncClient(service.url, unreachable="allow") as client:
+        with pytest.raises(Disallowed):
+            async with client.permit("http://h/", "A"):
+                raise AssertionError("no permit was given")
+
+
+async def test_question_without_an_agent_is_an_error() -> None:
+    async with AsyncClient("http://127.0.0.1:9") as client:
+        with pytest.raises(ValueError, match="no agent"):
+            await client.allowed("http://h/")
+
+
+ANSWER = {"verdict": "allow", "allowed": True, "reason": "no_match", "rule": None, "retry_at": None}
+LINE = json.dumps(ANSWER).encode() + b"\n"
+
+
+async def _long(exchange: Exchange) -> None:
+    await exchange.send(head(200, {"Content-Type": "application/x-ndjson"}))
+    while True:
+        await exchange.send(b"a" * (LINE_LIMIT // 16))
+
+
+@over_every_library
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (text(200, ""), "2 answers are missing"),
+        (text(200, LINE.decode()), "1 answers are missing"),
+        (text(200, LINE.decode() * 3), "more answers than questions"),
+        (text(200, "[]\n"), "not a JSON object"),
+        (text(200, '{"verdict": "allow", "allowed": false}\n'), "its verdict is 'allow', but allowed is False"),
+        (text(503), "503"),
+        (b"", "cannot be reached"),
+        (_long, "longer than"),
+    ],
+)
+async def test_bad_answer_to_a_batch_is_unavailable(http: Any, reply: Any, why: str) -> None:
+    async with serve(reply) as service, client_of(http, service.url) as client:
+        with pytest.raises(ServiceUnavailable, match=why):
+            async for _ in client.batch([("http://h/1", "A"), ("http://h/2", "A")]):
+                pass
+
+
+@over_every_library
+@pytest.mark.parametrize("members", [{"verdict": "maybe"}, {"verdict": []}, {"allowed": 1}, {"verdict": "disallow"}])
+async def test_malformed_verdict_is_unavailable(http: Any, members: Any) -> None:
+    answer = text(200, json.dumps({**ANSWER, **members}))
+    async with serve(answer) as service, client_of(http, service.url) as client:
+        with pytest.raises(ServiceUnavailable, match="its verdict is"):
+            await client.allowed("http://h/", "A")

@@ -1,0 +1,117 @@
+"""The client as crawlers get it: from its wheel, without a compiler, and without the service."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.clients.crawling import ROOT, Installation, crawl
+from tests.clients.permitting import Relay
+from tests.clients.site import HTML, TICK, Site
+from tests.origins import serve, text
+from tests.service_process import started
+
+NO_COMPILER = {**os.environ, "CC": "/bin/false", "CXX": "/bin/false"}
+CRAWLERS = ROOT / "build" / "clients" / "venv" / "bin" / "python"
+"""The Python of an environment with the libraries of crawlers: `make build/clients/.installed`."""
+
+
+def run(*command: str | Path, environment: Mapping[str, str] = NO_COMPILER) -> str:
+    ended = subprocess.run(
+        [str(part) for part in command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the sources."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", folder, "clients/python")
+    (found,) = folder.iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The wheel, installed beside the libraries of crawlers."""
+    run("make", "--silent", "build/clients/.installed")
+    packages = tmp_path_factory.mktemp("packages")
+    run(CRAWLERS, "-m", "pip", "install", "--no-deps", "--no-index", "--target", packages, wheel)
+    return Installation(str(CRAWLERS), packages, tmp_path_factory.mktemp("empty"))
+
+
+def test_wheel_is_pure_typed_and_has_one_package(wheel: Path) -> None:
+    assert wheel.name == "robots_decisions-0.1.0-py3-none-any.whl"
+    names = ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {"robots_decisions", "robots_decisions-0.1.0.dist-info"}
+    assert "robots_decisions/py.typed" in names
+    sources = {str(path.relative_to(ROOT / "clients/python/src")) for path in ROOT.glob("clients/python/src/**/*.py")}
+    assert sources <= set(names)
+
+
+def test_wheel_needs_nothing_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--no-index", wheel)
+    installed = run(python, "-m", "pip", "list", "--format=freeze").split()
+    assert {line.split("==")[0] for line in installed} - {"pip", "setuptools"} == {"robots-decisions"}
+    code = "import robots_decisions as r; print(r.__file__); r.Client('http://127.0.0.1:9')"
+    ended = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.stdout.startswith(str(tmp_path))
+    assert "install robots-decisions with the extra 'httpx' or 'httpx2'" in ended.stderr
+
+
+def test_environment_of_crawlers_has_nothing_of_the_service(installation: Installation) -> None:
+    ended = subprocess.run(
+        [installation.python, "-c", "import app"],
+        cwd=installation.directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "No module named 'app'" in ended.stderr
+
+
+EACH = ["httpx", "httpx-threads", "httpx2", "httpx2-threads", "aiohttp", "crawlee", "client", "client-threads"]
+
+
+@pytest.mark.parametrize("integration", EACH)
+async def test_installed_integration_keeps_to_the_file(integration: str, installation: Installation) -> None:
+    interval = 0.2
+    site = Site(f"User-agent: *\nDisallow: /private/\nCrawl-delay: {interval}\n")
+    with started(PACE_FLOOR="0.05") as service:
+        relay = Relay(service.url, defers="/late")
+        async with serve(site) as origin, serve(relay) as between:
+            pages = [f"{origin.url}/{name}" for name in ("1", "2", "3", "4", "late")]
+            plan = {"integration": integration, "service": between.url, "urls": [*pages, f"{origin.url}/private/page"]}
+            came = await crawl(plan, "integrations.py", installation)
+    assert {url: came[url] for url in pages} == dict.fromkeys(pages, 200)
+    assert came[f"{origin.url}/private/page"] == "Disallowed"
+    assert sorted(site.paths) == sorted(["/robots.txt", "/1", "/2", "/3", "/4", "/late"])
+    assert relay.deferred == [f"{origin.url}/late"]
+    assert site.ahead_of_turns(origin.url, relay.turns) == []
+    assert relay.shortest >= interval - TICK
+
+
+async def test_installed_scrapy_middleware_keeps_to_the_file(installation: Installation) -> None:
+    interval = 0.2
+    busy = [text(503, "busy", {**HTML, "Retry-After": "1"}), text(200, "at last", HTML)]
+    site = Site(f"User-agent: *\nDisallow: /private/\nCrawl-delay: {interval}\n", {"/busy": busy})
+    with started(PACE_FLOOR="0.05") as service:
+        relay = Relay(service.url, defers="/late")
+        async with serve(site) as origin, serve(relay) as between:
+            pages = [f"{origin.url}/{name}" for name in ("1", "2", "3", "late", "busy")]
+            settings = {"ROBOTS_DECISIONS_URL": between.url, "RETRY_TIMES": 1}
+            plan = {"urls": [*pages, f"{origin.url}/private/page"], "settings": settings}
+            came = await crawl(plan, installation=installation)
+    assert sorted(came["fetched"]) == sorted(pages)
+    assert came["failed"] == {f"{origin.url}/private/page": "Disallowed"}
+    assert relay.deferred == [f"{origin.url}/late"]
+    assert site.ahead_of_turns(origin.url, relay.turns) == []
+    assert relay.shortest >= interval - TICK
