@@ -1,0 +1,40 @@
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+const MOST_REDIRECTS = 20;
+/** What a redirect to another origin must not carry. */
+const CREDENTIALS = ['authorization', 'cookie', 'proxy-authorization'];
+
+/**
+ * A fetch that requests a permit of the client before every request, redirects included, and waits for its slot.
+ *
+ * `agent` is the crawler to ask as, by default the client's. It is also sent as User-Agent unless the request has one.
+ */
+export function permittedFetch(client, { agent, fetch = globalThis.fetch } = {}) {
+  return async function permitted(input, init = {}) {
+    let request = new Request(input, init);
+    if (agent !== undefined && !request.headers.has('user-agent')) request.headers.set('user-agent', agent);
+    const follows = request.redirect;
+    for (let hops = 0; ; hops += 1) {
+      const again = request.body === null ? request.clone() : null;
+      const permit = await client.permit(request.url, { agent, signal: request.signal });
+      const response = await fetch(new Request(request, { redirect: 'manual' }));
+      await permit.report(response.status, response.headers.get('retry-after'));
+      const location = response.headers.get('location');
+      if (!REDIRECTS.has(response.status) || location === null || follows === 'manual') return response;
+      await response.body?.cancel();
+      if (follows === 'error') throw new TypeError(`${request.url} redirects, and redirect is "error"`);
+      if (hops === MOST_REDIRECTS) throw new TypeError(`${request.url} is behind more than ${MOST_REDIRECTS} redirects`);
+      request = next(request, again, response.status, new URL(location, request.url));
+    }
+  };
+}
+
+function next(request, again, status, url) {
+  const { method } = request;
+  const becomesGet = (status === 303 && method !== 'HEAD') || (status < 303 && method === 'POST');
+  if (!becomesGet && again === null) throw new TypeError(`${request.url} redirects a body, which cannot be sent again`);
+  if (!['http:', 'https:'].includes(url.protocol)) throw new TypeError(`${request.url} redirects to ${url.protocol}`);
+  const headers = new Headers(request.headers);
+  if (url.origin !== new URL(request.url).origin) CREDENTIALS.forEach((name) => headers.delete(name));
+  if (becomesGet) ['content-type', 'content-length', 'content-encoding'].forEach((name) => headers.delete(name));
+  return new Request(url, { method: becomesGet ? 'GET' : method, headers, signal: request.signal });
+}

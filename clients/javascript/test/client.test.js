@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { Client, Deferred, Disallowed, NotUnderstood, ServiceUnavailable, permittedFetch } from 'robots-decisions';
+
+import { TICK, allow, defer, disallow, double, recording, service, site } from './servers.js';
+
+const PAGE = 'http://www.example.com/page';
+const running = [];
+const started = async (server) => (running.push(server), server);
+let real;
+
+before(async () => {
+  real = await service({ PACE_FLOOR: '0.05' });
+});
+after(async () => {
+  await real.close();
+  await Promise.all(running.map((server) => server.close()));
+});
+
+test('allowed and batch give the verdicts of a real service', async () => {
+  const origin = await started(await site('User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n'));
+  const client = new Client(real.url, { agent: 'ExampleBot' });
+  const verdict = await client.allowed(`${origin.url}/private/a%20b?c=d`);
+  assert.equal(verdict.allowed, false);
+  assert.deepEqual([verdict.reason, verdict.rule, verdict.line, verdict.interval], ['rule', 'disallow: /private/', 2, 7]);
+  await assert.rejects(client.allowed('ftp://host/'), NotUnderstood);
+  async function* questions() {
+    for (let number = 0; number < 600; number += 1) yield `${origin.url}/${number}`;
+    yield [`${origin.url}/private/`, 'OtherBot'];
+    yield 'no URL';
+  }
+  const answers = await all(client.batch(questions()));
+  assert.equal(answers.length, 602);
+  assert.ok(answers.slice(0, 600).every(({ allowed }) => allowed));
+  assert.deepEqual([answers[600].verdict, answers[600].agent], ['disallow', 'OtherBot']);
+  assert.equal(answers[601].status, 422);
+});
+
+test('fetch keeps the pace, sends nothing that is disallowed, and reports', async () => {
+  const origin = await started(
+    await site('User-agent: *\nDisallow: /private/\nCrawl-delay: 0.2\n', { '/busy': [[503, { 'retry-after': '600' }]] }),
+  );
+  const slots = recording();
+  const client = new Client(real.url, { agent: 'ExampleBot/1.0', maxWait: 30, fetch: slots.fetch });
+  const get = permittedFetch(client, { agent: 'ExampleBot/1.0' });
+  const statuses = await Promise.all([1, 2, 3, 4].map(async (number) => (await get(`${origin.url}/${number}`)).status));
+  assert.deepEqual(statuses, [200, 200, 200, 200]);
+  assert.deepEqual(slots.early(origin), []);
+  assert.ok(slots.shortest() >= 200 - TICK, `${slots.shortest()}`);
+  assert.equal(origin.log.at(-1).headers['user-agent'], 'ExampleBot/1.0');
+  await assert.rejects(get(`${origin.url}/private/page`), (error) => error instanceof Disallowed && error.line === 2);
+  assert.equal((await get(`${origin.url}/busy`)).status, 503);
+  await assert.rejects(get(`${origin.url}/after`), (error) => error instanceof Deferred && error.seconds > 60);
+  assert.ok(!origin.paths().includes('/private/page') && !origin.paths().includes('/after'));
+});
+
+test('every hop of a redirect needs a permit, and credentials stay with their origin', async () => {
+  const asked = await started(await double(allow(), allow(), disallow()));
+  const other = await started(await site('', { '/two': [[302, { location: '/private/' }]] }));
+  const origin = await started(await site('', { '/one': [[302, { location: `${other.url}/two` }]] }));
+  const get = permittedFetch(new Client(asked.url, { agent: 'A' }));
+  await assert.rejects(get(`${origin.url}/one`, { headers: { authorization: 'secret' } }), Disallowed);
+  assert.deepEqual(
+    asked.asked.map(({ body }) => JSON.parse(body).url),
+    [`${origin.url}/one`, `${other.url}/two`, `${other.url}/private/`],
+  );
+  assert.deepEqual([origin.paths(), other.paths()], [['/one'], ['/two']]);
+  assert.equal(origin.log[0].headers.authorization, 'secret');
+  assert.equal(other.log[0].headers.authorization, undefined);
+});
+
+test('a deferred page is asked about again', async () => {
+  const asked = await started(await double(defer(1.2), allow()));
+  const permit = await new Client(asked.url, { agent: 'A', key: 'k3y', caller: 'pod-1' }).permit('http://me:pw@h/a?b#c');
+  assert.equal(permit.granted, true);
+  assert.equal(asked.asked.length, 2);
+  assert.equal(asked.asked[0].headers.authorization, 'Bearer k3y');
+  const { url, caller, wait } = JSON.parse(asked.asked[0].body);
+  assert.deepEqual({ url, caller, wait }, { url: 'http://h/a?b', caller: 'pod-1', wait: 10 });
+});
+
+test('a released permit is released, and a refusal is reported', async () => {
+  const asked = await started(await double(allow(0, 'first.a'), { ...allow(), edge: {} }));
+  const client = new Client(asked.url, { agent: 'A' });
+  await (await client.permit(PAGE)).release();
+  const permit = await client.permit(PAGE);
+  await permit.report(404);
+  await permit.report(200);
+  assert.deepEqual(asked.reports[0], { path: '/v1/permits/first.a/outcome', released: true });
+  assert.deepEqual(asked.reports.slice(1).map(({ status }) => status), [200]);
+});
+
+test('an aborted wait releases its slot', async () => {
+  const asked = await started(await double(allow(30, 'held')));
+  const abort = new AbortController();
+  const waiting = new Client(asked.url, { agent: 'A' }).permit(PAGE, { signal: abort.signal });
+  while (asked.asked.length === 0) await new Promise(setImmediate);
+  abort.abort();
+  await assert.rejects(waiting, { name: 'AbortError' });
+  // The answer may have been lost with the request, so only a slot that was known is released.
+  const known = new Client(asked.url, {
+    agent: 'A',
+    fetch: async (...request) => {
+      const response = await fetch(...request);
+      if (!String(request[0]).endsWith('/outcome')) setTimeout(() => later.abort(), 50);
+      return response;
+    },
+  });
+  const later = new AbortController();
+  await assert.rejects(known.permit(PAGE, { signal: later.signal }), { name: 'AbortError' });
+  assert.deepEqual(asked.reports, [{ path: '/v1/permits/held/outcome', released: true }]);
+});
+
+test('nothing is fetched without a verdict, unless configured', async () => {
+  const wrong = ['reset', [500, '', {}], '<html>', [302, '', { location: '/v1/other' }], 'x'.repeat(5_000_000)];
+  const malformed = [{ verdict: 'maybe' }, { allowed: 1 }, { permit: '../x' }, { wait: -1 }, { wait: 3601 }, { wait: '1' }];
+  for (const answer of [...wrong, ...malformed.map((one) => ({ ...allow(), ...one })), { ...defer(1), retry_at: 'soon' }]) {
+    const asked = await started(await double(answer));
+    await assert.rejects(new Client(asked.url, { agent: 'A' }).permit(PAGE), ServiceUnavailable);
+  }
+  const asked = await started(await double('reset'));
+  const permit = await new Client(asked.url, { agent: 'A', unreachable: 'allow' }).permit(PAGE);
+  assert.equal(permit.granted, false);
+  const again = await started(await double('reset', [502, '', {}], allow()));
+  assert.ok((await new Client(again.url, { agent: 'A', unreachable: 'wait' }).permit(PAGE)).granted);
+});
+
+test('a batch whose answers do not fit is unavailable', async () => {
+  const line = `${JSON.stringify(allow())}\n`;
+  for (const [answer, why] of [['', /2 answers are missing/], [line, /1 answers/], [line.repeat(3), /more answers/], ['[]\n', /JSON/]]) {
+    const asked = await started(await double([200, answer, {}]));
+    await assert.rejects(all(new Client(asked.url, { agent: 'A' }).batch([PAGE, PAGE])), (error) => {
+      return error instanceof ServiceUnavailable && why.test(error.message);
+    });
+  }
+});
+
+test('an invalid argument is named', () => {
+  const service = 'http://service';
+  for (const [url, options, name] of [
+    ['service:8080', {}, /service/],
+    [service, { key: 'two words' }, /key/],
+    [service, { caller: 'a/b' }, /a\/b/],
+    [service, { maxWait: NaN }, /maxWait/],
+    [service, { unreachable: 'open' }, /open/],
+    [service, { agent: ' ' }, /agent/],
+  ]) {
+    assert.throws(() => new Client(url, options), name);
+  }
+});
+
+async function all(iterable) {
+  const items = [];
+  for await (const item of iterable) items.push(item);
+  return items;
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { CheerioCrawler, Configuration } from 'crawlee';
+
+import { Client, Disallowed } from 'robots-decisions';
+import { permitHooks } from 'robots-decisions/crawlee';
+
+import { TICK, allow, defer, double, recording, service, site } from './servers.js';
+
+async function crawl(url, urls, options = {}) {
+  const came = { fetched: [], failed: [] };
+  const crawler = new CheerioCrawler(
+    {
+      ...permitHooks(new Client(url, { agent: 'ExampleBot', ...options })),
+      retryOnBlocked: false,
+      sessionPoolOptions: { blockedStatusCodes: [] },
+      maxRequestRetries: 1,
+      requestHandler: async ({ request }) => void came.fetched.push(request.url),
+      failedRequestHandler: async ({ request }, error) => void came.failed.push([request.url, error]),
+    },
+    new Configuration({ persistStorage: false }),
+  );
+  await crawler.run(urls);
+  return came;
+}
+
+test('crawlee keeps the pace, fetches nothing that is disallowed, and reports', async () => {
+  const real = await service({ PACE_FLOOR: '0.05' });
+  const origin = await site('User-agent: *\nDisallow: /private/\nCrawl-delay: 0.2\n', {
+    '/busy': [[503, { 'retry-after': '1' }], [200, {}]],
+  });
+  try {
+    const slots = recording();
+    const pages = ['/1', '/2', '/3', '/busy'].map((path) => origin.url + path);
+    const { fetched, failed } = await crawl(real.url, [...pages, `${origin.url}/private/page`], { fetch: slots.fetch });
+    assert.deepEqual(fetched.sort(), pages.sort());
+    assert.deepEqual(failed.map(([url]) => url), [`${origin.url}/private/page`]);
+    assert.ok(failed[0][1] instanceof Disallowed);
+    assert.ok(!origin.paths().includes('/private/page'));
+    const at = (path) => origin.log.filter((one) => one.path === path).map((one) => one.at);
+    assert.deepEqual(slots.early(origin), []);
+    assert.ok(slots.shortest() >= 200 - TICK, `${slots.shortest()}`);
+    assert.ok(at('/busy')[1] - at('/busy')[0] >= 900);
+  } finally {
+    await Promise.all([real.close(), origin.close()]);
+  }
+});
+
+test('crawlee waits for a deferred page', async () => {
+  const asked = await double(defer(1.2), allow());
+  const origin = await site('');
+  const { fetched } = await crawl(asked.url, [`${origin.url}/page`]);
+  assert.deepEqual([fetched, asked.asked.length], [[`${origin.url}/page`], 2]);
+  await Promise.all([asked.close(), origin.close()]);
+});
