@@ -1,0 +1,296 @@
+package robotsdecisions;
+
+import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertFalse;
+import static org.junit.Assert.assertNull;
+import static org.junit.Assert.assertThrows;
+import static org.junit.Assert.assertTrue;
+
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.AfterClass;
+import org.junit.BeforeClass;
+import org.junit.Test;
+
+public class ClientTest {
+    private static final String PAGE = "http://www.example.com/page";
+    private static final HttpClient HTTP = HttpClient.newHttpClient();
+    /** Slots may seem closer than they are: their instants are rounded to milliseconds. */
+    private static final Duration TICK = Duration.ofMillis(2);
+
+    private static RealService real;
+
+    @BeforeClass
+    public static void start() throws Exception {
+        real = new RealService(Map.of("PACE_FLOOR", "0.05"));
+    }
+
+    @AfterClass
+    public static void stop() throws Exception {
+        real.close();
+    }
+
+    private static int crawl(Client client, String url) throws Exception {
+        try (Permit permit = client.permit(url)) {
+            HttpRequest request = HttpRequest.newBuilder(URI.create(url)).build();
+            HttpResponse<String> page = HTTP.send(request, HttpResponse.BodyHandlers.ofString());
+            permit.report(page);
+            return page.statusCode();
+        }
+    }
+
+    private static Client asking(FakeService service) {
+        return Client.builder(service.url).agent("A").build();
+    }
+
+    @Test
+    public void allowedGivesTheVerdictOfTheService() throws Exception {
+        try (Site site = new Site("User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n", Map.of())) {
+            Client client = Client.builder(real.url + "/").agent("ExampleBot").build();
+            Verdict verdict = client.allowed(site.url + "/private/a%20b?c=d&e=\u00e9");
+            assertEquals(Decision.DISALLOW, verdict.decision());
+            assertFalse(verdict.allowed());
+            assertEquals("rule", verdict.reason());
+            assertEquals("disallow: /private/", verdict.rule());
+            assertEquals(Integer.valueOf(2), verdict.line());
+            assertEquals(Duration.ofSeconds(7), verdict.interval());
+            assertEquals("disallow", verdict.members().get("verdict"));
+            assertNull(verdict.retryAt());
+            assertTrue(client.allowed(site.url + "/").allowed());
+            assertThrows(NotUnderstoodException.class, () -> client.allowed("ftp://host/"));
+        }
+    }
+
+    @Test
+    public void batchGivesVerdictsInTheirOrder() throws Exception {
+        try (Site site = new Site("User-agent: *\nDisallow: /private/\n", Map.of())) {
+            Client client = Client.builder(real.url).agent("ExampleBot").build();
+            Stream<Question> questions = Stream.concat(
+                    IntStream.range(0, 600).mapToObj(number -> new Question(site.url + "/" + number)),
+                    Stream.of(new Question(site.url + "/private/", "OtherBot"), new Question("no URL")));
+            List<BatchAnswer> answers;
+            try (Stream<BatchAnswer> stream = client.batch(questions)) {
+                answers = stream.toList();
+            }
+            assertEquals(602, answers.size());
+            for (int number = 0; number < 600; number++) {
+                assertTrue(answers.get(number).allowed());
+                assertEquals(site.url + "/" + number, answers.get(number).url());
+            }
+            assertEquals("OtherBot", answers.get(600).agent());
+            assertEquals(Decision.DISALLOW, ((Verdict) answers.get(600)).decision());
+            assertEquals(422, ((Unanswered) answers.get(601)).status());
+            assertEquals(0, client.batch(Stream.of()).count());
+            try (Stream<BatchAnswer> stream = client.batch(Stream.generate(() -> new Question(site.url + "/")))) {
+                assertTrue(stream.findFirst().orElseThrow().allowed());
+            }
+        }
+    }
+
+    @Test
+    public void permitsKeepThePaceAndSendNothingDisallowed() throws Exception {
+        String robots = "User-agent: *\nDisallow: /private/\nCrawl-delay: 0.2\n";
+        ExecutorService threads = Executors.newFixedThreadPool(4);
+        try (Site site = new Site(robots, Map.of("/busy", "600")); FakeService relay = FakeService.relay(real.url)) {
+            Client client = Client.builder(relay.url).agent("ExampleBot/1.0").maxWait(Duration.ofSeconds(30)).build();
+            List<Future<Integer>> crawled = new ArrayList<>();
+            for (String path : List.of("/1", "/2", "/3", "/4")) {
+                crawled.add(threads.submit(() -> crawl(client, site.url + path)));
+            }
+            for (Future<Integer> status : crawled) {
+                assertEquals(Integer.valueOf(200), status.get(60, TimeUnit.SECONDS));
+            }
+            for (Site.Visit visit : site.visits) {
+                if (!visit.path().equals("/robots.txt")) {
+                    assertFalse(visit.at().isBefore(relay.slots.get(site.url + visit.path()).minus(TICK)));
+                }
+            }
+            List<Instant> slots = relay.slots.values().stream().sorted().toList();
+            for (int slot = 1; slot < slots.size(); slot++) {
+                Duration apart = Duration.between(slots.get(slot - 1), slots.get(slot)).plus(TICK);
+                assertTrue(apart.toString(), apart.toMillis() >= 200);
+            }
+            DisallowedException no =
+                    assertThrows(DisallowedException.class, () -> crawl(client, site.url + "/private/page"));
+            assertEquals(Integer.valueOf(2), no.line());
+            assertEquals("disallow: /private/", no.rule());
+            assertTrue(relay.outcomes.isEmpty());
+            assertEquals(503, crawl(client, site.url + "/busy"));
+            assertEquals(1, relay.outcomes.size());
+            DeferredException later = assertThrows(DeferredException.class, () -> crawl(client, site.url + "/after"));
+            assertTrue(later.retryAfter().toSeconds() > 60);
+            assertEquals(5, site.pages().size());
+            assertFalse(site.pages().contains("/private/page"));
+        } finally {
+            threads.shutdownNow();
+        }
+    }
+
+    @Test
+    public void deferredPageIsAskedAboutAgain() throws Exception {
+        try (FakeService service = new FakeService(FakeService.defer(1.2), FakeService.allow(0, ""))) {
+            Client client = Client.builder(service.url).agent("A").key("k3y").caller("pod-1").build();
+            try (Permit permit = client.permit("http://me:pw@h/a?b#c")) {
+                assertTrue(permit.granted());
+                assertEquals(Duration.ofSeconds(1), permit.interval());
+            }
+            assertEquals(2, service.asked.size());
+            assertEquals("Bearer k3y", service.asked.get(0).authorization());
+            Map<?, ?> question = (Map<?, ?>) Json.parse(service.asked.get(0).body());
+            assertEquals("http://h/a?b", question.get("url"));
+            assertEquals("pod-1", question.get("caller"));
+            assertEquals(10L, question.get("wait"));
+            assertTrue(service.outcomes.isEmpty());
+        }
+    }
+
+    @Test
+    public void longDeferralIsReported() throws Exception {
+        try (FakeService service = new FakeService(FakeService.defer(600))) {
+            DeferredException later = assertThrows(DeferredException.class, () -> asking(service).permit(PAGE));
+            assertEquals("unreachable", later.reason());
+            assertTrue(later.retryAt().isAfter(Instant.now()));
+            assertEquals(1, service.asked.size());
+        }
+    }
+
+    @Test
+    public void outcomesAreReportedOnce() throws Exception {
+        try (FakeService service = new FakeService(FakeService.allow(0, ""), FakeService.allow(0, ",\"edge\":{}"))) {
+            Client client = asking(service);
+            try (Permit permit = client.permit(PAGE)) {
+                permit.release();
+            }
+            Permit used = client.permit(PAGE);
+            used.report(404, null);
+            used.report(200, "7");
+            used.close();
+            used.close();
+            try (Permit unused = client.permit(PAGE)) {
+                unused.report(404, null);
+            }
+            assertEquals("{\"released\":true}", service.outcomes.remove().body());
+            FakeService.Asked reported = service.outcomes.remove();
+            assertEquals("/v1/permits/cGVybWl0.a/outcome", reported.path());
+            Map<?, ?> outcome = (Map<?, ?>) Json.parse(reported.body());
+            assertEquals(200L, outcome.get("status"));
+            assertEquals("7", outcome.get("retry_after"));
+            assertTrue(service.outcomes.isEmpty());
+        }
+    }
+
+    @Test
+    public void interruptedWaitReleasesItsSlot() throws Exception {
+        try (FakeService service = new FakeService(FakeService.allow(30, ""))) {
+            Thread[] waiting = new Thread[1];
+            Client client = Client.builder(service.url).agent("A").build();
+            Future<?>[] done = new Future<?>[1];
+            ExecutorService thread = Executors.newSingleThreadExecutor();
+            done[0] = thread.submit(() -> {
+                waiting[0] = Thread.currentThread();
+                return client.permit(PAGE);
+            });
+            while (waiting[0] == null || waiting[0].getState() != Thread.State.TIMED_WAITING || !sleeps(waiting[0])) {
+                Thread.onSpinWait();
+            }
+            thread.shutdownNow();
+            assertEquals("{\"released\":true}", service.outcomes.take().body());
+            assertThrows(java.util.concurrent.ExecutionException.class, () -> done[0].get());
+        }
+    }
+
+    private static boolean sleeps(Thread thread) {
+        StackTraceElement[] stack = thread.getStackTrace();
+        return stack.length > 0 && stack[0].getMethodName().startsWith("sleep");
+    }
+
+    @Test
+    public void nothingIsFetchedWithoutAVerdict() throws Exception {
+        String allow = FakeService.allow(0, "").body();
+        List<FakeService.Reply> wrong = List.of(
+                FakeService.RESET,
+                new FakeService.Reply(500, Map.of(), ""),
+                new FakeService.Reply(302, Map.of("Location", "/v1/other"), ""),
+                FakeService.reply("<html>"),
+                FakeService.reply("x".repeat(5_000_000)),
+                FakeService.reply("[".repeat(100_000)),
+                FakeService.reply(allow.replace("\"allow\"", "\"maybe\"")),
+                FakeService.reply(allow.replace("true", "1")),
+                FakeService.reply(allow.replace("cGVybWl0.a", "../x")),
+                FakeService.reply(allow.replace("\"wait\":0.0", "\"wait\":-1")),
+                FakeService.reply(allow.replace("\"wait\":0.0", "\"wait\":3601")),
+                FakeService.reply(allow.replace("\"wait\":0.0", "\"wait\":1e999")),
+                FakeService.reply(allow.replace("\"wait\":0.0", "\"wait\":\"1\"")),
+                FakeService.reply("{\"verdict\":\"defer\",\"allowed\":false,\"retry_at\":\"soon\"}"));
+        for (FakeService.Reply reply : wrong) {
+            try (FakeService service = new FakeService(reply)) {
+                assertThrows(ServiceUnavailableException.class, () -> asking(service).permit(PAGE));
+                assertEquals(1, service.asked.size());
+            }
+        }
+    }
+
+    @Test
+    public void unreachableServiceIsHandledAsConfigured() throws Exception {
+        try (FakeService service = new FakeService(FakeService.RESET)) {
+            Client client = Client.builder(service.url).agent("A").unreachable(Unreachable.ALLOW).build();
+            try (Permit permit = client.permit(PAGE)) {
+                assertFalse(permit.granted());
+            }
+            assertThrows(ServiceUnavailableException.class, () -> client.allowed(PAGE));
+        }
+        FakeService.Reply failing = new FakeService.Reply(502, Map.of(), "");
+        try (FakeService service = new FakeService(FakeService.RESET, failing, FakeService.allow(0, ""))) {
+            Client client = Client.builder(service.url).agent("A").unreachable(Unreachable.WAIT).build();
+            assertTrue(client.permit(PAGE).granted());
+            assertEquals(3, service.asked.size());
+        }
+    }
+
+    @Test
+    public void batchWhoseAnswersDoNotFitIsUnavailable() throws Exception {
+        String line = FakeService.allow(0, "").body() + "\n";
+        Map<String, String> wrong = Map.of(
+                "", "2 answers are missing", line, "1 answers are missing", line.repeat(3), "more answers", "[]\n", "JSON",
+                "x".repeat(5_000_000), "longer");
+        for (Map.Entry<String, String> one : wrong.entrySet()) {
+            try (FakeService service = new FakeService(FakeService.reply(one.getKey()))) {
+                Stream<BatchAnswer> answers = asking(service).batch(Stream.of(new Question(PAGE), new Question(PAGE)));
+                UncheckedIOException error = assertThrows(UncheckedIOException.class, answers::toList);
+                assertEquals(ServiceUnavailableException.class, error.getCause().getClass());
+                assertTrue(error.getMessage(), error.getMessage().contains(one.getValue()));
+            }
+        }
+    }
+
+    @Test
+    public void invalidArgumentsAreNamed() throws Exception {
+        Client.Builder builder = Client.builder("http://service");
+        Map<String, Runnable> wrong = Map.of(
+                "service:8080", () -> Client.builder("service:8080"),
+                "http://h/?q", () -> Client.builder("http://h/?q"),
+                "key", () -> builder.key("two words"),
+                "a/b", () -> builder.caller("a/b"),
+                "agent", () -> builder.agent(" "),
+                "maxWait", () -> builder.maxWait(Duration.ofSeconds(-1)));
+        wrong.forEach((name, call) -> {
+            IllegalArgumentException error = assertThrows(IllegalArgumentException.class, call::run);
+            assertTrue(error.getMessage(), error.getMessage().contains(name));
+        });
+        assertThrows(NotUnderstoodException.class, () -> builder.build().permit(PAGE));
+    }
+}

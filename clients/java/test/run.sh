@@ -1,0 +1,14 @@
+#!/bin/sh
+# Build the client, then run its tests with JUnit 4 of Debian.
+set -eu
+here=$(cd "$(dirname "$0")/.." && pwd)
+libraries=/usr/share/java/junit4.jar:/usr/share/java/hamcrest.jar
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+sh "$here/build.sh" "$out/robots-decisions.jar"
+find "$here/test" "$here/crawlers" "$here/stormcrawler" "$here/nutch" -name "*.java" >"$out/sources"
+javac -Xlint:all,-processing -Werror --release 17 -encoding UTF-8 -cp "$out/robots-decisions.jar:$libraries" -d "$out/classes" "@$out/sources"
+tests=$(cd "$here/test" && find . -name '*Test.java' | sed -e 's|^\./||' -e 's|/|.|g' -e 's|\.java$||' | sort)
+cd "$here/../.."
+# shellcheck disable=SC2086
+java -cp "$out/classes:$out/robots-decisions.jar:$libraries" org.junit.runner.JUnitCore $tests

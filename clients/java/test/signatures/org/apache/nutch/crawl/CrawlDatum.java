@@ -1,0 +1,3 @@
+package org.apache.nutch.crawl;
+
+public class CrawlDatum {}

@@ -1,0 +1,3 @@
+package org.apache.nutch.protocol;
+
+public final class Content {}

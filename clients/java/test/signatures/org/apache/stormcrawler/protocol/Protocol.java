@@ -1,0 +1,3 @@
+package org.apache.stormcrawler.protocol;
+
+public interface Protocol {}
