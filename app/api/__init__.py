@@ -1,1 +1,1 @@
-"""The HTTP face: routes, the shapes of the JSON, and errors as problem+json (RFC 9457)."""
+"""The HTTP API: routes, JSON schemas, middleware, and errors as problem+json (RFC 9457)."""

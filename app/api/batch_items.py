@@ -1,25 +1,36 @@
-"""The items of a batch: what each of them may say, the question that it asks, and what there is in its place."""
+"""The items of a batch: their schema, the questions they ask, and the JSON of their results."""
 
 import time
 from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
+from app.agents.directory import AgentDirectory
 from app.api.encoding import AnswerEncoder, encode_problem
-from app.api.json_bodies import RequestModel, validated
-from app.api.parameters import AGENTS, MOST_AGE, MOST_WAIT, WAIT
+from app.api.json_bodies import RequestModel, as_list, validated
+from app.api.parameters import (
+    AGENTS,
+    AT_TEXT,
+    DIALECT_TEXT,
+    MAX_AGE_LIMIT,
+    MAX_AGE_TEXT,
+    WAIT,
+    WAIT_LIMIT,
+    WAIT_TEXT,
+)
 from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, bad_value, busy
+from app.api.purposes import Purposes, asked_policy
 from app.decide import Decider
 from app.evaluate import Decision, Question
+from app.purposes.policy import PurposePolicy
 from app.robots.access import Busy
 
-Found: TypeAlias = Decision | Problem
-"""What comes of an item."""
+NO_POLICY = PurposePolicy()
+"""The policy of a caller without purposes of its own."""
 
-
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
+ItemResult: TypeAlias = Decision | Problem
+"""The result of an item."""
 
 
 _Several: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=AGENTS)]
@@ -27,67 +38,74 @@ _Several: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=AGENTS
 Agents: TypeAlias = Annotated[
     list[str],
     FailFast(),
-    BeforeValidator(_as_list, json_schema_input_type=str | _Several),
-    Field(
-        min_length=1, max_length=AGENTS, description="A product token, a whole User-Agent header, or several in order."
-    ),
+    BeforeValidator(as_list, json_schema_input_type=str | _Several),
+    Field(min_length=1, max_length=AGENTS, description="A product token or a User-Agent header, or several in order."),
 ]
-"""The agents of a question, or the one."""
+"""One agent, or several in order of preference."""
 
 
 class ItemIn(RequestModel):
-    """One question: its members mean what the parameters of `GET /v1/allowed` do."""
+    """One question. Its members mean the same as the parameters of `GET /v1/allowed`."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     url: str = Field(description="The page's URL, absolute, http or https, at most 16 KiB.")
     agent: Agents
-    dialect: str | None = Field(None, description="rfc9309, google, seznam, draft1996 or v2; by agent.")
-    at: str | None = Field(None, description="RFC 3339 instant that rates are asked for; now.")
-    max_age: float | None = Field(None, ge=0, le=MOST_AGE, description="Seconds: the oldest copy that will do.")
-    wait: float | None = Field(None, ge=0, le=MOST_WAIT, description="Seconds that a cold fetch may hold the answer.")
+    dialect: str | None = Field(None, description=DIALECT_TEXT)
+    at: str | None = Field(None, description=AT_TEXT)
+    max_age: float | None = Field(None, ge=0, le=MAX_AGE_LIMIT, description=MAX_AGE_TEXT)
+    wait: float | None = Field(None, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
+    purposes: Purposes = None
 
 
-def question_of(item: object, max_age: float | None = None, wait: float = WAIT) -> Question:
-    """The question of an item that was JSON; raises Problem. `max_age` and `wait` are for those that say none."""
+def question_of(
+    item: object,
+    known: AgentDirectory,
+    max_age: float | None = None,
+    wait: float = WAIT,
+    caller: PurposePolicy = NO_POLICY,
+) -> Question:
+    """Read an item of parsed JSON. `max_age`, `wait` and the purposes of `caller` are its defaults. Raises Problem."""
     if type(item) is dict and len(item) == 2:
         url, agent = item.get("url"), item.get("agent")
-        if type(url) is str and type(agent) is str:  # as nearly all are
-            who = agent_from((agent,))
-            return Question(target_from(url), who, dialect_from(None, who), None, max_age, wait)
+        if type(url) is str and type(agent) is str:  # most items: skip pydantic
+            reader = agent_from((agent,), known)
+            policy = asked_policy(None, caller)
+            return Question(target_from(url), reader, dialect_from(None, reader), None, max_age, wait, policy)
     if not isinstance(item, dict):
-        raise bad_value("item", item, "An item is an object with the members url and agent.")
-    asked = validated(ItemIn, item, "item")
-    who = agent_from(asked.agent)
+        raise bad_value("item", item, "An item must be an object with the members url and agent.")
+    fields = validated(ItemIn, item, "item")
+    reader = agent_from(fields.agent, known)
     return Question(
-        target=target_from(asked.url),
-        agent=who,
-        dialect=dialect_from(asked.dialect, who),
-        at=instant_from(asked.at),
-        max_age=max_age if asked.max_age is None else asked.max_age,
-        wait=wait if asked.wait is None else asked.wait,
+        target=target_from(fields.url),
+        agent=reader,
+        dialect=dialect_from(fields.dialect, reader),
+        at=instant_from(fields.at),
+        max_age=max_age if fields.max_age is None else fields.max_age,
+        wait=wait if fields.wait is None else fields.wait,
+        policy=asked_policy(fields.purposes, caller),
     )
 
 
 def after_waiting(question: Question, begun: float) -> Question:
-    """The question as it is now, when it was asked at the instant `begun` of the monotonic clock.
+    """A question of the instant `begun` (monotonic clock), with the time that has passed since then.
 
-    What is left of its `wait`; and what was fetched since will do, however new a copy was wanted. So a batch that
-    asks for a new copy with every item has one fetched, and not one for each.
+    Its `wait` shrinks by that time and its `max_age` grows by it, so every copy fetched since is fresh enough. A batch
+    that wants a fresh copy for every item fetches each file once, not once per item.
     """
     since = time.monotonic() - begun
     max_age = None if question.max_age is None else question.max_age + since
     return question._replace(wait=max(0.0, question.wait - since), max_age=max_age)
 
 
-async def answer_to(decider: Decider, question: Question) -> Found:
-    """The answer to a question that may have to wait."""
+async def answer_to(decider: Decider, question: Question) -> ItemResult:
+    """Decide a question, fetching if needed; Busy becomes a problem."""
     try:
         return await decider.decide(question)
     except Busy as error:
         return busy(error, retry_after=error.retry_after)
 
 
-def encode_item(found: Found, encoder: AnswerEncoder) -> bytes:
-    """The JSON in an item's place: its answer, or its problem."""
-    return encode_problem(found) if isinstance(found, Problem) else encoder.encode(found)
+def encode_item(result: ItemResult, encoder: AnswerEncoder) -> bytes:
+    """The JSON of an item's result: an answer, or a problem in its place."""
+    return encode_problem(result) if isinstance(result, Problem) else encoder.encode(result)

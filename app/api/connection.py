@@ -1,6 +1,6 @@
 """Bounds for one client connection, on top of uvicorn's protocol for httptools.
 
-uvicorn with httptools bounds neither the size of a head nor the time it takes, waits for ever for clients that send or
+uvicorn with httptools bounds neither the size of a head nor the time it takes, waits forever for clients that send or
 read nothing, and queues every pipelined request. It appends trailer fields to the header fields, and accepts requests
 with two Host fields or none. uvicorn with h11 bounds heads and trailers at 64 KiB, drops trailer fields and requires
 one Host; but it bounds neither time nor unread answers, so it would need a subclass of its own. A reverse proxy keeps
@@ -9,21 +9,22 @@ all of these bounds, but not every instance has one in front.
 Upstream: https://github.com/Kludex/uvicorn/issues/157 (limits; closed) and
 https://github.com/Kludex/uvicorn/pull/3125 (one Host field). We know of no issue about trailers with httptools.
 
-`HttpToolsProtocol` is not a documented interface, so pyproject.toml pins uvicorn's minor version. Beside the callbacks
-of asyncio, these names of it are used:
+`HttpToolsProtocol` is not a documented interface, so pyproject.toml pins uvicorn's minor version. Apart from asyncio's
+callbacks, this module uses these names of it:
 
 - `on_header`, `on_headers_complete`, `on_body`, `on_message_complete`: httptools calls them; only here can a message be
   refused while it is parsed;
 - `send_400_response`, `on_response_complete`, `shutdown`: uvicorn calls them at the three events that end a request;
 - `app`, `connections`, `cycle`, `pipeline`, `parser`, `flow`, `headers`, `url`, `server_state`: the state that these
-  decide by;
-- `_unsupported_upgrade_warning`: it logs two lines for every Upgrade field, and there is no setting against it.
+  callbacks read;
+- `_unsupported_upgrade_warning`: it logs two lines for every Upgrade field, and no setting turns that off.
 """
 
 import asyncio
+import random
 import re
 from http import HTTPStatus
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -90,7 +91,7 @@ class BoundedMessages(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self.transport.is_closing():
             return
-        # One read may bring more bytes than the limit, most of them the body: then the fields are measured.
+        # One read may exceed the limit with bytes of the body, so measure the fields themselves.
         if self._head_bytes > HEAD_LIMIT and self._head_size() > HEAD_LIMIT:
             self._refuse_head(_head_too_large())
         self._check_version_and_host()
@@ -125,7 +126,7 @@ class BoundedMessages(HttpToolsProtocol):
         return cycle is not None and not cycle.response_complete
 
     def _check_version_and_host(self) -> None:
-        """Require HTTP/1.x, and one Host field (RFC 9112 3.2; none is right in HTTP/1.0)."""
+        """Require HTTP/1.x and exactly one Host field (RFC 9112 3.2), which HTTP/1.0 may omit."""
         version = self.parser.get_http_version()
         if version not in {"1.0", "1.1"}:
             self._refuse_head(Problem(400, "bad-http", f"HTTP/{version} is not supported; use HTTP/1.1."))
@@ -180,6 +181,12 @@ class Connection(BoundedMessages):
     _rest_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
 
+    def __init__(self, *args: Any, max_age: float | None = None, **options: Any) -> None:
+        """`max_age` is in seconds: the answer to the first request after it, or up to a tenth before, is the last."""
+        super().__init__(*args, **options)
+        # Connections that were opened together do not end together.
+        self._last_from = None if max_age is None else self.loop.time() + max_age * random.uniform(0.9, 1.0)  # noqa: S311
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         limit = max_connections() if self.limit is None else self.limit
@@ -209,7 +216,7 @@ class Connection(BoundedMessages):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-        if self._next_is_last:
+        if self._next_is_last or (self._last_from is not None and self.loop.time() >= self._last_from):
             self.cycle.keep_alive = False
 
     def on_response_complete(self) -> None:
@@ -223,7 +230,7 @@ class Connection(BoundedMessages):
             # A new connection's request may be on its way: closing would fail it for no reason. An idle connection is
             # closed, which a client has to expect at any time.
             self._next_is_last = True
-            self._rest_timer = self.loop.call_later(self.first_seconds, self._close_unless_asked)
+            self._rest_timer = self.loop.call_later(self.first_seconds, self._close_unless_requested)
             return
         super().shutdown()
         # Complete requests are answered. A client that is still sending one can send it to another process.
@@ -248,7 +255,7 @@ class Connection(BoundedMessages):
 
     def _head_timed_out(self) -> None:
         if self._answer_pending():
-            # The client may be waiting for that answer, and nothing more is read from it until then.
+            # The client may be waiting for that answer, and is not read from until then.
             self._head_timer = self.loop.call_later(self.head_seconds, self._head_timed_out)
         elif self._head_bytes == 0:
             self.transport.close()
@@ -256,7 +263,7 @@ class Connection(BoundedMessages):
             detail = f"The request head did not arrive within {self.head_seconds:.0f} s."
             self._refuse(Problem(408, "slow-request", detail))
 
-    def _close_unless_asked(self) -> None:
+    def _close_unless_requested(self) -> None:
         self._rest_timer = None
         if not self._answer_pending():
             self.transport.close()

@@ -1,4 +1,4 @@
-"""Limits for all connections of a process together: how many there are, and how many bytes wait for their readers."""
+"""Limits on all connections of a process together: their number, and the bytes of unread answers."""
 
 import resource
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ from app.api.problems import Problem
 UNREAD_LIMIT = 128 * 1024 * 1024
 """Bytes of answers that wait for slow readers, over all connections.
 
-Beyond it, the connections that have read nothing for the longest time are closed. One connection holds the body that
-was sent last, and 64 KiB.
+Beyond it, the connections that have read nothing for the longest time are closed. One connection may hold the body
+of its last answer and 64 KiB.
 """
 
 FILES = 65_536
 """File descriptors that a process asks the system for."""
 
 RESERVED_FILES = 2048
-"""File descriptors left for fetches, DNS and the store: a fetch that gets none would look like its origin's failure."""
+"""File descriptors left for fetches, DNS and the store: without one, a fetch would seem to fail at its origin."""
 
 MAX_CONNECTIONS = 10_000
 
@@ -37,7 +37,7 @@ def raise_file_limit() -> None:
 
 @cache
 def max_connections() -> int:
-    """How many connections are served at once.
+    """The number of connections served at once.
 
     Up to twice as many are answered 503; beyond that, connections are closed.
     """
@@ -55,7 +55,7 @@ class SlowReader(Protocol):
 
 
 class UnreadAnswers:
-    """Connections that wait for their readers, in the order in which they began to wait, with the bytes they hold."""
+    """The connections with unread answers, longest waiting first, and the bytes each of them holds."""
 
     def __init__(self, limit: int = UNREAD_LIMIT) -> None:
         self._limit = limit
@@ -90,6 +90,6 @@ class OverloadedApp:
         if scope["type"] != "http" or scope["path"] in _ALWAYS_SERVED:
             await self._app(scope, receive, send)
             return
-        detail = "This process serves as many connections as it can; try again in 1 s."
+        detail = "This process has reached its limit of connections; try again in 1 s."
         problem = Problem(503, "overloaded", detail, {"Retry-After": "1", "Connection": "close"})
         await problem.response()(scope, receive, send)

@@ -15,14 +15,16 @@ T = TypeVar("T")
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Run the work; cancel it and raise ClientDisconnect if the client leaves. The body must have been received."""
     working = asyncio.create_task(work)
-    leaving = asyncio.create_task(_disconnected(receive))
-    either: set[asyncio.Task[Any]] = {working, leaving}
+    tasks: list[asyncio.Task[Any]] = [working]
     try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(0)  # work that waits for nothing is done now, and needs no watching
         if not working.done():
-            raise ClientDisconnect
+            tasks.append(asyncio.create_task(_disconnected(receive)))
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise ClientDisconnect
     finally:
-        await cancel_and_wait(either)
+        await cancel_and_wait(tasks)
     return working.result()
 
 

@@ -1,8 +1,8 @@
 """Encode decisions as JSON, with the parts that many answers share encoded once.
 
-`serialize` says what an answer looks like. The members of its object are kept as encoded fragments, under everything
-they depend on: answers from one revision of a file differ in their URL and the file's age, and those with the same
-agent and rule in nothing else. A decision without a revision is encoded afresh.
+`serialize` defines the content of an answer. Its members are cached as encoded fragments, keyed by all they depend on:
+answers from one revision of a file for the same agent and rule differ only in their URL and the file's age. A decision
+without a revision is encoded afresh.
 """
 
 from collections.abc import Hashable, Mapping
@@ -14,27 +14,31 @@ import orjson
 from pydantic import BaseModel
 from pydantic_core import to_json
 
+from app.api.instants import instant
 from app.api.problems import Problem
-from app.api.serialize import answer_out, instant, usage_out
+from app.api.serialize import answer_out, edge_out, purposes_out, usage_out
 from app.cache.byte_lru import ByteLRU
+from app.cache.freshness import Freshness
+from app.edge.facts import EdgeFact
 from app.evaluate import Decision
-from app.robots.verdict import Permission
+from app.purposes.judge import Judgements
+from app.robots.verdict import Permission, Reason
 
 CACHE_BYTES: Final = 16 * 1024 * 1024
-"""The memory that one process spends on fragments, unless the settings say otherwise."""
+"""Bytes of memory for fragments in one process, by default."""
 
 _OVERHEAD: Final = 2000  # bytes of an entry besides its JSON: the key, the objects, its place in the cache
 
 _Members = dict[str, object]
-"""Members of a JSON object, in their order; those that are not strings, whole numbers or null are fragments."""
+"""Members of a JSON object, in order. Values other than strings, integers, booleans and null are fragments."""
 
 _NO_MEMBERS: Final[Mapping[str, object]] = {}
 
 
 class _Row(NamedTuple):
-    """The members, with null for the URL and what is about the file, from `since` up to `until` (Unix seconds).
+    """The members of an answer, with null for those of the URL and the file, valid from `since` until `until` (Unix).
 
-    `has_usage`: the file states usages, and which of them hold depends on the path.
+    `has_usage`: the file states usage preferences, which may depend on the path.
     """
 
     members: _Members
@@ -43,45 +47,75 @@ class _Row(NamedTuple):
     has_usage: bool
 
 
-class _File(NamedTuple):
-    """The sitemaps, and the facts of the fetch, whose `recheck_at` and `age` are out of date."""
+class _File:
+    """The sitemaps and the facts of the fetch, encoded anew when the age has changed by a second."""
 
-    sitemaps: object
-    more_sitemaps: int
-    facts: _Members
+    def __init__(self, sitemaps: object, more_sitemaps: int, facts: _Members) -> None:
+        self.sitemaps = sitemaps
+        self.more_sitemaps = more_sitemaps
+        self.facts = facts
+        self._encoded: tuple[int, int, orjson.Fragment] | None = None
+
+    def facts_at(self, freshness: Freshness) -> orjson.Fragment:
+        """The facts with the age and the recheck time of `freshness`."""
+        age, recheck_at = int(freshness.age), int(freshness.recheck_at)
+        encoded = self._encoded
+        if encoded is None or encoded[0] != age or encoded[1] != recheck_at:
+            facts = {**self.facts, "recheck_at": instant(recheck_at), "age": age}
+            encoded = self._encoded = age, recheck_at, orjson.Fragment(orjson.dumps(facts))
+        return encoded[2]
 
 
 class AnswerEncoder:
-    """Encodes decisions, and keeps fragments of at most `limit` bytes."""
+    """Encodes decisions, with a cache of at most `limit` bytes of fragments."""
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._rows: ByteLRU[Hashable, _Row] = ByteLRU(limit // 2)
-        self._files: ByteLRU[Hashable, _File] = ByteLRU(limit // 2)
+        self._files: ByteLRU[Hashable, _File] = ByteLRU(limit // 4)
+        self._statements: ByteLRU[Hashable, _Members] = ByteLRU(limit // 4)
 
     @property
     def usage(self) -> tuple[int, int]:
         """The bytes and the number of the cached entries."""
-        return self._rows.usage[0] + self._files.usage[0], self._rows.usage[1] + self._files.usage[1]
+        sizes, entries = zip(*(cache.usage for cache in (self._rows, self._files, self._statements)), strict=True)
+        return sum(sizes), sum(entries)
 
     def encode(self, decision: Decision, more: Mapping[str, object] = _NO_MEMBERS) -> bytes:
-        """The answer to `GET /v1/allowed` without an explanation, and the members `more` behind its own."""
+        """Encode the answer to `GET /v1/allowed` without its details, followed by the members `more`."""
         freshness, verdict = decision.cached.freshness, decision.verdict
         if decision.revision is None or freshness is None or verdict.permission is Permission.DEFER:
-            return orjson.dumps({**_members(answer_out(decision, explained=False)), **more})
-        row, file = self._cached(decision)
+            optional: _Members = {} if decision.purposes is None else {"purposes": _purposes(decision.purposes)}
+            if decision.edge is not None:
+                optional["edge"] = _edge(decision.edge)
+            return orjson.dumps({**_members(answer_out(decision, explained=False)), **optional, **more})
+        row_key, row, file = self._cached(decision)
         members = row.members.copy()
         members["url"] = decision.question.target.url
         if row.has_usage:
-            usage = decision.usage
-            members["usage"] = None if usage is None else _fragment(usage_out(usage))
-        facts = file.facts.copy()
-        facts["recheck_at"], facts["age"] = _instant(int(freshness.recheck_at)), int(freshness.age)
-        members["sitemaps"], members["more_sitemaps"], members["robots"] = file.sitemaps, file.more_sitemaps, facts
+            members.update(self._statements_of(decision, row_key))
+        if decision.purposes is not None:
+            members["purposes"] = _purposes(decision.purposes)
+        members["sitemaps"], members["more_sitemaps"] = file.sitemaps, file.more_sitemaps
+        members["robots"] = file.facts_at(freshness)
+        if decision.edge is not None:
+            members["edge"] = _edge(decision.edge)
         if more:
             members.update(more)
         return orjson.dumps(members)
 
-    def _cached(self, decision: Decision) -> tuple[_Row, _File]:
+    def _statements_of(self, decision: Decision, row_key: Hashable) -> _Members:
+        """The members that depend on the path by the statements about its use alone."""
+        usage, refused = decision.usage, decision.verdict.reason is Reason.USAGE
+        key = (row_key, None if usage is None else usage.number, decision.purposes if refused else None)
+        members = self._statements.get(key)
+        if members is None:
+            members = {"usage": None if usage is None else _fragment(usage_out(usage))}
+            if refused:
+                members["explanation"] = _fragment(answer_out(decision, explained=False).explanation)
+            self._statements.put(key, members, _size(members))
+        return members
+
+    def _cached(self, decision: Decision) -> tuple[Hashable, _Row, _File]:
         question, cached, revision = decision.question, decision.cached, decision.revision
         _, reason, rule, selection = decision.verdict
         line, token = rule.directive[0] if rule else 0, selection.token if selection else ""
@@ -94,8 +128,8 @@ class AnswerEncoder:
         if row is None or file is None:
             row, file = _parts(decision)
             self._rows.put(row_key, row, _size(row.members))
-            self._files.put(file_key, file, _size({"sitemaps": file.sitemaps, **file.facts}))
-        return row, file
+            self._files.put(file_key, file, _size({"sitemaps": file.sitemaps, **file.facts, "encoded": file.facts}))
+        return row_key, row, file
 
 
 def encode_problem(problem: Problem) -> bytes:
@@ -114,8 +148,18 @@ def _parts(decision: Decision) -> tuple[_Row, _File]:
     return _Row(members, since, until, terms is not None and terms.usage is not None), file
 
 
+@lru_cache(1024)
+def _purposes(judgements: Judgements) -> orjson.Fragment:
+    return _fragment(purposes_out(judgements))
+
+
+@lru_cache(1024)
+def _edge(fact: EdgeFact) -> orjson.Fragment:
+    return _fragment(edge_out(fact))
+
+
 def _members(out: BaseModel) -> _Members:
-    return {name: _value(value) for name, value in out if name != "explanation"}
+    return {name: _value(value) for name, value in out if name not in {"purposes", "edge"}}
 
 
 def _value(value: object) -> object:
@@ -123,12 +167,9 @@ def _value(value: object) -> object:
 
 
 def _fragment(value: object) -> orjson.Fragment:
-    # pydantic encodes integers of any size: a Request-rate may have some that orjson refuses.
+    # pydantic encodes integers of any size; a Request-rate may hold one that orjson refuses.
     return orjson.Fragment(to_json(value))
 
 
 def _size(members: Mapping[str, object]) -> int:
     return _OVERHEAD + len(orjson.dumps(members))
-
-
-_instant = lru_cache(4096)(instant)

@@ -1,25 +1,27 @@
-"""A JSON object with one array that may be long, sent in pieces while its items are encoded."""
+"""A JSON object with one long array, sent in pieces while its items are encoded."""
 
 from collections.abc import AsyncIterator, Iterable
 
 from starlette.responses import Response, StreamingResponse
 
+from app.api.middleware.http_caching import NO_STORE
 from app.yield_budget import YieldBudget
 
 PIECE = 256 * 1024
-"""Bytes of items that are sent at once."""
+"""Bytes of items to send in one piece."""
 
 
 async def array_response(name: str, items: Iterable[bytes]) -> Response:
-    """The response `{"name": [items]}`; each item is JSON, encoded when it is about to be sent.
+    """The response `{"name": [items]}`. The items are JSON, taken from the iterable while the response is sent.
 
-    A short response has a Content-Length; a long one is sent in chunks.
+    A short response has a Content-Length; a long one is sent in chunks. No cache may store either.
     """
+    headers = {"Cache-Control": NO_STORE}
     pieces = _pieces(name, items)
     first = await anext(pieces)
     second = await anext(pieces, None)
     if second is None:
-        return Response(first, media_type="application/json")
+        return Response(first, headers=headers, media_type="application/json")
 
     async def all_pieces() -> AsyncIterator[bytes]:
         yield first
@@ -27,7 +29,7 @@ async def array_response(name: str, items: Iterable[bytes]) -> Response:
         async for piece in pieces:
             yield piece
 
-    return StreamingResponse(all_pieces(), media_type="application/json")
+    return StreamingResponse(all_pieces(), headers=headers, media_type="application/json")
 
 
 async def _pieces(name: str, items: Iterable[bytes]) -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""JSON request bodies: bounded before they are parsed, parsed off the event loop where they are large, validated."""
+"""JSON request bodies: bounded before they are parsed, parsed off the event loop if they are large, and validated."""
 
 import asyncio
 import json
@@ -12,17 +12,25 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 from pydantic_core import from_json
 
 from app.api.problems import Problem, invalid
+from app.robots.access import media_type
 
 SMALL_BODY = 64 * 1024
-"""Bytes of the largest body that is parsed on the event loop; that takes a few milliseconds at most."""
+"""Bytes of the largest body that is parsed on the event loop, which takes a few milliseconds at most."""
 
 TOKENS_LIMIT = SMALL_BODY
 """Strings, commas and opening brackets that a body may have. A full batch has up to 48,000."""
+
+_JSON: Final = "application/json"
 
 M = TypeVar("M", bound=BaseModel)
 
 # One thread: the parser holds the interpreter's lock, so with more of them the event loop would wait for each.
 _parser = ThreadPoolExecutor(1, thread_name_prefix="json")
+
+
+def as_list(value: object) -> object:
+    """A string as a list of one, for members that take one or several."""
+    return [value] if isinstance(value, str) else value
 
 
 def _whole(value: object) -> object:
@@ -52,13 +60,15 @@ class RequestModel(BaseModel):
 
 
 class JsonRoute(APIRoute):
-    """A route whose JSON body `body_of` parses and FastAPI validates."""
+    """A route whose JSON body `body_of` parses and FastAPI validates; a body of another type is a 415."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of FastAPI, with a request that parses JSON as `body_of` does."""
+        """FastAPI's handler, given a request whose JSON `body_of` parses."""
         handle = super().get_route_handler()
 
         async def handler(request: Request) -> Response:
+            if self.body_field is not None:  # FastAPI would take it for bytes, and answer 422
+                require_json(request)
             return await handle(_JsonRequest(request.scope, request.receive))
 
         return handler
@@ -69,11 +79,20 @@ class _JsonRequest(Request):
         return await body_of(self)
 
 
+def require_json(request: Request) -> None:
+    """Raise Problem (415) if the body is sent as anything but JSON. One without a Content-Type is taken for JSON."""
+    sent = media_type(request.headers.get("content-type", ""))
+    if sent and sent != _JSON and not sent.endswith("+json"):
+        detail = f"The request body is sent as {sent[:100]!r}. Send JSON with 'Content-Type: {_JSON}'."
+        raise Problem(415, "unsupported-media-type", detail, {"Accept": _JSON})
+
+
 async def body_of(request: Request) -> Any:
     """The parsed JSON body.
 
-    Raises Problem (413, 422), and starlette's ClientDisconnect.
+    Raises Problem (413, 415, 422), and starlette's ClientDisconnect.
     """
+    require_json(request)
     body = await request.body()
     if len(body) <= SMALL_BODY:
         return read_json(body)
@@ -89,7 +108,7 @@ def read_json(text: bytes, what: str = "The request body") -> Any:
         return from_json(text, allow_inf_nan=False)
     except ValueError:
         pass
-    # from_json refuses lone surrogates such as "\\ud800"; json.loads takes them, so that only that value is an error.
+    # from_json rejects lone surrogates such as "\\ud800"; json.loads accepts them, so only that value is invalid.
     try:
         return json.loads(text.decode(), parse_constant=_not_a_number)
     except RecursionError:

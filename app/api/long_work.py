@@ -35,15 +35,15 @@ ROOM = 16 * 1024 * 1024
 """Bytes of the longest answer."""
 
 AT_ONCE, AT_ONCE_PER_CALLER = 32, 8
-"""Requests with long work at the same time, in all and of one API key or address; one more is answered 503."""
+"""Requests with long work at the same time, in all and per API key or address; further ones are answered 503."""
 
 PIECE = 64 * 1024
-"""Characters of answer that are sent at once."""
+"""Characters of an answer to send in one piece."""
 
 
 @dataclass(slots=True)
 class Allowance:
-    """What a request may still use: CPU seconds, and bytes of answer, which the work itself subtracts."""
+    """The remaining budget of a request: CPU seconds, and bytes of answer, which the work itself subtracts."""
 
     seconds: float = SECONDS
     room: int = ROOM
@@ -57,7 +57,7 @@ UNLIMITED = Allowance(inf, 2**63)
 """For the command line, which serves one user."""
 
 SMALL_FILE = 8 * 1024
-"""Bytes of the largest file whose work runs at once; nearly all robots.txt files are smaller."""
+"""Bytes of the largest file whose work runs on the event loop; nearly all robots.txt files are smaller."""
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class LongWork:
         return result
 
     async def about_file(self, request: Request, size: int, work: Callable[[], T]) -> T:
-        """Run work about a file of `size` bytes: at once if the file is small, else in the thread."""
+        """Run work on a file of `size` bytes: on the event loop if the file is small, else in the thread."""
         return work() if size <= SMALL_FILE else await self.in_thread(request, work)
 
     async def aclose(self) -> None:

@@ -10,9 +10,9 @@ CHUNK = 16 * 1024
 
 
 class MetaReader:
-    """Reads (name, content) of every meta tag that has both, wherever it stands: the body is read too (spec H9).
+    """Collects (name, content) of every meta tag that has both, in the body of the page too (spec H9).
 
-    No tree is built: a page of nothing but open tags would be as deep as it is long.
+    It builds no tree, which a page of unclosed tags would make as deep as the page is long.
     """
 
     def __init__(self) -> None:
@@ -29,11 +29,11 @@ class MetaReader:
             parser.close()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Take a tag from the parser."""
+        """Handle a start tag; called by the parser."""
         if tag == "meta" and "name" in attributes and "content" in attributes:
             name, content = attributes["name"], attributes["content"]
             self.metas.append((name, content))
             self.size += len(name) + len(content)
 
     def close(self) -> None:
-        """Take the end of the page from the parser."""
+        """Handle the end of the page; called by the parser."""

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI derives from the routes, and what all routes have in common."""
+"""The OpenAPI document: FastAPI's description of the routes, with formats, security, problems and examples added."""
 
 import json
 from collections.abc import Mapping
@@ -15,6 +15,8 @@ from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
 from app.api.routes.permits import PermitIn, PermitsIn
 from app.api.schemas.answers import ProblemOut
+from app.api.schemas.history import FileChangeOut
+from app.history.change import ChangedAgents
 from app.robots.dialects import DIALECTS
 
 TAGS = {
@@ -22,7 +24,7 @@ TAGS = {
     "files": "The robots.txt files themselves.",
     "indexing": "What a page says about its own indexing.",
     "overrides": "What operators decide in place of robots.txt files.",
-    "pace": "Slots to fetch in, shared by a whole fleet.",
+    "pace": "Slots to fetch in, shared by the whole fleet.",
     "operations": "Health, readiness, metrics and lists for operators.",
 }
 """Descriptions of the tags."""
@@ -35,10 +37,10 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "as_of": {"format": "instant"},
     "expires_at": {"format": "instant"},
 }
-"""What the types of Python do not say of parameters, and of members of bodies; plurals are lists of the same.
+"""Schema keywords that Python types do not give parameters and members of bodies. A plural is a list of its singular.
 
-The formats are our own, and the descriptions say what they are: a page's URL, absolute, http or https; a product token
-or a User-Agent header; an RFC 3339 instant.
+The formats are our own: the absolute http or https URL of a page; a product token or a User-Agent header; an RFC 3339
+instant.
 """
 
 KEYED = "/v1/"
@@ -50,14 +52,14 @@ SECURITY: Mapping[str, Mapping[str, str]] = {
         "type": "apiKey",
         "in": "header",
         "name": "X-API-Key",
-        "description": "The same key in a header field of its own.",
+        "description": "The same key, in its own header field.",
     },
 }
 
 REFERENCE = "#/components/schemas/{model}"
 
 EXAMPLES = Path(__file__).with_name("examples.json")
-"""By `GET /path`: the request as `query`, `path` or `body`, and the `answer`; tests/api checks them all."""
+"""Under `GET /path`: the request as `query`, `path` or `body`, and the `answer`. tests/api checks all of them."""
 
 
 def operation_id(route: APIRoute) -> str:
@@ -85,22 +87,24 @@ def _document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
     schemas: dict[str, Any] = document["components"]["schemas"]
     schemas["ProblemOut"] = _problem_schema()
-    for model in (BatchIn, ItemIn, PermitIn, PermitsIn):  # which their route reads by itself
+    for model in (BatchIn, ItemIn, PermitIn, PermitsIn, FileChangeOut, ChangedAgents):  # which FastAPI does not see
         schema = model.model_json_schema(ref_template=REFERENCE)
         schemas[model.__name__] = {name: member for name, member in schema.items() if name != "$defs"}
     document["components"]["securitySchemes"] = SECURITY
     document["components"]["examples"] = {f"problem-{slug}": _problem_example(slug) for slug in PROBLEMS}
-    known = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     used = []
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             if path.startswith(KEYED):
                 operation["responses"] |= {str(status): it for status, it in documented(401, 429).items()}
                 operation["security"] = [{}, *({scheme: []} for scheme in SECURITY)]
+            if "requestBody" in operation:
+                operation["responses"] |= {str(status): it for status, it in documented(415).items()}
             operation["summary"] = operation["description"].partition("\n")[0].partition(": ")[0].rstrip(".")
             used += [tag for tag in operation.get("tags", ()) if tag not in used]
             _annotate_parameters(operation)
-            _add_example(operation, known.get(f"{method.upper()} {path}", {}))
+            _add_example(operation, examples.get(f"{method.upper()} {path}", {}))
             _add_problem_examples(operation, schemas)
     for schema in schemas.values():
         _annotate_members(schema)
@@ -154,24 +158,24 @@ def _add_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
 
 
 def _add_problem_examples(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    words = _words(operation, schemas)
+    names = _input_names(operation, schemas)
     for status, response in operation["responses"].items():
         media = response.get("content", {}).get(MEDIA_TYPE)
         fitting = [
-            slug for slug, problem in PROBLEMS.items() if str(problem.status) == status and _fits(problem, words)
+            slug for slug, problem in PROBLEMS.items() if str(problem.status) == status and _fits(problem, names)
         ]
         if media is not None and fitting:
             media["examples"] = {slug: {"$ref": f"#/components/examples/problem-{slug}"} for slug in fitting}
 
 
-def _words(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> set[str]:
-    """The names of all that a caller may send."""
-    words = {parameter["name"] for parameter in operation.get("parameters", ())}
+def _input_names(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> set[str]:
+    """The names of the parameters and members that a caller may send."""
+    names = {parameter["name"] for parameter in operation.get("parameters", ())}
     for media in operation.get("requestBody", {}).get("content", {}).values():
         reference = media["schema"].get("$ref", "").rpartition("/")[2]
-        words |= schemas.get(reference, {}).get("properties", {}).keys()
-    return words
+        names |= schemas.get(reference, {}).get("properties", {}).keys()
+    return names
 
 
-def _fits(problem: ProblemType, words: set[str]) -> bool:
-    return problem.parameter is None or problem.parameter.partition("[")[0].partition(".")[0] in words
+def _fits(problem: ProblemType, names: set[str]) -> bool:
+    return problem.parameter is None or problem.parameter.partition("[")[0].partition(".")[0] in names

@@ -1,20 +1,30 @@
-"""What several routes take: its bounds, and how the OpenAPI document describes it. `reading` makes sense of it."""
+"""Parameters that several routes share: their bounds and descriptions for OpenAPI. `params` parses them."""
 
 from typing import Annotated
 
 from fastapi import Query
 
 AGENTS = 16
-"""How many agents a question may name."""
+"""Agents that one question may name."""
 
-WAIT, MOST_WAIT = 10.0, 60
-"""Seconds that a cold fetch may hold an answer: unless said otherwise, and at most."""
+WAIT, WAIT_LIMIT = 10.0, 60
+"""Seconds that an answer may wait for a fetch: by default, and at most."""
 
-MOST_AGE = 10**9
+MAX_AGE_LIMIT = 10**9
 """Seconds of the largest max_age."""
+
+DIALECT_TEXT = "rfc9309, google, seznam, draft1996 or v2; by default the agent's own."
+AT_TEXT = "RFC 3339 instant at which rates are evaluated; by default now."
+MAX_AGE_TEXT = "Maximum age of the copy in seconds; an older one is fetched again."
+WAIT_TEXT = "Seconds that the answer may wait for a fetch."
+"""Descriptions of query parameters and of the members of bodies that mean the same."""
 
 PageUrl = Annotated[str, Query(description="The page's URL, absolute, http or https, at most 16 KiB.")]
 OriginUrl = Annotated[str, Query(description="Any URL of the origin, absolute, http or https.")]
-At = Annotated[str | None, Query(description="RFC 3339 instant that rates are asked for; now.")]
-MaxAge = Annotated[float | None, Query(ge=0, le=MOST_AGE, description="Seconds: the oldest copy that will do.")]
-Wait = Annotated[float, Query(ge=0, le=MOST_WAIT, description="Seconds that a cold fetch may hold the answer.")]
+Profile = Annotated[
+    str | None,
+    Query(description="A fetch profile of AGENTS_FILE, or `default`; by default that of the agent."),
+]
+At = Annotated[str | None, Query(description=AT_TEXT)]
+MaxAge = Annotated[float | None, Query(ge=0, le=MAX_AGE_LIMIT, description=MAX_AGE_TEXT)]
+Wait = Annotated[float, Query(ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)]

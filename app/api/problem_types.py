@@ -31,13 +31,19 @@ class ProblemType:
 _NO_AGENT = "The agent '()' has no product token. Send letters, digits, '-' or '_', as in 'ExampleBot/1.0'."
 _NO_URL = "'example.com' is not an absolute URL: start it with http:// or https://."
 _NO_DIALECT = "Unknown dialect 'latin'. Choose one of: rfc9309, google, seznam, draft1996, v2."
-_NO_INSTANT = "'noon' is not an RFC 3339 instant such as 2026-11-21T18:30:00Z."
+_NO_PROFILE = "Unknown profile 'acme'. Choose one of: default."
+_NO_CATEGORY = (
+    "Unknown category 'spiders'. Choose one of: search, ai-training, ai-search, ai-assistant, archiver, seo, social, "
+    "monitoring, other."
+)
+_NO_INSTANT = "'noon' is not an RFC 3339 instant between 1970 and 9998, such as 2026-11-21T18:30:00Z."
 _NO_OUTCOME = """outcome.for is '3 moons': give a duration such as 3600, "12h" or "3d", up to 60 days."""
 _TOO_LONG = "wait: Input should be less than or equal to 60."
 _TWO_FILES = "Send the file as robots or as robots_base64, not as both."
-_NO_VERSION = "No version of https://www.example.com/robots.txt has an id that begins with 00000000."
-_NO_FILE = "No file is held for https://www.example.com: its robots.txt is unavailable (status 404)."
-_NO_KEY = "This needs an API key: send it as 'Authorization: Bearer <key>' or as 'X-API-Key: <key>'."
+_NO_VERSION = "No stored version of https://www.example.com/robots.txt has the id 00000000."
+_NO_FILE = "No file is cached for https://www.example.com: its robots.txt is unavailable (status 404)."
+_NO_KEY = "An API key is required. Send it as 'Authorization: Bearer <key>' or 'X-API-Key: <key>'."
+_UNKNOWN_KEY = "Unknown API key. Check it, or ask the operator of this service for a new one."
 _BUSY = "The fetch queue is full; try again in 10 s."
 _FAILED = "The service failed unexpectedly. Its log has the error under this request id."
 
@@ -49,6 +55,8 @@ _TYPES = (
     ProblemType("bad-agents", 422, "One of the agents has no product token.", _NO_AGENT, "agents[0]", "()"),
     ProblemType("bad-dialect", 422, "The dialect is unknown.", _NO_DIALECT, "dialect", "latin"),
     ProblemType("bad-dialects", 422, "One of the dialects is unknown.", _NO_DIALECT, "dialects[0]", "latin"),
+    ProblemType("bad-category", 422, "The category is unknown.", _NO_CATEGORY, "category", "spiders"),
+    ProblemType("bad-profile", 422, "The fetch profile is unknown.", _NO_PROFILE, "profile", "acme"),
     ProblemType("bad-at", 422, "The instant is invalid.", _NO_INSTANT, "at", "noon"),
     ProblemType(
         "bad-as_of",
@@ -74,9 +82,23 @@ _TYPES = (
         "to",
         "noon",
     ),
+    ProblemType(
+        "bad-after",
+        422,
+        "The id of a change is invalid.",
+        "'noon' is neither the id of a change, such as 1790000000000-0, nor an RFC 3339 instant.",
+        "after",
+        "noon",
+    ),
     ProblemType("bad-version", 422, "The version is invalid.", "'noon' is not a version id.", "version", "noon"),
-    ProblemType("bad-item", 422, "One of the questions is invalid.", "An item has a url and an agent.", "items[0]"),
-    ProblemType("bad-robots", 422, "The body has no file, or two.", _TWO_FILES, "robots"),
+    ProblemType(
+        "bad-item",
+        422,
+        "One of the questions is invalid.",
+        "An item must be an object with the members url and agent.",
+        "item",
+    ),
+    ProblemType("bad-robots", 422, "The body has neither or both of robots and robots_base64.", _TWO_FILES, "robots"),
     ProblemType(
         "bad-robots_base64",
         422,
@@ -93,18 +115,28 @@ _TYPES = (
         "bad-permit",
         422,
         "The permit was not issued by this service.",
-        "'x' is not a permit of this service.",
+        "'x' is not a permit that this service issued.",
         "permit",
         "x",
     ),
     ProblemType("bad-expires_at", 422, "The instant is invalid, or has passed.", _NO_INSTANT, "expires_at", "noon"),
     ProblemType(
-        "too-many-rows", 422, "The test has too many rows.", "200 URLs for 100 agents make too many rows.", "urls"
+        "too-many-rows",
+        422,
+        "The test has too many rows.",
+        "200 URLs and 100 pairs of agent and dialect make 20000 rows; send at most 10000.",
+        "urls",
     ),
     ProblemType(
-        "too-many-origins", 422, "The outcome cannot be simulated for so many origins.", "8 origins at most.", "outcome"
+        "too-many-origins",
+        422,
+        "The outcome cannot be simulated for so many origins.",
+        "A test can simulate an outcome for at most 8 pairs of origin and recheck model.",
+        "outcome",
     ),
-    ProblemType("too-many-items", 422, "The batch has too many items.", "1001 items; 1000 at most.", "items"),
+    ProblemType(
+        "too-many-items", 422, "The batch has too many items.", "The batch has 1001 items; send at most 1000.", "items"
+    ),
     ProblemType(
         "bad-http",
         400,
@@ -112,11 +144,11 @@ _TYPES = (
         "Invalid HTTP request received.",
     ),
     ProblemType("no-key", 401, "An API key is required.", _NO_KEY),
-    ProblemType("unknown-key", 401, "The API key is unknown.", "The API key is not known to this service."),
+    ProblemType("unknown-key", 401, "The API key is unknown.", _UNKNOWN_KEY),
     ProblemType("forbidden", 403, "Only operators may do this.", "The API key 'crawler' lacks the scope 'admin'."),
     ProblemType("not-found", 404, "The resource does not exist.", "Not Found"),
-    ProblemType("no-file", 404, "No file is held for the origin.", _NO_FILE),
-    ProblemType("no-version", 404, "No such version of the origin's file is known.", _NO_VERSION),
+    ProblemType("no-file", 404, "No file is cached for the origin.", _NO_FILE),
+    ProblemType("no-version", 404, "No such version of the origin's file is stored.", _NO_VERSION),
     ProblemType(
         "method-not-allowed", 405, "The route does not have this method; Allow lists its methods.", "Method Not Allowed"
     ),
@@ -130,7 +162,26 @@ _TYPES = (
         "The override was changed by another request.",
     ),
     ProblemType("too-many-overrides", 409, "The limit of overrides is reached.", "There are too many overrides."),
-    ProblemType("too-large", 413, "The body is too large.", "The request body is larger than 4194304 bytes."),
+    ProblemType(
+        "changes-removed",
+        410,
+        "The feed has removed changes that the caller has not read.",
+        "Changes after 1790000000000-0 were removed; the oldest is 1790000050000-0. Continue with after=0.",
+        "after",
+        "1790000000000-0",
+    ),
+    ProblemType(
+        "too-large",
+        413,
+        "The body is too large.",
+        "The request body is larger than 4194304 bytes; send it in parts.",
+    ),
+    ProblemType(
+        "unsupported-media-type",
+        415,
+        "The body is not sent as JSON.",
+        "The request body is sent as 'text/plain'. Send JSON with 'Content-Type: application/json'.",
+    ),
     ProblemType("quota-exceeded", 429, "The quota of the API key is used up; see Retry-After.", "Try again in 3 s."),
     ProblemType(
         "head-too-large", 431, "The request head is too large.", "The request head is larger than 65536 bytes."

@@ -12,8 +12,8 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from app.api.instants import instant
 from app.api.middleware.http_caching import NO_STORE
-from app.api.serialize import instant
 from app.decide import NoVersion
 from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
@@ -57,7 +57,7 @@ class Problem(HTTPException):
 
 
 def bad_value(parameter: str, value: object, detail: str, slug: str | None = None) -> Problem:
-    """422 for an invalid value. `parameter` says where it is, and makes the slug if none is given."""
+    """422 for an invalid value. `parameter` says where it is; the default slug is derived from it."""
     kind = slug or f"bad-{parameter.partition('[')[0]}"
     return Problem(422, kind, detail, parameter=parameter, value=_quotable(value))
 

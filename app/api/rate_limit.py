@@ -1,4 +1,4 @@
-"""Quotas in HTTP: the RateLimit fields, and 429 for a request that is beyond its quota."""
+"""Quotas in HTTP: the RateLimit fields, and 429 for requests that exceed a quota."""
 
 import math
 from collections.abc import Mapping
@@ -20,4 +20,4 @@ def rate_limit_fields(account: QuotaAccount) -> Mapping[str, str]:
 def too_many_requests(error: QuotaExceeded) -> Problem:
     """429 (RFC 6585 4), with Retry-After in whole seconds."""
     seconds = max(1, math.ceil(error.retry_after))
-    return Problem(429, "quota-exceeded", f"{error} Ask again in {seconds} s.", {"Retry-After": str(seconds)})
+    return Problem(429, "quota-exceeded", f"{error} Try again in {seconds} s.", {"Retry-After": str(seconds)})

@@ -1,48 +1,57 @@
-"""Turn decisions into the models of `schemas`; nothing is worked out here."""
+"""Turn decisions into the models of `schemas`; nothing is computed here."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from json.encoder import encode_basestring as quoted
 from typing import assert_never
 
+from app.api.instants import instant, rfc3339
 from app.api.schemas.answers import (
     AnswerOut,
+    EdgeOut,
     ExplanationOut,
     ExtensionOut,
     GroupOut,
     MatchOut,
     OverrideOut,
+    PurposeOut,
     RateOut,
     RobotsOut,
     RuleOut,
     SpanOut,
+    SummaryOut,
+    UsageLinesOut,
     UsageOut,
     VisitOut,
     WarningOut,
     WindowOut,
 )
+from app.api.summary import summary
 from app.cache.robots_cache import CacheResult
+from app.edge.facts import EdgeFact
 from app.evaluate import Decision
+from app.lint.linter import lint
 from app.origin import Origin
 from app.overrides.table import Matching
+from app.purposes.judge import Judgements
+from app.purposes.policy import Purpose
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.explain import Explanation, explain
 from app.robots.groups import Group
 from app.robots.lines import Directive, readable
-from app.robots.lint import lint
-from app.robots.patterns import Entry
+from app.robots.patterns import NormalisedRule
 from app.robots.rates import Rate, Span, Visit, Window, schedule
 from app.robots.robots_txt import RobotsTxt
-from app.robots.usage import Usage
+from app.robots.usage import Preference, Usage
 from app.robots.verdict import Verdict
 
 EXPLAINED_RULES = 100
-"""So many of the rules that matched are shown; `matched` counts them all."""
+"""Matching rules that an explanation lists; `matched` counts all of them."""
 
-AGENTS_ROOM, USAGE_ROOM, SITEMAPS_ROOM, EXPLAINED_ROOM = 4096, 2048, 32 * 1024, 64 * 1024
-"""Bytes of JSON that a group's agents, either kind of usage, sitemaps, and explained rules take in one answer.
+AGENTS_ROOM, USAGE_ROOM, LICENSES_ROOM, SITEMAPS_ROOM, EXPLAINED_ROOM = 4096, 2048, 4096, 32 * 1024, 64 * 1024
+"""Bytes of JSON in one answer for a group's agents, each kind of usage, licences, sitemaps, and explained rules.
 
-What is left out is counted. A file could otherwise make every answer about its origin as large as 3 MB.
+The rest is counted. Without these limits, a file could make every answer about its origin 3 MB long.
 """
 
 
@@ -59,6 +68,8 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         verdict=verdict.permission,
         allowed=decision.allowed,
         reason=verdict.reason,
+        partial=decision.partial,
+        explanation=_explanation(decision, detailed=explained),
         rule=rule_out(verdict),
         group=_group(verdict),
         rate=rate_out(rate.value, rate.valid_until) if rate else None,
@@ -66,22 +77,26 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         visit=visit_out(visit) if visit else None,
         usage=usage_out(usage) if usage else None,
         retry_at=None if decision.retry_at is None else instant(decision.retry_at),
-        explanation=_explanation(decision, robots) if explained and robots is not None else None,
         override=None if overrides is None else _override(overrides, shadows=explained),
         sitemaps=shown,
         more_sitemaps=len(sitemaps) - len(shown),
+        licenses=_fitting(robots.licenses, LICENSES_ROOM) if robots else [],
         robots=robots_out(question.target.origin, decision.cached),
+        purposes=None if decision.purposes is None else purposes_out(decision.purposes),
+        edge=None if decision.edge is None else edge_out(decision.edge),
     )
 
 
 def extensions_out(directives: Iterable[Directive]) -> Iterator[ExtensionOut]:
-    """Lines that decide nothing, as they stand in the file."""
+    """Lines that decide nothing, as written."""
     return (ExtensionOut(key=key, value=readable(value), line=line) for line, key, value in directives)
 
 
-def warnings_out(robots: RobotsTxt, content_type: str | None = None) -> list[WarningOut]:
-    """What its owner could do better; `content_type` is that of the response it came by, where one is known."""
-    return [WarningOut(code=it.code, line=it.line, message=it.message) for it in lint(robots, content_type)]
+def warnings_out(robots: RobotsTxt, content_type: str | None = None, origin: Origin | None = None) -> list[WarningOut]:
+    """Warnings for the owner of a file; `content_type` and `origin` are those of a file that was fetched."""
+    site = None if origin is None else origin.key
+    found = lint(robots, content_type, site)
+    return [WarningOut(code=it.code, line=it.line, message=it.message, instead=it.instead) for it in found]
 
 
 def robots_out(origin: Origin, cached: CacheResult) -> RobotsOut:
@@ -107,18 +122,8 @@ def robots_out(origin: Origin, cached: CacheResult) -> RobotsOut:
     )
 
 
-def instant(seconds: float) -> str:
-    """Unix seconds as RFC 3339, whole seconds, UTC."""
-    return rfc3339(datetime.fromtimestamp(int(seconds), UTC))
-
-
-def rfc3339(at: datetime) -> str:
-    """An aware instant as RFC 3339, whole seconds, UTC."""
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
-
-
 def facts_of(access: Access) -> tuple[str, int | None, Cause | None]:
-    """The outcome of a fetch, as answers name it, its status, and what went wrong."""
+    """The outcome of a fetch, by its name in answers; its status; and its cause."""
     match access:
         case Successful():
             return "successful", access.status, None
@@ -135,18 +140,18 @@ def facts_of(access: Access) -> tuple[str, int | None, Cause | None]:
 
 
 def rule_out(verdict: Verdict) -> RuleOut | None:
-    """The rule that decided, where one did."""
+    """The rule that decided, if one did."""
     return None if verdict.rule is None else directive_out(verdict.rule.directive)
 
 
 def directive_out(rule: Directive) -> RuleOut:
-    """A rule as it stands in its file."""
+    """A rule as written."""
     line, key, value = rule
     return RuleOut(directive=str(key), pattern=readable(value), line=line)
 
 
 def group_out(token: str, group: Group) -> GroupOut:
-    """The group, which was found by `token`."""
+    """The group that `token` selected."""
     agents = group.agents
     shown = _fitting(map(readable, agents), AGENTS_ROOM)
     return GroupOut(token=token, agents=shown, more_agents=len(agents) - len(shown), line=group.line)
@@ -159,15 +164,41 @@ def _group(verdict: Verdict) -> GroupOut | None:
 
 
 def usage_out(usage: Usage) -> UsageOut:
-    """What is stated about the use of a page."""
+    """The usage preferences for a page."""
     usages, signals = (_fitting_members(stated, USAGE_ROOM) for stated in (usage.content_usage, usage.content_signal))
-    more = len(usage.content_usage) + len(usage.content_signal) - len(usages) - len(signals)
-    training = None if usage.ai_training is None else directive_out(usage.ai_training)
-    return UsageOut(content_usage=usages, content_signal=signals, more=more, ai_training=training)
+    return UsageOut(
+        content_usage={name: stated.value for name, stated in usages.items()},
+        content_signal={name: stated.value for name, stated in signals.items()},
+        more=len(usage.content_usage) + len(usage.content_signal) - len(usages) - len(signals),
+        ai_training=None if usage.ai_training is None else directive_out(usage.ai_training),
+        lines=UsageLinesOut(
+            content_usage={name: stated.line for name, stated in usages.items()},
+            content_signal={name: stated.line for name, stated in signals.items()},
+        ),
+    )
+
+
+def purposes_out(judgements: Judgements) -> dict[Purpose, PurposeOut]:
+    """Whether each purpose is permitted."""
+    return {
+        purpose: PurposeOut(state=state, directive=directive, line=line)
+        for purpose, (state, directive, line) in judgements.by_purpose.items()
+    }
+
+
+def edge_out(fact: EdgeFact) -> EdgeOut:
+    """What callers reported of an origin's pages."""
+    return EdgeOut(
+        state=fact.state,
+        status=fact.status,
+        since=instant(fact.since),
+        reported_at=instant(fact.reported_at),
+        count=fact.count,
+    )
 
 
 def _fitting(texts: Iterable[str], room: int) -> list[str]:
-    """The first of the texts that take so many bytes as JSON."""
+    """The first of the texts whose JSON fits into `room` bytes."""
     fitting: list[str] = []
     for text in texts:
         room -= _json_size(text)
@@ -177,14 +208,15 @@ def _fitting(texts: Iterable[str], room: int) -> list[str]:
     return fitting
 
 
-def _fitting_members(members: Mapping[str, str], room: int) -> dict[str, str]:
-    """The same of an object's members."""
-    fitting: dict[str, str] = {}
-    for name, value in members.items():
-        room -= _json_size(name) + _json_size(value)
+def _fitting_members(stated: Mapping[str, Preference], room: int) -> dict[str, Preference]:
+    """The first members of an object of values, and of one of lines, that take at most `room` bytes as JSON."""
+    fitting: dict[str, Preference] = {}
+    for name, preference in stated.items():
+        value, line = preference
+        room -= 2 * _json_size(name) + _json_size(value) + len(str(line))
         if room < 0:
             break
-        fitting[name] = value
+        fitting[name] = preference
     return fitting
 
 
@@ -193,13 +225,27 @@ def _json_size(text: str) -> int:
     return len(quoted(text).encode()) + 1
 
 
-def _explanation(decision: Decision, robots: RobotsTxt) -> ExplanationOut:
-    question = decision.question
-    selection = decision.verdict.selection
+def _explanation(decision: Decision, *, detailed: bool) -> SummaryOut | ExplanationOut:
+    question, verdict, robots, overrides = decision.question, decision.verdict, decision.robots, decision.overrides
+    override = None if overrides is None else overrides.deciding
+    snapshot = decision.cached.snapshot
+    sentence = summary(
+        verdict,
+        question.agent,
+        snapshot,
+        retry_at=decision.retry_at,
+        override=override,
+        purposes=decision.purposes,
+        partial=decision.partial,
+    )
+    if robots is None or not detailed:
+        return SummaryOut(summary=sentence)
+    selection = verdict.selection
     found = explain(
         robots, question.dialect, question.agent, question.target.path, limit=EXPLAINED_RULES, selection=selection
     )
     return ExplanationOut(
+        summary=sentence,
         path=found.path,
         tokens=list(found.tokens),
         group=found.group,
@@ -209,8 +255,8 @@ def _explanation(decision: Decision, robots: RobotsTxt) -> ExplanationOut:
     )
 
 
-def explained_rules(found: Explanation) -> Sequence[Entry]:
-    """The rules of the explanation that are shown: those that fit, and the one that decided."""
+def explained_rules(found: Explanation) -> Sequence[NormalisedRule]:
+    """The rules that an explanation lists: those that fit, and always the one that decided."""
     patterns = (readable(entry.directive[2]) for entry in found.rules)
     return found.rules[: max(1, len(_fitting(patterns, EXPLAINED_ROOM)))]
 
@@ -221,7 +267,7 @@ def spans_out(spans: Iterable[Span]) -> list[SpanOut]:
 
 
 def window_out(window: Window | None) -> WindowOut | None:
-    """The stretch of every day, null for the whole of it."""
+    """The daily window; None for the whole day."""
     return None if window is None else WindowOut(start=window.start_text, end=window.end_text)
 
 
@@ -235,6 +281,7 @@ def rate_out(rate: Rate | None, valid_until: datetime | None) -> RateOut | None:
         declared_interval=rate.declared_interval,
         source=rate.source,
         line=rate.line or None,
+        inherited=rate.inherited,
         window=window_out(rate.window),
         valid_until=rfc3339(valid_until) if valid_until else None,
     )

@@ -1,4 +1,4 @@
-"""What the routes need of the rest of the service: one typed object, which the composition root makes."""
+"""The objects that routes use, in one typed container that the composition root fills."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -8,22 +8,26 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.agents.directory import AgentDirectory
 from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.origin_lists import OriginLists
 from app.decide import Decider, Models
+from app.edge.replica import EdgeFacts
+from app.history.redis_changes import RedisChanges
 from app.observability.metrics import Metrics
 from app.origin import Origin
 from app.overrides.replica import Overrides
 from app.pacing.permits import Permits
+from app.purposes.policy import PurposePolicy
 from app.redis.eviction import EvictionPolicy
 from app.redis.guarded_client import GuardedClient
 
 
 class Phase(StrEnum):
-    """Where the application is in its life."""
+    """A phase of the application's lifecycle."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -32,14 +36,18 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class Lifecycle:
-    """The phase, which the lifespan of the application sets."""
+    """The current phase; the application's lifespan sets it."""
 
     phase: Phase = Phase.STARTING
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The objects that routes use. `snapshot_of` is the snapshot that the fleet has of an origin."""
+    """The objects that routes use.
+
+    `agents` gives the crawlers that are known now, and `snapshot_of` the fleet's snapshot of an origin. `policy` is
+    that of callers whose API key has none.
+    """
 
     decider: Decider
     encoder: AnswerEncoder
@@ -48,10 +56,14 @@ class Services:
     eviction: EvictionPolicy
     metrics: Metrics
     models: Models
+    agents: Callable[[], AgentDirectory]
     forbidden: bool
+    policy: PurposePolicy
     overrides: Overrides
     permits: Permits
+    edge: EdgeFacts
     origin_lists: OriginLists
+    changes: RedisChanges
     snapshot_of: Callable[[Origin], Awaitable[Snapshot | None]]
     long_work: LongWork
     now: Callable[[], datetime]
@@ -59,7 +71,7 @@ class Services:
 
 
 def services_of(request: Request) -> Services:
-    """The services of the application that got the request, for routes that FastAPI does not call."""
+    """The services of the request's application, for handlers that FastAPI does not call."""
     services: Services = request.app.state.services
     return services
 

@@ -1,18 +1,19 @@
-"""Questions and answers as lines of JSON (application/x-ndjson), as many as there are, as fast as they are read.
+"""Stream questions and answers as lines of JSON (application/x-ndjson), without a limit to their number.
 
-A request is read while its answers are sent. At most WINDOW questions, of WINDOW_OCTETS, are ahead of the answers that
-the client has taken: when it does not read, nothing more is read from it, and TCP tells it so. A client that reads no
-answer before it has sent every question must not have more of them than that, or both wait for each other.
+The request is read while its answers are sent. Questions may be ahead of the answers that the client has read by at
+most WINDOW, and by WINDOW_BYTES; beyond that, the service stops reading. A client that sends all its questions before
+it reads an answer must stay within that window, or both sides wait for each other.
 """
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.batch_items import Found, after_waiting, answer_to, encode_item, question_of
+from app.agents.directory import AgentDirectory
+from app.api.batch_items import NO_POLICY, ItemResult, after_waiting, answer_to, encode_item, question_of
 from app.api.encoding import AnswerEncoder
 from app.api.json_bodies import read_json
 from app.api.middleware.auth import wait_and_charge
@@ -21,35 +22,36 @@ from app.background import cancel_and_wait
 from app.decide import Decider
 from app.evaluate import Question
 from app.origin import Origin
+from app.purposes.policy import PurposePolicy
 from app.yield_budget import YieldBudget
 
 LINES = "application/x-ndjson"
 
-WINDOW, WINDOW_OCTETS = 1000, 4 * 1024 * 1024
-"""How far questions are read ahead of the answers that were taken: as much as a batch of one JSON object may hold."""
+WINDOW, WINDOW_BYTES = 1000, 4 * 1024 * 1024
+"""Questions that are read ahead of the answers the client has read, and their bytes: as in the largest batch."""
 
 LINE_LIMIT = 128 * 1024
-"""Octets of the longest line: the longest URL and agents, with every character escaped."""
+"""Bytes of the longest line: the longest URL and agents, with every character escaped."""
 
 ORIGINS_AT_ONCE = 64
-"""So many origins that have to be asked, or looked up, a stream asks at once."""
+"""Origins whose file a stream looks up or fetches at the same time."""
 
 PIECE = 64 * 1024
-"""Bytes of answers that are sent at once, where they are ready."""
+"""Bytes of answers to send in one piece."""
 
-_LONG = f"The line is longer than {LINE_LIMIT} octets, and was not read."
+_LINE_TOO_LONG = f"The line is longer than {LINE_LIMIT} bytes and was skipped."
 
 
 class Lines:
-    """Octets in, whole lines out; of one that is too long only that it was there, however long it goes on."""
+    """Splits bytes into lines. A line longer than LINE_LIMIT is skipped, and None stands for it."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._skips = False
 
-    def feed(self, octets: bytes) -> Iterator[bytes | None]:
-        """The lines that these octets end, in order; None for one longer than LINE_LIMIT."""
-        first, *others = octets.split(b"\n")
+    def feed(self, data: bytes) -> Iterator[bytes | None]:
+        """The lines that `data` completes, in order; None for each that is too long."""
+        first, *others = data.split(b"\n")
         if not others:
             self._extend(first)
             return
@@ -59,77 +61,86 @@ class Lines:
         self._extend(others[-1])
 
     def last(self) -> bytes | None:
-        """What stands after the last line break."""
+        """The line after the last line break."""
         return self._end(b"")
 
-    def _extend(self, octets: bytes) -> None:
-        self._skips = self._skips or len(self._rest) + len(octets) > LINE_LIMIT
+    def _extend(self, data: bytes) -> None:
+        self._skips = self._skips or len(self._rest) + len(data) > LINE_LIMIT
         if self._skips:
             self._rest.clear()
         else:
-            self._rest += octets
+            self._rest += data
 
-    def _end(self, octets: bytes) -> bytes | None:
-        self._extend(octets)
+    def _end(self, data: bytes) -> bytes | None:
+        self._extend(data)
         line = None if self._skips else bytes(self._rest)
         self._rest.clear()
         self._skips = False
         return line
 
 
-class Window:
-    """What was found for the lines, or is being looked for, in their order; whoever puts more in than fits waits."""
+class AnswerWindow:
+    """The results of the lines, and the tasks that will have them, in order. `put` waits while it is full."""
 
     def __init__(self) -> None:
-        self._entries: asyncio.Queue[tuple[Found | asyncio.Task[Found] | None, int]] = asyncio.Queue()
-        self._octets = 0
+        self._entries: asyncio.Queue[tuple[ItemResult | asyncio.Task[ItemResult] | None, int]] = asyncio.Queue()
+        self._bytes = 0
         self._room = asyncio.Event()
 
-    async def put(self, entry: Found | asyncio.Task[Found] | None, octets: int) -> None:
-        """Put in what a line of so many octets has come to, None for the end of all; wait while the window is full."""
-        self._entries.put_nowait((entry, octets))
-        self._octets += octets
-        while self._entries.qsize() >= WINDOW or self._octets >= WINDOW_OCTETS:
+    async def put(self, entry: ItemResult | asyncio.Task[ItemResult] | None, size: int) -> None:
+        """Add the result of a line of `size` bytes, or None for the end; then wait while the window is full."""
+        self._entries.put_nowait((entry, size))
+        self._bytes += size
+        while self._entries.qsize() >= WINDOW or self._bytes >= WINDOW_BYTES:
             self._room.clear()
             await self._room.wait()
 
     def empty(self) -> bool:
-        """Whether nothing is in it now."""
+        """Whether it is empty."""
         return self._entries.empty()
 
-    async def get(self) -> Found | asyncio.Task[Found] | None:
-        """Take out the next."""
-        entry, octets = await self._entries.get()
-        self._octets -= octets
+    async def get(self) -> ItemResult | asyncio.Task[ItemResult] | None:
+        """Remove the next result; wait for one if there is none."""
+        entry, size = await self._entries.get()
+        self._bytes -= size
         self._room.set()
         return entry
 
 
 class AnswerLines(Response):
-    """Answers the lines of a request's body with a line each, in their order; blank lines are none."""
+    """Answers each line of a request's body with a line, in order; blank lines are ignored."""
 
     media_type = LINES
 
-    def __init__(self, decider: Decider, encoder: AnswerEncoder) -> None:
+    def __init__(
+        self,
+        decider: Decider,
+        encoder: AnswerEncoder,
+        agents: Callable[[], AgentDirectory],
+        policy: PurposePolicy = NO_POLICY,
+    ) -> None:
+        """`agents` gives the crawlers that are known now, which may change while the stream lasts."""
         self.status_code = 200
         self.background = None
         self.init_headers()
         self._decider = decider
         self._encoder = encoder
-        self._window = Window()
-        self._asked: dict[Origin, asyncio.Task[Found]] = {}
-        self._asking: set[asyncio.Task[Found]] = set()
-        self._places = asyncio.Semaphore(ORIGINS_AT_ONCE)
+        self._agents = agents
+        self._policy = policy
+        self._window = AnswerWindow()
+        self._latest: dict[Origin, asyncio.Task[ItemResult]] = {}
+        self._tasks: set[asyncio.Task[ItemResult]] = set()
+        self._slots = asyncio.Semaphore(ORIGINS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Until all is answered, or the client has gone."""
+        """Run until every line is answered, or the client disconnects."""
         reading = asyncio.create_task(self._read(scope, receive))
         writing = asyncio.create_task(self._write(send))
         try:
-            # Reading ends when the client has gone, and by nothing else: then nobody needs the answers.
+            # Reading ends only when the client disconnects; then nothing reads the remaining answers.
             await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await cancel_and_wait([reading, writing, *self._asking])
+            await cancel_and_wait([reading, writing, *self._tasks])
         for task in (reading, writing):
             if not task.cancelled():
                 task.result()
@@ -137,69 +148,69 @@ class AnswerLines(Response):
     async def _read(self, scope: Scope, receive: Receive) -> None:
         lines = Lines()
         number = 0
-        stretch = YieldBudget()
+        budget = YieldBudget()
         more = True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return
             more = message.get("more_body", False)
-            octets = message.get("body", b"")
-            for line in lines.feed(octets):
+            data = message.get("body", b"")
+            for line in lines.feed(data):
                 number += 1
-                if number > 1:  # the first is the request itself
+                if number > 1:  # the request itself pays for the first
                     await wait_and_charge(scope, 1)
                 await self._take(line, number)
-                if stretch.is_over():
-                    await stretch.next()
+                if budget.is_over():
+                    await budget.next()
         await self._take(lines.last(), number + 1)
         await self._window.put(None, 0)
         while (await receive())["type"] != "http.disconnect":
             pass
 
     async def _take(self, line: bytes | None, number: int) -> None:
-        """Put what comes of a line into the window."""
+        """Put the result of a line into the window."""
         if line is not None and not line.strip():
             return
         try:
             if line is None:
-                raise Problem(413, "too-large", _LONG)
-            question = question_of(read_json(line, "The line"))
+                raise Problem(413, "too-large", _LINE_TOO_LONG)
+            question = question_of(read_json(line, "The line"), self._agents(), caller=self._policy)
         except Problem as problem:
             problem.extra["line"] = number
             await self._window.put(problem, 0)
             return
-        asked = self._asked.get(question.target.origin)
-        answer = None if asked else self._decider.decide_if_cached(question)
+        before = self._latest.get(question.origin)
+        answer = None if before else self._decider.decide_if_cached(question)
         if answer is not None:
             self._decider.count((answer,))
-        await self._window.put(answer or self._ask(question, asked), len(line or b""))
+        await self._window.put(answer or self._start(question, before), len(line or b""))
 
-    def _ask(self, question: Question, before: asyncio.Task[Found] | None) -> asyncio.Task[Found]:
-        """Begin to ask a question that memory has no answer to; after the one `before` it about the same origin."""
-        origin = question.target.origin
+    def _start(self, question: Question, before: asyncio.Task[ItemResult] | None) -> asyncio.Task[ItemResult]:
+        """Start to decide a question whose file is not in memory, after the one `before` it about the same origin."""
+        origin = question.origin
         task = asyncio.create_task(self._answer(question, before, time.monotonic()))
-        self._asked[origin] = task
-        self._asking.add(task)
+        self._latest[origin] = task
+        self._tasks.add(task)
 
-        def done(task: asyncio.Task[Found]) -> None:
-            self._asking.discard(task)
-            if self._asked.get(origin) is task:
-                del self._asked[origin]
+        def done(task: asyncio.Task[ItemResult]) -> None:
+            self._tasks.discard(task)
+            if self._latest.get(origin) is task:
+                del self._latest[origin]
 
         task.add_done_callback(done)
         return task
 
-    async def _answer(self, question: Question, before: asyncio.Task[Found] | None, begun: float) -> Found:
+    async def _answer(self, question: Question, before: asyncio.Task[ItemResult] | None, begun: float) -> ItemResult:
         if before is not None:
             await asyncio.wait([before])
-        async with self._places:
+        async with self._slots:
             return await answer_to(self._decider, after_waiting(question, begun))
 
     async def _write(self, send: Send) -> None:
         parts: list[bytes] = []
         size = 0
-        stretch = YieldBudget()
+        budget = YieldBudget()
 
         async def flush() -> None:
             nonlocal parts, size
@@ -208,7 +219,7 @@ class AnswerLines(Response):
             if body:
                 await send({"type": "http.response.body", "body": body, "more_body": True})
 
-        await self._begin(send)
+        await self._send_start(send)
         while True:
             if size > PIECE or self._window.empty():
                 await flush()
@@ -223,10 +234,10 @@ class AnswerLines(Response):
             line = encode_item(entry, self._encoder)
             parts += (line, b"\n")
             size += len(line)
-            if stretch.is_over():
-                await stretch.next()
+            if budget.is_over():
+                await budget.next()
         await flush()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _begin(self, send: Send) -> None:
+    async def _send_start(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

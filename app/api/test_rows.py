@@ -1,7 +1,7 @@
-"""The answer of `POST /v1/test`: a row per decision, and beside the rows, once, what many of them refer to.
+"""The answer of `POST /v1/test`: a row per decision, and tables of the groups, rules and terms that rows refer to.
 
-A row is a few hundred bytes whatever the file says. Groups, rates, rules and usages are told in lists of their own, so
-that an answer is in proportion to the question and the file, and not to their product.
+A row takes a few hundred bytes whatever the file says. So the answer grows with the question and with the file, not
+with their product.
 """
 
 from collections.abc import Iterator
@@ -11,17 +11,22 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
+from app.api.instants import instant
 from app.api.long_work import separated
 from app.api.schemas.answers import (
+    PARTIAL,
     ExtensionOut,
     GroupOut,
+    PurposeOut,
     RateOut,
     RobotsOut,
     RuleTextOut,
     SpanOut,
+    SummaryOut,
     UsageOut,
     VisitOut,
     WarningOut,
+    is_none,
 )
 from app.api.serialize import (
     EXPLAINED_RULES,
@@ -29,12 +34,18 @@ from app.api.serialize import (
     explained_rules,
     extensions_out,
     group_out,
+    purposes_out,
     rate_out,
     spans_out,
     usage_out,
     visit_out,
 )
+from app.api.summary import summary
+from app.cache.freshness import Snapshot
+from app.evaluate import is_partial
 from app.origin import Target
+from app.purposes.judge import Judgements, judge_for
+from app.purposes.policy import Purpose, PurposePolicy
 from app.robots.agents import Agent
 from app.robots.dialects import Dialect
 from app.robots.explain import explain
@@ -42,28 +53,29 @@ from app.robots.groups import Selection
 from app.robots.lines import Directive
 from app.robots.rates import schedule, visit_at
 from app.robots.robots_txt import RobotsTxt
+from app.robots.usage import Usage
 from app.robots.verdict import Permission, Reason, Verdict
 
 
 class MatchedOut(BaseModel):
-    """A rule that matched, and the bytes of its normalised pattern: the longest decides, allow before disallow."""
+    """A rule that matched, and the bytes of its normalised pattern: the longest decides, and allow on a tie."""
 
-    rule: int = Field(description="Its place in `rules`.")
+    rule: int = Field(description="Its index in `rules`.")
     length: int
 
 
-class RowExplanationOut(BaseModel):
-    """Which rules matched; how the group was found is told with the reader."""
+class RowExplanationOut(SummaryOut):
+    """The same, and the rules that matched; `reader` says how the group was found."""
 
-    path: str = Field(description="The path and query as rules were matched against them.")
+    path: str = Field(description="The path and query that rules were matched against.")
     matched: int
-    rules: list[MatchedOut] = Field(description="The first of them in order of precedence; the very first decided.")
+    rules: list[MatchedOut] = Field(description="The first of them in order of precedence; the first one decided.")
 
 
 class TestRowOut(BaseModel):
     """One decision. `allowed` is true only for the verdict `allow`.
 
-    `rule`, `group`, `reader` and `usage` are places in `rules`, `groups`, `readers` and `usages`, counted from 0.
+    `rule`, `group`, `reader` and `usage` are 0-based indices into `rules`, `groups`, `readers` and `usages`.
     """
 
     url: str
@@ -72,28 +84,36 @@ class TestRowOut(BaseModel):
     verdict: Permission
     allowed: bool
     reason: Reason
+    partial: bool = Field(description=PARTIAL)
+    explanation: RowExplanationOut | SummaryOut = Field(
+        description="Why, in a sentence; with `explain`, also the rules that matched, if a file decided."
+    )
     rule: int | None = Field(description="The rule that decided.")
-    group: int | None = Field(description="The group that was asked.")
-    reader: int | None = Field(description="What the file says to the agent; null where no file decided.")
-    usage: int | None = Field(description="What is stated about the use of the page.")
-    retry_at: str | None = Field(None, description="When to ask again; set where the verdict is defer.")
-    explanation: RowExplanationOut | None = Field(None, description="Where it was asked for and there is a file.")
+    group: int | None = Field(description="The group that applies to the agent.")
+    reader: int | None = Field(description="The terms of the file for the agent; null if no file decided.")
+    usage: int | None = Field(description="The usage preferences for the page.")
+    purposes: dict[Purpose, PurposeOut] | None = Field(
+        None,
+        exclude_if=is_none,
+        description="Whether the site permits each purpose of the test; absent without purposes.",
+    )
+    retry_at: str | None = Field(None, description="When to ask again, if the verdict is defer.")
 
 
 class TimelineEntryOut(BaseModel):
-    """From `after` seconds on, counted from the first fetch of that outcome, the row's question is answered so."""
+    """The answer to the row's question from `after` seconds after the first fetch with the simulated outcome."""
 
     after: int
     at: str
     verdict: Permission
     reason: Reason
-    stale: bool = Field(description="Whether the copy from before is what answers.")
+    stale: bool = Field(description="Whether the answer comes from the copy cached before.")
 
 
 class SimulatedRowOut(TestRowOut):
-    """A row where an outcome is pretended: `robots` is what would be held and told of.
+    """A row under a simulated outcome: `robots` is what the service would have cached.
 
-    `timeline` goes on past `at`, to the last change that there will be if the origin stays as it is.
+    `timeline` goes on past `at`, to the last change if the outcome stays the same.
     """
 
     robots: RobotsOut
@@ -101,30 +121,33 @@ class SimulatedRowOut(TestRowOut):
 
 
 class TestReaderOut(BaseModel):
-    """What the file says to one agent as one dialect reads it, beside its rules."""
+    """The terms of the file, other than rules, for one agent in one dialect."""
 
     agent: str
     dialect: str
     rate: RateOut | None
     crawl_delay: float | None
     visit: VisitOut | None
-    tokens: list[str] | None = Field(None, description="Explained: what groups were looked up by, in this order.")
-    found: str | None = Field(None, description="Explained: how the group was found, as a sentence.")
-    schedule: list[SpanOut] | None = Field(None, description="Explained: the rates of the whole day.")
+    tokens: list[str] | None = Field(
+        None, description="With `explain`: the tokens that groups are looked up by, in order."
+    )
+    found: str | None = Field(None, description="With `explain`: how the group was found, as a sentence.")
+    schedule: list[SpanOut] | None = Field(None, description="With `explain`: the rates of the whole UTC day.")
 
 
 class TestTablesOut(BaseModel):
-    """What rows refer to, and what is true of the whole file."""
+    """The tables that rows refer to, and what concerns the whole file."""
 
     readers: list[TestReaderOut]
     groups: list[GroupOut]
     rules: list[RuleTextOut]
     usages: list[UsageOut]
     sitemaps: list[str]
+    licenses: list[str]
     extensions: list[ExtensionOut]
     warnings: list[WarningOut]
     left_out: int = Field(
-        description="How many more rows there would be: to work them out, or to tell them, is too much."
+        description="Rows left out, because computing or sending them would exceed the limits of a request."
     )
 
 
@@ -135,13 +158,13 @@ class TestOut(TestTablesOut):
 
 
 class SimulatedOut(TestTablesOut):
-    """The answer where an outcome is pretended."""
+    """The answer under a simulated outcome."""
 
     rows: list[SimulatedRowOut]
 
 
-class Asked(NamedTuple):
-    """One row's question."""
+class RowQuestion(NamedTuple):
+    """The question of a row."""
 
     target: Target
     agent: Agent
@@ -149,17 +172,20 @@ class Asked(NamedTuple):
 
 
 class Tables:
-    """What the rows of one file refer to, collected while they are made.
+    """The tables that the rows of one file refer to, filled while the rows are made.
 
-    `size` is in characters of JSON, but for the rules, which are no more than the file has.
+    `size` is their JSON in characters, without the rules, which cannot exceed the file.
     """
 
-    def __init__(self, robots: RobotsTxt, at: datetime, *, explained: bool) -> None:
-        """`at` is the instant that rates are asked for, an aware one."""
+    def __init__(
+        self, robots: RobotsTxt, at: datetime, *, explained: bool, policy: PurposePolicy | None = None
+    ) -> None:
+        """`at` is the aware datetime at which rates are evaluated, `policy` the purposes that pages are wanted for."""
         self.size = 0
         self._robots = robots
         self._at = at
         self._explained = explained
+        self._policy = policy
         self._readers: dict[tuple[Agent, str], int] = {}
         self._groups: dict[tuple[str, int], int] = {}
         self._rules: dict[Directive, int] = {}
@@ -167,22 +193,47 @@ class Tables:
         self._reader_texts: list[str] = []
         self._group_texts: list[str] = []
 
-    def row(self, asked: Asked, verdict: Verdict, *, by_file: bool = True) -> TestRowOut:
-        """The row of a decision; `by_file` says whether the file had a say in it."""
-        allowed = verdict.permission is Permission.ALLOW
+    def row(
+        self,
+        question: RowQuestion,
+        verdict: Verdict,
+        *,
+        by_file: bool = True,
+        snapshot: Snapshot | None = None,
+        retry_at: float | None = None,
+    ) -> TestRowOut:
+        """The row of a decision.
+
+        `by_file`: the file took part in it. `snapshot` is what a simulated outage would leave in the cache. `retry_at`
+        (Unix seconds) is when to ask again after a defer.
+        """
+        usage = self._usage(question, verdict) if by_file else None
+        verdict, purposes = self._judge(verdict, usage)
+        partial = by_file and is_partial(self._robots, question.dialect, verdict)
+        sentence = summary(verdict, question.agent, snapshot, retry_at=retry_at, purposes=purposes, partial=partial)
+        selection = verdict.selection
         return TestRowOut(
-            url=asked.target.url,
-            agent=asked.agent.token,
-            dialect=asked.dialect.name,
+            url=question.target.url,
+            agent=question.agent.token,
+            dialect=question.dialect.name,
             verdict=verdict.permission,
-            allowed=allowed,
+            allowed=verdict.permission is Permission.ALLOW,
             reason=verdict.reason,
+            partial=partial,
+            explanation=self._explanation(question, selection, sentence, detailed=by_file and self._explained),
             rule=None if verdict.rule is None else self._rule(verdict.rule.directive),
             group=self._group(verdict),
-            reader=self._reader(asked) if by_file else None,
-            usage=self._usage(asked, verdict.selection, allowed=allowed) if by_file else None,
-            explanation=self._explanation(asked, verdict.selection) if by_file and self._explained else None,
+            reader=self._reader(question) if by_file else None,
+            usage=None if usage is None else self._usage_place(usage),
+            purposes=None if purposes is None else purposes_out(purposes),
+            retry_at=None if retry_at is None else instant(retry_at),
         )
+
+    def enforce(self, question: RowQuestion, verdict: Verdict, *, by_file: bool = True) -> Verdict:
+        """The verdict under the policy about purposes."""
+        if self._policy is None or not self._policy.enforce:
+            return verdict
+        return self._judge(verdict, self._usage(question, verdict) if by_file else None)[0]
 
     def texts(self) -> Iterator[str]:
         """The members of TestTablesOut up to `extensions`, piece by piece."""
@@ -199,6 +250,8 @@ class Tables:
         yield from separated(self._usages)
         yield '],"sitemaps":['
         yield from separated(map(quoted, document.sitemaps))
+        yield '],"licenses":['
+        yield from separated(map(quoted, document.licenses))
         yield '],"extensions":['
         yield from separated(it.model_dump_json() for it in extensions_out(document.extensions))
         yield "]"
@@ -215,14 +268,14 @@ class Tables:
             self._groups[key] = self._add(self._group_texts, group_out(token, verdict.group).model_dump_json())
         return self._groups[key]
 
-    def _reader(self, asked: Asked) -> int:
-        key = asked.agent, asked.dialect.name
+    def _reader(self, question: RowQuestion) -> int:
+        key = question.agent, question.dialect.name
         if key not in self._readers:
-            self._readers[key] = self._add(self._reader_texts, self._reader_text(asked))
+            self._readers[key] = self._add(self._reader_texts, self._reader_text(question))
         return self._readers[key]
 
-    def _reader_text(self, asked: Asked) -> str:
-        _, agent, dialect = asked
+    def _reader_text(self, question: RowQuestion) -> str:
+        _, agent, dialect = question
         reading = self._robots.reading(dialect)
         selection = reading.select(agent)
         terms = None if selection is None else reading.terms(selection, agent)
@@ -242,25 +295,33 @@ class Tables:
         reader.schedule = spans_out(schedule(terms.rates)) if terms else []
         return reader.model_dump_json()
 
-    def _usage(self, asked: Asked, selection: Selection | None, *, allowed: bool) -> int | None:
+    def _usage(self, question: RowQuestion, verdict: Verdict) -> Usage | None:
+        selection = verdict.selection
         if selection is None:
             return None
-        # Terms are asked for again with each row: a file can state much to each of many agents, and the core keeps
-        # of that what there is room for.
-        terms = self._robots.reading(asked.dialect).terms(selection, asked.agent)
-        usage = None if terms.usage is None else terms.usage.at(asked.target.path, allowed=allowed)
-        if usage is None:
-            return None
+        # Read again for each row: a file can state much for each of many agents, and the core bounds what it caches.
+        terms = self._robots.reading(question.dialect).terms(selection, question.agent)
+        allowed = verdict.permission is Permission.ALLOW
+        return None if terms.usage is None else terms.usage.at(question.target.path, allowed=allowed)
+
+    def _judge(self, verdict: Verdict, usage: Usage | None) -> tuple[Verdict, Judgements | None]:
+        return (verdict, None) if self._policy is None else judge_for(self._policy, verdict, usage)
+
+    def _usage_place(self, usage: Usage) -> int:
         text = usage_out(usage).model_dump_json()
         if text not in self._usages:
             self.size += len(text)
         return self._usages.setdefault(text, len(self._usages))
 
-    def _explanation(self, asked: Asked, selection: Selection | None) -> RowExplanationOut:
-        target, agent, dialect = asked
+    def _explanation(
+        self, question: RowQuestion, selection: Selection | None, sentence: str, *, detailed: bool
+    ) -> RowExplanationOut | SummaryOut:
+        if not detailed:
+            return SummaryOut(summary=sentence)
+        target, agent, dialect = question
         found = explain(self._robots, dialect, agent, target.path, limit=EXPLAINED_RULES, selection=selection)
         rules = [MatchedOut(rule=self._rule(it.directive), length=it.length) for it in explained_rules(found)]
-        return RowExplanationOut(path=found.path, matched=found.matched, rules=rules)
+        return RowExplanationOut(summary=sentence, path=found.path, matched=found.matched, rules=rules)
 
     def _add(self, texts: list[str], text: str) -> int:
         self.size += len(text)

@@ -1,4 +1,4 @@
-"""The simulated outcome of `POST /v1/test`: what the service would answer if every fetch came to it."""
+"""The simulated outcome of `POST /v1/test`: what the service would answer if every fetch had this outcome."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -6,10 +6,11 @@ from typing import Annotated, Literal, assert_never, get_args
 
 from pydantic import ConfigDict, Field
 
+from app.api.instants import instant
 from app.api.json_bodies import RequestModel, Whole
 from app.api.problems import Problem, bad_value
-from app.api.serialize import instant, robots_out
-from app.api.test_rows import Asked, SimulatedRowOut, Tables, TimelineEntryOut
+from app.api.serialize import robots_out
+from app.api.test_rows import RowQuestion, SimulatedRowOut, Tables, TimelineEntryOut
 from app.cache.freshness import Recheck
 from app.cache.outage import LONGEST, Outage, TimelineEntry, simulate_outage
 from app.cache.recheck import VisitBasedRecheck
@@ -40,9 +41,9 @@ FIRST_VISIT = 1.0
 
 
 class SimulatedOutcomeIn(RequestModel):
-    """What every fetch of the file comes to: a `status`, or a `cause` if there is no response; and for how long.
+    """The outcome of every fetch of the file: a `status`, or a `cause` if there is no response; and for how long.
 
-    The pasted robots is the copy from before, or with a 2xx status what the origin serves.
+    The pasted robots is the copy cached before, or with a 2xx status what the origin serves.
     """
 
     model_config = ConfigDict(
@@ -77,7 +78,7 @@ class SimulatedOutcomeIn(RequestModel):
         return float(seconds)
 
     def access(self, body: bytes) -> Access:
-        """What such a fetch reports; `body` comes with a 2xx. Raises Problem if the members contradict each other."""
+        """The result of such a fetch; `body` comes with a 2xx. Raises Problem if the members contradict each other."""
         if self.retry_after is not None and not (self.cause is None and _may_ask_to_wait(self.status)):
             raise _bad("retry_after", self.retry_after, "send it only with a status of 429 or 5xx, and without a cause")
         match self.cause:
@@ -98,7 +99,7 @@ class SimulatedOutcomeIn(RequestModel):
             raise _bad(
                 "status",
                 status,
-                'a fetch follows redirects; send the status that it ends with, or "cause": "redirect_loop"',
+                'a fetch follows redirects; send the status at their end, or "cause": "redirect_loop"',
             )
         if 200 <= status < 300 and status != 206:
             sent = b"" if status == 204 else body  # 204 has no body
@@ -125,7 +126,7 @@ class Simulation:
         *,
         forbidden: bool,
     ) -> None:
-        """`body` is the cached or served file; `at` is when the questions are asked."""
+        """`body` is the cached or served file; `at` is when the questions are question."""
         self._fetched = recognise_challenge(Fetched(outcome.access(body or b"")))
         self._copy = None
         if body is not None and outcome.had_copy:
@@ -137,41 +138,41 @@ class Simulation:
         self._models = models
         self._robots = robots
         self._forbidden = forbidden
-        self._played: dict[tuple[Origin, Recheck], Outage] = {}
+        self._simulated: dict[tuple[Origin, Recheck], Outage] = {}
 
-    def prepare(self, questions: Iterable[Asked]) -> Iterator[str]:
+    def prepare(self, questions: Iterable[RowQuestion]) -> Iterator[str]:
         """Simulate the outcome for each origin, fetch by fetch; raises Problem if there are too many origins."""
-        for asked in questions:
+        for question in questions:
             yield ""
-            key = self._key(asked)
-            if key in self._played:
+            key = self._key(question)
+            if key in self._simulated:
                 continue
-            if len(self._played) >= OUTAGES:
+            if len(self._simulated) >= OUTAGES:
                 detail = f"A test can simulate an outcome for at most {OUTAGES} pairs of origin and recheck model."
                 raise Problem(422, "too-many-origins", detail)
             origin, recheck = key
             for outage in simulate_outage(self._copy, self._fetched, recheck, origin.key, self._began, self._now):
                 if outage is not None:
-                    self._played[key] = outage
+                    self._simulated[key] = outage
                 yield ""
 
-    def row(self, asked: Asked, tables: Tables) -> SimulatedRowOut:
+    def row(self, question: RowQuestion, tables: Tables) -> SimulatedRowOut:
         """The row of a prepared question."""
-        outage = self._played[self._key(asked)]
+        outage = self._simulated[self._key(question)]
         now = outage.now
-        verdict = self._verdict(asked, now)
-        row = tables.row(asked, verdict, by_file=self._reads_file(now.snapshot.access))
-        if verdict.permission is Permission.DEFER:
-            row.retry_at = instant(now.freshness.recheck_at)
-        held = CacheResult(now.snapshot, now.freshness, Source.MEMORY)
-        timeline = [self._entry(asked, entry) for entry in outage.timeline]
-        return SimulatedRowOut(**dict(row), robots=robots_out(asked.target.origin, held), timeline=timeline)
+        verdict = self._verdict(question, now)
+        retry_at = now.freshness.recheck_at if verdict.permission is Permission.DEFER else None
+        by_file = self._reads_file(now.snapshot.access)
+        row = tables.row(question, verdict, by_file=by_file, snapshot=now.snapshot, retry_at=retry_at)
+        cached = CacheResult(now.snapshot, now.freshness, Source.MEMORY)
+        timeline = [self._entry(question, entry, tables) for entry in outage.timeline]
+        return SimulatedRowOut(**dict(row), robots=robots_out(question.target.origin, cached), timeline=timeline)
 
-    def _key(self, asked: Asked) -> tuple[Origin, Recheck]:
-        return asked.target.origin, self._recheck(asked)
+    def _key(self, question: RowQuestion) -> tuple[Origin, Recheck]:
+        return question.target.origin, self._recheck(question)
 
-    def _recheck(self, asked: Asked) -> Recheck:
-        match self._models(asked.target.origin.host, asked.agent.recheck):
+    def _recheck(self, question: RowQuestion) -> Recheck:
+        match self._models(question.target.origin.host, question.agent.recheck):
             case Recheck() as recheck:
                 return recheck
             case VisitBasedRecheck() as model:
@@ -182,13 +183,14 @@ class Simulation:
     def _reads_file(self, access: Access) -> bool:
         return isinstance(access, Successful) and bool(access.body or not self._robots.body)
 
-    def _verdict(self, asked: Asked, entry: TimelineEntry) -> Verdict:
-        path, access = asked.target.path, entry.snapshot.access
+    def _verdict(self, question: RowQuestion, entry: TimelineEntry) -> Verdict:
+        path, access = question.target.path, entry.snapshot.access
         robots = None if isinstance(access, Successful) and not access.body else self._robots
-        return judge(access, robots, asked.dialect, asked.agent, path, forbidden=self._forbidden)
+        return judge(access, robots, question.dialect, question.agent, path, forbidden=self._forbidden)
 
-    def _entry(self, asked: Asked, entry: TimelineEntry) -> TimelineEntryOut:
-        verdict = self._verdict(asked, entry)
+    def _entry(self, question: RowQuestion, entry: TimelineEntry, tables: Tables) -> TimelineEntryOut:
+        by_file = self._reads_file(entry.snapshot.access)
+        verdict = tables.enforce(question, self._verdict(question, entry), by_file=by_file)
         return TimelineEntryOut(
             after=int(entry.at - self._began),
             at=instant(entry.at),

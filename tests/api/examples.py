@@ -1,4 +1,4 @@
-"""The examples of the OpenAPI document, as the service says them: `python -m tests.api.examples` writes them anew."""
+"""The examples of the OpenAPI document, from a running service: `python -m tests.api.examples` writes them."""
 
 import asyncio
 import json
@@ -67,21 +67,21 @@ ASKED: Mapping[str, Mapping[str, Any]] = {
     "GET /healthz": {},
     "GET /readyz": {},
 }
-"""What is asked, in this order. A refresh and a turn have no example: what they say is of the moment."""
+"""The requests, in order. Refreshes and permits have no examples, since their answers depend on the time."""
 
 
 async def answers(store_url: str) -> dict[str, dict[str, Any]]:
-    """The same with the answers."""
+    """The requests with their answers."""
     await _hold(store_url)
-    told = {}
+    found_answers = {}
     async with running(store_url) as service:
-        for operation, asked in ASKED.items():
+        for operation, request in ASKED.items():
             method, path = operation.split()
-            path = path.format_map(asked.get("path", {}))
-            response = await service.client.request(method, path, params=asked.get("query"), json=asked.get("body"))
+            path = path.format_map(request.get("path", {}))
+            response = await service.client.request(method, path, params=request.get("query"), json=request.get("body"))
             assert response.is_success, response.text
-            told[operation] = {**asked, "answer": response.json()}
-    return told
+            found_answers[operation] = {**request, "answer": response.json()}
+    return found_answers
 
 
 async def _hold(store_url: str) -> None:
@@ -98,7 +98,7 @@ async def _hold(store_url: str) -> None:
 
 
 def main() -> None:
-    """Write them to where the document takes them from."""
+    """Write the file that the OpenAPI document is built from."""
     with serve(None) as store_url:
         text = json.dumps(asyncio.run(answers(store_url)), indent=2, ensure_ascii=False)
     openapi.EXAMPLES.write_text(text + "\n", encoding="utf-8")

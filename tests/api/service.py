@@ -1,4 +1,4 @@
-"""The application with the clock, the names and the certificates that a test chooses."""
+"""The application with a clock, host names and certificates from the test."""
 
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -22,7 +22,7 @@ START = datetime(2026, 11, 21, 18, 30, tzinfo=UTC).timestamp()
 
 
 class Service:
-    """A client of a running application, and the clock it goes by, in Unix seconds."""
+    """A client of a running application, and the application's clock, in Unix seconds."""
 
     def __init__(self, app: FastAPI, client: httpx.AsyncClient, names: Names) -> None:
         self.app = app
@@ -31,7 +31,7 @@ class Service:
         self.now = START
 
     async def allowed(self, url: str, agent: str = "ExampleBot", **parameters: object) -> dict[str, Any]:
-        """The JSON of a decision that could be made."""
+        """The JSON of a decision; the request must succeed."""
         query = {"url": url, "agent": agent, **{name: str(value) for name, value in parameters.items()}}
         response = await self.client.get("/v1/allowed", params=query)
         assert response.status_code == 200, response.text
@@ -40,7 +40,7 @@ class Service:
 
 
 def settings_on(store_url: str, **others: Any) -> Settings:
-    """Those of a service on that store, which may ask loopback, on whatever port."""
+    """Settings of a service on that store, which may fetch from loopback, from any port."""
     values: dict[str, Any] = {
         "redis_url": store_url,
         "allow_addresses": (ip_network("127.0.0.0/8"),),
@@ -61,9 +61,9 @@ async def running(
     store_timeout: float = STORE_TIMEOUT,
     **settings: Any,
 ) -> AsyncIterator[Service]:
-    """The application on that store; it may ask loopback, and knows no names but those given, or the resolver's.
+    """The application on that store. It may fetch from loopback, and resolves only `names`, or uses `resolver`.
 
-    A busy machine does not make it take the store for down: a test of a store that hangs sets `store_timeout`.
+    Calls to the store have a long timeout, for busy machines; a test of a store that hangs sets `store_timeout`.
     """
     known = Names(names or {})
     asked = resolver or known

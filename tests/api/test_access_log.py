@@ -1,4 +1,4 @@
-"""Every answer has its request's id, and every request leaves one line that tells nothing of what was asked."""
+"""Request ids, and one access log line per request that reveals nothing about the question."""
 
 import io
 import json
@@ -18,13 +18,13 @@ from app.api.middleware.body_limit import BODY_LIMIT
 from app.auth.keys import new_key
 from app.main.service import create
 from app.observability.logs import JsonFormatter
-from app.observability.metrics import Metrics, State
+from app.observability.metrics import Metrics, ServiceState
 from app.settings import Settings
 from tests.api.service import running
 
 
 class Lines:
-    """What `app` logs, as objects."""
+    """The log lines of `app`, as objects."""
 
     def __init__(self, stream: io.StringIO) -> None:
         self._stream = stream
@@ -69,7 +69,7 @@ async def broken_halfway(_scope: Scope, _receive: Receive, send: Send) -> None:
         ("POST", "/v1/test", b" " * (BODY_LIMIT + 1), 413),
     ],
 )
-async def test_every_answer_has_the_id_that_the_caller_gave(
+async def test_response_has_the_callers_request_id(
     store_url: str, method: str, path: str, content: bytes, status: int
 ) -> None:
     async with running(store_url) as service:
@@ -81,7 +81,7 @@ async def test_every_answer_has_the_id_that_the_caller_gave(
 
 @pytest.mark.usefixtures("store_client")
 @pytest.mark.parametrize("given", [None, "", "a b", 'a"', "é", "x" * 129, "a\x0b", "a/b"])
-async def test_an_id_that_is_missing_or_cannot_be_believed_is_made(store_url: str, given: str | None) -> None:
+async def test_missing_or_malformed_request_id_is_replaced(store_url: str, given: str | None) -> None:
     async with running(store_url) as service:
         headers = [] if given is None else [(b"X-Request-ID", given.encode())]
         made = {(await service.client.get("/healthz", headers=headers)).headers["x-request-id"] for _ in range(3)}
@@ -90,7 +90,7 @@ async def test_an_id_that_is_missing_or_cannot_be_believed_is_made(store_url: st
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_the_line_of_a_request_has_neither_url_nor_agent(store_url: str, lines: Lines) -> None:
+async def test_access_log_has_neither_url_nor_agent(store_url: str, lines: Lines) -> None:
     async with running(store_url) as service:
         query = {"url": "http://private.example/page", "agent": "PrivateBot"}
         response = await service.client.get("/v1/allowed", params=query, headers={"X-Request-ID": "one"})
@@ -103,9 +103,7 @@ async def test_the_line_of_a_request_has_neither_url_nor_agent(store_url: str, l
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_the_line_of_a_request_has_the_route_and_not_the_permit(
-    store_url: str, lines: Lines, tmp_path: Path
-) -> None:
+async def test_access_log_has_the_route_but_no_permit(store_url: str, lines: Lines, tmp_path: Path) -> None:
     keys = tmp_path / "keys.toml"
     keys.write_text(new_key("crawler-7")[1])
     path = "/v1/permits/W1siaHR0cDovL3ByaXZhdGUuZXhhbXBsZSJdXQ.c2VjcmV0/outcome"
@@ -115,8 +113,8 @@ async def test_the_line_of_a_request_has_the_route_and_not_the_permit(
         await service.client.get("/https://private.example/page")
     async with running(store_url, api_keys_file=keys) as service:
         await service.client.post(path, json={"released": True})
-    told = lines.of("app.access")
-    assert [(line["path"], line["status"]) for line in told] == [
+    entries = lines.of("app.access")
+    assert [(line["path"], line["status"]) for line in entries] == [
         ("/v1/permits/{permit}/outcome", 422),
         ("/v1/permits/…", 404),
         ("/https://…", 404),
@@ -133,22 +131,22 @@ async def test_the_access_log_names_the_key_and_never_shows_it(store_url: str, l
         for headers in ({"X-API-Key": key}, {}, {"X-API-Key": key[:-1]}):
             await service.client.get("/v1/allowed?url=http://10.0.0.1/&agent=a", headers=headers)
         await service.client.get("/healthz")
-    told = lines.of("app.access")
-    assert [line["status"] for line in told] == [200, 401, 401, 200]
-    assert told[0]["key"] == "crawler-7"
-    assert not any("key" in line for line in told[1:])
-    assert key.partition(".")[2][:-1] not in json.dumps(told)
+    entries = lines.of("app.access")
+    assert [line["status"] for line in entries] == [200, 401, 401, 200]
+    assert entries[0]["key"] == "crawler-7"
+    assert not any("key" in line for line in entries[1:])
+    assert key.partition(".")[2][:-1] not in json.dumps(entries)
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_lines_of_requests_can_be_left_out(store_url: str, lines: Lines) -> None:
+async def test_access_log_can_be_turned_off(store_url: str, lines: Lines) -> None:
     async with running(store_url, access_log=False) as service:
         await service.client.get("/healthz")
         assert lines.of("app.access") == []
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_a_path_is_one_line_and_bounded(store_url: str, lines: Lines) -> None:
+async def test_access_log_path_is_one_line_and_bounded(store_url: str, lines: Lines) -> None:
     async with running(store_url) as service:
         await service.client.get("/a%0a%7b%7d" + "x" * 5000)
     [line] = lines.of("app.access")
@@ -159,7 +157,7 @@ async def test_a_path_is_one_line_and_bounded(store_url: str, lines: Lines) -> N
 async def test_an_unexpected_error_is_logged_once_with_its_request_id(lines: Lines, tmp_path: Path) -> None:
     app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
     app.add_route("/broken", broken)
-    # This transport lets through what the application raises: nothing is left for the server to log again.
+    # This transport raises the application's exceptions, so the server has nothing to log again.
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
         response = await client.get("/broken", headers={"X-Request-ID": "two"})
     assert response.status_code == 500
@@ -175,7 +173,7 @@ async def test_an_unexpected_error_is_logged_once_with_its_request_id(lines: Lin
     assert [line["status"] for line in lines.of("app.access")] == [500]
 
 
-async def test_an_answer_that_breaks_halfway_is_logged_and_left_without_its_end(lines: Lines) -> None:
+async def test_response_that_fails_halfway_is_logged_and_truncated(lines: Lines) -> None:
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -184,7 +182,9 @@ async def test_an_answer_that_breaks_halfway_is_logged_and_left_without_its_end(
     async def receive() -> Message:
         raise AssertionError("nothing is read")
 
-    journal = AccessLog(broken_halfway, Metrics(lambda: State(False, True, 0, 0, {})), lambda: 0.0, access_log=True)
+    journal = AccessLog(
+        broken_halfway, Metrics(lambda: ServiceState(False, True, 0, 0, {})), lambda: 0.0, access_log=True
+    )
     await journal({"type": "http", "method": "GET", "path": "/broken", "headers": []}, receive, send)
     assert [message["type"] for message in sent] == ["http.response.start"]
     assert len(lines.of("app.api.middleware.access_log")) == 1

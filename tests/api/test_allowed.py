@@ -1,4 +1,4 @@
-"""`GET /v1/allowed` over real origins: what is answered, on what grounds, and what a failing site comes to."""
+"""`GET /v1/allowed` over real origins: answers, their reasons, and failing sites."""
 
 import asyncio
 import gzip
@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 from redis.asyncio import Redis
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
 
+from app.api.questions import read_query
+from app.api.routes.allowed import AllowedQuery
 from tests.api.service import running
 from tests.origins import Authority, Exchange, redirect, serve, text
 
@@ -16,7 +20,7 @@ RULES = "User-agent: ExampleBot\nDisallow: /private/ # keep out\nCrawl-delay: 2.
 DAY = 86_400
 
 
-async def test_a_decision_names_the_rule_its_line_and_everything_it_rests_on(store_url: str) -> None:
+async def test_decision_names_its_rule_line_and_fetch(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         answer = await service.allowed(f"{origin.url}/private/a?b=1#c", "ExampleBot/1.0 (+http://bot.example)")
         recheck_at = answer["robots"].pop("recheck_at")
@@ -27,6 +31,8 @@ async def test_a_decision_names_the_rule_its_line_and_everything_it_rests_on(sto
             "verdict": "disallow",
             "allowed": False,
             "reason": "rule",
+            "explanation": {"summary": "Line 2 (Disallow: /private/) in the group for examplebot disallows this URL."},
+            "partial": False,
             "rule": {"directive": "disallow", "pattern": "/private/", "line": 2},
             "group": {"token": "examplebot", "agents": ["ExampleBot"], "more_agents": 0, "line": 1},
             "rate": {
@@ -36,6 +42,7 @@ async def test_a_decision_names_the_rule_its_line_and_everything_it_rests_on(sto
                 "declared_interval": 2.5,
                 "source": "crawl-delay",
                 "line": 3,
+                "inherited": False,
                 "window": None,
                 "valid_until": None,
             },
@@ -45,6 +52,7 @@ async def test_a_decision_names_the_rule_its_line_and_everything_it_rests_on(sto
             "override": None,
             "sitemaps": ["https://h.example/s.xml"],
             "more_sitemaps": 0,
+            "licenses": [],
             "robots": {
                 "url": f"{origin.url}/robots.txt",
                 "final_url": None,
@@ -89,7 +97,7 @@ async def test_rfc9309_4xx_allows(store_url: str, status: int) -> None:
         assert (answer["robots"]["outcome"], answer["robots"]["status"]) == ("unavailable", status)
 
 
-async def test_forbidden_deny_closes_a_site_that_answers_403(store_url: str) -> None:
+async def test_on_forbidden_deny_disallows_after_403(store_url: str) -> None:
     async with serve(text(403)) as origin, running(store_url, on_forbidden="deny") as service:
         assert (await service.allowed(f"{origin.url}/x"))["reason"] == "forbidden"
 
@@ -120,7 +128,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("reply", "cause", "status"), FAILURES, ids=[f"{row[1]}-{row[2]}" for row in FAILURES])
-async def test_rfc9309_what_cannot_be_had_defers(store_url: str, reply: Any, cause: str, status: int | None) -> None:
+async def test_rfc9309_unreachable_file_defers(store_url: str, reply: Any, cause: str, status: int | None) -> None:
     async with serve(reply) as origin, running(store_url, fetch_timeout=0.3) as service:
         answer = await service.allowed(f"{origin.url}/x")
         assert (answer["verdict"], answer["allowed"], answer["reason"]) == ("defer", False, "unreachable")
@@ -143,7 +151,7 @@ async def test_a_private_address_is_a_verdict(store_url: str) -> None:
             assert (answer["verdict"], answer["reason"]) == ("disallow", "blocked_address")
 
 
-async def test_the_last_good_copy_stands_in_for_a_failing_site(store_url: str) -> None:
+async def test_last_good_copy_answers_for_a_failing_site(store_url: str) -> None:
     async with serve(text(200, RULES), text(503)) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/")
         service.now += 2 * DAY
@@ -156,7 +164,7 @@ async def test_the_last_good_copy_stands_in_for_a_failing_site(store_url: str) -
         assert (await service.allowed(f"{origin.url}/private/"))["verdict"] == "defer"
 
 
-async def test_a_failing_site_is_not_asked_again_before_its_time(store_url: str) -> None:
+async def test_failing_site_is_not_refetched_before_its_recheck(store_url: str) -> None:
     async with serve(text(503, "", {"Retry-After": "7200"})) as origin, running(store_url) as service:
         first = await service.allowed(f"{origin.url}/")
         assert first["retry_at"] >= "2026-11-21T20:30:00Z"
@@ -168,7 +176,7 @@ async def test_a_failing_site_is_not_asked_again_before_its_time(store_url: str)
         assert len(origin.requests) == 2
 
 
-async def test_a_redirected_file_speaks_for_the_origin_that_was_asked(store_url: str) -> None:
+async def test_redirected_file_applies_to_the_original_origin(store_url: str) -> None:
     async with serve(text(200, "User-agent: *\nDisallow: /")) as target:
         names = {"a.example": ["127.0.0.1"], "b.example": ["127.0.0.1"]}
         there = target.named("b.example").key
@@ -181,7 +189,7 @@ async def test_a_redirected_file_speaks_for_the_origin_that_was_asked(store_url:
             assert [request.split()[1] for request in target.requests] == [b"/elsewhere.txt", b"/robots.txt"]
 
 
-async def test_https_is_its_own_origin_and_its_certificate_is_checked(store_url: str) -> None:
+async def test_https_is_a_separate_origin_with_a_verified_certificate(store_url: str) -> None:
     authority = Authority()
     names = {"good.example": ["127.0.0.1"], "other.example": ["127.0.0.1"]}
     certificate = authority.server_context("good.example")
@@ -195,26 +203,28 @@ async def test_https_is_its_own_origin_and_its_certificate_is_checked(store_url:
         assert (wrong["verdict"], wrong["robots"]["cause"]) == ("defer", "tls")
 
 
-async def test_a_gzip_bomb_is_a_file_that_was_cut(store_url: str) -> None:
+async def test_gzip_bomb_is_a_truncated_file(store_url: str) -> None:
     bomb = gzip.compress(b"User-agent: *\nDisallow: /x\n" + b"# " + b"a" * 50_000_000)
     reply = text(200, bomb, {"Content-Encoding": "gzip"})
     async with serve(reply) as origin, running(store_url) as service:
         answer = await service.allowed(f"{origin.url}/x")
         assert (answer["verdict"], answer["robots"]["truncated"]) == ("disallow", True)
+        assert answer["partial"] is True
+        assert "which are not read, could say otherwise" in answer["explanation"]["summary"]
 
 
-async def test_wait_0_answers_at_once_and_fetches_behind(store_url: str) -> None:
+async def test_wait_0_answers_at_once_and_fetches_in_the_background(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         pending = await service.allowed(f"{origin.url}/private/", wait=0)
         assert (pending["verdict"], pending["reason"]) == ("defer", "pending")
         assert (pending["robots"]["source"], pending["robots"]["outcome"]) == ("none", None)
         assert pending["retry_at"] > "2026-11-21T18:30:00Z"
-        await origin.asked(1)
+        await origin.wait_for_requests(1)
         assert (await service.allowed(f"{origin.url}/private/"))["verdict"] == "disallow"
         assert len(origin.requests) == 1
 
 
-async def test_max_age_asks_for_a_newer_copy_and_a_304_renews_it(store_url: str) -> None:
+async def test_max_age_revalidates_an_older_copy(store_url: str) -> None:
     replies = (text(200, RULES, {"ETag": '"1"'}), b"HTTP/1.1 304 Not Modified\r\n\r\n")
     async with serve(*replies) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/")
@@ -226,7 +236,7 @@ async def test_max_age_asks_for_a_newer_copy_and_a_304_renews_it(store_url: str)
         assert b'\r\nIf-None-Match: "1"\r\n' in origin.requests[1]
 
 
-async def test_the_dialect_is_the_agents_or_the_one_that_is_asked_for(store_url: str) -> None:
+async def test_dialect_is_the_agents_or_the_requested_one(store_url: str) -> None:
     body = "User-agent: *\nDisallow: /a%7Eb\nRequest-rate: 1/60s 1800-1900\n"
     async with serve(text(200, body)) as origin, running(store_url) as service:
         url = f"{origin.url}/a~b"
@@ -250,10 +260,27 @@ async def test_several_agents_are_looked_up_in_order(store_url: str) -> None:
         assert (answer["agent"], answer["group"]["token"], answer["allowed"]) == ("NewBot", "examplebot", False)
 
 
-async def test_no_store_is_no_silent_allow(store_url: str, store_client: Redis) -> None:
+async def test_without_the_store_nothing_is_allowed_silently(store_url: str, store_client: Redis) -> None:
     async with serve(text(200, RULES)) as origin, running("unix:///nowhere/valkey.sock") as service:
         assert (await service.allowed(f"{origin.url}/private/"))["verdict"] == "disallow"
         ready = (await service.client.get("/readyz")).json()
         assert (ready["status"], ready["store"]) == ("ready", "degraded")
         assert (await service.allowed(f"{origin.url}/private/"))["robots"]["source"] == "memory"
         assert len(origin.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        b"url=http://h.example/a+b%2B%2525&agent=a",
+        b"url=http://h.example/%ff%C3%A9%F0%9F&agent=%zz%2",
+        b"url=http://h.example/\xff\xc3\xa9&agent=a",
+        b"url=first&url=last&agent=a&agent=b&dialect=&wait=1&&=x",
+        b"%75rl=http://h.example/?a=b%26c=d;e%00&agent=a%20b",
+    ],
+)
+def test_query_strings_mean_what_they_do_to_starlette(query: bytes) -> None:
+    expected = QueryParams(query)
+    read = read_query(Request({"type": "http", "query_string": query}), AllowedQuery)
+    assert (read.url, read.agent) == (expected["url"], expected.getlist("agent"))
+    assert (read.dialect, read.wait) == (expected.get("dialect"), float(expected.get("wait", 10)))

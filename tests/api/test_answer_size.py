@@ -1,4 +1,4 @@
-"""No robots.txt makes an ordinary answer large: what does not fit is counted."""
+"""No robots.txt makes an ordinary answer large: the parts left out are counted."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,48 +23,48 @@ FILES: Mapping[str, str] = {
 }
 
 
-async def asked(service: Service, url: str, agent: str, **parameters: str) -> tuple[dict[str, Any], int]:
+async def answer_and_size(service: Service, url: str, agent: str, **parameters: str) -> tuple[dict[str, Any], int]:
     response = await service.client.get("/v1/allowed", params={"url": url, "agent": agent, **parameters})
     assert response.status_code == 200
-    told: dict[str, Any] = response.json()
-    return told, len(response.content)
+    content: dict[str, Any] = response.json()
+    return content, len(response.content)
 
 
 @pytest.mark.parametrize("name", FILES)
 async def test_an_answer_has_a_bounded_size(store_url: str, name: str) -> None:
     async with serve(text(200, FILES[name])) as origin, running(store_url) as service:
-        _, size = await asked(service, f"{origin.url}/p", "a" if "escaped" in name else "bot7")
-        _, explained = await asked(service, f"{origin.url}/{'p' * 100}", "bot7", explain="true")
+        _, size = await answer_and_size(service, f"{origin.url}/p", "a" if "escaped" in name else "bot7")
+        _, explained = await answer_and_size(service, f"{origin.url}/{'p' * 100}", "bot7", explain="true")
     assert size < 64 * 1024
     assert explained < 192 * 1024
 
 
-async def test_what_is_left_out_is_counted(store_url: str) -> None:
+async def test_omitted_agents_and_sitemaps_are_counted(store_url: str) -> None:
     robots = AGENTS + FILES["sitemaps"][:-1] + "\nuser-agent: other\n" + FILES["usage"].partition("\n")[2][:150_000]
     async with serve(text(200, robots[:511_000])) as origin, running(store_url) as service:
-        told, _ = await asked(service, f"{origin.url}/p", "bot7")
-    group = told["group"]
+        content, _ = await answer_and_size(service, f"{origin.url}/p", "bot7")
+    group = content["group"]
     assert group["agents"][:2] == ["bot0", "bot1"]
     assert 100 < len(group["agents"]) < 1000
     assert len(group["agents"]) + group["more_agents"] == 20_000
-    assert told["sitemaps"][0] == "http://h/0.xml"
-    assert 500 < len(told["sitemaps"]) < 5000
-    assert told["more_sitemaps"] > 1000
+    assert content["sitemaps"][0] == "http://h/0.xml"
+    assert 500 < len(content["sitemaps"]) < 5000
+    assert content["more_sitemaps"] > 1000
 
 
-async def test_usage_that_is_left_out_is_counted(store_url: str) -> None:
+async def test_omitted_usage_is_counted(store_url: str) -> None:
     async with serve(text(200, FILES["signals"])) as origin, running(store_url) as service:
-        told, _ = await asked(service, f"{origin.url}/p", "bot7")
-    usage = told["usage"]
+        content, _ = await answer_and_size(service, f"{origin.url}/p", "bot7")
+    usage = content["usage"]
     assert usage["content_signal"]["a0"] == "yes"
     assert len(usage["content_signal"]) + usage["more"] == 1_500
 
 
-async def test_long_rules_that_matched_are_counted_and_the_first_is_shown(store_url: str) -> None:
+async def test_long_matching_rules_are_counted_and_the_first_is_shown(store_url: str) -> None:
     quotes = '"' * 16_000
     robots = "user-agent: *\n" + f"disallow: /*{quotes}\n" * 30
     async with serve(text(200, robots)) as origin, running(store_url) as service:
-        told, _ = await asked(service, f"{origin.url}/{quotes}", "a", explain="true")
-    assert told["verdict"] == "disallow"
-    assert told["explanation"]["matched"] == 30
-    assert [rule["line"] for rule in told["explanation"]["rules"]] == [2, 3]
+        content, _ = await answer_and_size(service, f"{origin.url}/{quotes}", "a", explain="true")
+    assert content["verdict"] == "disallow"
+    assert content["explanation"]["matched"] == 30
+    assert [rule["line"] for rule in content["explanation"]["rules"]] == [2, 3]

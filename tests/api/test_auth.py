@@ -1,4 +1,4 @@
-"""Who may ask and who may order: by key where there are keys, else all, and operators from this machine alone."""
+"""API keys, scopes and quotas; without keys, open access, and operators only on this machine."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ from app.api.middleware.auth import OPEN, KeyCheck, charge
 from app.auth.keys import Scope, load_keys, new_key
 from app.auth.quotas import Quotas
 from app.main.service import WITHOUT_KEYS, create
-from app.observability.metrics import Metrics, State
+from app.observability.metrics import Metrics, ServiceState
 from app.redis.guarded_client import GuardedClient
 from app.settings import Settings
 from tests.api.service import Service, counted, running, slug
@@ -119,7 +119,7 @@ async def test_an_admin_key_works_from_any_address(store_url: str, keys: Path) -
         assert (await order(service, {**elsewhere, **bearer(ADMIN)})).status_code == 201
 
 
-async def test_only_open_paths_need_no_key(store_url: str, keys: Path) -> None:
+async def test_only_open_paths_work_without_a_key(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
         for path in (*OPEN, "/web/style.css"):
             assert (await ask(service, path=path)).status_code == 200, path
@@ -187,7 +187,7 @@ async def test_sighup_reloads_keys_and_ignores_an_invalid_file(
         await until(lambda: status(replacement), lambda found: found == 200)
         assert (await status(READER), await status(ADMIN)) == (401, 401)
         rewrite(keys, "[reader]\n")
-        await until_so(lambda: "'reader' needs a sha256" in caplog.text)
+        await until_so(lambda: "the key 'reader' has no sha256" in caplog.text)
         async with serve(text(200)) as origin:
             rewrite(table, '"127.0.0.1" = {delay = "5d"}')
             path = f"/v1/allowed?url={origin.url}/&agent=a"
@@ -209,7 +209,7 @@ async def test_a_route_charges_for_the_work_of_many_requests(store_client: Redis
         return items
 
     problems.install(app)
-    metrics = Metrics(lambda: State(False, True, 0, 0, {}))
+    metrics = Metrics(lambda: ServiceState(False, True, 0, 0, {}))
     checked = KeyCheck(app, lambda: load_keys(keys), Quotas(calls, lambda: 0.0, lambda _key: None), metrics)
     transport = httpx.ASGITransport(checked)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -321,3 +321,14 @@ async def test_remote_callers_are_not_operators(store_url: str, client: tuple[st
         for method, path in (("GET", "/v1/overrides"), ("PUT", "/v1/overrides/a"), ("DELETE", "/v1/overrides/a")):
             response = await caller.request(method, path, json=OVERRIDE if method == "PUT" else None)
             assert (response.status_code, slug(response)) == (403, "forbidden")
+
+
+async def test_status_answer_needs_a_key_and_counts_for_its_quota(store_url: str, keys: Path) -> None:
+    path = QUESTION.replace("allowed", "check")
+    async with keyed(store_url, keys) as service:
+        without = await ask(service, path=path)
+        assert (without.status_code, slug(without)) == (401, "no-key")
+        assert "robots-verdict" not in without.headers
+        answered = [await ask(service, bearer(LIMITED), path) for _ in range(4)]
+        assert [response.status_code for response in answered] == [403, 403, 403, 429]
+        assert [response.headers.get("robots-verdict") for response in answered] == ["disallow"] * 3 + [None]

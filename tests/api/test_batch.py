@@ -1,4 +1,4 @@
-"""`POST /v1/allowed` as one JSON object: the same answers, in order, and nothing of one item for another."""
+"""`POST /v1/allowed` as one JSON object: the answers of GET, in order, each item on its own."""
 
 import asyncio
 import json
@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from starlette.types import Message, Scope
 
+from app.agents.directory import builtin_directory
 from app.api.batch_items import answer_to, encode_item, question_of
 from app.api.encoding import AnswerEncoder
 from app.api.json_array import PIECE
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("store_client")
 RULES = "User-agent: ExampleBot\nDisallow: /private/\nCrawl-delay: 2\n\nUser-agent: *\nDisallow: /x\n"
 
 
-async def asked(service: Service, items: list[Any], **members: object) -> list[dict[str, Any]]:
+async def answers_to(service: Service, items: list[Any], **members: object) -> list[dict[str, Any]]:
     response = await service.client.post("/v1/allowed", json={"items": items, **members})
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "application/json"
@@ -40,23 +41,23 @@ async def test_answers_are_those_of_get_in_the_order_of_the_items(store_url: str
             {"url": f"{one.url}/robots.txt", "agent": "ExampleBot", "at": "2026-11-21T20:00:00Z"},
             {"url": f"{one.url}/private/", "agent": "ExampleBot", "dialect": "seznam", "max_age": 60, "wait": 3},
         ]
-        cold, hot = await asked(service, questions), await asked(service, questions)
+        cold, hot = await answers_to(service, questions), await answers_to(service, questions)
         assert {answer["robots"]["source"] for answer in cold} >= {"fetched"}
         assert [answer["robots"].pop("source") for answer in hot] == ["memory"] * len(hot)
         for answer in cold:
             del answer["robots"]["source"]
         assert hot == cold
         for question, answer in zip(questions, hot, strict=True):
-            told = (await service.client.get("/v1/allowed", params=question)).json()
-            del told["robots"]["source"]
-            assert told == answer
+            expected = (await service.client.get("/v1/allowed", params=question)).json()
+            del expected["robots"]["source"]
+            assert expected == answer
 
 
 @pytest.mark.parametrize("max_age", [None, 0])
-async def test_a_batch_has_an_origin_fetched_once(store_url: str, max_age: float | None) -> None:
+async def test_batch_fetches_an_origin_once(store_url: str, max_age: float | None) -> None:
     async with serve(text(200, RULES)) as one, serve(text(200, "")) as other, running(store_url) as service:
         items = [{"url": f"{origin.url}/{n}", "agent": f"Bot{n}"} for n in range(50) for origin in (one, other)]
-        answers = await asked(service, items, max_age=max_age)
+        answers = await answers_to(service, items, max_age=max_age)
         assert [answer["url"] for answer in answers] == [item["url"] for item in items]
         assert (len(one.requests), len(other.requests)) == (1, 1)
 
@@ -98,29 +99,29 @@ async def test_a_bad_item_fails_alone(store_url: str) -> None:
 
 
 class NoRoom:
-    """A Decider when no fetch can be begun."""
+    """A Decider whose fetch queue is full."""
 
     async def decide(self, _question: Question) -> Decision:
         raise Busy(7)
 
 
 async def test_an_item_beyond_the_fetch_queue_says_when_to_retry() -> None:
-    question = question_of({"url": "http://h/", "agent": "a"})
+    question = question_of({"url": "http://h/", "agent": "a"}, builtin_directory())
     found = await answer_to(cast("Decider", NoRoom()), question)
     problem = json.loads(encode_item(found, AnswerEncoder()))["problem"]
     assert (problem["status"], problem["type"]) == (503, "urn:robots-decisions:problem:busy")
     assert problem["retry_after"] == 7
 
 
-async def test_more_items_than_a_batch_may_have_are_counted(store_url: str) -> None:
+async def test_batch_with_too_many_items_is_refused(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         item = {"url": f"{origin.url}/private/", "agent": "ExampleBot"}
-        assert len(await asked(service, [item] * ITEMS)) == ITEMS
+        assert len(await answers_to(service, [item] * ITEMS)) == ITEMS
         response = await service.client.post("/v1/allowed", json={"items": [item] * (ITEMS + 1)})
         problem = response.json()
         assert (response.status_code, problem["parameter"], problem["value"]) == (422, "items", ITEMS + 1)
         assert str(ITEMS + 1) in problem["detail"]
-        assert await asked(service, []) == []
+        assert await answers_to(service, []) == []
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ async def test_more_items_than_a_batch_may_have_are_counted(store_url: str) -> N
     ],
     ids=lambda value: value[:20] if isinstance(value, bytes) else None,
 )
-async def test_a_body_that_is_no_batch_is_a_problem(store_url: str, body: bytes, status: int) -> None:
+async def test_body_that_is_not_a_batch_is_refused(store_url: str, body: bytes, status: int) -> None:
     async with running(store_url) as service:
         response = await service.client.post("/v1/allowed", content=body, headers={"Content-Type": "application/json"})
         assert (response.status_code, response.json()["status"]) == (status, status)
@@ -150,19 +151,19 @@ async def stall(exchange: Exchange) -> None:
     await exchange.stall()
 
 
-async def test_an_origin_that_says_nothing_holds_up_nobody_who_does_not_wait(store_url: str) -> None:
+async def test_silent_origin_does_not_delay_items_that_do_not_wait(store_url: str) -> None:
     async with serve(stall) as dead, serve(text(200, RULES)) as alive, running(store_url) as service:
         await service.allowed(f"{alive.url}/")
         items = [{"url": f"{dead.url}/", "agent": "a"}, {"url": f"{alive.url}/x", "agent": "a"}]
-        pending, answer = await asked(service, items, wait=0)
+        pending, answer = await answers_to(service, items, wait=0)
         assert (pending["verdict"], pending["reason"], answer["verdict"]) == ("defer", "pending", "disallow")
 
 
-async def test_answers_without_end_are_put_together_bit_by_bit(store_url: str) -> None:
+async def test_long_batch_answer_is_encoded_in_pieces(store_url: str) -> None:
     sitemaps = "".join(f"Sitemap: https://h.example/{n:0500}.xml\n" for n in range(800))
     async with serve(text(200, sitemaps)) as origin, running(store_url) as service:
         items = [{"url": f"{origin.url}/{n}", "agent": "a"} for n in range(100)]
-        await asked(service, items[:1])
+        await answers_to(service, items[:1])
         for path, name in (("/v1/allowed", "answers"), ("/v1/permits", "permits")):
             sent = await messages(service, json.dumps({"items": items}).encode(), path)
             bodies = [message["body"] for message in sent if message["type"] == "http.response.body"]
@@ -176,12 +177,12 @@ async def test_answers_without_end_are_put_together_bit_by_bit(store_url: str) -
 async def messages(
     service: Service, body: bytes, path: str = "/v1/allowed", leaves: asyncio.Event | None = None
 ) -> list[Message]:
-    """What the application sends in answer to that body, message by message; the client `leaves`, or stays."""
+    """The messages that the application sends in response to that body; the client may disconnect (`leaves`)."""
     sent: list[Message] = []
-    asked = iter([{"type": "http.request", "body": body}])
+    received = iter([{"type": "http.request", "body": body}])
 
     async def receive() -> Message:
-        for message in asked:
+        for message in received:
             return message
         await (leaves or asyncio.Event()).wait()
         return {"type": "http.disconnect"}
@@ -209,13 +210,13 @@ async def messages(
 
 
 @pytest.mark.parametrize("path", ["/v1/allowed", "/v1/permits"])
-async def test_a_batch_is_not_worked_on_once_its_client_has_left(store_url: str, path: str) -> None:
+async def test_batch_stops_when_its_client_disconnects(store_url: str, path: str) -> None:
     async with running(store_url) as service:
-        asked: list[Question] = []
+        questions: list[Question] = []
         leaves = asyncio.Event()
 
         async def ask(question: Question) -> Decision:
-            asked.append(question)
+            questions.append(question)
             leaves.set()
             for _ in range(10):
                 await asyncio.sleep(0)
@@ -224,12 +225,12 @@ async def test_a_batch_is_not_worked_on_once_its_client_has_left(store_url: str,
         service.app.state.services.decider.decide = ask
         items = [{"url": f"http://h{n}.example/", "agent": "a"} for n in range(ITEMS)]
         await messages(service, json.dumps({"items": items}).encode(), path, leaves)
-        assert ORIGINS_AT_ONCE <= len(asked) <= 2 * ORIGINS_AT_ONCE
+        assert ORIGINS_AT_ONCE <= len(questions) <= 2 * ORIGINS_AT_ONCE
 
 
 async def test_decisions_of_a_batch_are_counted_one_by_one(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
-        await asked(service, [{"url": f"{origin.url}/{n}", "agent": "a"} for n in range(30)])
+        await answers_to(service, [{"url": f"{origin.url}/{n}", "agent": "a"} for n in range(30)])
         counted = (await service.client.get("/metrics")).text
         line = 'robots_decisions_total{dialect="rfc9309",reason="no_match",source="%s",verdict="allow"} %s.0'
         assert line % ("fetched", 1) in counted

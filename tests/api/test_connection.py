@@ -2,7 +2,8 @@
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -11,7 +12,7 @@ from app.api.connection import HEAD_LIMIT, PIPELINED, Connection
 from app.api.connection_limits import UnreadAnswers, max_connections
 from app.api.middleware.body_limit import BODY_LIMIT, BodyLimit
 from app.api.problems import Problem
-from tests.api.listening import calling, listening, status
+from tests.api.raw_client import connect, serve_app, status
 from tests.faults.until import until_so
 
 SHORT = 0.2
@@ -98,17 +99,17 @@ LARGE = [
 
 
 async def test_large_heads_are_refused() -> None:
-    async with listening(hello) as (address, _):
+    async with serve_app(hello) as (address, _):
         for head in LARGE:
-            async with calling(address) as caller:
+            async with connect(address) as caller:
                 await caller.send(head)
-                said = await caller.answer()
-                assert status(said) == 431
-                assert b"problem:head-too-large" in said
+                answer = await caller.answer()
+                assert status(answer) == 431
+                assert b"problem:head-too-large" in answer
 
 
 async def test_a_body_does_not_count_as_head() -> None:
-    async with listening(size) as (address, _), calling(address) as caller:
+    async with serve_app(size) as (address, _), connect(address) as caller:
         await caller.send(POST % 200_000 + b"x" * 200_000)
         assert (await caller.answer()).endswith(b"200000")
         await caller.send(GET)
@@ -116,29 +117,29 @@ async def test_a_body_does_not_count_as_head() -> None:
 
 
 async def test_slow_heads_time_out() -> None:
-    async with listening(hello, Hasty) as (address, _), calling(address) as caller:
+    async with serve_app(hello, Hasty) as (address, _), connect(address) as caller:
         await caller.send(GET[:20])
         assert b"problem:slow-request" in await caller.end()
 
 
 async def test_a_slow_second_head_times_out() -> None:
-    async with listening(hello, Hasty) as (address, _), calling(address) as caller:
+    async with serve_app(hello, Hasty) as (address, _), connect(address) as caller:
         await caller.send(GET)
         assert status(await caller.answer()) == 200
         await caller.send(b"GE")
         assert b"problem:slow-request" in await caller.end()
 
 
-@pytest.mark.parametrize("said", [b"", b"\r\n"])
-async def test_a_connection_without_a_request_is_closed(said: bytes) -> None:
-    async with listening(hello, Hasty) as (address, server), calling(address) as caller:
-        await caller.send(said)
+@pytest.mark.parametrize("data", [b"", b"\r\n"])
+async def test_a_connection_without_a_request_is_closed(data: bytes) -> None:
+    async with serve_app(hello, Hasty) as (address, server), connect(address) as caller:
+        await caller.send(data)
         await caller.end()
         await until_so(lambda: not server.server_state.connections)
 
 
 async def test_a_head_may_arrive_byte_by_byte() -> None:
-    async with listening(hello) as (address, _), calling(address) as caller:
+    async with serve_app(hello) as (address, _), connect(address) as caller:
         for byte in GET:
             await caller.send(bytes([byte]))
         assert (await caller.answer()).endswith(b"/page")
@@ -161,10 +162,10 @@ NONSENSE = [
 
 
 async def test_invalid_http_is_refused_and_closes_the_connection() -> None:
-    async with listening(size) as (address, _):
-        for said in NONSENSE:
-            async with calling(address) as caller:
-                await caller.send(said)
+    async with serve_app(size) as (address, _):
+        for data in NONSENSE:
+            async with connect(address) as caller:
+                await caller.send(data)
                 answer = await caller.end()
                 assert status(answer) == 400
                 assert b"problem:bad-http" in answer
@@ -172,7 +173,7 @@ async def test_invalid_http_is_refused_and_closes_the_connection() -> None:
 
 
 async def test_requests_before_invalid_http_are_answered() -> None:
-    async with listening(size) as (address, _), calling(address) as caller:
+    async with serve_app(size) as (address, _), connect(address) as caller:
         await caller.send(POST % 3 + b"{}{}{}{}")
         answer = await caller.end()
         assert status(answer) == 200
@@ -180,7 +181,7 @@ async def test_requests_before_invalid_http_are_answered() -> None:
 
 
 async def test_an_upgrade_is_ignored() -> None:
-    async with listening(hello) as (address, _), calling(address) as caller:
+    async with serve_app(hello) as (address, _), connect(address) as caller:
         await caller.send(GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
         assert (await caller.answer()).endswith(b"/page")
 
@@ -189,7 +190,7 @@ async def test_rfc9112_the_authority_of_an_absolute_target_replaces_host() -> No
     async def host(scope: Scope, receive: Receive, send: Send) -> None:
         await send_text(send, b"%s %s" % (scope["path"].encode(), dict(scope["headers"])[b"host"]))
 
-    async with listening(host) as (address, _), calling(address) as caller:
+    async with serve_app(host) as (address, _), connect(address) as caller:
         await caller.send(b"GET http://evil.test:80/page?a HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert (await caller.answer()).endswith(b"\r\n/page evil.test:80")
         await caller.send(b"GET /page?at=http://evil.test/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -200,14 +201,14 @@ async def test_rfc9112_the_authority_of_an_absolute_target_replaces_host() -> No
 
 
 async def test_pipelined_requests_are_answered_in_order() -> None:
-    async with listening(hello) as (address, _), calling(address) as caller:
+    async with serve_app(hello) as (address, _), connect(address) as caller:
         await caller.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n" % number for number in range(PIPELINED)))
         for number in range(PIPELINED):
             assert (await caller.answer()).endswith(b"/%d" % number)
 
 
 async def test_pipelined_requests_are_bounded() -> None:
-    async with listening(hello) as (address, _), calling(address) as caller:
+    async with serve_app(hello) as (address, _), connect(address) as caller:
         await caller.send(GET * 10_000)
         assert (await caller.end()).count(b"HTTP/1.1 200") == PIPELINED + 1
 
@@ -216,7 +217,7 @@ async def test_pipelined_requests_are_bounded() -> None:
 
 
 async def test_slow_bodies_time_out() -> None:
-    async with listening(reading(size)) as (address, _), calling(address) as caller:
+    async with serve_app(reading(size)) as (address, _), connect(address) as caller:
         await caller.send(POST % 100 + b"{")
         answer = await caller.end()
         assert status(answer) == 408
@@ -224,19 +225,19 @@ async def test_slow_bodies_time_out() -> None:
 
 
 async def test_a_streamed_body_ends_when_its_sender_is_silent() -> None:
-    async with listening(reading(size, streamed=True)) as (address, _), calling(address) as caller:
+    async with serve_app(reading(size, streamed=True)) as (address, _), connect(address) as caller:
         await caller.send(CHUNKED + b"5\r\nabcde\r\n")
         assert (await caller.answer()).endswith(b"\r\n5")
 
 
 async def test_a_false_content_length_is_refused() -> None:
-    async with listening(reading(size)) as (address, _), calling(address) as caller:
+    async with serve_app(reading(size)) as (address, _), connect(address) as caller:
         await caller.send(POST % (10**30))
         assert status(await caller.end()) in {400, 413}
 
 
 async def test_the_rest_of_a_refused_body_is_not_read_for_long() -> None:
-    async with listening(reading(size), Hasty) as (address, server), calling(address) as caller:
+    async with serve_app(reading(size), Hasty) as (address, server), connect(address) as caller:
         await caller.send(POST % (BODY_LIMIT + 1))
         assert status(await caller.answer()) == 413
         for _ in range(1000):
@@ -246,7 +247,7 @@ async def test_the_rest_of_a_refused_body_is_not_read_for_long() -> None:
 
 async def test_all_bodies_together_are_bounded() -> None:
     app = reading(size, together=1000)
-    async with listening(app) as (address, _), calling(address) as first, calling(address) as second:
+    async with serve_app(app) as (address, _), connect(address) as first, connect(address) as second:
         await second.send(POST % 1001 + b"x" * 1001)
         answer = await second.answer()
         assert status(answer) == 503
@@ -260,7 +261,7 @@ async def test_all_bodies_together_are_bounded() -> None:
 
 async def test_a_client_that_reads_nothing_is_disconnected() -> None:
     flood = Flood()
-    async with listening(flood, Hasty) as (address, server), calling(address, window=4096) as caller:
+    async with serve_app(flood, Hasty) as (address, server), connect(address, window=4096) as caller:
         await caller.send(GET)
         await asyncio.wait_for(flood.over.wait(), 30)
         await until_so(lambda: not server.server_state.connections)
@@ -275,8 +276,8 @@ async def test_unread_answers_are_bounded_over_all_connections() -> None:
     class Forgetful(Connection):
         unread = UnreadAnswers(limit=5 * sent)
 
-    async with listening(large, Forgetful) as (address, server), AsyncExitStack() as stack:
-        callers = [await stack.enter_async_context(calling(address, window=4096)) for _ in range(40)]
+    async with serve_app(large, Forgetful) as (address, server), AsyncExitStack() as stack:
+        callers = [await stack.enter_async_context(connect(address, window=4096)) for _ in range(40)]
         for caller in callers:
             await caller.send(GET)
         await until_so(lambda: len(server.server_state.connections) <= 10)
@@ -290,9 +291,9 @@ async def test_a_slow_reader_is_served_while_there_is_room() -> None:
     async def large(scope: Scope, receive: Receive, send: Send) -> None:
         await send_text(send, b"x" * 300_000)
 
-    async with listening(large) as (address, _):
+    async with serve_app(large) as (address, _):
         for _ in range(3):
-            async with calling(address, window=4096) as caller:
+            async with connect(address, window=4096) as caller:
                 await caller.send(GET * 3)
                 for _ in range(3):
                     assert len(await caller.answer()) > 300_000
@@ -302,24 +303,24 @@ async def test_a_slow_reader_is_served_while_there_is_room() -> None:
 
 
 async def test_connections_beyond_the_limit_get_503_and_then_are_closed() -> None:
-    async with listening(hello, Small) as (address, server):
-        async with calling(address) as one, calling(address) as two:
+    async with serve_app(hello, Small) as (address, server):
+        async with connect(address) as one, connect(address) as two:
             for caller in (one, two):
                 await caller.send(GET)
                 assert status(await caller.answer()) == 200
-            async with calling(address) as three, calling(address) as four:
+            async with connect(address) as three, connect(address) as four:
                 await three.send(GET)
                 answer = await three.end()
                 assert status(answer) == 503
                 assert b"retry-after: 1" in answer
                 await four.send(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
                 assert status(await four.answer()) == 200
-                async with calling(address) as five, calling(address) as six:
+                async with connect(address) as five, connect(address) as six:
                     await five.send(b"")
                     await six.send(GET)
                     assert await six.end() == b""
         await until_so(lambda: not server.server_state.connections)
-        async with calling(address) as again:
+        async with connect(address) as again:
             await again.send(GET)
             assert status(await again.answer()) == 200
 
@@ -344,10 +345,10 @@ async def test_shutdown_waits_for_answers_but_not_for_idle_connections() -> None
         await send_text(send, b"at last")
 
     async with (
-        listening(slow, Hasty) as (address, server),
-        calling(address) as answered,
-        calling(address) as half,
-        calling(address) as idle,
+        serve_app(slow, Hasty) as (address, server),
+        connect(address) as answered,
+        connect(address) as half,
+        connect(address) as idle,
     ):
         await half.send(POST % 100 + b"{")
         await answered.send(GET)
@@ -357,3 +358,40 @@ async def test_shutdown_waits_for_answers_but_not_for_idle_connections() -> None
         assert await idle.end() == b""
         go.set()
         assert (await answered.end()).endswith(b"at last")
+
+
+async def test_an_old_connection_ends_after_its_next_answer() -> None:
+    """The first request comes after the age, and is answered; the client is told that it was the last."""
+    old = cast("type[Connection]", partial(Connection, max_age=0.0))
+    async with serve_app(hello, http=old) as (address, _), connect(address) as caller:
+        await caller.send(GET)
+        answer = await caller.end()
+        assert status(answer) == 200
+        assert b"\r\nconnection: close\r\n" in answer
+
+
+async def test_a_young_connection_is_kept() -> None:
+    young = cast("type[Connection]", partial(Connection, max_age=3600.0))
+    async with serve_app(hello, http=young) as (address, _), connect(address) as caller:
+        for _ in range(3):
+            await caller.send(GET)
+            answer = await caller.answer()
+            assert status(answer) == 200
+            assert b"connection: close" not in answer
+
+
+async def test_connections_of_one_moment_end_at_different_ones() -> None:
+    made: list[Connection] = []
+
+    class Noted(Connection):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, max_age=3600.0, **options)
+            made.append(self)
+
+    async with serve_app(hello, http=Noted) as (address, _), AsyncExitStack() as stack:
+        for _ in range(8):
+            caller = await stack.enter_async_context(connect(address))
+            await caller.send(GET)
+            await caller.answer()
+        ends = [connection._last_from for connection in made if connection._last_from is not None]
+        assert len(set(ends)) == 8

@@ -1,4 +1,4 @@
-"""Answers put together from pieces are, to the octet, those that are rendered whole; and how long they may be kept."""
+"""Answers from cached fragments equal those encoded afresh, byte for byte; and their Cache-Control."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -13,9 +13,10 @@ from app.api.schemas.answers import AnswerOut
 from app.api.serialize import answer_out
 from app.cache.freshness import DAY, Failing, Freshness, Snapshot, State
 from app.cache.robots_cache import CacheResult, Source
-from app.evaluate import Decision, Question
+from app.evaluate import Decision, Question, judge_policy
 from app.origin import read_target
 from app.overrides.table import Matching
+from app.purposes.policy import PURPOSES, PurposePolicy
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.agents import first_of, read_agent
 from app.robots.dialects import DIALECTS
@@ -34,6 +35,9 @@ FILES = [
     b"User-agent: *\nContent-Usage: /a train-ai=n\nContent-Usage: train-ai=y\nContent-Signal: age=no, sitemaps=yes\n",
     b'User-agent: *\nContent-Signal: "recheck_at"=1, x=\xff\nDisallow: /a\n',
 ]
+STATED = (
+    b"User-agent: *\nContent-Signal: search=yes,ai-train=no\nDisallowAITraining: /a/b\nLicense: https://h.example/l\n"
+)
 FAILURE = Unreachable(Cause.SERVER_ERROR, 503)
 ACCESSES: list[Access] = [
     *(Successful(200, body) for body in FILES),
@@ -44,6 +48,7 @@ ACCESSES: list[Access] = [
     Blocked("10.0.0.1"),
     FAILURE,
     Unreachable(Cause.CHALLENGE, 200),
+    Successful(200, STATED),
 ]
 
 
@@ -63,29 +68,44 @@ PARSED = [
     for it in SNAPSHOTS
 ]
 
+POLICIES = [
+    None,
+    PurposePolicy(PURPOSES),
+    PurposePolicy(PURPOSES, enforce=True),
+    PurposePolicy(("ai-train",), enforce=True),
+    PurposePolicy(("search",)),
+]
 PATHS = ["/", "/a", "/a/b", "/a/b?c", "/robots.txt", '/"\\\t\x7f', "/é€\U0001f600", "/%7e*$"]
 AGENTS = ["ExampleBot", "examplebot/1.0", "Googlebot", "SeznamBot", "*", "other-bot", "other-bot,ExampleBot"]
 
 
 def answer(
-    which: int, path: str, agent: str, dialect: str | None = None, *, at: datetime | None = None, **other: object
+    which: int,
+    path: str,
+    agent: str,
+    dialect: str | None = None,
+    *,
+    at: datetime | None = None,
+    policy: PurposePolicy | None = None,
+    **other: object,
 ) -> Decision:
-    """What would be said `after` seconds of that snapshot."""
+    """The decision `after` seconds from the snapshot."""
     known = SNAPSHOTS[which]
     after = float(str(other.get("after", 0.0)))
     now = NOW.timestamp() + after
     who = first_of([read_agent(name) for name in agent.split(",")])
     reader = DIALECTS[dialect or who.dialect]
-    question = Question(read_target("https://h.example" + path), who, reader, at)
+    question = Question(read_target("https://h.example" + path), who, reader, at, policy=policy)
     verdict = judge(known.access, PARSED[which], reader, who, question.target.path)
     stale = bool(other.get("stale"))
     held = CacheResult(known, Freshness(now + 3600, State.FRESH, now - known.fetched_at, stale), Source.MEMORY)
-    return Decision(question, verdict, held, PARSED[which], now, revision=which)
+    decision = Decision(question, verdict, held, PARSED[which], now, revision=which)
+    return decision if policy is None else judge_policy(decision, policy)
 
 
 def whole(given_: Decision) -> bytes:
-    """The answer as its model alone encodes it."""
-    return answer_out(given_, explained=False).model_dump_json(exclude={"explanation"}).encode()
+    """The answer as its model encodes it."""
+    return answer_out(given_, explained=False).model_dump_json().encode()
 
 
 questions = st.builds(
@@ -97,11 +117,12 @@ questions = st.builds(
     at=st.one_of(st.none(), st.integers(-100, 100).map(lambda minutes: NOW + timedelta(minutes=17 * minutes))),
     after=st.one_of(st.just(0), st.floats(0, 3 * DAY)),
     stale=st.booleans(),
+    policy=st.sampled_from(POLICIES),
 )
 
 
 @given(st.lists(questions, min_size=2, max_size=12))
-def test_pieces_make_what_is_rendered_whole(answers: list[Decision]) -> None:
+def test_cached_fragments_give_the_same_json(answers: list[Decision]) -> None:
     encoder = AnswerEncoder()
     for given_ in (*answers, *answers):
         encoded = encoder.encode(given_)
@@ -109,7 +130,7 @@ def test_pieces_make_what_is_rendered_whole(answers: list[Decision]) -> None:
         AnswerOut.model_validate_json(encoded)
 
 
-def test_every_pair_of_answers_shares_no_piece_that_it_should_not() -> None:
+def test_different_answers_share_no_wrong_fragment() -> None:
     encoder = AnswerEncoder()
     every = [
         answer(which, path, agent, dialect)
@@ -122,7 +143,7 @@ def test_every_pair_of_answers_shares_no_piece_that_it_should_not() -> None:
         assert encoder.encode(given_) == whole(given_)
 
 
-def test_the_cases_of_every_dialect_are_rendered_alike() -> None:
+def test_cases_of_every_dialect_are_encoded_alike() -> None:
     encoder = AnswerEncoder()
     for revision, case in enumerate(rows("verdict-cases.jsonl")):
         access = Successful(200, case["robots"].encode())
@@ -136,16 +157,16 @@ def test_the_cases_of_every_dialect_are_rendered_alike() -> None:
         assert encoder.encode(given_) == encoder.encode(given_) == whole(given_)
 
 
-def test_pieces_are_bounded_in_bytes() -> None:
+def test_fragment_cache_is_bounded_in_bytes() -> None:
     encoder = AnswerEncoder(20_000)
     for number in range(500):
         encoder.encode(answer(1, f"/{number}", f"Bot{number}"))
-    octets, entries = encoder.usage
-    assert 0 < octets <= 20_000
+    size, entries = encoder.usage
+    assert 0 < size <= 20_000
     assert entries > 2
 
 
-def test_a_rate_ends_when_the_text_says() -> None:
+def test_cached_rate_ends_at_its_valid_until() -> None:
     rate = json.loads(AnswerEncoder().encode(answer(3, "/", "ExampleBot")))["rate"]
     assert rate["valid_until"] == "2026-11-21T19:00:00Z"
 
@@ -166,7 +187,7 @@ KEEPING = [
 
 
 @pytest.mark.parametrize(("given_", "header"), [row[1:] for row in KEEPING], ids=[row[0] for row in KEEPING])
-def test_an_answer_may_be_kept(given_: Decision, header: str) -> None:
+def test_rfc9111_answer_may_be_cached(given_: Decision, header: str) -> None:
     assert cache_control(given_) == header
 
 
@@ -174,13 +195,13 @@ def kept(given_: Decision) -> str:
     return cache_control(given_)
 
 
-def test_an_answer_is_kept_no_longer_than_its_file_is_new_enough() -> None:
+def test_rfc9111_max_age_of_the_question_limits_caching() -> None:
     given_ = answer(1, "/", "a")
     for max_age, header in ((700, "private, max-age=100"), (600, "no-store"), (0, "no-store"), (1e9, HOUR)):
         assert kept(given_._replace(question=given_.question._replace(max_age=max_age))) == header
 
 
-def test_what_is_being_refreshed_and_what_is_not_known_is_never_kept() -> None:
+def test_rfc9111_stale_or_deferred_answers_are_not_cached() -> None:
     given_ = answer(1, "/", "a")
     for state in (State.GRACE, State.DUE):
         fresh = Freshness(NOW.timestamp() + 3600, state, 600.0, stale=False)
@@ -188,6 +209,6 @@ def test_what_is_being_refreshed_and_what_is_not_known_is_never_kept() -> None:
     assert kept(given_._replace(cached=CacheResult(None, None, Source.NONE), robots=None, revision=None)) == "no-store"
 
 
-def test_what_operators_decided_is_kept_shortly() -> None:
+def test_rfc9111_overridden_answers_are_cached_briefly() -> None:
     overridden = answer(1, "/", "a")._replace(revision=None, overrides=Matching(None, None, None, None))
     assert kept(overridden) == f"private, max-age={SHORT}"

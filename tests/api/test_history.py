@@ -1,4 +1,4 @@
-"""What was held before: listed, asked as of an instant, compared."""
+"""Earlier versions: listed, used for decisions as of an instant, and compared."""
 
 import asyncio
 import hashlib
@@ -41,8 +41,8 @@ async def versions(service: Service, url: str) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def told(store_url: str, *replies: Reply) -> AsyncIterator[tuple[Service, LoopbackOrigin]]:
-    """A service that has fetched each of these replies, an hour apart, and has written it down."""
+async def with_history(store_url: str, *replies: Reply) -> AsyncIterator[tuple[Service, LoopbackOrigin]]:
+    """A service that has fetched each of these replies, an hour apart, and has stored the versions."""
     async with serve(*replies) as origin, running(store_url) as service:
         for number in range(len(replies)):
             service.now = START + number * HOUR
@@ -51,8 +51,8 @@ async def told(store_url: str, *replies: Reply) -> AsyncIterator[tuple[Service, 
         yield service, origin
 
 
-async def test_versions_are_listed_with_the_times_between_which_they_were_held(store_url: str) -> None:
-    async with told(store_url, text(200, OLD), text(200, NEW), text(404)) as (service, origin):
+async def test_versions_are_listed_with_their_times(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD), text(200, NEW), text(404)) as (service, origin):
         service.now += 60
         answer = await get(service, "/v1/robots/history", url=f"{origin.url}/any/page")
         assert answer["url"] == f"{origin.url}/robots.txt"
@@ -74,23 +74,21 @@ async def test_versions_are_listed_with_the_times_between_which_they_were_held(s
         assert len(origin.requests) == 3
 
 
-async def test_a_file_that_stays_the_same_is_one_version_that_was_seen_later(store_url: str) -> None:
-    async with told(store_url, text(200, OLD), text(200, OLD), text(200, OLD)) as (service, origin):
+async def test_unchanged_file_is_one_version_seen_later(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD), text(200, OLD), text(200, OLD)) as (service, origin):
         [version] = await versions(service, origin.url)
         assert (version["from"], version["seen"], version["until"]) == (at(START), at(START + 2 * HOUR), None)
 
 
-async def test_a_file_that_never_changed_has_its_version_in_its_snapshot_alone(
-    store_url: str, store_client: Redis
-) -> None:
-    async with told(store_url, text(200, OLD), text(200, OLD)) as (service, origin):
+async def test_unchanged_file_has_no_stored_history(store_url: str, store_client: Redis) -> None:
+    async with with_history(store_url, text(200, OLD), text(200, OLD)) as (service, origin):
         assert len(await versions(service, origin.url)) == 1
         assert (await service.allowed(f"{origin.url}/old", as_of=at(START + 60)))["verdict"] == "disallow"
     assert await store_client.keys("*:history") == []
 
 
-async def test_what_is_purged_stays_in_the_history(store_url: str) -> None:
-    async with told(store_url, text(200, OLD), text(200, OLD), text(200, NEW)) as (service, origin):
+async def test_purged_file_stays_in_the_history(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD), text(200, OLD), text(200, NEW)) as (service, origin):
         before = await versions(service, origin.url)
         assert (await service.client.delete("/v1/robots", params={"url": origin.url})).status_code == 204
         assert await versions(service, origin.url) == before
@@ -101,15 +99,15 @@ async def test_what_is_purged_stays_in_the_history(store_url: str) -> None:
         assert (new["from"], new["seen"]) == (at(START + 2 * HOUR), at(START + 3 * HOUR))
 
 
-async def test_a_stale_copy_of_an_unreachable_origin_stays_the_version(store_url: str) -> None:
-    async with told(store_url, text(200, OLD), text(503), text(503)) as (service, origin):
+async def test_stale_copy_of_an_unreachable_origin_is_its_version(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD), text(503), text(503)) as (service, origin):
         [version] = await versions(service, origin.url)
         assert (version["id"], version["seen"]) == (id_of(OLD), at(START))
         assert (await service.allowed(f"{origin.url}/old", as_of=at(START + HOUR)))["verdict"] == "disallow"
 
 
-async def test_an_unreachable_origin_without_a_copy_was_one_to_come_back_to(store_url: str) -> None:
-    async with told(store_url, text(404), text(503), text(200, OLD)) as (service, origin):
+async def test_unreachable_origin_without_a_copy_defers_as_of_then(store_url: str) -> None:
+    async with with_history(store_url, text(404), text(503), text(200, OLD)) as (service, origin):
         outcomes = [version["outcome"] for version in await versions(service, origin.url)]
         assert outcomes == ["successful", "unreachable", "unavailable"]
         answer = await service.allowed(f"{origin.url}/x", as_of=at(START + HOUR))
@@ -119,7 +117,7 @@ async def test_an_unreachable_origin_without_a_copy_was_one_to_come_back_to(stor
 
 async def test_one_version_has_its_text_and_its_bytes(store_url: str) -> None:
     body = b"User-agent: *\nDisallow: /\xff<script>\n"
-    async with told(store_url, text(200, body), text(404)) as (service, origin):
+    async with with_history(store_url, text(200, body), text(404)) as (service, origin):
         path, id_ = "/v1/robots/history", id_of(body)
         [version] = (await get(service, path, url=origin.url, version=id_))["versions"]
         assert (version["id"], version["text"]) == (id_, body.decode("utf-8", "replace"))
@@ -133,8 +131,8 @@ async def test_one_version_has_its_text_and_its_bytes(store_url: str) -> None:
         assert (no_file.status_code, no_file.json()["type"][-7:]) == (404, "no-file")
 
 
-async def test_as_of_an_instant_the_version_and_the_rates_of_then_answer(store_url: str) -> None:
-    async with told(store_url, text(200, OLD), text(200, NEW)) as (service, origin):
+async def test_as_of_answers_by_the_version_and_rates_of_then(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD), text(200, NEW)) as (service, origin):
         service.now += 60
         before = await service.allowed(f"{origin.url}/old", as_of=at(START + HOUR - 1))
         assert (before["verdict"], before["rate"]["interval"]) == ("disallow", 5.0)
@@ -145,9 +143,9 @@ async def test_as_of_an_instant_the_version_and_the_rates_of_then_answer(store_u
         assert (await service.allowed(f"{origin.url}/old"))["robots"]["source"] == "memory"
 
 
-async def test_rates_are_those_of_then_unless_another_instant_is_asked_for(store_url: str) -> None:
+async def test_as_of_rates_are_of_then_unless_at_is_given(store_url: str) -> None:
     body = "User-agent: *\nRequest-rate: 1/60 1800-1900\nRequest-rate: 1/2\n"
-    async with told(store_url, text(200, body), text(404)) as (service, origin):
+    async with with_history(store_url, text(200, body), text(404)) as (service, origin):
         url, then = f"{origin.url}/x", at(START)
         assert (await service.allowed(url, as_of=then))["rate"]["interval"] == 60.0
         other = await service.allowed(url, as_of=then, at="2026-11-21T03:00:00Z", explain="true")
@@ -155,15 +153,15 @@ async def test_rates_are_those_of_then_unless_another_instant_is_asked_for(store
         assert other["explanation"]["schedule"][0]["start"] == "00:00"
 
 
-async def test_an_answer_about_the_past_is_for_no_cache(store_url: str) -> None:
-    async with told(store_url, text(200, OLD)) as (service, origin):
+async def test_as_of_answers_are_not_cached(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD)) as (service, origin):
         query = {"url": origin.url, "agent": "A", "as_of": at(START)}
         response = await service.client.get("/v1/allowed", params=query)
         assert response.headers["cache-control"] == "no-store"
 
 
-async def test_before_the_first_version_the_answer_names_the_earliest(store_url: str) -> None:
-    async with told(store_url, text(200, OLD)) as (service, origin):
+async def test_as_of_before_the_first_version_names_the_earliest(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD)) as (service, origin):
         query = {"url": origin.url, "agent": "A", "as_of": at(START - 1)}
         response = await service.client.get("/v1/allowed", params=query)
         assert response.status_code == 404
@@ -183,7 +181,7 @@ async def test_the_history_of_an_unknown_origin_is_empty_without_a_fetch(store_u
         assert origin.requests == []
 
 
-async def test_looking_back_is_no_visit(store_url: str, store_client: Redis) -> None:
+async def test_as_of_counts_no_visit(store_url: str, store_client: Redis) -> None:
     async with serve(text(200, OLD)) as origin, running(store_url) as service:
         await service.client.post("/v1/robots/refresh", params={"url": origin.url})
         await service.allowed(origin.url, agent="SeznamBot", as_of=at(START))
@@ -205,7 +203,7 @@ async def test_looking_back_is_no_visit(store_url: str, store_client: Redis) -> 
         ("/v1/robots/diff", "url", "gopher://h/"),
     ],
 )
-async def test_what_cannot_be_read_is_named(store_url: str, path: str, name: str, value: str) -> None:
+async def test_invalid_input_is_named(store_url: str, path: str, name: str, value: str) -> None:
     async with running(store_url) as service:
         response = await service.client.get(path, params={"url": "http://h/", "agent": "A", name: value})
         assert response.status_code == 422
@@ -213,8 +211,8 @@ async def test_what_cannot_be_read_is_named(store_url: str, path: str, name: str
         assert response.json()["parameter"] == named
 
 
-async def test_a_diff_tells_who_gained_and_who_lost_what(store_url: str) -> None:
-    async with told(store_url, text(200, OLD), text(200, NEW)) as (service, origin):
+async def test_diff_lists_gained_and_lost_paths_by_agent(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD), text(200, NEW)) as (service, origin):
         answer = await get(service, "/v1/robots/diff", url=origin.url)
         assert (answer["from"]["id"], answer["to"]["id"], answer["dialect"]) == (id_of(OLD), id_of(NEW), "rfc9309")
         everyone, named = answer["agents"]
@@ -243,7 +241,7 @@ async def test_a_diff_tells_who_gained_and_who_lost_what(store_url: str) -> None
 
 
 async def test_versions_to_compare_are_named_by_id_or_instant(store_url: str) -> None:
-    async with told(store_url, text(200, OLD), text(200, NEW), text(404)) as (service, origin):
+    async with with_history(store_url, text(200, OLD), text(200, NEW), text(404)) as (service, origin):
         path, url = "/v1/robots/diff", origin.url
         by_instant = await get(service, path, url=url, from_=at(START + 1), to=at(START + HOUR))
         by_id = await get(service, path, url=url, from_=id_of(OLD), to=id_of(NEW))
@@ -261,14 +259,14 @@ async def test_versions_to_compare_are_named_by_id_or_instant(store_url: str) ->
         assert (too_early.status_code, too_early.json()["earliest"]) == (404, at(START))
 
 
-async def test_one_version_alone_has_none_before_it(store_url: str) -> None:
-    async with told(store_url, text(200, OLD)) as (service, origin):
+async def test_diff_needs_an_earlier_version(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD)) as (service, origin):
         response = await service.client.get("/v1/robots/diff", params={"url": origin.url})
         assert (response.status_code, response.json()["type"][-10:]) == (404, "no-version")
 
 
-async def test_what_another_process_saw_is_known(store_url: str) -> None:
-    async with told(store_url, redirect("/moved"), text(200, OLD), text(200, NEW)) as (service, origin):
+async def test_history_includes_versions_of_other_processes(store_url: str) -> None:
+    async with with_history(store_url, redirect("/moved"), text(200, OLD), text(200, NEW)) as (service, origin):
         found = await versions(service, origin.url)
         assert [version["final_url"] for version in found] == [None, f"{origin.url}/moved"]
         async with running(store_url) as other:
@@ -276,7 +274,7 @@ async def test_what_another_process_saw_is_known(store_url: str) -> None:
             await until(lambda: versions(other, origin.url), lambda it: it == found)
 
 
-async def test_without_the_store_decisions_go_on_and_history_is_unavailable() -> None:
+async def test_without_the_store_only_the_history_is_unavailable() -> None:
     async with serve(text(200, OLD)) as origin, running("unix:///nonexistent/valkey.sock") as service:
         assert (await service.allowed(f"{origin.url}/old"))["verdict"] == "disallow"
         for path in ("/v1/robots/history", "/v1/robots/diff"):
@@ -287,14 +285,14 @@ async def test_without_the_store_decisions_go_on_and_history_is_unavailable() ->
         assert (await service.client.get("/v1/allowed", params=query)).status_code == 503
 
 
-async def test_a_comparison_of_large_files_holds_up_nobody(store_url: str) -> None:
+async def test_diff_of_large_files_does_not_delay_others(store_url: str) -> None:
     def large(mark: str) -> str:
         return "User-agent: *\n" + "".join(f"Disallow: /{mark}{at}*x*y{at}\n" for at in range(9000))
 
     ask: Callable[[Service, str], Any] = lambda service, url: service.client.get(  # noqa: E731
         "/v1/robots/diff", params={"url": url}
     )
-    async with told(store_url, text(200, large("p")), text(200, large("q"))) as (service, origin):
+    async with with_history(store_url, text(200, large("p")), text(200, large("q"))) as (service, origin):
         slow = asyncio.create_task(ask(service, origin.url))
         answered = 0
         while not slow.done():

@@ -1,6 +1,6 @@
 """Callers who mean no good, on every route: a clear 4xx or a right answer, never a 500, never a wait without an end.
 
-What octets can do to a connection is in test_connection.py; what a description lets one ask, in test_schema.py.
+What size can do to a connection is in test_connection.py; what a description lets one ask, in test_schema.py.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from app.api.middleware.body_limit import BODY_LIMIT
 from app.api.problem_types import PROBLEMS
 from app.origin import URL_LIMIT, read_target
-from tests.api.asking import Answer, request
+from tests.api.asgi_client import Answer, request
 from tests.api.service import Service, running
 from tests.origins import LoopbackOrigin, serve, text
 
@@ -28,7 +28,7 @@ RULES = text(200, "User-agent: *\nDisallow: /private/\nDisallow: //double\nDisal
 
 
 def judge(answer: Answer) -> None:
-    """It is an answer, or says clearly why it is none."""
+    """The response is an answer, or a problem that says why not."""
     assert 200 <= answer.status < 500 or answer.status == 503, answer
     kind = answer.headers.get(b"content-type", b"").partition(b";")[0]
     if answer.status >= 400:
@@ -85,7 +85,7 @@ TRAPS = [
     "%",
     "%zz",
 ]
-# By their places: what hypothesis tells of an example that fails would be longer than anybody reads.
+# By index: hypothesis would print failing examples in full, which are too long to read.
 texts = st.integers(0, len(TRAPS) - 1).map(TRAPS.__getitem__) | st.text(max_size=40)
 scalars = st.one_of(
     texts,
@@ -138,7 +138,7 @@ HEADERS = [
 
 
 class Route(NamedTuple):
-    """An operation, and the words that it knows."""
+    """An operation, and its parameter and member names."""
 
     method: str
     path: str
@@ -147,7 +147,7 @@ class Route(NamedTuple):
 
 
 def routes(document: Mapping[str, Any]) -> list[Route]:
-    """Every operation of the description."""
+    """Every operation of the OpenAPI document."""
     schemas = document["components"]["schemas"]
     members = sorted({name for schema in schemas.values() for name in schema.get("properties", {})})
     return [
@@ -162,7 +162,7 @@ def escaped(value: str) -> bytes:
 
 
 def scrubbed(value: str) -> str:
-    """As a server hands on what stood in a path: octets that are no UTF-8 are replaced."""
+    """A path as a server passes it on: bytes that are not UTF-8 are replaced."""
     return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
@@ -176,7 +176,7 @@ many = settings(deadline=None, max_examples=150, suppress_health_check=list(Heal
 
 @contextmanager
 def serving(store_url: str) -> Iterator[tuple[asyncio.Runner, ASGIApp, list[Route]]]:
-    """The application for many examples in turn, on one event loop."""
+    """The application, for many examples on one event loop."""
 
     @asynccontextmanager
     async def parts() -> Any:
@@ -192,7 +192,7 @@ def serving(store_url: str) -> Iterator[tuple[asyncio.Runner, ASGIApp, list[Rout
             runner.run(context.__aexit__(None, None, None))
 
 
-def test_no_route_makes_a_mistake_whatever_it_is_asked(store_url: str) -> None:
+def test_no_route_fails_whatever_the_parameters(store_url: str) -> None:
     with serving(store_url) as (runner, app, known):
 
         @many
@@ -211,7 +211,7 @@ def test_no_route_makes_a_mistake_whatever_it_is_asked(store_url: str) -> None:
         check()
 
 
-def test_no_question_makes_a_mistake_or_is_misread(store_url: str) -> None:
+def test_no_question_fails_or_is_misread(store_url: str) -> None:
     with serving(store_url) as (runner, app, _):
 
         @many
@@ -222,10 +222,10 @@ def test_no_question_makes_a_mistake_or_is_misread(store_url: str) -> None:
             answer = runner.run(request(app, "GET", "/v1/allowed", query))
             judge(answer)
             if answer.status == 200:
-                said = answer.json
-                assert said["allowed"] is (said["verdict"] == "allow")
-                assert read_target(said["url"]).url == said["url"]
-            # The same question in a batch and as a line says the same, or fails alone.
+                answered = answer.json
+                assert answered["allowed"] is (answered["verdict"] == "allow")
+                assert read_target(answered["url"]).url == answered["url"]
+            # In a batch and in a stream, the question has the same answer, or fails alone.
             item = json.dumps(pairs).encode()
             batch = runner.run(request(app, "POST", "/v1/allowed", body=b'{"items":[' + item + b"]}"))
             judge(batch)
@@ -238,7 +238,7 @@ def test_no_question_makes_a_mistake_or_is_misread(store_url: str) -> None:
         check()
 
 
-def test_no_trial_makes_a_mistake(store_url: str) -> None:
+def test_no_pasted_file_makes_the_service_fail(store_url: str) -> None:
     lines = st.sampled_from(["user-agent", "disallow", "allow", "crawl-delay", "request-rate", "sitemap", "noindex"])
     files = st.lists(st.tuples(lines, texts).map(": ".join), max_size=10).map("\n".join)
     some = st.lists(texts, min_size=1, max_size=3)
@@ -257,7 +257,7 @@ def test_no_trial_makes_a_mistake(store_url: str) -> None:
     ("path", "verdict"),
     [
         ("/private/page", "disallow"),
-        ("/open/../private/page", "allow"),  # as it was written: the crawler sends what it asked about
+        ("/open/../private/page", "allow"),  # as written: the crawler requests the URL as it is
         ("/a/../b", "disallow"),
         ("//double", "disallow"),
         ("/private//", "disallow"),
@@ -272,14 +272,12 @@ def test_no_trial_makes_a_mistake(store_url: str) -> None:
         ("/robots.txt", "allow"),
     ],
 )
-async def test_an_odd_path_is_judged_as_it_is_written(
-    store_url: str, store_client: Redis, path: str, verdict: str
-) -> None:
+async def test_odd_path_is_matched_as_written(store_url: str, store_client: Redis, path: str, verdict: str) -> None:
     async with serve(RULES) as origin, running(store_url) as service:
         assert (await service.allowed(origin.url + path))["verdict"] == verdict
 
 
-async def test_user_info_is_neither_sent_nor_told(store_url: str, store_client: Redis) -> None:
+async def test_user_info_is_neither_sent_nor_shown(store_url: str, store_client: Redis) -> None:
     async with serve(RULES) as origin, running(store_url) as service:
         url = f"http://user:secret@{origin.address}:{origin.port}/private/"
         answer = await service.client.get("/v1/allowed", params={"url": url, "agent": "a"})
@@ -288,12 +286,12 @@ async def test_user_info_is_neither_sent_nor_told(store_url: str, store_client: 
         assert b"uthorization" not in origin.requests[0]
 
 
-@pytest.mark.parametrize("octets", [URL_LIMIT, URL_LIMIT + 1])
-async def test_a_url_may_have_sixteen_kibibytes(store_url: str, store_client: Redis, octets: int) -> None:
+@pytest.mark.parametrize("size", [URL_LIMIT, URL_LIMIT + 1])
+async def test_url_may_have_16_kib(store_url: str, store_client: Redis, size: int) -> None:
     async with serve(RULES) as origin, running(store_url) as service:
-        url = f"{origin.url}/private/".ljust(octets, "a")
+        url = f"{origin.url}/private/".ljust(size, "a")
         response = await service.client.get("/v1/allowed", params={"url": url, "agent": "a"})
-        assert response.status_code == (200 if octets == URL_LIMIT else 422)
+        assert response.status_code == (200 if size == URL_LIMIT else 422)
 
 
 async def lines(service: Service, origin: LoopbackOrigin, count: int) -> bytes:
@@ -307,16 +305,16 @@ async def test_ten_thousand_questions_fit_a_stream_but_not_a_batch(store_url: st
         items = [{"url": f"{origin.url}/private/", "agent": "a"}] * 10_000
         batch = await request(service.app, "POST", "/v1/allowed", body=json.dumps({"items": items}).encode())
         assert (batch.status, batch.json["type"]) == (413, PROBLEMS["too-large"].urn)
-        said = (await lines(service, origin, 10_000)).splitlines()
-        assert len(said) == 10_000
-        assert all(b'"verdict":"disallow"' in line for line in said)
+        answers = (await lines(service, origin, 10_000)).splitlines()
+        assert len(answers) == 10_000
+        assert all(b'"verdict":"disallow"' in line for line in answers)
         assert len(origin.requests) == 1
 
 
-async def test_a_body_at_its_limit_is_read_and_a_larger_one_is_not(store_url: str, store_client: Redis) -> None:
+async def test_body_at_the_limit_is_read_and_a_larger_one_refused(store_url: str, store_client: Redis) -> None:
     body = json.dumps({"robots": "", "urls": ["http://h/"], "agents": ["a"]}).encode()
     async with running(store_url) as service:
-        for octets, status in ((BODY_LIMIT, 200), (BODY_LIMIT + 1, 413)):
-            answer = await request(service.app, "POST", "/v1/test", body=body.ljust(octets))
+        for size, status in ((BODY_LIMIT, 200), (BODY_LIMIT + 1, 413)):
+            answer = await request(service.app, "POST", "/v1/test", body=body.ljust(size))
             judge(answer)
             assert answer.status == status

@@ -17,25 +17,17 @@ from app.api.routes.overrides import OverrideIn
 from app.api.routes.permits import OutcomeIn, PermitIn, PermitsIn
 from app.api.routes.test_file import TestIn
 from app.api.what_if import SimulatedOutcomeIn
-from tests.api.asking import Answer, request
+from tests.api.asgi_client import JSON_ROUTES, Answer, request
 from tests.api.service import running
 
 MODELS = [BatchIn, ItemIn, IndexingIn, MetaIn, OverrideIn, OutcomeIn, PermitIn, PermitsIn, SimulatedOutcomeIn, TestIn]
 MANY = TOKENS_LIMIT // 4
-ROUTES = [
-    ("POST", "/v1/allowed"),
-    ("POST", "/v1/permits"),
-    ("POST", "/v1/test"),
-    ("POST", "/v1/indexing"),
-    ("POST", "/v1/permits/x/outcome"),
-    ("PUT", "/v1/overrides/x"),
-]
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", ["unknown", None])
-def test_wrong_members_make_few_errors(model: type[BaseModel], name: str | None) -> None:
-    """Whatever is sent: members that the model does not have, and lists and objects where it has others."""
+def test_many_invalid_members_create_few_errors(model: type[BaseModel], name: str | None) -> None:
+    """Any JSON: unknown members, and lists and objects in place of other types."""
     members: dict[str, Any] = {f"k{at}": at for at in range(MANY)}
     if name is None:
         members |= {field: list(range(MANY)) for field in model.model_fields}
@@ -51,7 +43,7 @@ def test_the_first_unknown_member_is_named() -> None:
     assert raised.value.detail == "k0: Extra inputs are not permitted."
 
 
-def test_a_member_by_its_alias_is_known_among_many_others() -> None:
+def test_alias_is_found_among_many_unknown_members() -> None:
     with pytest.raises(Problem) as raised:
         validated(SimulatedOutcomeIn, {"for": "3d", "status": 503, **{f"k{at}": at for at in range(100)}})
     assert raised.value.extra["parameter"] == "k0"
@@ -68,7 +60,7 @@ def test_a_member_by_its_alias_is_known_among_many_others() -> None:
         [10**4000],
     ],
 )
-def test_a_value_is_quoted_by_its_beginning(value: object) -> None:
+def test_error_quotes_the_beginning_of_a_value(value: object) -> None:
     with pytest.raises(Problem) as raised:
         validated(ItemIn, {"url": "http://h/", "agent": "a", "max_age": value})
     quoted = raised.value.extra["value"]
@@ -77,7 +69,7 @@ def test_a_value_is_quoted_by_its_beginning(value: object) -> None:
     assert quoted == written[:QUOTED] + "…"
 
 
-def test_the_name_of_a_member_is_quoted_by_its_beginning() -> None:
+def test_error_quotes_the_beginning_of_a_member_name() -> None:
     with pytest.raises(Problem) as raised:
         validated(ItemIn, {"url": "http://h/", "agent": "a", "k" * 100_000: 1})
     assert len(raised.value.text) < 2000
@@ -100,7 +92,7 @@ JUST_LONG = [
 
 
 @pytest.mark.parametrize("body", TOO_MUCH)
-def test_many_values_are_refused_before_any_is_made(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_tokens_are_refused_before_parsing(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_bodies, "from_json", None)
     with pytest.raises(Problem) as raised:
         read_json(body)
@@ -109,7 +101,7 @@ def test_many_values_are_refused_before_any_is_made(body: bytes, monkeypatch: py
 
 
 @pytest.mark.parametrize("body", JUST_LONG)
-def test_long_strings_are_few_values(body: bytes) -> None:
+def test_long_string_is_one_token(body: bytes) -> None:
     assert read_json(body) == json.loads(body)
 
 
@@ -118,16 +110,16 @@ async def ask(store_url: str, method: str, path: str, body: bytes) -> Answer:
         return await request(service.app, method, path, body=body)
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.parametrize(("method", "path"), JSON_ROUTES)
 @pytest.mark.usefixtures("store_client")
 async def test_every_route_bounds_its_body(store_url: str, method: str, path: str) -> None:
     answer = await ask(store_url, method, path, TOO_MUCH[1])
     assert (answer.status, answer.json["type"].rpartition(":")[2]) == (413, "too-large")
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.parametrize(("method", "path"), JSON_ROUTES)
 @pytest.mark.usefixtures("store_client")
-async def test_a_large_body_is_parsed_off_the_loop(
+async def test_large_body_is_parsed_off_the_event_loop(
     store_url: str, method: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed_in: list[str] = []

@@ -1,4 +1,4 @@
-"""Long work takes turns on the event loop, is charged for, is bounded, and stops when its client has gone."""
+"""Long work shares the event loop, is charged and bounded, and stops when its client disconnects."""
 
 import asyncio
 import threading
@@ -18,10 +18,10 @@ from tests.doubles import Clock
 
 
 class WorkClock(Clock):
-    """A clock that the steps of long work move on."""
+    """A clock that the steps of long work advance."""
 
     def steps(self, count: int, *, each: float = SLICE, piece: str = "x", made: list[int] | None = None) -> Work:
-        """Work of so many steps; which have been made is noted."""
+        """Work with so many steps, which records those that were made."""
 
         def work(_allowance: Allowance) -> Iterator[str]:
             for number in range(count):
@@ -34,7 +34,7 @@ class WorkClock(Clock):
 
 
 class Client:
-    """One request's end of the conversation."""
+    """The client side of one request."""
 
     def __init__(self, host: str = "192.0.2.1", state: dict[str, Any] | None = None) -> None:
         self.scope: Scope = {"type": "http", "client": (host, 1), "state": state or {}}
@@ -64,7 +64,7 @@ class Client:
 
 
 async def turns_of_the_loop(over: Callable[[], bool]) -> int:
-    """How many turns the event loop has until then."""
+    """The number of iterations of the event loop until then."""
     turns = 0
     while not over():
         turns += 1
@@ -72,7 +72,7 @@ async def turns_of_the_loop(over: Callable[[], bool]) -> int:
     return turns
 
 
-async def test_the_loop_has_a_turn_after_every_slice_of_all_requests_together() -> None:
+async def test_event_loop_runs_after_every_slice() -> None:
     clock = WorkClock(0.0)
     long_work = LongWork(clock)
     clients = [Client(f"192.0.2.{number}") for number in range(5)]
@@ -81,7 +81,7 @@ async def test_the_loop_has_a_turn_after_every_slice_of_all_requests_together() 
     assert [client.body for client in clients] == [b"x" * 20] * 5
 
 
-async def test_requests_take_turns() -> None:
+async def test_long_requests_alternate() -> None:
     clock = WorkClock(0.0)
     long_work = LongWork(clock)
     made: list[list[int]] = [[], []]
@@ -94,13 +94,13 @@ async def test_requests_take_turns() -> None:
     await first
 
 
-async def test_short_work_is_one_piece_with_its_length() -> None:
+async def test_short_answer_has_a_content_length() -> None:
     clock, client = WorkClock(0.0), Client()
     await client.ask(LongWork(clock), clock.steps(10, each=SLICE / 100))
     assert (client.length, client.body, len(client.sent)) == (b"10", b"x" * 10, 2)
 
 
-async def test_long_answers_are_sent_as_they_come() -> None:
+async def test_long_answer_is_streamed() -> None:
     clock, client = WorkClock(0.0), Client()
     await client.ask(LongWork(clock), clock.steps(10, each=0, piece="y" * 50_000))
     assert client.length is None
@@ -108,7 +108,7 @@ async def test_long_answers_are_sent_as_they_come() -> None:
     assert max(len(message.get("body", b"")) for message in client.sent) <= 150_000
 
 
-async def test_a_client_that_does_not_read_is_not_worked_for() -> None:
+async def test_work_pauses_while_the_client_does_not_read() -> None:
     clock, client = WorkClock(0.0), Client()
     made: list[int] = []
     client.reads.clear()
@@ -122,7 +122,7 @@ async def test_a_client_that_does_not_read_is_not_worked_for() -> None:
 
 
 @pytest.mark.parametrize("piece", ["x", ""], ids=["while it answers", "before it answers"])
-async def test_work_stops_when_the_client_has_gone(piece: str) -> None:
+async def test_work_stops_when_the_client_disconnects(piece: str) -> None:
     clock, client = WorkClock(0.0), Client()
     made: list[int] = []
     task = asyncio.create_task(client.ask(LongWork(clock), clock.steps(10_000, made=made, piece=piece)))
@@ -143,7 +143,7 @@ async def test_a_problem_before_the_first_piece_is_the_answer() -> None:
     assert client.sent == []
 
 
-async def test_work_is_told_that_its_time_is_over() -> None:
+async def test_work_sees_that_its_allowance_is_spent() -> None:
     clock = WorkClock(0.0)
 
     def work(allowance: Allowance) -> Iterator[str]:
@@ -156,7 +156,7 @@ async def test_work_is_told_that_its_time_is_over() -> None:
     assert client.body == b"x" * 5
 
 
-async def test_work_is_charged_by_what_it_takes() -> None:
+async def test_work_is_charged_by_cpu_time() -> None:
     debts: list[float] = []
     quotas = SimpleNamespace(add_debt=lambda _id, seconds: debts.append(seconds))
     account = QuotaAccount(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ async def test_work_is_charged_by_what_it_takes() -> None:
     assert debts == [6.0] * 5
 
 
-async def test_one_caller_leaves_room_for_others() -> None:
+async def test_one_caller_cannot_take_all_long_requests() -> None:
     clock = WorkClock(0.0)
     long_work = LongWork(clock)
     stuck = [Client(f"192.0.2.{number // AT_ONCE_PER_CALLER}") for number in range(AT_ONCE - 1)]
@@ -190,7 +190,7 @@ async def test_one_caller_leaves_room_for_others() -> None:
 
 
 class CacheResult:
-    """Work for the thread that waits until it is told to go on."""
+    """Work for the thread that waits until a test lets it go on."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
@@ -206,7 +206,7 @@ def request_of(client: Client) -> Request:
     return Request(client.scope, client.receive)
 
 
-async def test_one_thread_works_at_a_time_and_who_leaves_is_not_worked_for() -> None:
+async def test_thread_runs_one_job_at_a_time_and_drops_cancelled_ones() -> None:
     long_work = LongWork()
     first, second, third = CacheResult(), CacheResult(), CacheResult()
     third.may_end.set()
@@ -225,7 +225,7 @@ async def test_one_thread_works_at_a_time_and_who_leaves_is_not_worked_for() -> 
     await long_work.aclose()
 
 
-async def test_work_in_the_thread_is_charged_and_says_what_is_wrong() -> None:
+async def test_work_in_the_thread_is_charged_and_raises_its_errors() -> None:
     debts: list[float] = []
     quotas = SimpleNamespace(add_debt=lambda _id, seconds: debts.append(seconds))
     account = QuotaAccount(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]

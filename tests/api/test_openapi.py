@@ -1,4 +1,4 @@
-"""openapi.json is what the routes are, and its examples are what they say."""
+"""openapi.json matches the routes, and its examples are their answers."""
 
 import ast
 import json
@@ -53,7 +53,7 @@ def test_every_error_is_a_problem_with_examples() -> None:
                 assert content["examples"], (label, status)
 
 
-def test_every_type_of_problem_that_the_routes_name_is_enumerated() -> None:
+def test_openapi_lists_every_problem_type_of_the_routes() -> None:
     named = {
         (call.args[1].value, call.args[0].value)
         for file in (ROOT / "app").rglob("*.py")
@@ -66,12 +66,12 @@ def test_every_type_of_problem_that_the_routes_name_is_enumerated() -> None:
 
 
 @pytest.mark.parametrize("slug", PROBLEMS)
-def test_every_example_of_a_problem_is_one(slug: str) -> None:
+def test_every_problem_example_fits_its_type(slug: str) -> None:
     against({"$ref": "#/components/schemas/ProblemOut"}).validate(PROBLEMS[slug].example())
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_the_examples_are_what_the_service_says(store_url: str) -> None:
+async def test_examples_are_real_answers(store_url: str) -> None:
     kept = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     assert kept == await answers(store_url), "run `python -m tests.api.examples`"
 
@@ -90,7 +90,7 @@ def test_every_example_fits_its_schema(label: str) -> None:
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_a_method_that_a_path_has_not_is_answered_with_all_it_has(store_url: str) -> None:
+async def test_405_lists_the_methods_of_the_path(store_url: str) -> None:
     async with running(store_url) as service:
         for path, methods in DOCUMENT["paths"].items():
             response = await service.client.request("PATCH", path.replace("{id}", "a"))
@@ -99,16 +99,16 @@ async def test_a_method_that_a_path_has_not_is_answered_with_all_it_has(store_ur
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_every_answer_and_every_refusal_says_how_long_it_may_be_kept(store_url: str) -> None:
+async def test_every_response_has_cache_control(store_url: str) -> None:
     async with running(store_url) as service:
         for label, _ in operations():
             method, path = label.split()
-            asked = ASKED.get(label, {})
+            request = ASKED.get(label, {})
             good = await service.client.request(
                 method,
-                path.format_map(asked.get("path", {"id": "a", "permit": "a"})),
-                params=asked.get("query"),
-                json=asked.get("body"),
+                path.format_map(request.get("path", {"id": "a", "permit": "a"})),
+                params=request.get("query"),
+                json=request.get("body"),
             )
             bad = await service.client.request("PATCH", path)
             for response in (good, bad):
@@ -116,7 +116,7 @@ async def test_every_answer_and_every_refusal_says_how_long_it_may_be_kept(store
                 assert kept in (["no-store"], [f"private, max-age={kept[0].rpartition('=')[2]}"]), (label, kept)
 
 
-def test_every_route_that_keys_guard_says_so_and_no_other() -> None:
+def test_openapi_security_matches_the_routes_with_keys() -> None:
     for label, operation in operations():
         guarded = label.split()[1] not in OPEN
         assert ("security" in operation) == guarded, label

@@ -1,4 +1,4 @@
-"""The service tells how it is: ready or not and why, and what it has counted."""
+"""Readiness, its reasons, and metrics."""
 
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.origins import serve, text
 from tests.valkey import process_of, stopped
 
 
-async def test_decisions_are_counted_by_what_they_are(store_url: str, store_client: Client) -> None:
+async def test_decisions_are_counted_by_verdict_and_reason(store_url: str, store_client: Client) -> None:
     async with serve(text(200, "User-agent: *\nDisallow: /a\n")) as origin, running(store_url) as service:
         for path in ("/a", "/b", "/a"):
             await service.allowed(origin.url + path)
@@ -27,7 +27,7 @@ async def test_decisions_are_counted_by_what_they_are(store_url: str, store_clie
         assert await counted(service, "robots_requests_total", route="/v1/allowed", method="GET", status="2xx") == 3
 
 
-async def test_fetches_are_counted_by_what_they_found(store_url: str, store_client: Client) -> None:
+async def test_fetches_are_counted_by_outcome(store_url: str, store_client: Client) -> None:
     async with serve(text(200)) as found, serve(text(503)) as broken, running(store_url) as service:
         for origin in (found, broken):
             await service.allowed(f"{origin.url}/")
@@ -38,7 +38,7 @@ async def test_fetches_are_counted_by_what_they_found(store_url: str, store_clie
         assert await counted(service, "robots_fetch_seconds_count", outcome="unreachable") == 1
 
 
-async def test_what_is_held_in_memory_is_told(store_url: str, store_client: Client) -> None:
+async def test_memory_use_is_reported(store_url: str, store_client: Client) -> None:
     async with serve(text(200, "User-agent: *\nDisallow: /a\n")) as origin, running(store_url) as service:
         assert await counted(service, "robots_memory_entries", cache="files") == 0
         await service.allowed(f"{origin.url}/")
@@ -47,7 +47,7 @@ async def test_what_is_held_in_memory_is_told(store_url: str, store_client: Clie
             assert await counted(service, "robots_memory_bytes", cache=cache) > 400
 
 
-async def test_the_store_is_timed_and_its_connections_are_counted(store_url: str, store_client: Client) -> None:
+async def test_store_calls_are_timed_and_connections_counted(store_url: str, store_client: Client) -> None:
     async with serve(text(200)) as origin, running(store_url) as service:
         before = await counted(service, "robots_store_seconds_count")
         await service.allowed(f"{origin.url}/")
@@ -55,7 +55,7 @@ async def test_the_store_is_timed_and_its_connections_are_counted(store_url: str
         assert 1 <= await counted(service, "robots_store_connections") <= 8
 
 
-async def test_no_label_holds_what_a_caller_or_an_origin_chose(store_url: str, store_client: Client) -> None:
+async def test_no_label_holds_text_of_callers_or_origins(store_url: str, store_client: Client) -> None:
     async with serve(text(200)) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/secret-page", agent="SecretBot")
         await service.client.get("/secret-path")
@@ -67,7 +67,7 @@ async def test_no_label_holds_what_a_caller_or_an_origin_chose(store_url: str, s
         assert await counted(service, "robots_requests_total", route="/healthz", method="other", status="4xx") == 1
 
 
-async def test_a_store_that_hangs_is_told_of_and_so_is_its_recovery() -> None:
+async def test_hanging_store_and_its_recovery_are_reported() -> None:
     with serve_valkey(None) as url:
         client = connect(url)
         async with serve(text(200)) as origin, running(url, store_timeout=1.0) as service:
@@ -92,7 +92,7 @@ async def test_a_store_that_hangs_is_told_of_and_so_is_its_recovery() -> None:
         await client.aclose()
 
 
-async def test_a_store_that_is_full_says_so_itself() -> None:
+async def test_full_store_is_reported_with_its_error() -> None:
     with serve_valkey(None) as url:
         client = connect(url)
         async with running(url) as service:
@@ -106,7 +106,7 @@ async def test_a_store_that_is_full_says_so_itself() -> None:
         await client.aclose()
 
 
-async def test_overrides_that_a_store_lost_are_missed(store_url: str, store_client: Client) -> None:
+async def test_overrides_lost_by_the_store_are_reported(store_url: str, store_client: Client) -> None:
     async with running(store_url) as service:
         deny = {"scope": "example.com", "action": "deny", "reason": "because"}
         assert (await service.client.put("/v1/overrides/mine", json=deny)).status_code == 201
@@ -118,7 +118,7 @@ async def test_overrides_that_a_store_lost_are_missed(store_url: str, store_clie
         assert (await service.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
 
 
-async def test_only_a_service_that_runs_is_ready(tmp_path: Path) -> None:
+async def test_only_a_running_service_is_ready(tmp_path: Path) -> None:
     app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
@@ -131,13 +131,13 @@ async def test_only_a_service_that_runs_is_ready(tmp_path: Path) -> None:
             assert response.json()["detail"] == f"The service is {phase}."
 
 
-async def test_what_is_refused_is_counted(tmp_path: Path) -> None:
+async def test_rejected_requests_are_counted(tmp_path: Path) -> None:
     app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
         async with app.router.lifespan_context(app):
             pass
-        # A service that has ended begins no more fetches.
+        # A stopped service starts no more fetches.
         response = await client.get("/v1/allowed", params={"url": "http://192.0.2.1/", "agent": "a"})
         assert response.status_code == 503
         found = samples((await client.get("/metrics")).text)

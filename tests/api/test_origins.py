@@ -1,4 +1,4 @@
-"""Operators find the origins that deserve a look, whichever process met them."""
+"""Lists of origins for operators, over all processes."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ async def listed(service: Service, **query: object) -> list[dict[str, Any]]:
     return found
 
 
-async def test_failing_origins_are_listed_with_what_their_last_fetch_found(store_url: str) -> None:
+async def test_failing_origins_are_listed_with_their_last_outcome(store_url: str) -> None:
     async with (
         serve(text(503)) as broken,
         serve(text(200, FILE)) as sound,
@@ -48,7 +48,7 @@ async def test_failing_origins_are_listed_with_what_their_last_fetch_found(store
 
 
 async def test_an_origin_that_only_this_process_failed_to_reach_is_listed(store_url: str) -> None:
-    """Its failure is not shared, and is known here all the same."""
+    """The failure is not shared, but this process lists it."""
     async with running(store_url) as service:
         await service.allowed("http://nowhere.example/")
         [row] = await listed(service)
@@ -84,12 +84,12 @@ async def test_the_most_asked_origins_come_first(store_url: str) -> None:
         assert {row["outcome"] for row in rows} == {"successful"}
 
 
-async def test_an_origin_that_callers_hold_back_from_is_listed(store_url: str) -> None:
+async def test_origin_in_backoff_is_listed(store_url: str) -> None:
     async with serve(text(200, FILE)) as origin, running(store_url) as service:
         body = {"url": f"{origin.url}/", "agent": "a"}
         permit = (await service.client.post("/v1/permits", json=body)).json()["permit"]
-        told = {"status": 429, "retry_after": 120}
-        assert (await service.client.post(f"/v1/permits/{permit}/outcome", json=told)).status_code == 200
+        report = {"status": 429, "retry_after": 120}
+        assert (await service.client.post(f"/v1/permits/{permit}/outcome", json=report)).status_code == 200
         (row,) = await listed(service, order="backoff")
         assert (row["origin"], row["backoff_until"]) == (origin.url, "2026-11-21T18:32:00Z")
         service.now += 121
@@ -107,7 +107,7 @@ async def test_a_slow_origin_is_listed_with_its_seconds(store_url: str) -> None:
         assert (row["origin"], row["fetch_seconds"], row["outcome"]) == (origin.url, 4.25, "successful")
 
 
-async def test_bad_parameters_and_callers_who_are_not_operators_are_refused(store_url: str) -> None:
+async def test_bad_parameters_and_non_operators_are_refused(store_url: str) -> None:
     async with running(store_url) as service:
         for bad in ({"order": "fastest"}, {"outcome": "fine"}, {"limit": "0"}, {"limit": "1001"}):
             assert (await service.client.get("/v1/origins", params=bad)).status_code == 422

@@ -1,4 +1,4 @@
-"""What operators decide over the heads of robots.txt files: it holds, is told, expires, and outlives a store."""
+"""Overrides: their effect on answers, their routes, and their life without the store."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ async def listed(service: Service, **query: object) -> list[str]:
     return [one["id"] for one in response.json()["overrides"]]
 
 
-async def test_a_deny_closes_an_origin_and_says_who_decided(store_url: str) -> None:
+async def test_deny_closes_an_origin_and_is_named(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         assert (await service.allowed(f"{origin.url}/"))["override"] is None
         await put(service, expires_at=LATER)
@@ -52,7 +52,7 @@ async def test_a_deny_closes_an_origin_and_says_who_decided(store_url: str) -> N
         assert (await service.allowed(f"{origin.url}/"))["reason"] == "no_match"
 
 
-async def test_an_allow_opens_what_the_file_closes_and_leaves_its_pace(store_url: str) -> None:
+async def test_allow_opens_a_closed_origin_and_keeps_its_pace(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/")
         await put(service, action="allow", agents=["ExampleBot"])
@@ -62,7 +62,7 @@ async def test_an_allow_opens_what_the_file_closes_and_leaves_its_pace(store_url
         assert (await service.allowed(f"{origin.url}/private/", "OtherBot"))["reason"] == "rule"
 
 
-async def test_an_own_file_is_read_in_place_of_the_origins(store_url: str) -> None:
+async def test_override_file_replaces_the_origins_file(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/")
         await put(service, action="robots", robots="User-agent: *\nDisallow: /\nAllow: /private/\nCrawl-delay: 7\n")
@@ -72,7 +72,7 @@ async def test_an_own_file_is_read_in_place_of_the_origins(store_url: str) -> No
         assert (answer["rate"]["interval"], answer["sitemaps"]) == (7.0, [])
         answer = await service.allowed(f"{origin.url}/other")
         assert (answer["verdict"], answer["reason"], answer["rule"]["line"]) == ("disallow", "overridden", 2)
-        # A new text takes the place of the old one at once, though the old one was read a moment ago.
+        # A new text replaces the old one at once, even if the old one was just read.
         await put(service, status=200, action="robots", robots="")
         assert (await service.allowed(f"{origin.url}/other"))["verdict"] == "allow"
 
@@ -80,7 +80,7 @@ async def test_an_own_file_is_read_in_place_of_the_origins(store_url: str) -> No
 @pytest.mark.parametrize(
     ("delay", "interval", "source", "line"), [(1, 2.0, "crawl-delay", 3), (9, 9.0, "override", None)]
 )
-async def test_a_delay_slows_down_and_never_hurries(
+async def test_delay_only_slows_down(
     store_url: str, delay: float, interval: float, source: str, line: int | None
 ) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
@@ -93,7 +93,7 @@ async def test_a_delay_slows_down_and_never_hurries(
         assert answer["override"]["action"] == "delay"
 
 
-async def test_a_delay_holds_where_the_file_says_nothing_of_a_pace(store_url: str) -> None:
+async def test_delay_applies_to_a_file_without_a_rate(store_url: str) -> None:
     async with serve(text(404)) as origin, running(store_url) as service:
         await put(service, action="delay", delay=4)
         answer = await service.allowed(f"{origin.url}/x")
@@ -105,7 +105,7 @@ async def test_a_delay_holds_where_the_file_says_nothing_of_a_pace(store_url: st
 
 
 @pytest.mark.parametrize("action", ["allow", "deny", "robots"])
-async def test_a_decision_waits_for_no_fetch(store_url: str, action: str) -> None:
+async def test_overridden_decision_waits_for_no_fetch(store_url: str, action: str) -> None:
     async def stall(exchange: Any) -> None:
         await exchange.stall()
 
@@ -118,7 +118,7 @@ async def test_a_decision_waits_for_no_fetch(store_url: str, action: str) -> Non
         assert (answer["verdict"], answer["reason"], answer["retry_at"]) == ("allow", "implicit", None)
 
 
-async def test_an_origin_that_is_down_is_decided_about(store_url: str) -> None:
+async def test_override_decides_for_an_unreachable_origin(store_url: str) -> None:
     async with serve(text(503)) as origin, running(store_url) as service:
         assert (await service.allowed(f"{origin.url}/"))["verdict"] == "defer"
         await put(service, action="allow")
@@ -135,7 +135,7 @@ async def test_a_blocked_address_stays_blocked(store_url: str, action: str) -> N
         assert (answer["verdict"], answer["reason"], answer["override"]) == ("disallow", "blocked_address", None)
 
 
-async def test_a_shadow_is_counted_and_changes_nothing(store_url: str) -> None:
+async def test_shadow_override_is_counted_and_changes_nothing(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         await put(service, shadow=True)
         await put(service, "slow", action="delay", delay=1, shadow=True)
@@ -155,7 +155,7 @@ async def test_a_shadow_is_counted_and_changes_nothing(store_url: str) -> None:
         )
 
 
-async def test_another_process_follows_and_one_that_begins_knows(store_url: str) -> None:
+async def test_other_and_new_processes_apply_an_override(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as one, running(store_url) as other:
         url = f"{origin.url}/"
         assert (await other.allowed(url))["verdict"] == "allow"
@@ -168,7 +168,7 @@ async def test_another_process_follows_and_one_that_begins_knows(store_url: str)
         assert await listed(one) == []
 
 
-async def test_what_was_decided_does_not_lapse_because_the_store_is_down(store_url: str, store_client: Redis) -> None:
+async def test_overrides_stay_in_force_without_the_store(store_url: str, store_client: Redis) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url, store_timeout=1.0) as service:
         await put(service)
         with stopped(await process_of(store_client)):
@@ -188,12 +188,12 @@ async def test_a_process_started_without_a_store_reports_unknown_overrides(tmp_p
         assert "robots_overrides_loaded 0.0" in (await service.client.get("/metrics")).text.splitlines()
 
 
-async def test_a_process_that_knows_the_overrides_counts_as_such(store_url: str) -> None:
+async def test_process_with_loaded_overrides_reports_them(store_url: str) -> None:
     async with running(store_url) as service:
         assert "robots_overrides_loaded 1.0" in (await service.client.get("/metrics")).text.splitlines()
 
 
-async def test_putting_twice_is_putting_once(store_url: str) -> None:
+async def test_put_is_idempotent(store_url: str) -> None:
     async with running(store_url) as service:
         first = await put(service)
         service.now += 60
@@ -202,15 +202,15 @@ async def test_putting_twice_is_putting_once(store_url: str) -> None:
         assert len(changes) == 1
 
 
-async def test_an_override_is_told_as_it_was_understood(store_url: str) -> None:
+async def test_override_is_returned_in_normal_form(store_url: str) -> None:
     async with running(store_url) as service:
-        told = await put(
+        stored = await put(
             service,
             scope="HTTPS://Www.Example.com:443/",
             agents=["ExampleBot/1.0"],
             expires_at="2026-12-01T01:00:00+01:00",
         )
-        assert told == {
+        assert stored == {
             "id": "one",
             "scope": "https://www.example.com",
             "action": "deny",
@@ -224,12 +224,12 @@ async def test_an_override_is_told_as_it_was_understood(store_url: str) -> None:
             "updated_at": "2026-11-21T18:30:00Z",
             "updated_by": "loopback",
         }
-        assert (await service.client.get("/v1/overrides/one")).json() == told
+        assert (await service.client.get("/v1/overrides/one")).json() == stored
         assert (await service.client.get("/v1/overrides/other")).status_code == 404
         assert (await service.client.delete("/v1/overrides/other")).status_code == 404
 
 
-async def test_pages_of_the_list_hold_everything_once(store_url: str) -> None:
+async def test_pages_list_every_override_once(store_url: str) -> None:
     async with running(store_url) as service:
         ids = [f"o-{number}" for number in range(7)]
         for id_ in ids:
@@ -245,7 +245,7 @@ async def test_pages_of_the_list_hold_everything_once(store_url: str) -> None:
         assert await listed(service, url="http://www.a.example/x", limit=3, cursor=ids[2]) == ids[3:5]
 
 
-async def test_a_page_ends_where_the_texts_on_it_grow_long(store_url: str) -> None:
+async def test_page_ends_at_its_byte_limit(store_url: str) -> None:
     async with running(store_url) as service:
         for number in range(3):
             await put(service, f"o-{number}", action="robots", robots="#" * 500_000)
@@ -253,7 +253,7 @@ async def test_a_page_ends_where_the_texts_on_it_grow_long(store_url: str) -> No
         assert ([one["id"] for one in page["overrides"]], page["next"]) == (["o-0", "o-1"], "o-1")
 
 
-async def test_the_audit_tells_who_changed_what_newest_first(store_url: str) -> None:
+async def test_audit_lists_changes_newest_first(store_url: str) -> None:
     async with running(store_url) as service:
         await put(service, action="robots", robots="#")
         service.now += 60
@@ -289,7 +289,7 @@ async def test_the_audit_tells_who_changed_what_newest_first(store_url: str) -> 
         ({"shadow": "maybe"}, "bad-request", "shadow"),
     ],
 )
-async def test_what_cannot_be_is_refused_and_named(
+async def test_invalid_override_is_refused_and_named(
     store_url: str, members: dict[str, Any], slug: str, parameter: str
 ) -> None:
     async with running(store_url) as service:
@@ -298,7 +298,7 @@ async def test_what_cannot_be_is_refused_and_named(
         assert (await put(service, "audit", status=422))["parameter"] == "id"
 
 
-async def test_there_is_a_bound_on_how_many_there_are(store_url: str, store_client: Redis) -> None:
+async def test_number_of_overrides_is_bounded(store_url: str, store_client: Redis) -> None:
     await store_client.hset("robots:{overrides}:rows", mapping={f"o-{number}": "x" for number in range(COUNT_LIMIT)})
     async with running(store_url) as service:
         problem = await put(service, status=409)
@@ -306,7 +306,7 @@ async def test_there_is_a_bound_on_how_many_there_are(store_url: str, store_clie
         assert "10000" in problem["detail"]
 
 
-async def test_there_is_a_bound_on_how_long_they_are_together(store_url: str) -> None:
+async def test_total_size_of_overrides_is_bounded(store_url: str) -> None:
     async with running(store_url) as service:
         for number in range(34):
             status = 201 if number < 32 else 409
@@ -315,7 +315,7 @@ async def test_there_is_a_bound_on_how_long_they_are_together(store_url: str) ->
         await put(service, "o-33", action="robots", robots="#" * 511_000)
 
 
-async def test_a_batch_is_decided_about_item_by_item(store_url: str) -> None:
+async def test_overrides_apply_to_each_item_of_a_batch(store_url: str) -> None:
     async with serve(text(200, RULES)) as known, serve(text(503)) as down, running(store_url) as service:
         await service.allowed(f"{known.url}/")
         await put(service, scope=down.url, action="allow")

@@ -1,4 +1,4 @@
-"""How the tester page is served; what it does is tested in tests/browser."""
+"""How the tester page is served; tests/browser tests what it does."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ INLINE = r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)"
 pytestmark = pytest.mark.usefixtures("store_client")
 
 
-async def test_the_page_comes_under_a_strict_policy(store_url: str) -> None:
+async def test_page_has_a_strict_content_security_policy(store_url: str) -> None:
     async with running(store_url) as service:
         response = await service.client.get("/")
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -25,7 +25,7 @@ async def test_the_page_comes_under_a_strict_policy(store_url: str) -> None:
     assert response.headers["Referrer-Policy"] == "no-referrer"
 
 
-async def test_the_description_of_the_api_comes_from_here_alone(store_url: str) -> None:
+async def test_api_documentation_loads_from_the_service_only(store_url: str) -> None:
     async with running(store_url) as service:
         page, description = await service.client.get("/"), await service.client.get("/docs")
         for gone in ("/redoc", "/docs/oauth2-redirect"):
@@ -34,7 +34,7 @@ async def test_the_description_of_the_api_comes_from_here_alone(store_url: str) 
         dict(part.split(" ", 1) for part in response.headers["Content-Security-Policy"].split("; "))
         for response in (page, description)
     ]
-    # Swagger UI has icons in its style sheet, and makes markup of its own text.
+    # Swagger UI has icons in its style sheet, and creates markup.
     del policies[0]["require-trusted-types-for"], policies[0]["trusted-types"]
     assert policies[1] == {**policies[0], "img-src": "'self' data:"}
     for name in ("X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy"):
@@ -49,7 +49,7 @@ PARTS = [f"/web/{name}" for name in sorted({path.name for path in WEB.iterdir()}
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", *PARTS])
-async def test_every_file_is_revalidated_and_typed(store_url: str, path: str) -> None:
+async def test_every_file_has_its_type_and_is_revalidated(store_url: str, path: str) -> None:
     async with running(store_url) as service:
         response = await service.client.get(path)
         again = await service.client.get(path, headers={"If-None-Match": response.headers["ETag"]})
@@ -75,24 +75,48 @@ async def test_every_file_is_revalidated_and_typed(store_url: str, path: str) ->
         "/web/a/b",
     ],
 )
-async def test_nothing_else_is_served(store_url: str, path: str) -> None:
+async def test_other_files_are_not_served(store_url: str, path: str) -> None:
     async with running(store_url) as service:
         response = await service.client.get(path)
     assert (response.status_code, response.headers["Content-Type"]) == (404, "application/problem+json")
 
 
-async def test_the_page_is_not_written_to(store_url: str) -> None:
+async def test_page_refuses_other_methods(store_url: str) -> None:
     async with running(store_url) as service:
         response = await service.client.post("/")
     assert response.status_code == 405
     assert set(response.headers["Allow"].split(", ")) == {"GET", "HEAD"}
 
 
-def test_the_page_names_nothing_outside_itself_and_holds_nothing_inline() -> None:
+def test_page_has_no_external_urls_and_no_inline_code() -> None:
     page = (WEB / "index.html").read_text()
+    preloaded = re.findall(r'<link rel="modulepreload" href="([^"]*)">\n', page)
     named = re.findall(r'(?:src|href)="([^"#][^"]*)"', page)
-    assert named == ["web/icon.svg", "web/style.css", "web/main.js", "docs"]
+    assert named == ["web/icon.svg", "web/style.css", *preloaded, "web/main.js", "docs"]
     assert not re.search(INLINE, page)
+
+
+def test_every_module_of_the_page_is_preloaded() -> None:
+    found, left = set(), ["main.js"]
+    while left:
+        imported = re.findall(r'^import .* from "\./(.*)";$', (WEB / left.pop()).read_text(), re.MULTILINE)
+        left += [name for name in imported if name not in found]
+        found.update(imported)
+    preloaded = re.findall(r'<link rel="modulepreload" href="web/(.*)">', (WEB / "index.html").read_text())
+    assert preloaded == sorted(found)
+
+
+async def test_files_of_the_page_are_compressed(store_url: str) -> None:
+    async with running(store_url) as service:
+        for path in ("/", "/web/main.js", "/web/style.css", "/web/swagger-ui-bundle.js"):
+            plain = await service.client.get(path, headers={"Accept-Encoding": "identity"})
+            packed = await service.client.get(path, headers={"Accept-Encoding": "gzip"})
+            assert "Content-Encoding" not in plain.headers
+            assert (packed.headers["Content-Encoding"], packed.headers["Vary"]) == ("gzip", "Accept-Encoding")
+            assert packed.num_bytes_downloaded < plain.num_bytes_downloaded / 2
+            assert packed.content == plain.content
+            assert packed.headers["ETag"] == plain.headers["ETag"]
+            assert packed.headers["ETag"].startswith("W/")
 
 
 @pytest.mark.parametrize("path", sorted(WEB.glob("*.js")), ids=lambda path: path.name)

@@ -50,7 +50,7 @@ async def outcome(service: Service, text: str, **members: object) -> dict[str, A
 
 
 def seconds_until(slot: dict[str, Any], service: Service) -> float:
-    """From the service's present, which stands still, to the instant to go at."""
+    """Seconds from the service's clock, which stands still, to `go_at`."""
     return datetime.fromisoformat(slot["go_at"]).timestamp() - service.now
 
 
@@ -69,7 +69,7 @@ async def test_a_permit_is_the_answer_of_allowed_and_a_slot(store_url: str) -> N
 
 async def test_the_robots_txt_fetch_counts_as_a_document(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
-        service.now = time.time()  # the store has a clock of its own
+        service.now = time.time()  # the store has its own clock
         slot = await permit(service, f"{origin.url}/a")
         assert slot["wait"] <= 5
         assert seconds_until(slot, service) == pytest.approx(5, abs=0.002)
@@ -250,7 +250,7 @@ async def test_an_invalid_permit_is_a_problem(store_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("value", "seconds"),
     [
         (None, 0),
         (30, 30),
@@ -268,8 +268,8 @@ async def test_an_invalid_permit_is_a_problem(store_url: str) -> None:
         ("", 0),
     ],
 )
-def test_retry_after_is_seconds_or_a_date(said: float | str | None, seconds: float) -> None:
-    assert retry_after(said, datetime.fromtimestamp(START, UTC)) == seconds
+def test_retry_after_is_seconds_or_a_date(value: float | str | None, seconds: float) -> None:
+    assert retry_after(value, datetime.fromtimestamp(START, UTC)) == seconds
 
 
 async def test_without_the_store_permits_are_local_and_degraded(
@@ -298,7 +298,7 @@ async def test_without_the_store_permits_are_local_and_degraded(
         assert [answer["allowed"] for answer in answers] == [True] * 3
         assert answers[0]["interval"] == pytest.approx(0.6)
         goes = [datetime.fromisoformat(answer["go_at"]) for answer in answers[:2]]
-        # Its every third slot, but for those that passed while it was not asked.
+        # Every third slot, except those that passed without a request.
         slots = (goes[1] - goes[0]).total_seconds() / 0.6
         assert slots >= 1 - 0.02
         assert slots == pytest.approx(round(slots), abs=0.02)

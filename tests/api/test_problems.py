@@ -1,4 +1,4 @@
-"""Errors are application/problem+json (RFC 9457) and name the value that could not be read."""
+"""Errors are application/problem+json (RFC 9457) and name the invalid value."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ async def problem(service: Service, method: str, path: str, status: int, **reque
         ({"url": "http://h/"}, "agent", None),
     ],
 )
-async def test_a_parameter_that_cannot_be_read_is_named(
+async def test_invalid_parameter_is_named(
     store_url: str, query: dict[str, str], parameter: str, named: str | None
 ) -> None:
     async with running(store_url) as service:
@@ -67,7 +67,7 @@ async def test_a_parameter_that_cannot_be_read_is_named(
         ({"urls": ["http://\ud800/"]}, "urls[0]"),
     ],
 )
-async def test_a_trial_that_cannot_be_read_is_named(store_url: str, change: dict[str, Any], parameter: str) -> None:
+async def test_invalid_test_is_named(store_url: str, change: dict[str, Any], parameter: str) -> None:
     async with running(store_url) as service:
         content = json.dumps({**TRIAL, **change})
         headers = {"content-type": "application/json"}
@@ -76,12 +76,12 @@ async def test_a_trial_that_cannot_be_read_is_named(store_url: str, change: dict
 
 
 @pytest.mark.parametrize("change", [{"robots": None}, {"robots_base64": ""}, {"robots": "", "robots_base64": "eA=="}])
-async def test_a_trial_holds_the_file_once(store_url: str, change: dict[str, Any]) -> None:
+async def test_test_with_two_files_is_refused(store_url: str, change: dict[str, Any]) -> None:
     async with running(store_url) as service:
         await problem(service, "POST", "/v1/test", 422, json={**TRIAL, **change})
 
 
-async def test_a_trial_has_a_bounded_number_of_rows(store_url: str) -> None:
+async def test_rows_of_a_test_are_bounded(store_url: str) -> None:
     async with running(store_url) as service:
         trial = {**TRIAL, "urls": ["http://h/"] * 5000, "agents": ["a", "b", "c"]}
         body = await problem(service, "POST", "/v1/test", 422, json=trial)
@@ -89,13 +89,13 @@ async def test_a_trial_has_a_bounded_number_of_rows(store_url: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b"null", b""])
-async def test_a_body_that_is_no_trial_is_refused(store_url: str, content: bytes) -> None:
+async def test_body_that_is_not_a_test_is_refused(store_url: str, content: bytes) -> None:
     async with running(store_url) as service:
         headers = {"content-type": "application/json"}
         await problem(service, "POST", "/v1/test", 422, content=content, headers=headers)
 
 
-async def test_a_body_is_read_to_its_limit(store_url: str) -> None:
+async def test_body_is_read_up_to_its_limit(store_url: str) -> None:
     async def endless() -> Any:
         for _ in range(BODY_LIMIT // 65_536 + 2):
             yield b" " * 65_536
@@ -111,7 +111,7 @@ async def test_other_routes_and_methods_are_problems_too(store_url: str) -> None
         await problem(service, "DELETE", "/v1/allowed", 405)
 
 
-async def test_a_value_is_quoted_back_bounded(store_url: str) -> None:
+async def test_quoted_value_is_bounded(store_url: str) -> None:
     async with running(store_url) as service:
         body = await problem(service, "GET", "/v1/allowed", 422, params={"url": "x" * 20_000, "agent": "a"})
         assert len(body["value"]) < 300

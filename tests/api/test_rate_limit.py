@@ -20,7 +20,7 @@ def account(clock: Clock, limit: Limit = Limit(10, 60, 10)) -> QuotaAccount:  # 
     return Quotas(None, clock, lambda _key: None).account("crawler-7", limit)  # type: ignore[arg-type]
 
 
-def test_rate_limit_fields_give_the_quota_the_rest_and_the_reset() -> None:
+def test_rate_limit_fields_give_quota_rest_and_reset() -> None:
     clock = Clock()
     one = account(clock)
     assert rate_limit_fields(one) == {"RateLimit-Policy": '"default";q=10;w=60', "RateLimit": '"default";r=10;t=0'}
@@ -48,4 +48,4 @@ def test_retry_after_is_rounded_up_to_whole_seconds() -> None:
         one.charge(1)
     problem = too_many_requests(caught.value)
     assert (problem.status_code, problem.headers) == (429, {"Retry-After": "4"})
-    assert str(problem.detail).endswith("with at most 10 at once. Ask again in 4 s.")
+    assert str(problem.detail).endswith("with at most 10 at once. Try again in 4 s.")

@@ -1,4 +1,4 @@
-"""When the service asks again: as the crawler does, as the domain table says, and as often as the origin is visited."""
+"""When a file is fetched again: by the crawler's model, by the domain table, and by visits."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def near(wanted: timedelta, found: timedelta) -> bool:
     return 0.89 * wanted <= found <= 1.11 * wanted
 
 
-async def test_one_copy_is_rechecked_as_each_crawler_does(store_url: str, store_client: Redis) -> None:
+async def test_one_copy_is_rechecked_by_each_crawlers_model(store_url: str, store_client: Redis) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         assert near(DAY, recheck_in(await service.allowed(f"{origin.url}/", "ExampleBot")))
         # A first visit counts as one a day, for which Seznam's delay is 12 days.
@@ -38,12 +38,12 @@ async def test_one_copy_is_rechecked_as_each_crawler_does(store_url: str, store_
         assert len(origin.requests) == 1
 
 
-async def test_recheck_model_is_the_default_of_crawlers_that_have_none(store_url: str, store_client: Redis) -> None:
+async def test_recheck_model_setting_is_the_default(store_url: str, store_client: Redis) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url, recheck_model="seznam") as service:
         assert near(12 * DAY, recheck_in(await service.allowed(f"{origin.url}/", "ExampleBot")))
 
 
-async def test_visits_are_written_at_the_end_and_only_those_that_matter(store_url: str, store_client: Redis) -> None:
+async def test_only_seznam_visits_are_written_at_shutdown(store_url: str, store_client: Redis) -> None:
     async with serve(text(200, RULES)) as origin:
         asked = key(Origin("http", "127.0.0.1", origin.port))
         async with running(store_url) as service:
@@ -54,7 +54,7 @@ async def test_visits_are_written_at_the_end_and_only_those_that_matter(store_ur
             assert near(12 * DAY - 9 * DAY * 0.477, recheck_in(await service.allowed(f"{origin.url}/", "SeznamBot")))
 
 
-async def test_the_table_goes_first_and_sighup_reads_it_again(
+async def test_domain_table_takes_precedence_and_reloads_on_sighup(
     store_url: str, store_client: Redis, tmp_path: Path
 ) -> None:
     table = tmp_path / "recheck.toml"

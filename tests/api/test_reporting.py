@@ -1,4 +1,4 @@
-"""`POST /v1/permits/{permit}/outcome`: who may hold the fleet back from an origin, and for how long."""
+"""`POST /v1/permits/{permit}/outcome`: who can make the fleet back off, and for how long."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +24,7 @@ FROM_AFAR = ("192.0.2.7", 50_000)
 
 
 class Keyed:
-    """A service with keys of two readers and an operator; `url` is a page that both may fetch."""
+    """A service with the keys of two readers and an operator; both readers may fetch the page `url`."""
 
     def __init__(self, service: Service, url: str, keys: dict[str, str]) -> None:
         self.service = service
@@ -40,7 +40,7 @@ class Keyed:
         return await self.post(key, "/v1/permits", {"url": self.url, "agent": "ExampleBot", "max_wait": 60})
 
     async def overloaded(self, key: str, permit: str, retry_after: int) -> float:
-        """Seconds for which the origin is left alone once this key has reported a 429."""
+        """Seconds of backoff after this key has reported a 429."""
         outcome = {"status": 429, "retry_after": retry_after}
         seconds: float = (await self.post(key, f"/v1/permits/{permit}/outcome", outcome))["backoff"]
         return seconds
@@ -56,7 +56,7 @@ async def keyed(store_url: str, tmp_path: Path) -> AsyncIterator[Keyed]:
         yield Keyed(service, f"{origin.url}/a", {name: key for name, (key, _) in made.items()})
 
 
-async def test_one_key_holds_the_fleet_back_for_minutes_at_most(store_url: str, tmp_path: Path) -> None:
+async def test_one_key_makes_the_fleet_back_off_for_minutes_only(store_url: str, tmp_path: Path) -> None:
     async with keyed(store_url, tmp_path) as it:
         permit = (await it.permit("one"))["permit"]
         for _ in range(3):
@@ -71,7 +71,7 @@ async def test_a_second_key_confirms_a_longer_back_off(store_url: str, tmp_path:
         assert await it.overloaded("other", second, 7200) == pytest.approx(7200, abs=20)
 
 
-async def test_an_operator_s_key_needs_no_second_one(store_url: str, tmp_path: Path) -> None:
+async def test_an_operators_key_needs_no_second_one(store_url: str, tmp_path: Path) -> None:
     async with keyed(store_url, tmp_path) as it:
         assert await it.overloaded("operator", (await it.permit("one"))["permit"], DAY) == pytest.approx(DAY, abs=20)
 
@@ -90,12 +90,12 @@ async def test_a_permit_that_the_fleet_did_not_sign_is_refused(store_url: str, t
         assert (await it.permit("other"))["wait"] < 10
 
 
-async def test_processes_of_one_fleet_read_each_other_s_permits(store_url: str, store_client: Redis) -> None:
+async def test_processes_of_a_fleet_accept_each_others_permits(store_url: str, store_client: Redis) -> None:
     async with serve(text(404)) as origin, running(store_url) as one, running(store_url) as other:
         body = {"url": f"{origin.url}/a", "agent": "ExampleBot"}
         permit = (await one.client.post("/v1/permits", json=body)).json()["permit"]
         assert (await other.client.post(f"/v1/permits/{permit}/outcome", json={"released": True})).json()["released"]
-        # Also where the secret is a setting, and the store has none.
+        # Also if the secret is a setting, and the store has none.
         await store_client.delete(KEY)
         given = "a secret that the fleet shares!!"
         async with (
@@ -108,14 +108,14 @@ async def test_processes_of_one_fleet_read_each_other_s_permits(store_url: str, 
             assert (await one.client.post(path, json={"released": True})).status_code == 422
 
 
-async def test_without_keys_an_address_reports_and_loopback_operates(store_url: str) -> None:
+async def test_without_keys_loopback_is_the_operator(store_url: str) -> None:
     async with serve(text(404)) as origin, running(store_url) as service:
         body = {"url": f"{origin.url}/a", "agent": "ExampleBot"}
         permit = (await service.client.post("/v1/permits", json=body)).json()["permit"]
         afar = httpx.ASGITransport(app=service.app, client=FROM_AFAR)
         report = {"status": 503, "retry_after": DAY}
         async with httpx.AsyncClient(transport=afar, base_url="http://robots.internal") as client:
-            told = (await client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
-        assert told["backoff"] == pytest.approx(600, abs=20)
-        told = (await service.client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
-        assert told["backoff"] == pytest.approx(DAY, abs=20)
+            result = (await client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
+        assert result["backoff"] == pytest.approx(600, abs=20)
+        result = (await service.client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
+        assert result["backoff"] == pytest.approx(DAY, abs=20)

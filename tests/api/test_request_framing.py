@@ -11,7 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from app.api.connection import HEAD_LIMIT
 from app.cli.serve import configuration
 from app.settings import Settings
-from tests.api.listening import Protocol, calling, listening, status
+from tests.api.raw_client import Protocol, connect, serve_app, status
 from tests.faults.until import until_so
 
 SERVED = configuration(Settings()).http
@@ -35,7 +35,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def test_trailer_fields_are_not_header_fields_rfc9110(http: Protocol) -> None:
-    async with listening(echo, http) as (address, _), calling(address) as caller:
+    async with serve_app(echo, http) as (address, _), connect(address) as caller:
         await caller.send(CHUNKED + b"X-API-Key: secret\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
         assert (await caller.answer()).endswith(b"\r\nhost,transfer-encoding")
         # The connection goes on: a trailer is ignored, and is not an error.
@@ -45,7 +45,7 @@ async def test_trailer_fields_are_not_header_fields_rfc9110(http: Protocol) -> N
 
 @pytest.mark.parametrize("unit", [b"X: a\r\n", b"a", b":\r\n"], ids=["short fields", "one field", "no names"])
 async def test_trailers_without_end_are_refused(http: Protocol, unit: bytes) -> None:
-    async with listening(echo, http) as (address, server), calling(address) as caller:
+    async with serve_app(echo, http) as (address, server), connect(address) as caller:
         await caller.send(CHUNKED + b"X: ")
         for _ in range(32):  # 2 MiB at most, then the server has to have closed
             await caller.send(unit * (HEAD_LIMIT // len(unit)))
@@ -66,6 +66,6 @@ async def test_trailers_without_end_are_refused(http: Protocol, unit: bytes) -> 
     ],
 )
 async def test_a_request_has_exactly_one_host_rfc9112(http: Protocol, head: bytes, expected: int) -> None:
-    async with listening(echo, http) as (address, _), calling(address) as caller:
+    async with serve_app(echo, http) as (address, _), connect(address) as caller:
         await caller.send(head)
         assert status(await (caller.answer() if expected == 200 else caller.end())) == expected

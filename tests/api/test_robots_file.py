@@ -1,4 +1,4 @@
-"""`/v1/robots`: the file that is held is told of, fetched anew, forgotten."""
+"""`/v1/robots`: get, refresh and purge the cached file."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("store_client")
 BODY = b"Host: h\nUser-agent: a\nCrawl-delay: 5\nUser-agent: b\nDissallow: /\xff\n<script>\nSitemap: http://h/s.xml\n"
 
 
-async def test_the_held_file_is_told_whole(store_url: str) -> None:
+async def test_cached_file_is_returned_whole(store_url: str) -> None:
     async with serve(text(200, BODY, {"Content-Type": "text/html"})) as origin, running(store_url) as service:
         response = await service.client.get("/v1/robots", params={"url": f"{origin.url}/any/page"})
         assert response.status_code == 200
@@ -38,7 +38,7 @@ async def test_the_held_file_is_told_whole(store_url: str) -> None:
         assert {"not-text-plain", "typo-key", "non-utf8", "rate-between-agents", "deprecated"} <= codes
 
 
-async def test_as_text_gives_the_bytes_and_lets_no_browser_run_them(store_url: str) -> None:
+async def test_as_text_returns_bytes_that_no_browser_runs(store_url: str) -> None:
     async with serve(text(200, BODY, {"Content-Type": "text/html"})) as origin, running(store_url) as service:
         response = await service.client.get("/v1/robots", params={"url": origin.url, "as": "text"})
         assert response.content == BODY
@@ -48,7 +48,7 @@ async def test_as_text_gives_the_bytes_and_lets_no_browser_run_them(store_url: s
 
 
 @pytest.mark.parametrize(("status", "outcome"), [(404, "unavailable"), (503, "unreachable")])
-async def test_where_there_is_no_file_the_facts_say_why(store_url: str, status: int, outcome: str) -> None:
+async def test_without_a_file_the_facts_say_why(store_url: str, status: int, outcome: str) -> None:
     async with serve(text(status)) as origin, running(store_url) as service:
         answer = (await service.client.get("/v1/robots", params={"url": origin.url})).json()
         assert (answer["text"], answer["groups"], answer["robots"]["outcome"]) == (None, [], outcome)
@@ -57,7 +57,7 @@ async def test_where_there_is_no_file_the_facts_say_why(store_url: str, status: 
         assert outcome in raw.json()["detail"]
 
 
-async def test_what_cannot_be_read_is_named(store_url: str) -> None:
+async def test_invalid_input_is_named(store_url: str) -> None:
     async with running(store_url) as service:
         bad_url = await service.client.get("/v1/robots", params={"url": "gopher://h/"})
         assert (bad_url.status_code, bad_url.json()["parameter"]) == (422, "url")
@@ -77,7 +77,7 @@ Content-Usage: train-ai=y
 """
 
 
-async def test_rates_and_uses_are_told_as_declared(store_url: str) -> None:
+async def test_rates_and_usage_are_listed_as_declared(store_url: str) -> None:
     async with serve(text(200, RATES)) as origin, running(store_url) as service:
         answer = (await service.client.get("/v1/robots", params={"url": origin.url})).json()
     [group] = answer["groups"]
@@ -99,7 +99,7 @@ async def test_rates_and_uses_are_told_as_declared(store_url: str) -> None:
     assert (answer["reader"], answer["dialect"]) == (None, "rfc9309")
 
 
-async def test_for_an_agent_the_whole_day_is_told_as_its_dialect_obeys_it(store_url: str) -> None:
+async def test_reader_has_the_schedule_of_its_dialect(store_url: str) -> None:
     async with serve(text(200, RATES)) as origin, running(store_url) as service:
         query = {"url": origin.url, "agent": "SeznamBot/4.0"}
         answer = (await service.client.get("/v1/robots", params=query)).json()
@@ -116,9 +116,7 @@ async def test_for_an_agent_the_whole_day_is_told_as_its_dialect_obeys_it(store_
     ("agent", "policy", "exempt"),
     [("Google-Extended", True, False), ("Google-Read-Aloud", False, True), ("Googlebot", False, False)],
 )
-async def test_a_reader_that_never_fetches_or_need_not_ask_is_told_as_such(
-    store_url: str, agent: str, policy: bool, exempt: bool
-) -> None:
+async def test_reader_marks_policy_and_exempt_agents(store_url: str, agent: str, policy: bool, exempt: bool) -> None:
     async with serve(text(200, "")) as origin, running(store_url) as service:
         query = {"url": origin.url, "agent": agent}
         reader = (await service.client.get("/v1/robots", params=query)).json()["reader"]
@@ -135,19 +133,19 @@ async def test_a_dialect_groups_the_file_as_it_reads_it(store_url: str) -> None:
             assert (answer["dialect"], len(answer["groups"])) == (dialect, groups)
 
 
-async def test_as_facts_tells_of_the_fetch_and_not_of_the_file(store_url: str) -> None:
+async def test_as_facts_returns_the_fetch_without_the_file(store_url: str) -> None:
     async with serve(text(200, BODY)) as origin, running(store_url) as service:
         answer = (await service.client.get("/v1/robots", params={"url": origin.url, "as": "facts"})).json()
     assert list(answer) == ["robots"]
     assert (answer["robots"]["outcome"], answer["robots"]["source"]) == ("successful", "fetched")
 
 
-# What operators order: a fetch now, or that an origin be forgotten.
+# Refresh and purge, for operators.
 
 OLD, NEW = "User-agent: *\nDisallow: /old\n", "User-agent: *\nDisallow: /new\n"
 
 
-async def test_a_refresh_fetches_whatever_is_held_and_tells_what_it_found(store_url: str) -> None:
+async def test_refresh_fetches_a_fresh_file_again(store_url: str) -> None:
     async with serve(text(200, OLD), text(200, NEW)) as origin, running(store_url) as service:
         assert (await service.allowed(f"{origin.url}/new"))["verdict"] == "allow"
         response = await service.client.post("/v1/robots/refresh", params={"url": f"{origin.url}/any"})
@@ -158,7 +156,7 @@ async def test_a_refresh_fetches_whatever_is_held_and_tells_what_it_found(store_
         assert len(origin.requests) == 2
 
 
-async def test_a_refresh_that_fails_keeps_the_copy_and_says_so(store_url: str) -> None:
+async def test_failed_refresh_keeps_the_copy(store_url: str) -> None:
     async with serve(text(200, OLD), text(503)) as origin, running(store_url) as service:
         await service.allowed(origin.url)
         service.now += 1
@@ -167,7 +165,7 @@ async def test_a_refresh_that_fails_keeps_the_copy_and_says_so(store_url: str) -
         assert facts["failing_since"] is not None
 
 
-async def test_what_is_purged_is_fetched_again_and_its_history_stays(store_url: str) -> None:
+async def test_purged_file_is_fetched_again_and_keeps_its_history(store_url: str) -> None:
     async with serve(text(200, OLD), text(200, NEW)) as origin, running(store_url) as service:
         await service.allowed(origin.url)
         response = await service.client.delete("/v1/robots", params={"url": origin.url})
@@ -186,14 +184,14 @@ async def test_a_purge_that_cannot_be_announced_asks_for_a_retry() -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/robots/refresh"), ("DELETE", "/v1/robots")])
-async def test_an_order_names_the_origin_by_a_url(store_url: str, method: str, path: str) -> None:
+async def test_refresh_and_purge_need_a_url(store_url: str, method: str, path: str) -> None:
     async with running(store_url) as service:
         response = await service.client.request(method, path, params={"url": "gopher://h/"})
         assert (response.status_code, response.json()["parameter"]) == (422, "url")
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/robots/refresh"), ("DELETE", "/v1/robots")])
-async def test_nobody_but_an_operator_gives_orders(store_url: str, method: str, path: str) -> None:
+async def test_only_operators_refresh_and_purge(store_url: str, method: str, path: str) -> None:
     async with serve(text(200, OLD)) as origin, running(store_url) as service:
         headers = {"Host": "crawler.example"}
         response = await service.client.request(method, path, params={"url": origin.url}, headers=headers)
@@ -223,15 +221,15 @@ Dissallow: /y
 
 
 @pytest.mark.parametrize("agent", [None, "b"])
-async def test_a_file_that_is_told_piece_by_piece_is_what_its_model_says(store_url: str, agent: str | None) -> None:
+async def test_streamed_file_matches_its_schema(store_url: str, agent: str | None) -> None:
     async with serve(text(200, EVERYTHING)) as origin, running(store_url) as service:
         query = {"url": origin.url} | ({} if agent is None else {"agent": agent})
-        told = (await service.client.get("/v1/robots", params=query)).json()
-    assert RobotsFileOut.model_validate(told).model_dump(mode="json") == told
-    groups = [(group["agents"], len(group["rules"]), len(group["members"])) for group in told["groups"]]
+        content = (await service.client.get("/v1/robots", params=query)).json()
+    assert RobotsFileOut.model_validate(content).model_dump(mode="json") == content
+    groups = [(group["agents"], len(group["rules"]), len(group["members"])) for group in content["groups"]]
     assert groups[:2] == [(["a", "b"], 2, 6), (["*"], 2, 0)]
-    assert [len(told["groups"][0]["declared"][name]) for name in ("crawl_delays", "request_rates", "visit_times")] == [
-        1
-    ] * 3
-    assert (len(told["sitemaps"]), len(told["extensions"])) == (2, 2)
-    assert told["warnings"]
+    assert [
+        len(content["groups"][0]["declared"][name]) for name in ("crawl_delays", "request_rates", "visit_times")
+    ] == [1] * 3
+    assert (len(content["sitemaps"]), len(content["extensions"])) == (2, 2)
+    assert content["warnings"]

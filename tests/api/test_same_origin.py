@@ -1,4 +1,4 @@
-"""Without keys, no page of another origin can have a browser give the service work to do."""
+"""Without keys, cross-site requests of browsers are refused."""
 
 import pytest
 
@@ -28,9 +28,9 @@ async def test_a_page_of_another_origin_is_refused(
     store_url: str, path: str, body: bytes, headers: dict[str, str]
 ) -> None:
     async with running(store_url) as service:
-        # What a browser sends without asking first: no preflight.
-        told = {"Host": "robots.example", "Content-Type": "text/plain", **headers}
-        response = await service.client.post(path, content=body, headers=told)
+        # Requests that a browser sends without a preflight.
+        fields = {"Host": "robots.example", "Content-Type": "text/plain", **headers}
+        response = await service.client.post(path, content=body, headers=fields)
         assert (response.status_code, slug(response)) == (403, "forbidden")
         assert response.headers["x-request-id"]
 
@@ -45,15 +45,15 @@ async def test_a_page_of_another_origin_is_refused(
     ],
 )
 @pytest.mark.parametrize(("path", "body"), BODIES)
-async def test_the_own_page_and_what_is_no_browser_are_answered(
+async def test_own_page_and_other_clients_are_answered(
     store_url: str, path: str, body: bytes, headers: dict[str, str]
 ) -> None:
     async with running(store_url) as service:
-        told = {"Host": "robots.example", "Content-Type": "application/json", **headers}
-        assert (await service.client.post(path, content=body, headers=told)).status_code == 200
+        fields = {"Host": "robots.example", "Content-Type": "application/json", **headers}
+        assert (await service.client.post(path, content=body, headers=fields)).status_code == 200
 
 
-async def test_a_link_from_another_page_is_followed(store_url: str) -> None:
+async def test_cross_site_link_is_followed(store_url: str) -> None:
     async with running(store_url) as service:
         for path in ("/", "/docs", "/healthz"):
             response = await service.client.get(path, headers={"Sec-Fetch-Site": "cross-site"})

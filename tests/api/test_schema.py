@@ -1,4 +1,4 @@
-"""Every route, asked by schemathesis all that its description lets one ask, and much that it does not."""
+"""Every route against schemathesis: valid requests by its description, and invalid ones."""
 
 import asyncio
 import socket
@@ -14,11 +14,11 @@ from tests.api.schema_fuzz import broken_promises
 from tests.api.service import settings_on
 from tests.origins import Names, serve, text
 
-EXAMPLES = 12
-"""How many requests the fuzzing makes per route and kind."""
+EXAMPLES = 4
+"""Requests per route and kind."""
 
 
-def test_every_route_keeps_to_its_description(store_url: str) -> None:
+def test_every_route_conforms_to_its_schema(store_url: str) -> None:
     with running(store_url) as (app, url):
         broken = broken_promises(app.openapi(), url, EXAMPLES)
     assert not broken, "\n\n".join(broken)
@@ -26,7 +26,7 @@ def test_every_route_keeps_to_its_description(store_url: str) -> None:
 
 @contextmanager
 def running(store_url: str) -> Iterator[tuple[FastAPI, str]]:
-    """The application behind a real server in a thread; its names lead to a small origin, or nowhere."""
+    """The application behind a real server in a thread; host names resolve to a small origin, or not at all."""
     ready = threading.Event()
     found: list[tuple[FastAPI, str, uvicorn.Server]] = []
 
@@ -35,12 +35,12 @@ def running(store_url: str) -> Iterator[tuple[FastAPI, str]]:
             settings = settings_on(store_url, fetch_timeout=1.0, access_log=False)
             app = create(settings, resolver=Names({"a.test": [str(origin.address)]}))
             server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False))
-            # The protocol is named, as asyncio sends small answers at once only where it is.
-            listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-            listening.bind(("127.0.0.1", 0))
-            found.append((app, f"http://127.0.0.1:{listening.getsockname()[1]}", server))
+            # Name the protocol: asyncio disables Nagle's algorithm only if it is given.
+            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+            listener.bind(("127.0.0.1", 0))
+            found.append((app, f"http://127.0.0.1:{listener.getsockname()[1]}", server))
             ready.set()
-            await server.serve([listening])
+            await server.serve([listener])
 
     thread = threading.Thread(target=asyncio.run, args=(run(),))
     thread.start()

@@ -1,4 +1,4 @@
-"""`POST /v1/allowed` as lines: answers while questions still come, and no more is read than answers are taken."""
+"""`POST /v1/allowed` as a stream: answers while questions arrive, and reading stops while answers are unread."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ HEAD = (
 
 
 class Stream:
-    """A request whose lines are sent one by one, and whose answers are read one by one."""
+    """A request that sends lines, and reads answers, one by one."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -62,8 +62,8 @@ class Stream:
 
 
 @asynccontextmanager
-async def listening(service: Service) -> AsyncIterator[tuple[str, int]]:
-    """The application behind the server that it has in production."""
+async def serve_app(service: Service) -> AsyncIterator[tuple[str, int]]:
+    """The application behind the production server."""
     config = uvicorn.Config(service.app, lifespan="off", log_config=None, access_log=False, ws="none")
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -77,7 +77,7 @@ async def listening(service: Service) -> AsyncIterator[tuple[str, int]]:
 
 @asynccontextmanager
 async def streaming(address: tuple[str, int]) -> AsyncIterator[Stream]:
-    """A client that keeps little of what it is sent until somebody reads it."""
+    """A client with a small receive buffer."""
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
     raw.setblocking(False)
@@ -107,7 +107,7 @@ async def posted(service: Service, body: bytes | Iterable[bytes]) -> list[dict[s
     return [json.loads(answer) for answer in response.text.splitlines()]
 
 
-async def test_every_line_has_its_answer_in_its_place(store_url: str) -> None:
+async def test_every_line_is_answered_in_order(store_url: str) -> None:
     async with serve(text(200, RULES)) as one, serve(text(404)) as other, running(store_url) as service:
         urls = [f"{origin.url}/private/{number}" for number in range(600) for origin in (one, other)]
         answers = await posted(service, map(line, urls))
@@ -115,8 +115,8 @@ async def test_every_line_has_its_answer_in_its_place(store_url: str) -> None:
         assert [answer["allowed"] for answer in answers] == [False, True] * 600
         assert (len(one.requests), len(other.requests)) == (1, 1)
         for url, answer in zip(urls[:2], await posted(service, map(line, urls[:2])), strict=True):
-            told = await service.allowed(url)
-            assert told == answer
+            expected = await service.allowed(url)
+            assert expected == answer
 
 
 async def test_a_bad_line_is_a_problem_that_names_it(store_url: str) -> None:
@@ -136,22 +136,22 @@ async def test_a_bad_line_is_a_problem_that_names_it(store_url: str) -> None:
             good,
         ]
         answers = await posted(service, b"".join(parts)[:-1])
-        told = [
+        expected = [
             (it["problem"]["status"], it["problem"]["line"]) if "problem" in it else it["verdict"] for it in answers
         ]
-        assert told == [(422, 1), "disallow", (413, 5), (422, 6), "disallow", (422, 8), (422, 9), "disallow"]
+        assert expected == [(422, 1), "disallow", (413, 5), (422, 6), "disallow", (422, 8), (422, 9), "disallow"]
         assert (answers[5]["problem"]["parameter"], answers[5]["problem"]["value"]) == ("url", "ftp://h/")
         assert await posted(service, b"") == await posted(service, b"\n\n") == []
 
 
-async def test_lines_have_no_limit_to_their_number_or_sum(store_url: str) -> None:
+async def test_stream_has_no_limit_of_lines_or_bytes(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         lines = [line(f"{origin.url}/private/{number}/" + "a" * 8000) for number in range(BODY_LIMIT // 8000 + 100)]
         assert sum(map(len, lines)) > BODY_LIMIT
         assert len(await posted(service, lines)) == len(lines)
 
 
-async def test_only_lines_are_without_a_limit(store_url: str) -> None:
+async def test_only_streams_are_unlimited(store_url: str) -> None:
     async with running(store_url) as service:
         headers = {"Content-Type": "application/x-ndjson"}
         for path in ("/v1/test", "/v1/indexing"):
@@ -163,7 +163,7 @@ async def test_answers_come_while_questions_are_still_sent(store_url: str) -> No
     async with (
         serve(text(200, RULES)) as origin,
         running(store_url) as service,
-        listening(service) as address,
+        serve_app(service) as address,
         streaming(address) as stream,
     ):
         question = line(f"{origin.url}/private/")
@@ -179,9 +179,9 @@ async def test_answers_come_while_questions_are_still_sent(store_url: str) -> No
         assert [(await stream.answer()) is None for _ in range(3)] == [False, False, True]
 
 
-async def test_no_more_is_read_than_answers_are_taken(store_url: str) -> None:
+async def test_stream_stops_reading_while_answers_are_unread(store_url: str) -> None:
     count, at_once, long = 20_000, 100, "?" + "a" * 500
-    async with serve(text(200, RULES)) as origin, running(store_url) as service, listening(service) as address:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service, serve_app(service) as address:
         await service.allowed(f"{origin.url}/")
         async with streaming(address) as stream:
 
@@ -191,7 +191,7 @@ async def test_no_more_is_read_than_answers_are_taken(store_url: str) -> None:
                 await stream.end()
 
             sending = asyncio.create_task(send())
-            # Where it stands still, nobody tells: it is looked at until it has not moved for a while.
+            # Nothing signals that reading has stopped, so wait until the count has not changed for a while.
             seen, still = 0, 0
             while still < 10:
                 await asyncio.sleep(0.02)
@@ -212,7 +212,7 @@ async def test_a_stream_caller_may_send_a_thousand_questions_before_reading(stor
     async with (
         serve(text(200, RULES)) as origin,
         running(store_url) as service,
-        listening(service) as address,
+        serve_app(service) as address,
         streaming(address) as stream,
     ):
         for number in range(WINDOW):
@@ -230,27 +230,27 @@ async def stall(exchange: Exchange) -> None:
     await exchange.stall()
 
 
-async def test_who_hangs_up_leaves_no_work_behind(store_url: str) -> None:
-    async with serve(stall) as dead, running(store_url) as service, listening(service) as address:
+async def test_disconnect_cancels_the_work_of_a_stream(store_url: str) -> None:
+    async with serve(stall) as dead, running(store_url) as service, serve_app(service) as address:
         async with streaming(address) as stream:
             await stream.send(*(line(f"{dead.url}/{number}", wait=60) for number in range(50)))
-            await dead.asked(1)
+            await dead.wait_for_requests(1)
             stream.leave()
         await until_so(lambda: not any("AnswerLines" in repr(task.get_coro()) for task in asyncio.all_tasks()))
         assert await decisions(service) == 0
 
 
-async def test_a_slow_origin_holds_up_the_answers_behind_it_but_not_the_fetches(store_url: str) -> None:
+async def test_slow_origin_delays_later_answers_but_not_fetches(store_url: str) -> None:
     async with (
         serve(stall) as dead,
         serve(text(200, RULES)) as alive,
         running(store_url, fetch_timeout=0.5) as service,
-        listening(service) as address,
+        serve_app(service) as address,
         streaming(address) as stream,
     ):
         await stream.send(line(f"{dead.url}/", wait=60), line(f"{alive.url}/private/"))
-        await alive.asked(1)
-        await dead.asked(1)
+        await alive.wait_for_requests(1)
+        await dead.wait_for_requests(1)
         await stream.end()
         await stream.head()
         first, second = await stream.answer(), await stream.answer()
@@ -260,7 +260,7 @@ async def test_a_slow_origin_holds_up_the_answers_behind_it_but_not_the_fetches(
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, LINE_LIMIT, 10 * LINE_LIMIT])
-def test_lines_are_the_same_however_they_are_cut(size: int) -> None:
+def test_lines_do_not_depend_on_chunks(size: int) -> None:
     long = b"a" * LINE_LIMIT
     body = b"\n".join([b"one", b"", b"two", long, b"three", b"last"]) if size < 10 else b"x\n" + long + b"a\n\n" + long
     body = body.replace(long, b"b" * 50) if size < 10 else body

@@ -1,4 +1,4 @@
-"""`POST /v1/test`: the same engine on a pasted file."""
+"""`POST /v1/test`: decisions by a pasted file."""
 
 import base64
 from typing import Any
@@ -20,7 +20,7 @@ async def trial(store_url: str, **body: Any) -> dict[str, Any]:
         return answer
 
 
-async def test_every_verdict_case_by_the_route(store_url: str) -> None:
+async def test_every_verdict_case_through_the_route(store_url: str) -> None:
     async with running(store_url) as service:
         for case in rows("verdict-cases.jsonl"):
             robots = base64.b64encode(case["robots"].encode()).decode()
@@ -51,12 +51,12 @@ async def test_rows_are_dialect_within_agent_within_url(store_url: str) -> None:
     assert [row["allowed"] for row in answer["rows"]] == [False] * 4 + [True] * 4
 
 
-async def test_without_dialects_each_agent_reads_as_it_does(store_url: str) -> None:
+async def test_without_dialects_each_agent_uses_its_own(store_url: str) -> None:
     answer = await trial(store_url, robots="", urls=["http://h/"], agents=["Googlebot", "SeznamBot", "FooBot"])
     assert [row["dialect"] for row in answer["rows"]] == ["google", "seznam", "rfc9309"]
 
 
-async def test_the_answer_shows_lines_as_written_sitemaps_and_warnings(store_url: str) -> None:
+async def test_answer_has_lines_sitemaps_and_warnings(store_url: str) -> None:
     robots = "Sitemap: http://h/s.xml\nUser-agent: *\n  Dissallow:/é # why\n"
     answer = await trial(store_url, robots=robots, urls=["http://h/é"], agents=["FooBot"], at="2026-11-21T18:30:00Z")
     [row] = answer["rows"]
@@ -69,7 +69,7 @@ async def test_the_answer_shows_lines_as_written_sitemaps_and_warnings(store_url
     assert [(warning["code"], warning["line"]) for warning in answer["warnings"]] == [("typo-key", 3)]
 
 
-async def test_lone_surrogates_in_a_pasted_file_are_octets_like_others(store_url: str) -> None:
+async def test_lone_surrogates_in_a_pasted_file_are_bytes(store_url: str) -> None:
     async with running(store_url) as service:
         content = b'{"robots": "User-agent: *\\nDisallow: /\\ud800", "urls": ["http://h/x"], "agents": ["a"]}'
         response = await service.client.post("/v1/test", content=content, headers={"content-type": "application/json"})
@@ -77,7 +77,7 @@ async def test_lone_surrogates_in_a_pasted_file_are_octets_like_others(store_url
         assert response.json()["rows"][0]["allowed"] is True
 
 
-async def test_a_file_past_the_limit_is_read_as_a_fetched_one_would_be(store_url: str) -> None:
+async def test_pasted_file_is_truncated_like_a_fetched_one(store_url: str) -> None:
     robots = "User-agent: *\n" + "#" * 512_000 + "\nDisallow: /"
     answer = await trial(store_url, robots=robots, urls=["http://h/"], agents=["a"])
     assert answer["rows"][0]["allowed"] is True
@@ -108,7 +108,7 @@ NO_COPY = {"had_copy": False}
         ({"status": 200}, "disallow", "rule"),
     ],
 )
-async def test_a_pretended_outcome_is_judged_as_a_fetch_is(
+async def test_simulated_outcome_is_judged_like_a_fetch(
     store_url: str, outcome: dict[str, Any], verdict: str, reason: str
 ) -> None:
     answer = await trial(store_url, robots=ROBOTS, urls=["http://h/private/"], agents=["a"], outcome=outcome)
@@ -117,7 +117,7 @@ async def test_a_pretended_outcome_is_judged_as_a_fetch_is(
     assert (row["retry_at"] is not None) is (verdict == "defer")
 
 
-async def test_a_pretended_outage_shows_the_facts_and_its_timeline(store_url: str) -> None:
+async def test_simulated_outage_has_facts_and_a_timeline(store_url: str) -> None:
     answer = await trial(
         store_url,
         robots=ROBOTS,
@@ -136,14 +136,14 @@ async def test_a_pretended_outage_shows_the_facts_and_its_timeline(store_url: st
     assert 28 * 86_400 < row["timeline"][1]["after"] < 30 * 86_400
 
 
-async def test_the_settings_of_the_service_hold_for_what_is_pretended(store_url: str) -> None:
+async def test_simulation_uses_the_settings_of_the_service(store_url: str) -> None:
     body = {"robots": ROBOTS, "urls": ["http://h/"], "agents": ["a"], "outcome": {"status": 403}}
     async with running(store_url, on_forbidden="deny") as service:
         [row] = (await service.client.post("/v1/test", json=body)).json()["rows"]
     assert (row["verdict"], row["reason"]) == ("disallow", "forbidden")
 
 
-async def test_the_recheck_model_of_the_agent_says_how_old_the_copy_was(store_url: str) -> None:
+async def test_simulated_copy_ages_by_the_agents_recheck_model(store_url: str) -> None:
     answer = await trial(
         store_url, robots=ROBOTS, urls=["http://h/"], agents=["a", "SeznamBot"], outcome={"status": 503}
     )
@@ -165,9 +165,7 @@ async def test_the_recheck_model_of_the_agent_says_how_old_the_copy_was(store_ur
         ({"cause": "boredom"}, "outcome.cause"),
     ],
 )
-async def test_an_outcome_that_cannot_be_pretended_is_named(
-    store_url: str, outcome: dict[str, Any], parameter: str
-) -> None:
+async def test_invalid_outcome_is_named(store_url: str, outcome: dict[str, Any], parameter: str) -> None:
     body = {"robots": "", "urls": ["http://h/"], "agents": ["a"], "outcome": outcome}
     async with running(store_url) as service:
         response = await service.client.post("/v1/test", json=body)
@@ -176,7 +174,7 @@ async def test_an_outcome_that_cannot_be_pretended_is_named(
 
 
 @pytest.mark.parametrize("status", [*range(200, 207), 226, 300, 304, 400, 401, 404, 410, 429, 451, 500, 503, 599])
-async def test_a_pretended_status_is_the_fact_that_a_fetch_reports(store_url: str, status: int) -> None:
+async def test_simulated_status_gives_the_facts_of_a_fetch(store_url: str, status: int) -> None:
     async with serve(text(status, ROBOTS)) as origin, running(store_url) as service:
         url = f"{origin.url}/private/"
         fetched = await service.allowed(url)
@@ -188,7 +186,7 @@ async def test_a_pretended_status_is_the_fact_that_a_fetch_reports(store_url: st
         assert row["robots"][fact] == fetched["robots"][fact], fact
 
 
-async def test_an_outcome_is_pretended_for_few_origins_at_once(store_url: str) -> None:
+async def test_origins_of_a_simulation_are_bounded(store_url: str) -> None:
     body = {
         "urls": [f"http://h{number}/" for number in range(9)],
         "agents": ["a"],

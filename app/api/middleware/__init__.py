@@ -1,1 +1,1 @@
-"""What a request passes before it reaches its route."""
+"""ASGI middleware: access log, API keys, limits on bodies, caching headers."""

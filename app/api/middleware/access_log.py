@@ -17,7 +17,7 @@ LONGEST_PATH = 200
 """Characters of a path that are logged."""
 
 SEGMENTS = 2
-"""Segments of a path that are logged if no route matched: `/v1/permits`, but not the permit behind it."""
+"""Segments of a path that are logged if no route matched: `/v1/permits`, but not the permit that follows."""
 
 _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
@@ -37,7 +37,7 @@ class AccessLog:
         self._metrics = metrics
         self._monotonic = monotonic
         self._access_log = access_log
-        # Ids have to be unique, not secret, so a counter does.
+        # Ids must be unique, not secret, so a counter is enough.
         self._process = token_hex(6)
         self._count = count(1)
 

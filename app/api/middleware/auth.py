@@ -1,4 +1,4 @@
-"""Access: callers need an API key if there are any, and operators' routes need one with the scope admin."""
+"""API keys: once any is configured, every caller needs one, and operators' routes need one with the scope admin."""
 
 import asyncio
 import re
@@ -12,9 +12,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.middleware.same_origin import is_cross_site
 from app.api.problems import Problem
 from app.api.rate_limit import rate_limit_fields, too_many_requests
-from app.auth.keys import Key, Keys
+from app.auth.keys import ApiKey, Keys
 from app.auth.keys import Scope as KeyScope
 from app.auth.quotas import QuotaAccount, QuotaExceeded, Quotas
+from app.observability.logs import KEY_ID
 from app.observability.metrics import Metrics
 
 LOOPBACK = "loopback"
@@ -33,9 +34,9 @@ _KEY = "api_key"
 _ACCOUNT = "quota_account"
 
 
-def key_of(scope: Scope) -> Key | None:
+def key_of(scope: Scope) -> ApiKey | None:
     """The API key of the request; None if the service needs none."""
-    key: Key | None = scope.get("state", {}).get(_KEY)
+    key: ApiKey | None = scope.get("state", {}).get(_KEY)
     return key
 
 
@@ -53,7 +54,10 @@ def admin(request: Request) -> str:
     reason = _not_local(request)
     if reason is not None:
         raise Problem(
-            403, "forbidden", f"Without API keys, only callers on the service's machine may do this. {reason}"
+            403,
+            "forbidden",
+            f"Without API keys, only callers on the service's own machine (in a container: inside it) may do this. "
+            f"{reason} To call from elsewhere, set API_KEYS_FILE and use a key with the scope 'admin'.",
         )
     return LOOPBACK
 
@@ -65,7 +69,7 @@ def is_operator(request: Request) -> bool:
 
 
 def charge(request: Request, cost: int) -> None:
-    """Take `cost` more requests from the caller's quota, if it has one. Raises 429 if they are not in it.
+    """Take `cost` more requests from the caller's quota, if it has one. Raises 429 if they exceed it.
 
     KeyCheck takes one for every request, so a route that does the work of n requests charges n - 1.
     """
@@ -78,14 +82,14 @@ def charge(request: Request, cost: int) -> None:
 
 
 def charge_on_credit(scope: Scope, cost: int) -> None:
-    """Take `cost` more requests from the caller's quota for work already done, even if they are not in it."""
+    """Take `cost` more requests from the caller's quota for work already done, even if they exceed it."""
     account = _account_of(scope)
     if account is not None:
         account.charge_on_credit(cost)
 
 
 async def wait_and_charge(scope: Scope, cost: int) -> None:
-    """Take `cost` more requests from the caller's quota, and wait until they are in it."""
+    """Take `cost` more requests from the caller's quota, waiting until it has them."""
     account = _account_of(scope)
     while account is not None and (seconds := account.try_charge(cost)):  # noqa: ASYNC110 - only time refills it
         await asyncio.sleep(seconds)
@@ -113,6 +117,7 @@ class KeyCheck:
             return
         state = scope.setdefault("state", {})
         state[_KEY] = key
+        KEY_ID.set(key.id)
         if key.limit is None:
             await self._app(scope, receive, send)
             return
@@ -125,7 +130,7 @@ class KeyCheck:
             return
         await self._app(scope, receive, send)
 
-    def _authenticate(self, headers: Iterable[tuple[bytes, bytes]]) -> Key:
+    def _authenticate(self, headers: Iterable[tuple[bytes, bytes]]) -> ApiKey:
         sent = _key_sent(headers)
         if sent is None:
             raise Problem(
@@ -169,7 +174,7 @@ def _key_sent(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
     return from_header
 
 
-def _lacks_scope(key: Key, scope: KeyScope) -> Problem:
+def _lacks_scope(key: ApiKey, scope: KeyScope) -> Problem:
     return Problem(
         403,
         "forbidden",
@@ -190,7 +195,7 @@ def _with_rate_limit(account: QuotaAccount, send: Send) -> Send:
 
 
 def _not_local(request: Request) -> str | None:
-    """Why the caller may not be an operator on this machine, as a sentence; None if nothing suggests so."""
+    """Why the caller is not an operator on this machine, as a sentence; None if it is one."""
     headers = request.headers
     if request.client is None or not is_loopback(request.client.host):
         return "The client's address is not a loopback address."
@@ -198,8 +203,8 @@ def _not_local(request: Request) -> str | None:
     forwarded = next((name for name in headers if name in _FORWARDED or name.startswith("x-forwarded-")), None)
     if forwarded is not None:
         return f"The request came through a proxy: it has the header {forwarded!r}."
-    # DNS rebinding: a web page whose host name now resolves to this machine has the service's origin, for the browser.
-    # But Host has that name.
+    # DNS rebinding: to the browser, a web page whose host name now resolves to this machine shares the service's
+    # origin. Host still has that name.
     host = _HOST.fullmatch(headers.get("host", ""))
     if host is None or not is_loopback(host[1] or host[2]):
         return "The Host header is not a loopback name; use localhost or 127.0.0.1."

@@ -23,8 +23,8 @@ SILENCE_SECONDS = 120.0
 class BodyLimit:
     """Answers 413 to bodies longer than BODY_LIMIT, 408 to slow ones, and 503 when all bodies together are too large.
 
-    `streamed` tells the requests whose routes read the body piece by piece, within bounds of their own. Their bodies
-    may be long, but not silent for long.
+    `streamed` is true for requests whose routes read the body piece by piece, within bounds of their own. Such bodies
+    may be of any length, but not silent for long.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class BodyLimit:
 
 
 def _too_large() -> Problem:
-    return Problem(413, "too-large", f"The request body is larger than {BODY_LIMIT} bytes.")
+    return Problem(413, "too-large", f"The request body is larger than {BODY_LIMIT} bytes; send it in parts.")
 
 
 def _overloaded() -> Problem:
-    detail = "The request bodies that this process holds leave no room for another; try again in 1 s."
+    detail = "This process holds too many request bodies at once; try again in 1 s."
     return Problem(503, "overloaded", detail, {"Retry-After": "1"})

@@ -8,7 +8,6 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api import problems
-from app.api.middleware.http_caching import NO_STORE
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -16,8 +15,8 @@ Handler = Callable[[Request], Awaitable[Response]]
 class DirectRoute:
     """Dispatches requests for one path to the handlers that the router would call; all else goes to the router.
 
-    `handlers` gives, by method, a handler and the route that its requests are counted under. Nothing is read or
-    decided here.
+    `handlers` gives, by method, a handler and the route that its requests are counted under. Their responses say how
+    they may be cached. Nothing is read or decided here.
     """
 
     def __init__(self, app: ASGIApp, path: str, handlers: Mapping[str, tuple[Handler, BaseRoute]]) -> None:
@@ -38,5 +37,4 @@ class DirectRoute:
             response = await handler(request)
         except problems.HANDLED as error:
             response = await problems.answer(request, error)
-        response.headers.setdefault("Cache-Control", NO_STORE)
         await response(scope, receive, send)

@@ -8,7 +8,7 @@ from app.evaluate import Decision
 from app.robots.verdict import Permission
 
 SHORT = 60
-"""Seconds for which an answer may be reused that can change at any time."""
+"""Seconds for which an answer that can change at any time may be reused."""
 
 NO_STORE = "no-store"
 

@@ -1,1 +1,1 @@
-"""One module per route or family of routes."""
+"""One module per route or group of related routes."""

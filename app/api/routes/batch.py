@@ -1,4 +1,4 @@
-"""`POST /v1/allowed`: many questions in one request, as one JSON object, or as lines without an end."""
+"""`POST /v1/allowed`: many questions in one request, as one JSON object or as a stream of lines."""
 
 import asyncio
 import time
@@ -8,13 +8,15 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.types import Scope
 
-from app.api.batch_items import Found, ItemIn, after_waiting, answer_to, encode_item, question_of
+from app.agents.directory import AgentDirectory
+from app.api.batch_items import ItemIn, ItemResult, after_waiting, answer_to, encode_item, question_of
 from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.middleware.auth import charge
-from app.api.parameters import MOST_AGE, MOST_WAIT, WAIT
+from app.api.parameters import MAX_AGE_LIMIT, WAIT, WAIT_LIMIT
 from app.api.problems import Problem, documented
+from app.api.purposes import caller_policy
 from app.api.routes.allowed import PATH
 from app.api.schemas.answers import AnswerOut, ProblemOut
 from app.api.services import services_of
@@ -22,30 +24,33 @@ from app.api.stream import LINES, AnswerLines
 from app.decide import BatchMemo, Decider
 from app.evaluate import Decision, Question
 from app.origin import Origin
+from app.purposes.policy import PurposePolicy
 from app.yield_budget import YieldBudget
 
 ITEMS = 1000
 """Items of the largest batch."""
 
 ORIGINS_AT_ONCE = 64
-"""So many origins that have to be asked, or looked up, a batch asks at once."""
+"""Origins whose file a batch looks up or fetches at the same time."""
 
 router = APIRouter(tags=["decisions"])
 
 
 class BatchIn(RequestModel):
-    """Questions, and the `max_age` and `wait` of those that say none; `wait` is the time that the batch may take."""
+    """Questions, and defaults for their `max_age` and `wait`. All waits count from the start of the batch."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
-    # Each is read by itself, so that a bad one fails alone; how many there are is counted for the same reason.
+    # Items are validated one by one, so that a bad one fails alone. The route checks their number.
     items: Annotated[list[SkipValidation[ItemIn]], Field(json_schema_extra={"maxItems": ITEMS})]
-    max_age: float | None = Field(None, ge=0, le=MOST_AGE, description="Seconds: the oldest copies that will do.")
-    wait: float = Field(WAIT, ge=0, le=MOST_WAIT, description="Seconds that cold fetches may hold the answers.")
+    max_age: float | None = Field(
+        None, ge=0, le=MAX_AGE_LIMIT, description="Maximum age of copies in seconds; older ones are fetched again."
+    )
+    wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description="Seconds that the answers may wait for fetches.")
 
 
 class FailedOut(BaseModel):
-    """In the place of the answer to an item that has none; an answer has no member `problem`."""
+    """A problem in place of an item's answer; an answer has no member `problem`."""
 
     problem: ProblemOut
 
@@ -57,14 +62,14 @@ class BatchOut(BaseModel):
 
 
 def streams(scope: Scope) -> bool:
-    """Whether the request's body is lines, which may be as many as they like."""
+    """Whether the request's body is a stream of lines."""
     if scope["path"] != PATH or scope["method"] != "POST":
         return False
     content_type: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
     return content_type.partition(b";")[0].strip().lower() == LINES.encode()
 
 
-# FastAPI reads no body here, and has to be told of it; `openapi` tells it what the models are.
+# The route reads the body itself, so this describes it for OpenAPI; `openapi` adds the models.
 _BODY = {
     "requestBody": {
         "required": True,
@@ -84,66 +89,66 @@ _LINE = {"anyOf": [{"$ref": f"#/components/schemas/{model.__name__}"} for model 
     openapi_extra=_BODY,
 )
 async def batch(request: Request) -> Response:
-    """Answer every item as `GET /v1/allowed` would; a bad one fails alone, with its problem in its place.
+    """Answer every item as `GET /v1/allowed` would. A bad item fails alone, with a problem in its place.
 
-    As `application/x-ndjson`, items and answers are lines, without a limit to their number: each answer is sent as
-    soon as it and those before it are known, so read them while you send.
+    As `application/x-ndjson`, items and answers are lines, in any number. Each answer is sent as soon as it and those
+    before it are ready, so read answers while you send items.
     """
-    decider = services_of(request).decider
-    encoder = services_of(request).encoder
+    services, policy = services_of(request), caller_policy(request)
+    decider, encoder = services.decider, services.encoder
     if streams(request.scope):
-        return AnswerLines(decider, encoder)
-    asked = _read(await body_of(request))
-    charge(request, len(asked.items) - 1)
-    found = await while_connected(request.receive, _answers(decider, asked))
-    return await array_response("answers", (encode_item(one, encoder) for one in found))
+        return AnswerLines(decider, encoder, services.agents, policy)
+    items = _read(await body_of(request))
+    charge(request, len(items.items) - 1)
+    results = await while_connected(request.receive, _answers(decider, services.agents(), items, policy))
+    return await array_response("answers", (encode_item(result, encoder) for result in results))
 
 
-def _read(said: object) -> BatchIn:
-    asked = validated(BatchIn, said)
-    count = len(asked.items)
+def _read(body: object) -> BatchIn:
+    batch = validated(BatchIn, body)
+    count = len(batch.items)
     if count > ITEMS:
-        detail = f"The batch has {count} items; {ITEMS} at most are answered, and any number as {LINES}."
+        detail = f"The batch has {count} items; send at most {ITEMS}, or any number as {LINES}."
         raise Problem(422, "too-many-items", detail, parameter="items", value=count)
-    return asked
+    return batch
 
 
-async def _answers(decider: Decider, batch: BatchIn) -> list[Found]:
-    """The answer to each item, in their order."""
+async def _answers(decider: Decider, known: AgentDirectory, batch: BatchIn, policy: PurposePolicy) -> list[ItemResult]:
+    """The result of every item, in the order of the items."""
     begun = time.monotonic()
-    found: list[Found | None] = []
+    results: list[ItemResult | None] = []
     hot: list[Decision] = []
-    seen: BatchMemo = {}
+    memo: BatchMemo = {}
     cold: dict[Origin, list[tuple[int, Question]]] = {}
-    stretch = YieldBudget()
-    for place, item in enumerate(batch.items):
-        answer: Found | None
+    budget = YieldBudget()
+    for number, item in enumerate(batch.items):
+        answer: ItemResult | None
         try:
-            question = question_of(item, batch.max_age, batch.wait)
+            question = question_of(item, known, batch.max_age, batch.wait, policy)
         except Problem as problem:
             answer = problem
         else:
-            answer = decider.decide_if_cached(question, seen)
+            answer = decider.decide_if_cached(question, memo)
             if answer is None:
-                cold.setdefault(question.target.origin, []).append((place, question))
+                cold.setdefault(question.origin, []).append((number, question))
             else:
                 hot.append(answer)
-        found.append(answer)
-        if stretch.is_over():
-            await stretch.next()
-            seen.clear()
+        results.append(answer)
+        if budget.is_over():
+            await budget.next()
+            memo.clear()
     decider.count(hot)
     if cold:
         groups = iter(cold.values())
 
         async def work() -> None:
             for group in groups:  # each worker takes the next origin when it is free
-                for place, question in group:
-                    found[place] = await answer_to(decider, after_waiting(question, begun))
-                    if stretch.is_over():  # what memory has by now is answered without a break
-                        await stretch.next()
+                for number, question in group:
+                    results[number] = await answer_to(decider, after_waiting(question, begun))
+                    if budget.is_over():  # after the first question, the file is in memory and nothing awaits
+                        await budget.next()
 
         async with asyncio.TaskGroup() as workers:
             for _ in range(min(ORIGINS_AT_ONCE, len(cold))):
                 workers.create_task(work())
-    return [answer for answer in found if answer is not None]
+    return [result for result in results if result is not None]

@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Response
 
 from app.api import raw_file
+from app.api.instants import instant
 from app.api.long_work import Allowance, separated
-from app.api.parameters import OriginUrl
-from app.api.params import dialect_named, instant_from, target_from
+from app.api.parameters import OriginUrl, Profile
+from app.api.params import dialect_named, file_origin_from, read_instant
 from app.api.problems import Problem, bad_value, documented
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, diff_out, version_out
-from app.api.serialize import instant
 from app.api.services import ServicesDep
 from app.decide import NoVersion
 from app.history.diff import Comparison, Side
@@ -38,24 +38,25 @@ _ID = re.compile(r"[0-9a-f]{8,64}")
 async def history(
     services: ServicesDep,
     url: OriginUrl,
+    profile: Profile = None,
     version: Annotated[
         str | None,
         Query(description="A version id, or the first digits of its SHA-256."),
     ] = None,
-    as_: Annotated[Literal["json", "text"], Query(alias="as", description="text: the bytes of that version.")] = "json",
+    as_: Annotated[Literal["json", "text"], Query(alias="as", description="text: the file of that version.")] = "json",
 ) -> Response:
     """List the stored versions of an origin's robots.txt; nothing is fetched.
 
-    An origin that was never asked about has none. 503 means that the store is unavailable.
+    An origin that the service was never asked about has none. 503 means that the store is unavailable.
     """
-    origin = target_from(url).origin
+    origin = file_origin_from(url, profile, services.agents())
     if version is None and as_ == "text":
-        raise bad_value("version", None, "as=text needs a version")
+        raise bad_value("version", None, "as=text needs a version; send the id of one.")
     versions = await services.decider.history(origin)
     if version is None:
         return services.long_work.answer(lambda _allowance: _all(origin, versions))
     if _ID.fullmatch(version) is None:
-        raise bad_value("version", version, f"{version[:100]!r} is not a version id of 8 to 64 hex digits")
+        raise bad_value("version", version, f"{version[:100]!r} is not a version id; send 8 to 64 hex digits.")
     if as_ == "text":
         return _raw(origin, versions, version)
     return services.long_work.answer(lambda _allowance: _one(origin, versions, version))
@@ -65,6 +66,7 @@ async def history(
 async def diff(
     services: ServicesDep,
     url: OriginUrl,
+    profile: Profile = None,
     from_: Annotated[
         str | None,
         Query(
@@ -72,11 +74,13 @@ async def diff(
             description="The older version, by id or by an instant; by default the one before `to`.",
         ),
     ] = None,
-    to: Annotated[str | None, Query(description="The newer version, likewise; by default the one held now.")] = None,
-    dialect: Annotated[str, Query(description="Who reads both: rfc9309, google, seznam, draft1996 or v2.")] = "rfc9309",
+    to: Annotated[str | None, Query(description="The newer version, likewise; by default the current one.")] = None,
+    dialect: Annotated[
+        str, Query(description="Reads both files: rfc9309, google, seznam, draft1996 or v2.")
+    ] = "rfc9309",
 ) -> Response:
     """Compare two versions of a robots.txt: which agents gained or lost which paths; nothing is fetched."""
-    origin = target_from(url).origin
+    origin = file_origin_from(url, profile, services.agents())
     reads = dialect_named(dialect)
     pick_after, pick_before = _picker(to, "to"), _picker(from_, "from")
     versions = await services.decider.history(origin)
@@ -95,12 +99,9 @@ def _picker(text: str | None, parameter: str) -> _Pick | None:
         return None
     if _ID.fullmatch(text):
         return lambda origin, versions: _by_id(origin, versions, text)
-    try:
-        at = instant_from(text, parameter)
-    except Problem:
-        at = None
+    at = read_instant(text)
     if at is None:
-        raise bad_value(parameter, text, f"{text[:100]!r} is neither the id of a version nor an RFC 3339 instant")
+        raise bad_value(parameter, text, f"{text[:100]!r} is neither a version id nor an RFC 3339 instant.")
     return lambda origin, versions: _by_instant(origin, versions, at)
 
 

@@ -1,19 +1,28 @@
-"""`POST /v1/indexing`: the indexing rules of a page, from its headers and its markup."""
+"""`POST /v1/indexing`: the indexing rules of a page, from its headers and its markup, joined with robots.txt."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import chain
 from typing import Annotated
 
-from fastapi import APIRouter, Response
-from pydantic import BaseModel, Field, StringConstraints
+from fastapi import APIRouter, Request, Response
+from pydantic import ConfigDict, Field, StringConstraints
 
+from app.agents.directory import AgentDirectory
+from app.api.instants import rfc3339
 from app.api.json_bodies import JsonRoute, RequestModel
 from app.api.meta_tags import MetaReader
-from app.api.params import agent_from
+from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
+from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, documented
-from app.api.serialize import rfc3339
-from app.api.services import ServicesDep
-from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, Indexing, effective
+from app.api.purposes import asked_policy, caller_policy
+from app.api.schemas.indexing import IndexingOut, NoteOut, PagePurposeOut, SourceOut
+from app.api.services import services_of
+from app.evaluate import Decision, Question, judge_every_purpose
+from app.page_rules import join, robots_tags
+from app.purposes.page import PageField, PageSource, judge_page, tdm_policy
+from app.purposes.policy import PurposePolicy
+from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, IndexingSource, effective
 
 HTML_LIMIT = 1024 * 1024
 """Characters of the largest page."""
@@ -21,9 +30,18 @@ HTML_LIMIT = 1024 * 1024
 FIELDS_LIMIT = 128 * 1024
 """Characters of all headers and meta tags together; parsing as many takes milliseconds."""
 
+X_ROBOTS_TAG = "x-robots-tag"
+
 _FieldText = Annotated[str, StringConstraints(max_length=FIELD_LIMIT)]
 
 router = APIRouter(tags=["indexing"], route_class=JsonRoute)
+
+
+class HeaderIn(RequestModel):
+    """A header field of the response, in any case; fields that say nothing about crawlers are ignored."""
+
+    name: _FieldText
+    value: _FieldText
 
 
 class MetaIn(RequestModel):
@@ -34,50 +52,120 @@ class MetaIn(RequestModel):
 
 
 class IndexingIn(RequestModel):
-    """A page's X-Robots-Tag values, one per field line; its meta tags; or its HTML."""
+    """A page's headers, one per field line; its meta tags; or its HTML. With `url`, robots.txt is asked, too."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     agents: list[str] = Field(min_length=1, max_length=16, fail_fast=True)
-    headers: list[_FieldText] = Field([], max_length=COUNT_LIMIT, fail_fast=True)
+    headers: list[_FieldText | HeaderIn] = Field(
+        [],
+        max_length=COUNT_LIMIT,
+        fail_fast=True,
+        description="X-Robots-Tag, Robots-Tag, Content-Usage, tdm-reservation, tdm-policy; a string is X-Robots-Tag.",
+    )
     metas: list[MetaIn] = Field([], max_length=COUNT_LIMIT, fail_fast=True)
     html: str | None = Field(None, max_length=HTML_LIMIT)
-
-
-class SourceOut(BaseModel):
-    """A rule that takes part in the result: where it is, the agent it names (null for all), and its normal form."""
-
-    where: str
-    agent: str | None
-    rule: str
-
-
-class IndexingOut(BaseModel):
-    """The effective rules; null means no limit. Snippets are in characters, video previews in seconds."""
-
-    rules: list[str]
-    max_snippet: int | None
-    max_image_preview: str | None
-    max_video_preview: int | None
-    unavailable_after: str | None
-    sources: list[SourceOut]
+    url: str | None = Field(None, description="The page's URL: the answer then joins the verdict of `GET /v1/allowed`.")
+    at: str | None = Field(None, description="RFC 3339 instant that unavailable_after is compared with; now.")
+    dialect: str | None = Field(None, description=DIALECT_TEXT)
+    wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
 
 
 @router.post("/v1/indexing", response_model=IndexingOut, responses={**documented(413, 422, 503)})
-async def indexing(services: ServicesDep, page: IndexingIn) -> Response:
-    """Work out the most restrictive rules for the agents, and where each comes from."""
-    return services.long_work.answer(lambda _allowance: _indexed(page))
+async def indexing(request: Request, page: IndexingIn) -> Response:
+    """Work out the most restrictive rules for the agents, and where each comes from.
+
+    With `url`, the answer says whether the page may be crawled, too, and which of its rules are never read because it
+    may not.
+    """
+    services = services_of(request)
+    known = services.agents()
+    question, at = _question(page, known, caller_policy(request)), instant_from(page.at) or services.now()
+    _check_size(sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas))
+    decision = None if question is None else await services.decider.decide(question)
+    return services.long_work.answer(lambda _allowance: _indexed(page, known, decision, at))
 
 
-def _indexed(page: IndexingIn) -> Iterator[str]:
+def _question(page: IndexingIn, known: AgentDirectory, caller: PurposePolicy) -> Question | None:
+    """The question about the page's URL, if it has one; raises Problem for agents, a dialect or a URL that is wrong."""
+    agents = [agent_from([name], known, f"agents[{at}]") for at, name in enumerate(page.agents)]
+    dialect = dialect_from(page.dialect, agents[0])
+    if page.url is None:
+        return None
+    policy = asked_policy(None, caller)
+    return Question(target_from(page.url), agent_from(page.agents, known), dialect, wait=page.wait, policy=policy)
+
+
+def _indexed(page: IndexingIn, known: AgentDirectory, decision: Decision | None, at: datetime) -> Iterator[str]:
     """The answer, after steps without output; raises Problem."""
-    tokens = list(dict.fromkeys(chain.from_iterable(_tokens(name, at) for at, name in enumerate(page.agents))))
-    size = sum(map(len, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
-    _check_size(size)
+    tokens = list(dict.fromkeys(chain.from_iterable(agent_from([name], known).chain for name in page.agents)))
+    headers = [_header(number, header) for number, header in enumerate(page.headers, 1)]
+    size = sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
     reader = MetaReader()
     for _ in reader.read(page.html or ""):
         _check_size(size + reader.size)
         yield ""
     metas = [*((meta.name, meta.content) for meta in page.metas), *reader.metas]
-    yield _indexing_out(effective(tokens, page.headers, metas)).model_dump_json()
+    yield _answer(tokens, headers, metas, decision, at).model_dump_json()
+
+
+def _answer(
+    tokens: Sequence[str],
+    headers: Sequence[PageField],
+    metas: Sequence[tuple[str, str]],
+    decision: Decision | None,
+    at: datetime,
+) -> IndexingOut:
+    # Header fields of other names keep their places, by which sources are numbered.
+    found = effective(tokens, [field.value if field.name == X_ROBOTS_TAG else "" for field in headers], metas)
+    verdict = None if decision is None else decision.verdict
+    joined = join(found, verdict, at, None if decision is None else decision.purposes)
+    fields = [
+        *headers,
+        *(
+            PageField(f"meta {number}", name.strip().lower(), content)
+            for number, (name, content) in enumerate(metas, 1)
+        ),
+    ]
+    purposes = judge_page(judge_every_purpose(decision), fields[: 2 * COUNT_LIMIT], found.sources)
+    after = found.unavailable_after
+    return IndexingOut(
+        rules=list(found.rules),
+        max_snippet=found.max_snippet,
+        max_image_preview=found.max_image_preview,
+        max_video_preview=found.max_video_preview,
+        unavailable_after=None if after is None else rfc3339(after),
+        sources=list(map(_source_out, found.sources)),
+        at=rfc3339(at),
+        crawl=joined.crawl,
+        index=joined.index,
+        follow=joined.follow,
+        archive=joined.archive,
+        snippet=joined.snippet,
+        decided_by={name: _source_out(source) for name, source in joined.decided_by.items()},
+        implied=list(joined.implied),
+        pending=list(joined.pending),
+        purposes={
+            purpose: PagePurposeOut(state=state, source=None if source is None else _source_out(source))
+            for purpose, (state, source) in purposes.items()
+        },
+        robots_tag=list(map(_source_out, robots_tags(headers, tokens))),
+        tdm_policy=tdm_policy(fields),
+        verdict=None if verdict is None else verdict.permission,
+        reason=None if verdict is None else verdict.reason,
+        notes=[NoteOut(code=code, message=message) for code, message in joined.notes],
+    )
+
+
+def _header(number: int, header: str | HeaderIn) -> PageField:
+    where = f"header {number}"
+    if isinstance(header, str):
+        return PageField(where, X_ROBOTS_TAG, header)
+    return PageField(where, header.name.strip().lower(), header.value)
+
+
+def _size(header: str | HeaderIn) -> int:
+    return len(header) if isinstance(header, str) else len(header.name) + len(header.value)
 
 
 def _check_size(size: int) -> None:
@@ -86,17 +174,6 @@ def _check_size(size: int) -> None:
         raise Problem(413, "too-large", detail)
 
 
-def _tokens(name: str, at: int) -> tuple[str, ...]:
-    return agent_from([name], f"agents[{at}]").chain
-
-
-def _indexing_out(found: Indexing) -> IndexingOut:
-    after = found.unavailable_after
-    return IndexingOut(
-        rules=list(found.rules),
-        max_snippet=found.max_snippet,
-        max_image_preview=found.max_image_preview,
-        max_video_preview=found.max_video_preview,
-        unavailable_after=None if after is None else rfc3339(after),
-        sources=[SourceOut(where=source.where, agent=source.agent, rule=source.rule) for source in found.sources],
-    )
+def _source_out(source: IndexingSource | PageSource) -> SourceOut:
+    line = source.line if isinstance(source, PageSource) else None
+    return SourceOut(where=source.where, agent=source.agent, rule=source.rule, line=line)

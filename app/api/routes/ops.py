@@ -7,8 +7,8 @@ from typing import Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
+from app.api.instants import rfc3339
 from app.api.problems import Problem, documented
-from app.api.serialize import rfc3339
 from app.api.services import Phase, ServicesDep
 from app.observability.metrics import CONTENT_TYPE
 from app.redis.guarded_client import StoreDown
@@ -62,7 +62,7 @@ async def readyz(services: ServicesDep) -> ReadinessOut:
     with suppress(StoreDown):
         await store.ping()
     trouble = store.trouble
-    unknown: Literal["unknown", "lost"] | None = "lost" if overrides.lost else None if overrides.known else "unknown"
+    unknown: Literal["unknown", "lost"] | None = "lost" if overrides.lost else None if overrides.loaded else "unknown"
     fetches: Literal["failing"] | None = "failing" if services.fetch_health.failing else None
     if trouble is None:
         return ReadinessOut(fetches=fetches, eviction=services.eviction.risk, overrides=unknown)

@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
+from app.api.instants import instant
 from app.api.middleware.auth import admin
 from app.api.problems import documented
-from app.api.serialize import facts_of, instant
+from app.api.schemas.answers import EdgeOut
+from app.api.serialize import edge_out, facts_of
 from app.api.services import Services, ServicesDep
 from app.cache.freshness import Recheck, Snapshot, freshness
 from app.cache.origin_lists import LISTED, Order
@@ -29,6 +31,7 @@ class OriginOut(BaseModel):
     """
 
     origin: str
+    profile: str | None = Field(None, description="The fetch profile that its file is fetched with; null: the default.")
     outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked_address")
     cause: str | None = None
     status: int | None = None
@@ -36,11 +39,15 @@ class OriginOut(BaseModel):
     recheck_at: str | None = Field(None, description="When it is next asked, provided that a question needs it.")
     failing_since: str | None = None
     attempts: int | None = Field(None, description="Failed fetches since then.")
-    fetched_at: str | None = Field(None, description="When the copy was fetched that answers meanwhile; null for none.")
+    fetched_at: str | None = Field(None, description="When the cached copy was fetched; null without one.")
     stale: bool = False
     fetch_seconds: float | None = Field(None, description="How long the last fetch took; with order=slow.")
     backoff_until: str | None = Field(None, description="With order=backoff.")
     asked: int | None = Field(None, description="Decisions given in this hour and the one before; with order=asked.")
+
+    edge: dict[str, EdgeOut] | None = Field(
+        None, description="The refusals that callers reported, by agent in lower case; with order=refused."
+    )
 
 
 class OriginsOut(BaseModel):
@@ -57,7 +64,8 @@ async def origins(
         Order,
         Query(
             description="failing: the latest failure first; slow: fetches of a second or longer; stale: answered "
-            "from a stale copy, the oldest first; backoff: the longest backoff first; asked: most decisions first."
+            "from a stale copy, the oldest first; backoff: the longest backoff first; asked: most decisions first; "
+            "refused: pages that callers reported as refused or priced, the latest report first."
         ),
     ] = Order.FAILING,
     outcome: Annotated[
@@ -66,19 +74,25 @@ async def origins(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=LISTED)] = 100,
 ) -> OriginsOut:
-    """List the origins of the fleet that fail, are slow, stale or in backoff, or are asked about most.
+    """List the origins of the fleet that fail, are slow, stale or in backoff, are asked about most, or refuse pages.
 
     For operators. A list holds 1,000 origins, is up to 10 s old, and is approximate. 503 means that the store is
     unavailable.
     """
     now = services.now().timestamp()
     found: list[OriginOut] = []
-    async for row in _rows(services, order, await services.origin_lists.read(order), now):
+    async for row in _rows(services, order, await _listed(services, order), now):
         if outcome is None or row.outcome == outcome:
             found.append(row)
         if len(found) == limit:
             break
     return OriginsOut(order=order, origins=found)
+
+
+async def _listed(services: Services, order: Order) -> Sequence[tuple[Origin, float]]:
+    if order is Order.REFUSED:
+        return [(origin, 0.0) for origin in services.edge.latest()[:LISTED]]
+    return await services.origin_lists.read(order)
 
 
 async def _rows(
@@ -90,12 +104,14 @@ async def _rows(
         for (origin, score), snapshot in zip(some, snapshots, strict=True):
             row = _row(order, origin, score, snapshot, now)
             if row is not None:
+                if order is Order.REFUSED:
+                    row.edge = {agent: edge_out(fact) for agent, fact in services.edge.agents(origin).items()}
                 yield row
 
 
 def _row(order: Order, origin: Origin, score: float, snapshot: Snapshot | None, now: float) -> OriginOut | None:
     """The origin, or None if its snapshot, which is newer than the list, no longer belongs there."""
-    row = OriginOut(origin=origin.key) if snapshot is None else _described(origin, snapshot, now)
+    row = OriginOut(**_named(origin)) if snapshot is None else _described(origin, snapshot, now)
     match order:
         case Order.FAILING:
             return row if row.attempts or row.outcome == "blocked_address" else None
@@ -109,7 +125,13 @@ def _row(order: Order, origin: Origin, score: float, snapshot: Snapshot | None, 
             row.backoff_until = instant(score)
         case Order.ASKED:
             row.asked = int(score)
+        case Order.REFUSED:
+            pass  # the facts are added by the caller
     return row
+
+
+def _named(origin: Origin) -> dict[str, str | None]:
+    return {"origin": origin.with_profile(None).key, "profile": origin.profile}
 
 
 def _described(origin: Origin, snapshot: Snapshot, now: float) -> OriginOut:
@@ -119,7 +141,7 @@ def _described(origin: Origin, snapshot: Snapshot, now: float) -> OriginOut:
     fresh = freshness(snapshot, Recheck(), origin.key, now)
     stands_in = failing is not None and isinstance(snapshot.access, Successful)
     return OriginOut(
-        origin=origin.key,
+        **_named(origin),
         outcome=outcome,
         cause=cause,
         status=status,

@@ -5,24 +5,24 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.api.instants import instant
 from app.api.json_bodies import JsonRoute, RequestModel
 from app.api.middleware.auth import admin
 from app.api.params import instant_from, target_from
 from app.api.problems import Problem, bad_value, documented
-from app.api.serialize import instant
 from app.api.services import ServicesDep
-from app.overrides.redis_overrides import AUDIT_LIMIT, ChangedMeanwhile, Entry, ManyOverrides, Row
-from app.overrides.replica import Overrides
-from app.overrides.table import (
+from app.overrides.override_json import (
     AGENTS_LIMIT,
     END_OF_TIME,
     LONGEST_DELAY,
     REASON_LIMIT,
     BadOverride,
-    Override,
     read_override,
     write_override,
 )
+from app.overrides.redis_overrides import AUDIT_LIMIT, AuditEntry, ChangedMeanwhile, ManyOverrides, Row
+from app.overrides.replica import Overrides
+from app.overrides.table import ActionName, Override
 from app.redis.guarded_client import StoreDown
 
 PAGE = 100
@@ -30,8 +30,6 @@ PAGE = 100
 
 PAGE_BYTES = 1024 * 1024
 """Bytes of robots.txt texts after which a page ends; it has at least one override."""
-
-ActionName = Literal["allow", "deny", "robots", "delay"]
 
 router = APIRouter(tags=["overrides"], route_class=JsonRoute)
 
@@ -74,7 +72,7 @@ class OverrideRecordOut(BaseModel):
 
 
 class OverridesOut(BaseModel):
-    """A page; `next` is the cursor of the following one. `degraded`: the store is down, these are the last known."""
+    """A page; `next` is the cursor of the next one. `degraded`: the store is down, and these were read before."""
 
     overrides: list[OverrideRecordOut]
     next: str | None
@@ -143,7 +141,7 @@ async def audit(
 
 @router.get("/v1/overrides/{id}", responses={**documented(403, 404, 422)})
 async def override(services: ServicesDep, _operator: Operator, id_: Id) -> OverrideRecordOut:
-    """One override."""
+    """Get one override."""
     replica, _ = await _up_to_date(services.overrides)
     row = replica.rows.get(id_)
     if row is None:
@@ -169,7 +167,7 @@ async def put_override(
     now = services.now().timestamp()
     wanted = _override_from(id_, body)
     if wanted.expired(now):
-        raise bad_value("expires_at", body.expires_at, f"{body.expires_at!r} has passed; choose a later instant")
+        raise bad_value("expires_at", body.expires_at, f"{body.expires_at!r} is in the past; choose a later instant.")
     replica = services.overrides
     try:
         new = await replica.put(wanted, operator)
@@ -235,7 +233,7 @@ def _record(row: Row, now: float) -> OverrideRecordOut:
     )
 
 
-def _change(entry: Entry) -> ChangeOut:
+def _change(entry: AuditEntry) -> ChangeOut:
     return ChangeOut(
         at=instant(entry.at),
         by=entry.by,

@@ -1,15 +1,17 @@
 """`GET /` and `GET /docs`: the tester page, the API documentation, and the files that they load.
 
-The files are in app/web, but for those of Swagger UI, which come with the package fastapi-offline. Nothing is loaded
+The files are in app/web, except those of Swagger UI, which come with the package fastapi-offline. Nothing is loaded
 from other servers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
 from fastapi import APIRouter, Request, Response
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Route, request_response
 from starlette.staticfiles import StaticFiles
 
 from app.api.problems import Problem
@@ -22,7 +24,7 @@ PAGE, DOCS = "index.html", "docs.html"
 
 SWAGGER_UI_FILES = frozenset({"swagger-ui.css", "swagger-ui-bundle.js"})
 
-# The page shows robots.txt files of strangers, as text nodes only. If that ever fails, the policy still lets nothing in
+# The page shows untrusted robots.txt files, as text nodes only. If that ever fails, the policy still lets nothing in
 # them run, load or send, and lets no script turn text into markup.
 _OWN = {
     "default-src": "'none'",
@@ -43,7 +45,7 @@ def _policy(directives: Mapping[str, str]) -> str:
 
 POLICY = _policy({**_OWN, **_TEXT_ONLY})
 
-# Swagger UI creates markup and has its icons in its style sheet; all else is as on the tester page.
+# Swagger UI creates markup and has its icons in its style sheet; everything else is as on the tester page.
 DOCS_POLICY = _policy({**_OWN, "img-src": "'self' data:"})
 
 HEADERS = {
@@ -82,10 +84,15 @@ async def _serve(name: str, request: Request, headers: Mapping[str, str] = Mappi
     directory = _swagger_ui if name in SWAGGER_UI_FILES else _files
     response = await directory.get_response(name, request.scope)
     response.headers.update({**HEADERS, **headers})
+    # A weak one: it is the same for the compressed file (RFC 9110 8.8.1).
+    response.headers["ETag"] = f"W/{response.headers['ETag']}"
     return response
 
 
-router = APIRouter()
-router.add_route("/", page, methods=["GET"], include_in_schema=False)
-router.add_route("/docs", docs, methods=["GET"], include_in_schema=False)
-router.add_route("/web/{name}", asset, methods=["GET"], include_in_schema=False)
+def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
+    """A route whose responses are compressed."""
+    compressed = GZipMiddleware(request_response(endpoint), minimum_size=500, compresslevel=6)
+    return Route(path, compressed, methods=["GET"], include_in_schema=False)
+
+
+router = APIRouter(routes=[_route("/", page), _route("/docs", docs), _route("/web/{name}", asset)])

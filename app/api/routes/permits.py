@@ -1,4 +1,4 @@
-"""`POST /v1/permits`: decide a question and reserve a slot; then report what came of it."""
+"""`POST /v1/permits`: decide a question and reserve a slot; then report its outcome."""
 
 import math
 import re
@@ -10,15 +10,17 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
+from app.agents.directory import AgentDirectory
 from app.api.batch_items import Agents
 from app.api.disconnect import while_connected
 from app.api.encoding import AnswerEncoder, encode_problem
 from app.api.json_array import array_response
 from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
 from app.api.middleware.auth import charge, is_operator, key_of
-from app.api.parameters import MOST_WAIT, WAIT
+from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, target_from
 from app.api.problems import Problem, bad_value, busy, documented
+from app.api.purposes import Purposes, asked_policy, caller_policy
 from app.api.routes.batch import ITEMS, FailedOut
 from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
@@ -27,13 +29,14 @@ from app.pacing.pacer import Grant
 from app.pacing.permit import BadPermit
 from app.pacing.permits import BatchResult, Outcome, PermitRequest, PermitResult, Permits
 from app.pacing.slots import Slot
+from app.purposes.policy import PurposePolicy
 from app.robots.access import Busy
 from app.yield_budget import YieldBudget
 
 PATH = "/v1/permits"
 
 DEFAULT_MAX_WAIT, LONGEST_MAX_WAIT = 10.0, 3600.0
-"""Seconds that a slot may be away, by default and at most."""
+"""Seconds until a slot, by default and at most."""
 
 MIN_COST, MAX_COST = 0.01, 1000.0
 
@@ -50,21 +53,20 @@ class PermitIn(RequestModel):
 
     url: str = Field(description="The page's URL, absolute, http or https, at most 16 KiB.")
     agent: Agents
-    dialect: str | None = Field(None, description="rfc9309, google, seznam, draft1996 or v2; by agent.")
-    max_wait: float = Field(
-        DEFAULT_MAX_WAIT, ge=0, le=LONGEST_MAX_WAIT, description="Seconds that the slot may be away."
-    )
+    dialect: str | None = Field(None, description=DIALECT_TEXT)
+    max_wait: float = Field(DEFAULT_MAX_WAIT, ge=0, le=LONGEST_MAX_WAIT, description="Seconds until the slot, at most.")
     cost: float = Field(1.0, ge=MIN_COST, le=MAX_COST, description="How many documents the slot counts as.")
     caller: str | None = Field(
         None,
         pattern=r"^[A-Za-z0-9._@-]{1,64}$",
         description="Slots are shared fairly between callers; the API key's id by default, else the client's address.",
     )
-    wait: float = Field(WAIT, ge=0, le=MOST_WAIT, description="Seconds that a cold fetch may hold the answer.")
+    wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
+    purposes: Purposes = None
 
 
 class PermitsIn(RequestModel):
-    """Several requests at once; each is read by itself, so a bad one fails alone."""
+    """Several requests at once; a bad one fails alone."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -74,7 +76,7 @@ class PermitsIn(RequestModel):
 class PermitOut(AnswerOut):
     """The answer of `GET /v1/allowed`, and the slot. Only the verdict allow can have one."""
 
-    permit: str | None = Field(description="The text that identifies the slot; null if none was reserved.")
+    permit: str | None = Field(description="Identifies the slot in reports; null if none was reserved.")
     go_at: str | None = Field(description="When the slot begins: RFC 3339 with milliseconds, by the store's clock.")
     wait: float | None = Field(description="Seconds until the slot, or until the next free one if it is too far away.")
     interval: float | None = Field(description="Seconds between documents at that time.")
@@ -107,8 +109,8 @@ class OutcomeOut(BaseModel):
     """The effect of the report."""
 
     released: bool = Field(description="Whether the slot is free again.")
-    backoff: float | None = Field(description="Seconds for which the fleet now leaves the origin alone; null for none.")
-    degraded: bool = Field(description="Whether the store was away, so that only this process knows so far.")
+    backoff: float | None = Field(description="Seconds left of a backoff that the report began or extended; else null.")
+    degraded: bool = Field(description="Whether the store was down, so that only this process has the report so far.")
 
 
 _BAD_IN_CALLER = re.compile(r"[^A-Za-z0-9._@-]")
@@ -134,23 +136,24 @@ async def permit(request: Request) -> Response:
     answered at once, and a bad one fails alone.
     """
     body = await body_of(request)
-    encoder, permits = services_of(request).encoder, services_of(request).permits
+    services, policy = services_of(request), caller_policy(request)
+    encoder, permits, known = services.encoder, services.permits, services.agents()
     if isinstance(body, dict) and "items" in body:
         items = validated(PermitsIn, body).items
         if len(items) > ITEMS:
-            detail = f"The batch has {len(items)} items; at most {ITEMS} are answered."
+            detail = f"The batch has {len(items)} items; send at most {ITEMS}."
             raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
         charge(request, len(items) - 1)
-        results = await while_connected(request.receive, _batch(permits, items, _caller(request)))
+        results = await while_connected(request.receive, _batch(permits, items, known, _caller(request), policy))
         return await array_response("permits", (_encode_item(result, encoder) for result in results))
-    result = await permits.request(_read(body, _caller(request)))
+    result = await permits.request(_read(body, known, _caller(request), policy))
     content = _encode(result, encoder)
     return Response(content, media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
 @router.post(PATH + "/{permit}/outcome", responses={**documented(413, 422)})
 async def outcome(request: Request, permit: str, body: OutcomeIn) -> OutcomeOut:
-    """Report what came of a slot: it was not used, or the page answered. A 429 or 503 makes the fleet back off.
+    """Report the outcome of a slot: it was not used, or the page answered. A 429 or 503 makes the fleet back off.
 
     One reporter (an API key, or without keys an address) can make the fleet back off for at most 10 minutes. A longer
     Retry-After takes effect once a second reporter, or an operator, reports one as long.
@@ -188,12 +191,20 @@ def _seconds_until(http_date: str, now: datetime) -> float:
     return ((date if date.tzinfo is not None else date.replace(tzinfo=UTC)) - now).total_seconds()
 
 
-def _read(item: object, caller: str, where: str = "body") -> PermitRequest:
+def _read(
+    item: object, known: AgentDirectory, caller: str, policy: PurposePolicy, where: str = "body"
+) -> PermitRequest:
     if not isinstance(item, dict):
         raise bad_value("item", item, "An item must be an object with the members url and agent.")
     fields = validated(PermitIn, item, where)
-    agent = agent_from(fields.agent)
-    question = Question(target_from(fields.url), agent, dialect_from(fields.dialect, agent), wait=fields.wait)
+    agent = agent_from(fields.agent, known)
+    question = Question(
+        target_from(fields.url),
+        agent,
+        dialect_from(fields.dialect, agent),
+        wait=fields.wait,
+        policy=asked_policy(fields.purposes, policy),
+    )
     return PermitRequest(question, fields.caller or caller, fields.cost, fields.max_wait)
 
 
@@ -205,14 +216,16 @@ def _caller(request: Request) -> str:
     return _BAD_IN_CALLER.sub("-", host)[:64] or "-"
 
 
-async def _batch(permits: Permits, items: Sequence[object], caller: str) -> list[BatchResult | Problem]:
+async def _batch(
+    permits: Permits, items: Sequence[object], known: AgentDirectory, caller: str, policy: PurposePolicy
+) -> list[BatchResult | Problem]:
     """The result of every item, in their order. Its JSON, which may be long, is rendered when it is sent."""
     results: dict[int, BatchResult | Problem] = {}
     requests: dict[int, PermitRequest] = {}
     budget = YieldBudget()
     for number, item in enumerate(items):
         try:
-            requests[number] = _read(item, caller, "item")
+            requests[number] = _read(item, known, caller, policy, "item")
         except Problem as problem:
             results[number] = problem
         if budget.is_over():

@@ -1,4 +1,4 @@
-"""`/v1/robots`: the file that is held for an origin: to look at, to fetch anew, to forget."""
+"""`/v1/robots`: get, refresh or purge the cached file of an origin."""
 
 from functools import partial
 from typing import Annotated, Literal
@@ -7,11 +7,11 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api import raw_file
 from app.api.middleware.auth import admin
-from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Wait
-from app.api.params import agent_from, dialect_from, target_from
+from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Profile, Wait
+from app.api.params import agent_from, dialect_from, file_origin_from
 from app.api.problems import Problem, documented
 from app.api.schemas.answers import WarningOut
-from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out, held_file_texts
+from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out, robots_file_texts
 from app.api.serialize import robots_out, warnings_out
 from app.api.services import services_of
 from app.evaluate import CachedFile
@@ -21,8 +21,8 @@ from app.robots.agents import STAR, read_agent
 
 router = APIRouter(tags=["files"])
 
-ANYBODY = read_agent(STAR)
-"""Who reads the file where no agent is named."""
+ANY_AGENT = read_agent(STAR)
+"""The agent that reads the file if none is named."""
 
 
 @router.get(
@@ -35,20 +35,22 @@ async def robots(
     url: OriginUrl,
     as_: Annotated[
         Literal["json", "text", "facts"],
-        Query(alias="as", description="text: the bytes as they came; facts: those of the fetch alone."),
+        Query(alias="as", description="text: the file as received; facts: only those of the fetch."),
     ] = "json",
     agent: Annotated[
         list[str] | None,
-        Query(min_length=1, max_length=AGENTS, description="For whom `reader` is told, as in GET /v1/allowed."),
+        Query(min_length=1, max_length=AGENTS, description="The agent that `reader` is about, as in GET /v1/allowed."),
     ] = None,
-    dialect: Annotated[str | None, Query(description="Who reads the file: by agent, and without one rfc9309.")] = None,
+    dialect: Annotated[str | None, Query(description="Reads the file; by default the agent's own, or rfc9309.")] = None,
+    profile: Profile = None,
     max_age: MaxAge = None,
     wait: Wait = WAIT,
 ) -> Response:
-    """What is held of the robots.txt of that URL's origin; it is fetched where nothing is."""
-    origin = target_from(url).origin
-    who = None if agent is None else agent_from(agent)
-    reads = dialect_from(dialect, who or ANYBODY)
+    """Get the cached robots.txt of the URL's origin; fetch it if none is cached."""
+    known = services_of(request).agents()
+    reader = None if agent is None else agent_from(agent, known)
+    origin = file_origin_from(url, profile, known, reader)
+    reads = dialect_from(dialect, reader or ANY_AGENT)
     decider = services_of(request).decider
     file = await decider.get_file(origin, max_age=max_age, wait=wait)
     match as_:
@@ -61,20 +63,20 @@ async def robots(
             warnings: list[WarningOut] = []
             if file.robots is not None:
                 robots = file.robots
-                work = partial(warnings_out, robots, content_type_of(file))
+                work = partial(warnings_out, robots, content_type_of(file), origin.with_profile(None))
                 warnings = await long_work.about_file(request, len(robots.body), work)
-            return long_work.answer(lambda _allowance: held_file_texts(origin, file, reads, who, warnings))
+            return long_work.answer(lambda _allowance: robots_file_texts(origin, file, reads, reader, warnings))
 
 
 @router.post("/v1/robots/refresh", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})
-async def refresh(request: Request, url: OriginUrl) -> FactsOut:
-    """Fetch the robots.txt of that URL's origin anew, however new what is held, and tell all processes.
+async def refresh(request: Request, url: OriginUrl, profile: Profile = None) -> FactsOut:
+    """Fetch the robots.txt of the URL's origin again, even if the cached copy is fresh, for all processes.
 
-    For operators. The answer is what the fetch found: with 503, too many others are under way.
+    For operators. The answer holds the facts of the fetch. 503 means that the fetch queue is full.
     """
-    origin = target_from(url).origin
-    decider = services_of(request).decider
-    return facts_out(origin, await decider.refresh(origin))
+    services = services_of(request)
+    origin = file_origin_from(url, profile, services.agents())
+    return facts_out(origin, await services.decider.refresh(origin))
 
 
 @router.delete(
@@ -83,14 +85,14 @@ async def refresh(request: Request, url: OriginUrl) -> FactsOut:
     dependencies=[Depends(admin)],
     responses={**documented(403, 422, 503)},
 )
-async def purge(request: Request, url: OriginUrl) -> Response:
-    """Forget what is held of that URL's origin, in all processes; its history stays.
+async def purge(request: Request, url: OriginUrl, profile: Profile = None) -> Response:
+    """Purge the cached robots.txt of the URL's origin from all processes; its history stays.
 
-    For operators. With 503, only this process has forgotten it: the store cannot be reached. The others are told when
-    it is back, if this process is still there then; asking again does no harm.
+    For operators. 503 means that the store is unavailable, and only this process has purged its copy. It tells the
+    others once the store is back, unless it stops before; so repeat the request, which does no harm.
     """
-    decider = services_of(request).decider
-    await decider.purge(target_from(url).origin)
+    services = services_of(request)
+    await services.decider.purge(file_origin_from(url, profile, services.agents()))
     return Response(status_code=204)
 
 
@@ -98,7 +100,7 @@ def _text(origin: Origin, file: CachedFile) -> Response:
     snapshot = file.cached.snapshot
     if snapshot is None or not isinstance(snapshot.access, Successful):
         facts = robots_out(origin, file.cached)
-        found = facts.outcome or "pending"
-        because = f" ({facts.cause})" if facts.cause else f" (status {facts.status})" if facts.status else ""
-        raise Problem(404, "no-file", f"No file is held for {origin.key}: its robots.txt is {found}{because}.")
+        outcome = facts.outcome or "pending"
+        reason = f" ({facts.cause})" if facts.cause else f" (status {facts.status})" if facts.status else ""
+        raise Problem(404, "no-file", f"No file is cached for {origin.key}: its robots.txt is {outcome}{reason}.")
     return raw_file.answer(snapshot.access.body)

@@ -1,4 +1,4 @@
-"""`POST /v1/test`: the same engine over a robots.txt that is pasted in, and over a fetch of it that is pretended."""
+"""`POST /v1/test`: decide by a pasted robots.txt, or by a simulated outcome of fetching it."""
 
 import base64
 import binascii
@@ -10,82 +10,105 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request, Response
 from pydantic import ConfigDict, Field
 
+from app.agents.directory import AgentDirectory
 from app.api.json_bodies import JsonRoute, RequestModel
 from app.api.long_work import Allowance, LongWork, separated
-from app.api.params import agent_from, dialect_from, instant_from, target_from
+from app.api.params import agents_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, bad_value, documented
+from app.api.purposes import Purposes, asked_policy, caller_policy
 from app.api.schemas.answers import WarningOut
 from app.api.serialize import warnings_out
 from app.api.services import services_of
-from app.api.test_rows import Asked, SimulatedOut, Tables, TestOut, TestRowOut
+from app.api.test_rows import RowQuestion, SimulatedOut, Tables, TestOut, TestRowOut
 from app.api.what_if import SimulatedOutcomeIn, Simulation
 from app.decide import Models
 from app.origin import Target
+from app.purposes.policy import PurposePolicy
 from app.robots.agents import Agent
 from app.robots.dialects import Dialect
 from app.robots.robots_txt import RobotsTxt
 
-TRIAL_ROWS = 10_000
-"""Rows of the largest trial: URLs times agents times dialects."""
+ROWS_LIMIT = 10_000
+"""Rows of the largest test: URLs times agents times dialects."""
 
 router = APIRouter(tags=["decisions"], route_class=JsonRoute)
 
 
 class TestIn(RequestModel):
-    """A robots.txt to try: as text, or as `robots_base64` where its bytes matter.
+    """A robots.txt to test, as text, or as `robots_base64` if its exact bytes matter.
 
-    With an `outcome`, fetching it is pretended to come to that, and the file is what was held before, or nothing is.
+    With an `outcome`, every fetch of it is simulated to end so, and the file, if any, is the copy cached before.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     robots: str | None = None
     robots_base64: str | None = None
-    urls: list[str] = Field(min_length=1, max_length=TRIAL_ROWS, fail_fast=True)
-    agents: list[str] = Field(min_length=1, max_length=TRIAL_ROWS, fail_fast=True)
+    urls: list[str] = Field(min_length=1, max_length=ROWS_LIMIT, fail_fast=True)
+    agents: list[str] = Field(
+        min_length=1,
+        max_length=ROWS_LIMIT,
+        fail_fast=True,
+        description="Product tokens or User-Agent headers; `@ai-training` is every known crawler of that category.",
+    )
     dialects: list[str] = Field(
-        [], max_length=16, fail_fast=True, description="Every one of them for every row; none: by agent."
+        [], max_length=16, fail_fast=True, description="A row for each of them; by default, the agent's own dialect."
     )
-    at: str | None = Field(None, description="RFC 3339 instant that rates, and what the outcome leads to, are seen at.")
+    at: str | None = Field(
+        None, description="RFC 3339 instant at which rates and the outcome are evaluated; by default now."
+    )
     explain: bool = False
-    outcome: SimulatedOutcomeIn | None = Field(
-        None, description="What to pretend that every fetch of the file comes to."
+    purposes: Purposes = None
+    enforce: bool | None = Field(
+        None, description="Whether a purpose that the file refuses closes a page; by default as for the caller."
     )
+    outcome: SimulatedOutcomeIn | None = Field(None, description="The simulated outcome of every fetch of the file.")
+
+    def policy(self, caller: PurposePolicy) -> PurposePolicy | None:
+        """The purposes of the test; `caller` is the policy of who runs it."""
+        policy = asked_policy(self.purposes, caller)
+        return policy if policy is None or self.enforce is None else policy._replace(enforce=self.enforce)
 
     def body(self) -> bytes | None:
-        """The file's bytes; None where an outcome is pretended and no file was held."""
+        """The file's bytes; None if an outcome is simulated without a file. Raises Problem."""
         if self.robots is not None and self.robots_base64 is not None:
-            raise Problem(422, "bad-robots", "Either robots or robots_base64 holds the file, and not both.")
+            raise Problem(422, "bad-robots", "Send the file as robots or as robots_base64, not as both.")
         if self.robots is not None:
             return self.robots.encode("utf-8", "surrogatepass")
         if self.robots_base64 is None:
             if self.outcome is None:
-                raise Problem(422, "bad-robots", "One of robots, robots_base64 and outcome is needed.")
+                raise Problem(422, "bad-robots", "Send robots, robots_base64 or outcome.")
             return None
         try:
             return base64.b64decode(self.robots_base64, validate=True)
         except (binascii.Error, ValueError) as error:
-            raise bad_value("robots_base64", self.robots_base64, f"robots_base64 is no base64: {error}") from None
+            raise bad_value(
+                "robots_base64", self.robots_base64, f"robots_base64 is not valid base64: {error}."
+            ) from None
 
 
 @router.post("/v1/test", response_model=TestOut | SimulatedOut, responses={**documented(413, 422, 503)})
-async def test(request: Request, trial: TestIn) -> Response:
-    """What a pasted robots.txt says: a row per URL, agent and dialect. Nothing is fetched, and nothing is kept.
+async def test(request: Request, test: TestIn) -> Response:
+    """Decide by a pasted robots.txt: one row per URL, agent and dialect. Nothing is fetched or stored.
 
-    With `outcome`, what the service would say if every fetch of the file had come to that for so long.
+    With `outcome`, decide as the service would if every fetch of the file had ended so for that long.
     """
-    state = services_of(request)
-    now, models, forbidden = state.now(), state.models, state.forbidden
-    long_work: LongWork = state.long_work
-    body = trial.body()
+    services = services_of(request)
+    now, models, forbidden = services.now(), services.models, services.forbidden
+    long_work: LongWork = services.long_work
+    known = services.agents()
+    body = test.body()
     robots = RobotsTxt(body or b"")
     warnings = await long_work.about_file(request, len(body or b""), partial(warnings_out, robots))
     file = PastedFile(body, robots, warnings)
-    return long_work.answer(lambda allowance: tried(trial, file, now, models, allowance, forbidden=forbidden))
+    policy = test.policy(caller_policy(request))
+    return long_work.answer(
+        lambda allowance: answer_texts(test, file, known, now, models, allowance, forbidden=forbidden, policy=policy)
+    )
 
 
 class PastedFile(NamedTuple):
-    """The file that is tried: its bytes, None for none, what was read of them, and what its owner could do better."""
+    """A file to test: its bytes, or None; the parsed file; and its warnings."""
 
     body: bytes | None
     robots: RobotsTxt
@@ -93,33 +116,43 @@ class PastedFile(NamedTuple):
 
     @classmethod
     def read(cls, body: bytes | None) -> "PastedFile":
-        """Read it at once, however long that takes."""
+        """Parse a file of any size, for callers that may block."""
         robots = RobotsTxt(body or b"")
         return cls(body, robots, warnings_out(robots))
 
 
-def tried(
-    trial: TestIn, file: PastedFile, now: datetime, models: Models, allowance: Allowance, *, forbidden: bool
+def answer_texts(
+    test: TestIn,
+    file: PastedFile,
+    known: AgentDirectory,
+    now: datetime,
+    models: Models,
+    allowance: Allowance,
+    *,
+    forbidden: bool,
+    policy: PurposePolicy | None = None,
 ) -> Iterator[str]:
-    """The answer, a piece with each step; raises Problem. `models` and `forbidden` are the service's own settings."""
+    """Yield the JSON of TestOut or SimulatedOut in pieces. Raises Problem.
+
+    `known` are the crawlers that are known by name; `models` and `forbidden` are settings; `policy` is the test's.
+    """
     body, robots, warnings = file
-    questions = yield from _questions(trial)
-    at = instant_from(trial.at) or now
-    tables = Tables(robots, at, explained=trial.explain)
-    if trial.outcome is None:
-        decided = _decided(questions, robots, tables)
+    questions = yield from _questions(test, known)
+    at = instant_from(test.at) or now
+    tables = Tables(robots, at, explained=test.explain, policy=policy)
+    if test.outcome is None:
+        decided = _rows(questions, robots, tables)
     else:
-        pretence = Simulation(trial.outcome, body, at, models, robots, forbidden=forbidden)
-        yield from pretence.prepare(questions)
-        decided = (pretence.row(asked, tables) for asked in questions)
-    left_out = None if trial.explain else {"explanation"}
+        simulation = Simulation(test.outcome, body, at, models, robots, forbidden=forbidden)
+        yield from simulation.prepare(questions)
+        decided = (simulation.row(question, tables) for question in questions)
     yield '{"rows":['
-    told = 0
+    sent = 0
     collected = 0
     for row in decided:
-        text = row.model_dump_json(exclude=left_out)
-        yield text if told == 0 else f",{text}"
-        told += 1
+        text = row.model_dump_json()
+        yield text if sent == 0 else f",{text}"
+        sent += 1
         allowance.room -= len(text) + tables.size - collected
         collected = tables.size
         if allowance.is_spent():
@@ -128,27 +161,28 @@ def tried(
     yield from tables.texts()
     yield ',"warnings":['
     yield from separated(it.model_dump_json() for it in warnings)
-    yield f'],"left_out":{len(questions) - told}}}'
+    yield f'],"left_out":{len(questions) - sent}}}'
 
 
-def _questions(trial: TestIn) -> Generator[str, None, Sequence[Asked]]:
-    """A question per row, read with a step for each of its parts; raises Problem."""
+def _questions(test: TestIn, known: AgentDirectory) -> Generator[str, None, Sequence[RowQuestion]]:
+    """The question of each row. Yields after each URL and agent parsed. Raises Problem."""
     targets: list[Target] = []
-    for place, url in enumerate(trial.urls):
-        targets.append(target_from(url, f"urls[{place}]"))
+    for number, url in enumerate(test.urls):
+        targets.append(target_from(url, f"urls[{number}]"))
         yield ""
     readers: list[tuple[Agent, Dialect]] = []
-    for place, name in enumerate(trial.agents):
-        agent = agent_from([name], f"agents[{place}]")
-        for number, dialect in enumerate(trial.dialects or [None]):
-            readers.append((agent, dialect_from(dialect, agent, f"dialects[{number}]")))
+    for number, name in enumerate(test.agents):
+        for agent in agents_from(name, known, f"agents[{number}]"):
+            for at, dialect in enumerate(test.dialects or [None]):
+                readers.append((agent, dialect_from(dialect, agent, f"dialects[{at}]")))
         yield ""
-    if len(targets) * len(readers) > TRIAL_ROWS:
-        detail = f"{len(targets)} URLs for {len(readers)} agents and dialects make too many rows: {TRIAL_ROWS} at most."
-        raise Problem(422, "too-many-rows", detail)
-    return [Asked(target, agent, dialect) for target in targets for agent, dialect in readers]
+        count = len(targets) * len(readers)
+        if count > ROWS_LIMIT:
+            wanted = f"{len(targets)} URLs and {len(readers)} pairs of agent and dialect make {count} rows or more"
+            raise Problem(422, "too-many-rows", f"{wanted}; send at most {ROWS_LIMIT}.")
+    return [RowQuestion(target, agent, dialect) for target in targets for agent, dialect in readers]
 
 
-def _decided(questions: Iterable[Asked], robots: RobotsTxt, tables: Tables) -> Iterator[TestRowOut]:
-    for asked in questions:
-        yield tables.row(asked, robots.judge(asked.dialect, asked.agent, asked.target.path))
+def _rows(questions: Iterable[RowQuestion], robots: RobotsTxt, tables: Tables) -> Iterator[TestRowOut]:
+    for question in questions:
+        yield tables.row(question, robots.judge(question.dialect, question.agent, question.target.path))

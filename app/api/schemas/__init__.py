@@ -1,1 +1,1 @@
-"""The JSON shapes of answers, as OpenAPI describes them."""
+"""The JSON schemas of answers, as OpenAPI describes them."""

@@ -1,13 +1,23 @@
-"""The JSON shapes of the answers, as the OpenAPI document describes them. Times are RFC 3339 in UTC, delays seconds."""
+"""The JSON schemas of answers, as OpenAPI describes them. Instants are RFC 3339 in UTC, durations seconds."""
 
 from pydantic import BaseModel, Field
 
 from app.cache.robots_cache import Source
+from app.edge.facts import EdgeState
+from app.purposes.judge import PurposeState
+from app.purposes.policy import Purpose
 from app.robots.verdict import Permission, Reason
+
+PARTIAL = "Whether lines beyond the first 512,000 bytes of the file, which are not read, could change the verdict."
+
+
+def is_none(value: object) -> bool:
+    """Whether to leave the member out."""
+    return value is None
 
 
 class RuleOut(BaseModel):
-    """The rule that decided: its pattern as written, and the 1-based line of the file it stands in."""
+    """A rule: its pattern as written, and its line in the file, counted from 1."""
 
     directive: str
     pattern: str
@@ -15,11 +25,11 @@ class RuleOut(BaseModel):
 
 
 class RuleTextOut(RuleOut):
-    text: str = Field(description="The line as written, without outer blanks and comment.")
+    text: str = Field(description="The line as written, without surrounding whitespace and comment.")
 
 
 class GroupOut(BaseModel):
-    """The group that was asked: `token` is what it was found by, `agents` are its user-agent lines as written."""
+    """The group that applies: the `token` that selected it, and its user-agent lines as written (`agents`)."""
 
     token: str
     agents: list[str] = Field(description="The first of them, up to 4 KiB of JSON.")
@@ -28,7 +38,7 @@ class GroupOut(BaseModel):
 
 
 class WindowOut(BaseModel):
-    """Every UTC day from `start`, inclusive, to `end`, exclusive, as HH:MM."""
+    """A daily window in UTC, from `start` (inclusive) to `end` (exclusive), as HH:MM."""
 
     start: str
     end: str
@@ -37,16 +47,19 @@ class WindowOut(BaseModel):
 class RateOut(BaseModel):
     """How fast this agent may fetch from this origin now: one document every `interval` seconds.
 
-    `documents` per `seconds` are what the line declares; `declared_interval` is what they make before the dialect's
-    clamp. The rate holds until `valid_until`, or for as long as the file does where that is null.
+    The line declares `documents` per `seconds`, an interval of `declared_interval`; `interval` is within the limits of
+    the dialect. The rate holds until `valid_until`, or if that is null, for as long as the file does.
     """
 
     interval: float
     documents: int
     seconds: float
     declared_interval: float
-    source: str = Field(description="request-rate, crawl-delay, or override, which stands in no line.")
+    source: str = Field(description="request-rate, crawl-delay or override. An override has no line.")
     line: int | None
+    inherited: bool = Field(
+        description="Whether the line is in the group for * though the agent has a group of its own, as with bingbot."
+    )
     window: WindowOut | None
     valid_until: str | None
 
@@ -59,46 +72,74 @@ class VisitOut(BaseModel):
     valid_until: str | None
 
 
+class UsageLinesOut(BaseModel):
+    """The line that states each category or purpose."""
+
+    content_usage: dict[str, int]
+    content_signal: dict[str, int]
+
+
 class UsageOut(BaseModel):
-    """What the file states about the use of the page, by category or purpose. It never changes the verdict."""
+    """The file's preferences for the use of the page, by category or purpose. They change no verdict by themselves."""
 
     content_usage: dict[str, str]
     content_signal: dict[str, str]
-    more: int = Field(0, description="How many more categories and purposes are stated, past 2 KiB of JSON of either.")
+    more: int = Field(0, description="Further categories and purposes, beyond 2 KiB of JSON of each kind.")
     ai_training: RuleOut | None = Field(
         None, description="The AllowAITraining or DisallowAITraining line that decides for this URL, if any."
     )
+    lines: UsageLinesOut
+
+
+class PurposeOut(BaseModel):
+    """Whether the site permits a purpose, and the directive and line that decided; null where none did."""
+
+    state: PurposeState
+    directive: str | None = Field(
+        None,
+        description="content-signal, content-usage, allowaitraining or disallowaitraining; disallow where the page may"
+        " not be fetched at all.",
+    )
+    line: int | None = None
 
 
 class MatchOut(RuleOut):
-    length: int = Field(description="Octets of the normalised pattern: the longest decides, allow before disallow.")
+    length: int = Field(description="Bytes of the normalised pattern: the longest decides, and allow on a tie.")
 
 
 class SpanOut(BaseModel):
-    """A stretch of the UTC day, HH:MM to HH:MM, and the rate in force in it, without its `valid_until`."""
+    """A part of the UTC day, HH:MM to HH:MM, and its rate, without `valid_until`."""
 
     start: str
     end: str
     rate: RateOut | None
 
 
-class ExplanationOut(BaseModel):
-    """Why: how the group was found, every rule that matched, and the rates of the whole day."""
+class SummaryOut(BaseModel):
+    """Why the verdict is what it is."""
 
-    path: str = Field(description="The path and query as rules were matched against them.")
-    tokens: list[str] = Field(description="What groups were looked up by, in this order.")
+    summary: str = Field(
+        description="One sentence: what decided; for a defer what failed, when, how often, and when to ask again."
+    )
+
+
+class ExplanationOut(SummaryOut):
+    """The same in detail: how the group was found, every rule that matched, and the rates of the whole UTC day."""
+
+    path: str = Field(description="The path and query that rules were matched against.")
+    tokens: list[str] = Field(description="The tokens that groups are looked up by, in order.")
     group: str
     matched: int
     rules: list[MatchOut] = Field(
-        description="Those that matched, in order of precedence: the first decided. At most 100, and 64 KiB of JSON."
+        description="The rules that matched, by precedence: the first one decided. At most 100, and 64 KiB of JSON."
     )
     schedule: list[SpanOut]
 
 
 class OverrideOut(BaseModel):
-    """The operators' decision that had a say: what decided the verdict, else what set the delay.
+    """The override that decided the verdict, or else the one that set the delay.
 
-    A shadow changes nothing, and is told of only where an explanation was asked for and nothing else had a say.
+    A shadow override changes nothing. It appears only in explained answers that no other override changed.
     """
 
     id: str
@@ -110,13 +151,13 @@ class OverrideOut(BaseModel):
 
 
 class RobotsOut(BaseModel):
-    """Facts of the fetch that the answer rests on; null where nothing has been fetched yet."""
+    """The facts of the fetch behind the answer; null if nothing has been fetched yet."""
 
     url: str
     final_url: str | None = None
     outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked_address")
     status: int | None = None
-    cause: str | None = Field(None, description="What failed last, where something did.")
+    cause: str | None = Field(None, description="The last failure, if any.")
     fetched_at: str | None = None
     recheck_at: str | None = None
     age: int | None = None
@@ -135,25 +176,54 @@ class RowOut(BaseModel):
     verdict: Permission
     allowed: bool
     reason: Reason
+    partial: bool = Field(description=PARTIAL)
+    explanation: ExplanationOut | SummaryOut = Field(
+        description="Why, in a sentence; in detail if explain is true and there is a file."
+    )
     rule: RuleOut | None = None
     group: GroupOut | None = None
     rate: RateOut | None = None
     crawl_delay: float | None = None
     visit: VisitOut | None = None
     usage: UsageOut | None = None
-    retry_at: str | None = Field(None, description="When to ask again; set where the verdict is defer.")
-    explanation: ExplanationOut | None = Field(None, description="Where it was asked for and there is a file.")
+    retry_at: str | None = Field(None, description="When to ask again, if the verdict is defer.")
+
+
+class EdgeOut(BaseModel):
+    """Pages of the origin that were refused to the agent, as callers reported by permits since its last success there.
+
+    A fact beside the verdict, which it never changes. It is forgotten 7 days after the last report.
+    """
+
+    state: EdgeState = Field(description="priced: the newest status was 402; refused: it was 401, 403 or 451.")
+    status: int = Field(description="The newest status.")
+    since: str = Field(description="When the first refusal was reported.")
+    reported_at: str = Field(description="When the newest refusal was reported.")
+    count: int = Field(description="How many were reported.")
 
 
 class AnswerOut(RowOut):
     override: OverrideOut | None = None
     sitemaps: list[str] = Field([], description="The first of them, up to 32 KiB of JSON; GET /v1/robots has them all.")
-    more_sitemaps: int = Field(0, description="How many more the file names.")
+    more_sitemaps: int = Field(0, description="The number of further sitemaps in the file.")
+    licenses: list[str] = Field(
+        [], description="The file's License URLs (RSL), which bind every crawler; the first, up to 4 KiB of JSON."
+    )
     robots: RobotsOut
+    purposes: dict[Purpose, PurposeOut] | None = Field(
+        None,
+        exclude_if=is_none,
+        description="Whether the site permits each purpose of the question; absent without purposes.",
+    )
+    edge: EdgeOut | None = Field(
+        None,
+        exclude_if=is_none,
+        description="The refusals that callers reported for this origin and agent; absent if there are none.",
+    )
 
 
 class ExtensionOut(BaseModel):
-    """A line that is reported and decides nothing: Host, Clean-param, Noindex, Comment."""
+    """A line that is reported but decides nothing: Host, Clean-param, Noindex, Comment."""
 
     key: str
     value: str
@@ -161,13 +231,16 @@ class ExtensionOut(BaseModel):
 
 
 class WarningOut(BaseModel):
+    """What the owner of a file should know about one of its lines; `instead` is what to write in place of the line."""
+
     code: str
     line: int
     message: str
+    instead: str | None
 
 
 class ProblemOut(BaseModel):
-    """An error as RFC 9457 writes it; `parameter` and `value` name what could not be read."""
+    """An error (RFC 9457); `parameter` and `value` name the invalid input."""
 
     type: str
     title: str
@@ -175,7 +248,7 @@ class ProblemOut(BaseModel):
     detail: str
     parameter: str | None = None
     value: str | float | bool | None = None
-    retry_after: int | None = Field(None, description="Of an item: seconds after which to ask about it again.")
-    line: int | None = Field(None, description="Of a stream: which line of the request could not be answered.")
-    earliest: str | None = Field(None, description="Of no-version: the instant of which something is known, if any.")
-    request_id: str | None = Field(None, description="Of a mistake of the service: what its log has it under.")
+    retry_after: int | None = Field(None, description="Of an item: seconds after which to try it again.")
+    line: int | None = Field(None, description="Of a stream: the number of the request's line that failed.")
+    earliest: str | None = Field(None, description="Of no-version: the instant of the earliest stored version, if any.")
+    request_id: str | None = Field(None, description="Of an unexpected error: its request id in the service's log.")

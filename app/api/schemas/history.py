@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
+from app.api.instants import instant
 from app.api.schemas.answers import RuleOut, SpanOut
-from app.api.serialize import directive_out, instant, robots_out, rule_out, spans_out
+from app.api.serialize import directive_out, robots_out, rule_out, spans_out
 from app.cache.freshness import Snapshot
 from app.cache.robots_cache import CacheResult, Source
+from app.history.change import Change
 from app.history.diff import AgentsChange, Changes, PathChange
 from app.history.versions import Version
 from app.origin import Origin
@@ -17,34 +19,34 @@ from app.robots.verdict import Permission, Reason, Verdict
 
 
 class VersionOut(BaseModel):
-    """What was held `from` an instant `until` another, null for now; its `id` begins the SHA-256 of a file's octets.
+    """A stored version: in force `from` one instant `until` another, null if it still is.
 
-    Fetches found it from the first of these instants up to `seen` at least. In place of a file it may be that there
-    was none, or that the origin was unreachable with no copy to stand in.
+    Fetches confirmed it up to `seen`. A version is a file, or the fact that there was none, or that the origin was
+    unreachable and no copy was left. `id` is the start of the SHA-256 of a file's bytes.
     """
 
     id: str
     outcome: str = Field(description="successful, unavailable, unreachable, challenge or blocked_address")
     status: int | None
     cause: str | None
-    size: int | None = Field(description="Octets of the file; null where there was none.")
+    size: int | None = Field(description="Bytes of the file; null if there was none.")
     truncated: bool
     final_url: str | None
     from_: str = Field(serialization_alias="from")
     seen: str
     until: str | None
-    text: str | None = Field(None, description="The file; left out unless this version was asked for by its id.")
+    text: str | None = Field(None, description="The file; only with `version`.")
 
 
 class HistoryOut(BaseModel):
-    """The versions of an origin's robots.txt, the newest first; the one that was asked for, where one was."""
+    """The versions of an origin's robots.txt, newest first; with `version`, only that one."""
 
     url: str
     versions: list[VersionOut]
 
 
 class SideOut(BaseModel):
-    """What one of the two says of a path."""
+    """One version's decision about a path."""
 
     verdict: Permission
     reason: Reason
@@ -52,10 +54,10 @@ class SideOut(BaseModel):
 
 
 class PathChangeOut(BaseModel):
-    """A path that the two decide differently about."""
+    """A path that the two versions decide differently."""
 
     path: str
-    gained: bool | None = Field(description="true: it became open; false: it was open; null: it was and is not.")
+    gained: bool | None = Field(description="true: it became allowed; false: it ceased to be; null: neither.")
     before: SideOut
     after: SideOut
 
@@ -68,20 +70,19 @@ class RatesChangeOut(BaseModel):
 
 
 class AgentsChangeOut(BaseModel):
-    """What changed for these agents, all alike: rules that speak for them, paths drawn from those, rates."""
+    """What changed for agents that share the same changes: their rules, sample paths, and rates."""
 
-    agents: list[str] = Field(description="As the files name them; `*` are all whom they do not name.")
+    agents: list[str] = Field(description="As written in the files; `*` stands for all others.")
     added: list[RuleOut]
     removed: list[RuleOut]
     paths: list[PathChangeOut]
-    rates: RatesChangeOut | None = Field(description="null where they are the same.")
+    rates: RatesChangeOut | None = Field(description="null if they are the same.")
 
 
 class DiffOut(BaseModel):
     """What changed between two versions as `dialect` reads them, for each agent that either names, and for `*`.
 
-    From every pattern of either file one path is drawn that it matches, and judged by both. Agents for whom nothing
-    changed are left out.
+    For every pattern in either file, one path that it matches is decided by both. Agents without changes are left out.
     """
 
     url: str
@@ -91,11 +92,18 @@ class DiffOut(BaseModel):
     agents: list[AgentsChangeOut]
     sitemaps_added: list[str]
     sitemaps_removed: list[str]
-    truncated: bool = Field(description="Not everything was compared, or is told: it would have been too much.")
+    truncated: bool = Field(description="Whether the limits of a request cut the comparison or its answer short.")
+
+
+class FileChangeOut(Change):
+    """A line of the feed of changes."""
+
+    id: str = Field(description="Grows from change to change.")
+    at: str = Field(description="When the change was found.")
 
 
 class ReadVersion(NamedTuple):
-    """A version, what was held then, and the instant (Unix seconds) at which another took its place; None for now."""
+    """A version, its snapshot, and the instant (Unix seconds) of the next version; None for the current one."""
 
     version: Version
     snapshot: Snapshot
@@ -103,7 +111,7 @@ class ReadVersion(NamedTuple):
 
 
 def version_out(origin: Origin, found: ReadVersion, text: str | None = None) -> VersionOut:
-    """The version, with its text where that is to be told."""
+    """The version, with `text` if given."""
     version, snapshot, until = found
     facts = robots_out(origin, CacheResult(snapshot, None, Source.HISTORY))
     return VersionOut(
@@ -122,7 +130,7 @@ def version_out(origin: Origin, found: ReadVersion, text: str | None = None) -> 
 
 
 def diff_out(origin: Origin, before: ReadVersion, after: ReadVersion, dialect: Dialect, found: Changes) -> DiffOut:
-    """What `dialect` found to have changed."""
+    """The changes between two versions as `dialect` reads them."""
     return DiffOut(
         url=origin.robots_url,
         dialect=dialect.name,

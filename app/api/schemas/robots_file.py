@@ -1,4 +1,4 @@
-"""The answer of `GET /v1/robots`: a file told whole, its rates and uses as declared, and as one reader takes them."""
+"""The answer of `GET /v1/robots`: a whole file, with rates and usage as declared and as one reader applies them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring as quoted
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class DelayOut(BaseModel):
-    """A Crawl-delay in seconds; `capped` where it is so long that a crawler may well cap it; nothing here does."""
+    """A Crawl-delay in seconds. `capped`: it is so long that crawlers may cap it; this service does not."""
 
     seconds: float
     line: int
@@ -49,7 +49,7 @@ class DelayOut(BaseModel):
 
 
 class RequestRateOut(BaseModel):
-    """A Request-rate line: so many documents in so many seconds, in its window or, where that is null, all day."""
+    """A Request-rate line: `documents` in `seconds`, in its window, or all day if that is null."""
 
     documents: int
     seconds: int
@@ -65,7 +65,7 @@ class VisitTimeOut(WindowOut):
 
 
 class DeclaredOut(BaseModel):
-    """What a group's lines say of pace, in file order; a line that cannot be read is in `warnings` only."""
+    """The pace that a group declares, in file order. Lines that cannot be parsed appear only in `warnings`."""
 
     crawl_delays: list[DelayOut]
     request_rates: list[RequestRateOut]
@@ -73,16 +73,16 @@ class DeclaredOut(BaseModel):
 
 
 class PathUsageOut(BaseModel):
-    """What Content-Usage states, by category, of such paths, `*` being every one; the first that fits counts."""
+    """The Content-Usage of paths that match `path`, by category; `*` matches all. The first match counts."""
 
     path: str
     content_usage: dict[str, str]
 
 
 class GroupUsageOut(BaseModel):
-    """What is stated about the use of what is fetched; Content-Signal is for all paths.
+    """The preferences for the use of fetched pages. Content-Signal applies to all paths.
 
-    `ai_training` are the Allow- and DisallowAITraining lines; the first one that fits counts.
+    `ai_training` lists the AllowAITraining and DisallowAITraining lines; the first match counts.
     """
 
     paths: list[PathUsageOut]
@@ -91,7 +91,7 @@ class GroupUsageOut(BaseModel):
 
 
 class RobotsGroupOut(BaseModel):
-    """A group, its rules in file order, and what else is said to its agents."""
+    """A group, its rules in file order, and its other lines (`members`)."""
 
     agents: list[str]
     line: int
@@ -102,15 +102,15 @@ class RobotsGroupOut(BaseModel):
 
 
 class ReaderOut(BaseModel):
-    """What the file means to the agent that was asked for, beside its rules.
+    """What the file means for the requested agent, other than its rules.
 
-    `group` is the first that speaks for it. `schedule` is the pace of the whole UTC day as the dialect obeys it, and
-    `visits` are the hours in which it is welcome, null where no line limits them.
+    `group` is the first group that applies to it. `schedule` is the pace over the UTC day in this dialect. `visits`
+    are the windows in which visits are welcome, null if no line limits them.
     """
 
     agent: str
-    policy: bool = Field(description="A token to state a preference with: nothing ever fetches under this name.")
-    exempt: bool = Field(description="Its vendor says that it does not, or not always, ask robots.txt.")
+    policy: bool = Field(description="Whether the token only states a preference: no crawler fetches under this name.")
+    exempt: bool = Field(description="Whether its vendor says that it ignores robots.txt, always or at times.")
     group: GroupOut | None
     crawl_delay: DelayOut | None
     schedule: list[SpanOut]
@@ -119,18 +119,18 @@ class ReaderOut(BaseModel):
 
 
 class FactsOut(BaseModel):
-    """The facts of the fetch alone."""
+    """The facts of the fetch."""
 
     robots: RobotsOut
 
 
 class RobotsFileOut(FactsOut):
-    """What is held of one origin's robots.txt, grouped as `dialect` reads it; `text` is null where there is no file."""
+    """The cached robots.txt of an origin, grouped as `dialect` reads it; `text` is null if there is no file."""
 
     dialect: str
     text: str | None = None
     groups: list[RobotsGroupOut] = []
-    reader: ReaderOut | None = Field(None, description="Where an agent was named, and there is a file.")
+    reader: ReaderOut | None = Field(None, description="Present if an agent was named and there is a file.")
     sitemaps: list[str] = []
     licenses: list[str] = Field([], description="Values of License lines (RSL), which bind every crawler.")
     extensions: list[ExtensionOut] = []
@@ -138,22 +138,22 @@ class RobotsFileOut(FactsOut):
 
 
 def facts_out(origin: Origin, file: CachedFile) -> FactsOut:
-    """The facts of the fetch, and nothing of the file."""
+    """The facts of the fetch, without the file."""
     return FactsOut(robots=robots_out(origin, file.cached))
 
 
 def content_type_of(file: CachedFile) -> str | None:
-    """The Content-Type that the file came with."""
+    """The Content-Type of the response that held the file."""
     snapshot = file.cached.snapshot
     if snapshot is not None and isinstance(snapshot.access, Successful):
         return snapshot.access.content_type
     return None
 
 
-def held_file_texts(
+def robots_file_texts(
     origin: Origin, file: CachedFile, dialect: Dialect, agent: Agent | None, warnings: Sequence[WarningOut]
 ) -> Iterator[str]:
-    """The JSON of RobotsFileOut, piece by piece: a file that is made to be slow takes seconds."""
+    """The JSON of RobotsFileOut in pieces: a hostile file takes seconds."""
     facts = robots_out(origin, file.cached)
     if file.robots is None:
         yield RobotsFileOut(robots=facts, dialect=dialect.name).model_dump_json()
@@ -246,8 +246,11 @@ def _visit_time(time: VisitTime) -> VisitTimeOut:
 
 def _usage(terms: UsageTerms) -> GroupUsageOut:
     return GroupUsageOut(
-        paths=[PathUsageOut(path=path, content_usage=dict(stated)) for path, stated in terms.by_path],
-        content_signal=dict(terms.signals),
+        paths=[
+            PathUsageOut(path=path, content_usage={name: it.value for name, it in stated.items()})
+            for path, stated in terms.by_path
+        ],
+        content_signal={name: it.value for name, it in terms.signals.items()},
         ai_training=[directive_out(line) for line in terms.ai_training],
     )
 

@@ -1,4 +1,4 @@
-"""An application asked as its server asks it: octets that no client would send, and at a client's fifth of the cost."""
+"""Call an ASGI application directly: with bytes that no client would send, and at a fifth of a client's cost."""
 
 import asyncio
 import json
@@ -9,7 +9,17 @@ from urllib.parse import quote
 from starlette.types import ASGIApp, Message
 
 PATIENCE = 150.0
-"""Seconds that no answer takes, however busy the machine is."""
+"""Seconds after which a request fails, even on a busy machine."""
+
+JSON_ROUTES = [
+    ("POST", "/v1/allowed"),
+    ("POST", "/v1/permits"),
+    ("POST", "/v1/test"),
+    ("POST", "/v1/indexing"),
+    ("POST", "/v1/permits/x/outcome"),
+    ("PUT", "/v1/overrides/x"),
+]
+"""The method and path of every route that takes a JSON body."""
 
 
 class Answer(NamedTuple):
@@ -19,12 +29,12 @@ class Answer(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """What it says, read as strictly as anybody does."""
+        """The body, parsed as strict JSON."""
         return json.loads(self.body.decode("utf-8"), parse_constant=_no_json)
 
 
 def _no_json(name: str) -> NoReturn:
-    raise AssertionError(f"{name} is no JSON")
+    raise AssertionError(f"{name} is not valid JSON")
 
 
 async def request(
@@ -35,9 +45,9 @@ async def request(
     body: bytes = b"",
     headers: Sequence[tuple[bytes, bytes]] = ((b"content-type", b"application/json"),),
 ) -> Answer:
-    """Ask the application as its server does: octets that no client would send, too."""
+    """Send a request to the application; the bytes may be invalid."""
     sent = [body[: len(body) // 2], body[len(body) // 2 :]]
-    said: list[Message] = []
+    sent_messages: list[Message] = []
     over = asyncio.Event()
 
     async def receive() -> Message:
@@ -47,7 +57,7 @@ async def request(
         return {"type": "http.request", "body": sent.pop(0), "more_body": bool(sent)}
 
     async def send(message: Message) -> None:
-        said.append(message)
+        sent_messages.append(message)
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             over.set()
 
@@ -69,5 +79,5 @@ async def request(
     async with asyncio.timeout(PATIENCE):
         await app(scope, receive, send)
     assert over.is_set()
-    pieces = [message.get("body", b"") for message in said[1:]]
-    return Answer(said[0]["status"], dict(said[0]["headers"]), b"".join(pieces))
+    pieces = [message.get("body", b"") for message in sent_messages[1:]]
+    return Answer(sent_messages[0]["status"], dict(sent_messages[0]["headers"]), b"".join(pieces))

@@ -1,4 +1,4 @@
-"""An application behind the server that it has in production, and callers who write octets to it."""
+"""Serve an application with the production server, for callers that send raw bytes."""
 
 import asyncio
 import socket
@@ -14,12 +14,12 @@ Address = tuple[str, int]
 Protocol = type[asyncio.Protocol]
 
 PATIENCE = 30.0
-"""Seconds within which a server has answered or closed, on a machine however busy."""
+"""Seconds within which a server must answer or close, even on a busy machine."""
 
 
 @asynccontextmanager
-async def listening(app: Any, http: Protocol = Connection) -> AsyncIterator[tuple[Address, uvicorn.Server]]:
-    """Serve the application, whose lifespan is the caller's affair, until the block ends."""
+async def serve_app(app: Any, http: Protocol = Connection) -> AsyncIterator[tuple[Address, uvicorn.Server]]:
+    """Serve the application, without its lifespan, while the block lasts."""
     config = uvicorn.Config(app, http=http, lifespan="off", log_config=None, access_log=False, ws="none")
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
@@ -32,7 +32,7 @@ async def listening(app: Any, http: Protocol = Connection) -> AsyncIterator[tupl
 
 
 class Caller:
-    """A connection that sends octets as they are."""
+    """A connection that sends raw bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -46,20 +46,20 @@ class Caller:
         except ConnectionError:
             pass
 
-    async def receive(self, octets: int = 65_536) -> bytes:
-        """What comes next; nothing where the server has closed."""
+    async def receive(self, size: int = 65_536) -> bytes:
+        """The next bytes; none if the server has closed."""
         async with asyncio.timeout(PATIENCE):
             try:
-                return await self._reader.read(octets)
+                return await self._reader.read(size)
             except ConnectionError:
                 return b""
 
     async def end(self) -> bytes:
-        """Everything that comes until the server closes."""
-        said = b""
+        """All bytes until the server closes."""
+        received = b""
         while piece := await self.receive():
-            said += piece
-        return said
+            received += piece
+        return received
 
     async def answer(self) -> bytes:
         """One answer with a Content-Length."""
@@ -70,8 +70,8 @@ class Caller:
 
 
 @asynccontextmanager
-async def calling(address: Address, *, window: int | None = None) -> AsyncIterator[Caller]:
-    """A connection; with `window`, one that keeps no more octets than about that before they are read."""
+async def connect(address: Address, *, window: int | None = None) -> AsyncIterator[Caller]:
+    """A connection; with `window`, its receive buffer holds about so many bytes."""
     raw = socket.socket()
     raw.setblocking(False)
     if window is not None:

@@ -1,0 +1,150 @@
+"""`GET /v1/check`: the verdict as a status, for callers that read only that: curl, nginx `auth_request`, Envoy."""
+
+import math
+import string
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+
+from app.api.middleware.http_caching import cache_control
+from app.api.parameters import AGENTS
+from app.api.problems import bad_value, documented
+from app.api.questions import AGENT_TEXT, URL_TEXT, QuestionQuery, decide, read_query, route_calling
+from app.api.serialize import rule_out
+from app.evaluate import Decision
+from app.robots.verdict import Permission
+
+PATH = "/v1/check"
+ENVOY = "/v1/check/envoy"
+"""The prefix before the path of the request that Envoy's HTTP ext_authz asks about."""
+
+ORIGINAL_URL = "X-Original-URL"
+"""The field in which proxies name the URL that they are asked for."""
+
+RULE_LIMIT = 512
+"""Characters of a rule in a field: proxies read heads of 4 KiB by default."""
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""Envoy asks with the method of the request that it asks about."""
+
+_SCHEMES = ("http", "https")
+_STATUSES = {Permission.ALLOW: 204, Permission.DISALLOW: 403, Permission.DEFER: 503}
+_PRINTABLE = string.digits + string.ascii_letters + string.punctuation
+
+
+class CheckQuery(QuestionQuery):
+    """The parameters, two of which may come in fields."""
+
+    url: str = Field("", description=f"{URL_TEXT} Without it, {ORIGINAL_URL} names the page.")
+    agent: list[str] = Field(
+        [""],
+        min_length=1,
+        max_length=AGENTS,
+        description=f"{AGENT_TEXT} Without it, and with {ORIGINAL_URL}, the User-Agent of the request counts.",
+    )
+
+
+async def handle(request: Request) -> Response:
+    """Answer a request."""
+    url = request.headers.get(ORIGINAL_URL)
+    return await check(request, read_query(request, CheckQuery, None if url is None else _original(request, url)))
+
+
+async def envoy(request: Request) -> Response:
+    """Answer Envoy, which asks about the request `Host` and path and takes only a 200 for permission."""
+    scheme = request.headers.get("x-forwarded-proto", "")
+    if scheme not in _SCHEMES:
+        detail = "X-Forwarded-Proto must be http or https: let Envoy pass it on by allowed_headers."
+        raise bad_value("X-Forwarded-Proto", scheme, detail, "bad-request")
+    path = request.scope["raw_path"].decode("latin-1")[len(ENVOY) :]
+    query = request.scope["query_string"].decode("latin-1")
+    url = f"{scheme}://{request.headers.get('host', '')}{path}" + (f"?{query}" if query else "")
+    response = await check(request, CheckQuery.model_validate(_original(request, url)))
+    if response.status_code == _STATUSES[Permission.ALLOW]:
+        response.status_code = 200
+    return response
+
+
+router = APIRouter(tags=["decisions"], route_class=route_calling(handle))
+
+_FIELDS = {
+    "Robots-Verdict": "allow, disallow or defer",
+    "Robots-Reason": "What decided, as `reason` of GET /v1/allowed.",
+    "Robots-Rule": "The rule that decided, as a string of RFC 9651 with the parameter `line`.",
+    "Robots-Interval": "Seconds from one document to the next, as `rate.interval` of GET /v1/allowed.",
+}
+
+
+_ORIGINAL_URL = {
+    "name": ORIGINAL_URL,
+    "in": "header",
+    "description": "The page's URL in place of `url`, from a proxy.",
+    "schema": {"type": "string"},
+}
+
+
+def _described(text: str, **more: str) -> dict[str, Any]:
+    fields = {**_FIELDS, **more}
+    return {
+        "description": text,
+        "headers": {name: {"description": meaning, "schema": {"type": "string"}} for name, meaning in fields.items()},
+    }
+
+
+@router.get(
+    PATH,
+    status_code=204,
+    openapi_extra={"parameters": [_ORIGINAL_URL]},
+    responses={
+        **documented(404, 422),
+        204: _described("Allow."),
+        403: {**documented(403)[403], **_described("Disallow, without a body; a problem without Robots-Verdict.")},
+        503: {
+            **documented(503)[503],
+            **_described(
+                "Defer, without a body; a problem without Robots-Verdict.",
+                **{"Retry-After": "Seconds after which to ask again."},
+            ),
+        },
+    },
+)
+async def check(request: Request, query: Annotated[CheckQuery, Query()]) -> Response:
+    """Decide as `GET /v1/allowed` does, and answer by the status alone: 204 allow, 403 disallow, 503 defer."""
+    if not query.url:
+        raise bad_value("url", query.url, f"Name the page by the parameter url, or by the header {ORIGINAL_URL}.")
+    return _response(await decide(request, query))
+
+
+router.add_route(ENVOY + "/{path:path}", envoy, methods=_METHODS, include_in_schema=False)
+
+
+def _original(request: Request, url: str) -> dict[str, object]:
+    """The question about a request that a proxy forwards, with its User-Agent."""
+    return {"url": _encoded(url), "agent": [request.headers.get("user-agent", "")]}
+
+
+def _encoded(text: str) -> str:
+    """Text of a field with the bytes that are not ASCII percent-encoded: fields do not say what they mean."""
+    return text if text.isascii() else quote(text.encode("latin-1"), safe=string.punctuation + " ")
+
+
+def _response(decision: Decision) -> Response:
+    """The decision as a status and fields."""
+    verdict, rate = decision.verdict, decision.rate
+    response = Response(status_code=_STATUSES[verdict.permission])
+    fields = response.headers
+    fields["Cache-Control"] = cache_control(decision)
+    fields["Robots-Verdict"] = verdict.permission
+    fields["Robots-Reason"] = verdict.reason
+    rule = rule_out(verdict)
+    if rule is not None:
+        text = quote(f"{rule.directive}: {rule.pattern}", safe=_PRINTABLE + " ")[:RULE_LIMIT]
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        fields["Robots-Rule"] = f'"{escaped}";line={rule.line}'
+    if rate is not None and rate.value is not None:
+        fields["Robots-Interval"] = f"{rate.value.interval:.3f}".rstrip("0").rstrip(".")
+    if decision.retry_at is not None:
+        fields["Retry-After"] = str(max(1, math.ceil(decision.retry_at - decision.now)))
+    return response

@@ -1,0 +1,78 @@
+"""The feed of changes, over all processes of a fleet."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from tests.api.service import Service, running, slug
+from tests.faults.until import until
+from tests.origins import serve, text
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+OLD = "User-agent: *\nDisallow: /old\n"
+NEW = "User-agent: *\nDisallow: /new\n\nUser-agent: a\nDisallow:\nCrawl-delay: 9\n"
+HOUR = 3600
+
+
+async def listed(service: Service, **query: object) -> list[dict[str, Any]]:
+    response = await service.client.get("/v1/changes", params={name: str(value) for name, value in query.items()})
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/x-ndjson"
+    return [json.loads(line) for line in response.text.splitlines()]
+
+
+async def test_a_change_is_listed_once_with_what_it_means(store_url: str) -> None:
+    async with (
+        serve(text(200, OLD), text(200, NEW)) as origin,
+        running(store_url) as one,
+        running(store_url) as other,
+    ):
+        for service in (one, other):
+            await service.allowed(f"{origin.url}/")
+            service.now += 30 * HOUR
+        assert await listed(one) == []
+        for service in (one, other):
+            await service.allowed(f"{origin.url}/", wait=30)
+        [change] = await until(lambda: listed(other), bool)
+        assert change["url"] == f"{origin.url}/robots.txt"
+        named = {tuple(agents["agents"]): agents for agents in change["agents"]}
+        assert named[("*",)]["lost"] == ["/new"]
+        assert named[("*",)]["gained"] == ["/old"]
+        assert named[("a",)]["rates"] is True
+        diff = await other.client.get("/v1/robots/diff", params={"url": origin.url})
+        assert (diff.json()["from"]["id"], diff.json()["to"]["id"]) == (change["from"], change["to"])
+        assert await listed(one, after=change["id"]) == []
+        assert await listed(one, after="2020-01-01T00:00:00Z") == [change]
+
+
+async def test_a_request_waits_for_a_change(store_url: str) -> None:
+    async with serve(text(200, OLD), text(200, NEW)) as origin, running(store_url) as service:
+        waiting = asyncio.create_task(listed(service, wait=60))
+        await service.allowed(f"{origin.url}/")
+        service.now += 30 * HOUR
+        await service.allowed(f"{origin.url}/", wait=30)
+        assert len(await waiting) == 1
+
+
+async def test_a_reader_behind_the_feed_is_answered_410(store_url: str, store_client: Redis) -> None:
+    async with running(store_url) as service:
+        ids = []
+        for _ in range(3):
+            id_ = await store_client.xadd("robots:{changes}", {"change": "{}"})
+            assert isinstance(id_, bytes)
+            ids.append(id_.decode())
+        await store_client.xtrim("robots:{changes}", maxlen=1, approximate=False)
+        response = await service.client.get("/v1/changes", params={"after": ids[0]})
+        assert (response.status_code, slug(response)) == (410, "changes-removed")
+        assert ids[2] in response.json()["detail"]
+
+
+@pytest.mark.parametrize("after", ["noon", "-1", "", "1-2-3", "99999999999999999999"])
+async def test_an_invalid_id_is_refused(store_url: str, after: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.get("/v1/changes", params={"after": after})
+        assert (response.status_code, slug(response), response.json()["value"]) == (422, "bad-after", after)

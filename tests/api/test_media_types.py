@@ -1,0 +1,43 @@
+"""JSON bodies that are sent as something else are refused with 415, which says what to send (RFC 9110 15.5.16)."""
+
+import pytest
+
+from tests.api.asgi_client import JSON_ROUTES
+from tests.api.service import running, slug
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+OVERRIDE = b'{"scope": "h.example", "action": "deny", "reason": "why"}'
+
+
+@pytest.mark.parametrize(("method", "path"), JSON_ROUTES)
+@pytest.mark.parametrize("sent", ["application/x-www-form-urlencoded", "text/plain; charset=utf-8", "json"])
+async def test_body_of_another_type_is_a_415(store_url: str, method: str, path: str, sent: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.request(method, path, content=OVERRIDE, headers={"Content-Type": sent})
+        assert (response.status_code, slug(response)) == (415, "unsupported-media-type")
+        assert response.headers["accept"] == "application/json"
+        detail = response.json()["detail"]
+        assert detail.endswith("Send JSON with 'Content-Type: application/json'.")
+        assert repr(sent.partition(";")[0]) in detail
+        declared = (await service.client.get("/openapi.json")).json()["paths"]
+    template = path.replace("permits/x", "permits/{permit}").replace("overrides/x", "overrides/{id}")
+    assert "415" in declared[template][method.lower()]["responses"]
+
+
+@pytest.mark.parametrize(
+    "sent", [{"Content-Type": "application/json; charset=utf-8"}, {"Content-Type": "application/x+JSON"}, {}]
+)
+async def test_json_is_taken_under_its_names_and_without_one(store_url: str, sent: dict[str, str]) -> None:
+    async with running(store_url) as service:
+        response = await service.client.put("/v1/overrides/x", content=OVERRIDE, headers=sent)
+    assert response.status_code == 201, response.text
+
+
+async def test_403_of_an_operators_route_says_how_to_get_a_key(store_url: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.get("/v1/overrides", headers={"X-Forwarded-For": "192.0.2.1"})
+    assert response.status_code == 403
+    detail = response.json()["detail"]
+    assert "in a container: inside it" in detail
+    assert "set API_KEYS_FILE and use a key with the scope 'admin'" in detail

@@ -1,0 +1,184 @@
+"""The summary of an answer: a sentence for each reason, of bounded length, with the facts of a defer."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from app.api.summary import summary
+from app.cache.freshness import Failing, Snapshot
+from app.overrides.table import Allow, Deny, Override, Replace
+from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from app.robots.agents import read_agent
+from app.robots.dialects import DIALECTS
+from app.robots.judge import judge
+from app.robots.robots_txt import RobotsTxt
+from app.robots.verdict import Permission, Reason, Verdict
+from tests.api.service import running
+from tests.origins import serve, text
+
+AGENT = read_agent("ExampleBot")
+AT = 1_790_000_000.0
+RULES = b"User-agent: *\nDisallow: /private/\nAllow: /private/open\n"
+
+
+def sentence(access: Access, path: str = "/a", *, forbidden: bool = False) -> str:
+    verdict = judge(access, None, DIALECTS["rfc9309"], AGENT, path, forbidden=forbidden)
+    failing = Failing(AT, AT, 1, access) if isinstance(access, Unreachable) else None
+    return summary(verdict, AGENT, Snapshot(access, AT, failing=failing), retry_at=AT + 300)
+
+
+SENTENCES = {
+    "a rule that closes": (
+        sentence(Successful(200, RULES), "/private/x"),
+        "Line 2 (Disallow: /private/) in the group for * disallows this URL.",
+    ),
+    "a rule that opens": (
+        sentence(Successful(200, RULES), "/private/open"),
+        "Line 3 (Allow: /private/open) in the group for * allows this URL.",
+    ),
+    "no match": (
+        sentence(Successful(200, RULES)),
+        "No rule in the group for * matches this URL, so it is allowed.",
+    ),
+    "no rules": (sentence(Successful(200, b"")), "robots.txt has no rules for ExampleBot, so this URL is allowed."),
+    "no group": (
+        sentence(Successful(200, b"User-agent: other\nDisallow: /\n")),
+        "No group of robots.txt applies to ExampleBot, so this URL is allowed.",
+    ),
+    "unavailable": (
+        sentence(Unavailable(404)),
+        "The origin answers 404 for robots.txt, which counts as having no robots.txt, so every URL is allowed.",
+    ),
+    "a redirect loop": (
+        sentence(Unavailable(301, Cause.REDIRECT_LOOP)),
+        (
+            "The redirects of robots.txt form a loop or are more than 5, which counts as having no robots.txt, "
+            "so every URL is allowed."
+        ),
+    ),
+    "forbidden": (
+        sentence(Unavailable(403), forbidden=True),
+        "The origin answers 403 for robots.txt, so every URL is disallowed.",
+    ),
+    "the file itself": (sentence(Unavailable(404), "/robots.txt"), "/robots.txt itself may always be fetched."),
+    "a blocked address": (
+        sentence(Blocked("10.0.0.1")),
+        "The host resolves to an address that is not public and that ALLOW_ADDRESSES does not admit.",
+    ),
+    "a server error": (
+        sentence(Unreachable(Cause.SERVER_ERROR, 503)),
+        (
+            "robots.txt could not be fetched: the server answered 503 at 2026-09-21T14:13:20Z; "
+            "no copy from the last 30 days is cached; ask again at 2026-09-21T14:18:20Z."
+        ),
+    ),
+    "a challenge": (
+        sentence(Unreachable(Cause.CHALLENGE, 202)),
+        (
+            "robots.txt could not be fetched: a challenge page for people came in its place at 2026-09-21T14:13:20Z; "
+            "no copy from the last 30 days is cached; ask again at 2026-09-21T14:18:20Z."
+        ),
+    ),
+    "the first fetch": (
+        summary(Verdict(Permission.DEFER, Reason.PENDING), AGENT, None, retry_at=AT),
+        "The first fetch of robots.txt has not finished, and no copy is cached; ask again at 2026-09-21T14:13:20Z.",
+    ),
+    "too complex": (
+        summary(Verdict(Permission.DISALLOW, Reason.TOO_COMPLEX), AGENT),
+        "Matching this URL against robots.txt takes too long, so it is disallowed.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_each_reason_has_its_sentence(name: str) -> None:
+    text, wanted = SENTENCES[name]
+    assert text == wanted
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_each_cause_of_a_defer_is_named(cause: Cause) -> None:
+    text = sentence(Unreachable(cause, 503))
+    assert text.startswith("robots.txt could not be fetched: ")
+    assert len({sentence(Unreachable(other, 503)) for other in Cause}) >= len(Cause) - 1
+
+
+def test_repeated_failures_are_counted() -> None:
+    failure = Unreachable(Cause.TIMEOUT)
+    failing = Failing(AT, AT + 900, 3, failure)
+    text = summary(
+        Verdict(Permission.DEFER, Reason.UNREACHABLE), AGENT, Snapshot(failure, AT, failing=failing), retry_at=AT + 2100
+    )
+    assert text == (
+        "robots.txt could not be fetched: the fetch timed out at 2026-09-21T14:28:20Z, the last of 3 attempts that "
+        "failed since 2026-09-21T14:13:20Z; no copy from the last 30 days is cached; ask again at 2026-09-21T14:48:20Z."
+    )
+
+
+def test_stale_copy_is_mentioned() -> None:
+    access = Successful(200, RULES)
+    verdict = RobotsTxt(RULES).judge(DIALECTS["rfc9309"], AGENT, "/a")
+    snapshot = Snapshot(access, AT, failing=Failing(AT + 60, AT + 60, 1, Unreachable(Cause.DNS)))
+    assert summary(verdict, AGENT, snapshot) == (
+        "No rule in the group for * matches this URL, so it is allowed; "
+        "fetches have failed since 2026-09-21T14:14:20Z, so the copy of 2026-09-21T14:13:20Z is used."
+    )
+
+
+def test_an_override_is_named() -> None:
+    deny = Override("shop-move", "shop.example", (), Deny(), "They asked us to.", None, shadow=False)
+    overridden = Verdict(Permission.DISALLOW, Reason.OVERRIDDEN)
+    assert summary(overridden, AGENT, override=deny) == "An operator's override shop-move disallows this URL."
+    allow = replace(deny, action=Allow())
+    allowed = Verdict(Permission.ALLOW, Reason.OVERRIDDEN)
+    assert summary(allowed, AGENT, override=allow) == "An operator's override shop-move allows this URL."
+    own = RobotsTxt(RULES).judge(DIALECTS["rfc9309"], AGENT, "/private/")._replace(reason=Reason.OVERRIDDEN)
+    assert summary(own, AGENT, override=replace(deny, action=Replace(Successful(200, RULES)))) == (
+        "Line 2 (Disallow: /private/) of the text that override shop-move puts in place of robots.txt "
+        "disallows this URL."
+    )
+
+
+def test_summary_of_a_long_rule_is_bounded() -> None:
+    long = "a" * 1000
+    text = sentence(Successful(200, f"User-agent: *\nDisallow: /{long}\n".encode()), f"/{long}")
+    assert len(text) < 250
+    assert "…) in the group" in text
+
+
+async def test_a_defer_says_what_failed_when_how_often_and_when_to_ask(store_url: str, store_client: object) -> None:
+    async with serve(text(503)) as origin, running(store_url) as service:
+        first = await service.allowed(f"{origin.url}/")
+        service.now += 7200
+        second = await service.allowed(f"{origin.url}/")
+        batch = await service.client.post(
+            "/v1/allowed", json={"items": [{"url": f"{origin.url}/", "agent": "ExampleBot"}]}
+        )
+    assert first["explanation"]["summary"] == (
+        "robots.txt could not be fetched: the server answered 503 at 2026-11-21T18:30:00Z; "
+        f"no copy from the last 30 days is cached; ask again at {first['retry_at']}."
+    )
+    assert second["explanation"]["summary"] == (
+        "robots.txt could not be fetched: the server answered 503 at 2026-11-21T20:30:00Z, the last of 2 attempts that "
+        f"failed since 2026-11-21T18:30:00Z; "
+        f"no copy from the last 30 days is cached; ask again at {second['retry_at']}."
+    )
+    [item] = batch.json()["answers"]
+    assert item["explanation"] == second["explanation"]
+
+
+async def test_rows_of_a_test_have_a_summary(store_url: str, store_client: object) -> None:
+    body = {"robots": RULES.decode(), "urls": ["http://h/private/"], "agents": ["A"]}
+    async with running(store_url) as service:
+        plain = (await service.client.post("/v1/test", json=body)).json()
+        outage = {**body, "outcome": {"status": 503, "for": "3d", "had_copy": False}}
+        simulated = (await service.client.post("/v1/test", json=outage)).json()
+    assert plain["rows"][0]["explanation"] == {
+        "summary": "Line 2 (Disallow: /private/) in the group for * disallows this URL."
+    }
+    [row] = simulated["rows"]
+    assert row["verdict"] == "defer"
+    assert "the server answered 503 at " in row["explanation"]["summary"]
+    assert row["explanation"]["summary"].endswith(f"; ask again at {row['retry_at']}.")
+    assert "null" not in json.dumps([plain["rows"][0]["explanation"], row["explanation"]])
