@@ -5,6 +5,11 @@ import { duration } from "./labels.js";
 
 const keys = new KeyField(document.getElementById("keyed"), document.getElementById("forget"));
 
+const JSON_BODY = { "Content-Type": "application/json" };
+
+/** Seconds to wait for a fetch: longer than a fetch may take, so that its time-out is told at once. */
+const FETCH_WAIT = 12;
+
 /** A failed request; `parameter` names the value at fault, if any. */
 export class ServiceError extends Error {
   constructor(detail, parameter = null) {
@@ -13,12 +18,27 @@ export class ServiceError extends Error {
   }
 }
 
-/** `POST v1/test`, explained, with the references of each row resolved; throws ServiceError. */
+/**
+ * `POST v1/test`, explained: its first rows, with the references of each resolved; throws ServiceError. There are fewer
+ * than was asked for if the work is too much for one request.
+ */
 export async function judge(question, signal) {
   const body = JSON.stringify({ ...question, explain: true });
-  const answer = await ask("v1/test", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
-  if (answer.left_out > 0) throw new ServiceError("The question is too large: name fewer pages or crawlers.");
+  const answer = await ask("v1/test", { method: "POST", headers: JSON_BODY, body, signal });
   return { ...answer, rows: answer.rows.map((row) => whole(row, answer)) };
+}
+
+/** `POST v1/allowed`: for each {url, agent, dialect, purposes} the answer, or {problem}; throws ServiceError. */
+export async function decide(items, signal) {
+  const body = JSON.stringify({ items, wait: FETCH_WAIT });
+  return (await ask("v1/allowed", { method: "POST", headers: JSON_BODY, body, signal })).answers;
+}
+
+/** `GET v1/allowed`, explained in detail; throws ServiceError. */
+export async function decideInDetail({ url, agent, dialect, purposes }, signal) {
+  const query = new URLSearchParams({ url, agent, dialect, explain: true, wait: FETCH_WAIT });
+  for (const purpose of Object.keys(purposes ?? {})) query.append("purpose", purpose);
+  return ask(`v1/allowed?${query}`, { signal });
 }
 
 /** A row with its rule, group, reader and usage in place of their indexes. */
@@ -37,9 +57,14 @@ function whole(row, { readers, groups, rules, usages }) {
   };
 }
 
+/** `GET v1/agents`: the names of the crawlers of a category; throws ServiceError. */
+export async function agentsOf(category, signal) {
+  return (await ask(`v1/agents?${new URLSearchParams({ category })}`, { signal })).agents.map(({ token }) => token);
+}
+
 /** `GET v1/robots`: the cached file of the origin of `url`; throws ServiceError. */
 export function held(url, signal) {
-  return ask(`v1/robots?${new URLSearchParams({ url })}`, { signal });
+  return ask(`v1/robots?${new URLSearchParams({ url, wait: FETCH_WAIT })}`, { signal });
 }
 
 /** `GET v1/robots/history`: the known versions, newest first; throws ServiceError. */
@@ -59,13 +84,31 @@ export function differs(url, from, to, dialect, signal) {
   return ask(`v1/robots/diff?${query}`, { signal });
 }
 
-/** The JSON of a response. A request that needs an API key waits until the user enters one. */
-async function ask(path, init) {
+/** `POST v1/robots/refresh`: fetch the file of the origin of `url` now, for operators; throws ServiceError. */
+export function refresh(url, signal) {
+  return ask(`v1/robots/refresh?${new URLSearchParams({ url })}`, { method: "POST", signal });
+}
+
+/**
+ * `GET v1/origins?order=backoff`: origin -> the instant until which the fleet leaves it alone. Null if the user is not
+ * an operator, who alone may know; throws ServiceError.
+ */
+export async function backoffs(signal) {
+  const answer = await ask("v1/origins?order=backoff&limit=1000", { signal }, { refusable: true });
+  return answer && new Map(answer.origins.map(({ origin, backoff_until: until }) => [origin, until]));
+}
+
+/**
+ * The JSON of a response. A request that needs an API key waits until the user enters one; if one without the right to
+ * it is `refusable`, the answer is null.
+ */
+async function ask(path, init, { refusable = false } = {}) {
   for (;;) {
     const used = keys.key;
     const response = await send(path, init, used);
     const answer = await json(response);
     const detail = answer?.detail ?? refusal(response);
+    if (refusable && response.status === 403) return null;
     if (response.status === 401 || (response.status === 403 && used !== null)) {
       // Without a key yet, do not show the text meant for programs, which says how to send one.
       await keys.wanted(used === null ? null : detail, used, init.signal);

@@ -1,6 +1,6 @@
 // A summary of `GET v1/robots/diff`: what changed for which crawler from one version to another.
 
-import { briefly, DIALECTS, instant, pace, SIGNS } from "./labels.js";
+import { briefly, DIALECTS, instant, pace, SIGNS, VERDICTS } from "./labels.js";
 import { count, el, MOST_SHOWN, plain, quoted } from "./text.js";
 import { differs, ServiceError } from "./api.js";
 import { VirtualList } from "./virtual-list.js";
@@ -142,7 +142,7 @@ function pathRow({ path, gained, before, after }) {
 /** The verdict of one version on a path. */
 function side({ verdict, reason, rule }) {
   const decided = briefly({ rule, reason });
-  return el("span", { class: "side" }, `${SIGNS[verdict] ?? ""} ${verdict}, ${decided} `, rule && el("code", {}, quoted(written(rule), 300)));
+  return el("span", { class: "side" }, `${SIGNS[verdict] ?? ""} ${VERDICTS[verdict] ?? verdict}, ${decided} `, rule && el("code", {}, quoted(written(rule), 300)));
 }
 
 function ruleRow(rule, isNew) {

@@ -31,8 +31,10 @@ Sitemap: https://shop.example/sitemap.xml
   ].join("\n"),
   agents: ["SeznamBot", "Googlebot", "ExampleBot/1.0"].join("\n"),
   dialects: [],
+  purposes: [],
   chosen: [1, 0],
   side: 0,
+  view: "text",
   fetched: null,
   earlier: null,
 };

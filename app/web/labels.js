@@ -1,23 +1,49 @@
 // Labels and phrases for the answers of the service.
 
+import { count } from "./text.js";
+
 export const DIALECTS = {
   rfc9309: "RFC 9309",
   google: "Google",
   seznam: "Seznam",
-  draft1996: "Draft of 1996",
-  v2: "Version 2.0",
+  draft1996: "1996 draft",
+  v2: "Robots 2.0",
 };
 
-/** How each dialect reads the file; follows "with the file read". */
+/** Whose rules each dialect is; follows "interpreted". */
 export const READ = {
-  rfc9309: "as RFC 9309 says",
-  google: "as Google reads it",
-  seznam: "as Seznam reads it",
+  rfc9309: "by RFC 9309",
+  google: "as Google does",
+  seznam: "as Seznam does",
   draft1996: "by the draft of 1996",
   v2: "as robots of version 2.0 do",
 };
 
-export const SIGNS = { allow: "✓", disallow: "✕", defer: "…" };
+/** What a page may be wanted for. */
+export const PURPOSES = { search: "Search", "ai-input": "AI input", "ai-train": "AI training" };
+
+/** What a site states about a purpose. */
+export const PURPOSE_STATES = { yes: "Yes", no: "No", unstated: "Unstated" };
+
+export const SIGNS = { allow: "✓", disallow: "✕", defer: "…", none: "?" };
+
+/** A verdict in plain words; the API's own word is shown as a tooltip. */
+export const VERDICTS = { allow: "Allowed", disallow: "Blocked", defer: "Try later", none: "No answer" };
+
+/** What made a fetch fail; follows "could not be fetched: ". */
+const CAUSES = {
+  server_error: "the server answered with an error",
+  too_many_requests: "the server refused because of too many requests (429)",
+  timeout: "the server did not answer in time",
+  dns: "the host name was not found",
+  tls: "no secure connection (TLS) could be set up",
+  connection: "the connection failed or was refused",
+  redirect_loop: "too many redirects",
+  refused_redirect: "it redirects to an address that is not permitted",
+  bad_response: "the server's response was not valid HTTP",
+  challenge: "a challenge page for humans came instead",
+  html_page: "an HTML page came instead, an error page or a challenge",
+};
 
 const SHORT = {
   no_match: "no rule matches",
@@ -26,16 +52,14 @@ const SHORT = {
   implicit: "robots.txt itself",
   unavailable: "no file",
   forbidden: "the file is forbidden",
-  challenge: "blocked by a challenge page",
-  too_complex: "too expensive to evaluate",
-  blocked_address: "the address is not public",
-};
-
-const LONG = {
-  no_match: "The group has rules, but none matches this page.",
-  no_group: "No group applies to this crawler.",
-  no_rules: "The group has no rules in this dialect.",
-  implicit: "robots.txt itself may always be fetched.",
+  unreachable: "fetch failed",
+  challenge: "challenge page",
+  pending: "being fetched",
+  too_complex: "too complex to match",
+  blocked_address: "not a public address",
+  overridden: "override",
+  usage: "use not permitted",
+  no_answer: "see below",
 };
 
 /** What decided, short enough for a table cell. */
@@ -43,9 +67,9 @@ export function briefly(row) {
   return row.rule ? `line ${row.rule.line}` : (SHORT[row.reason] ?? row.reason);
 }
 
-/** The reason as a sentence, if no rule decided. */
-export function inFull(row) {
-  return LONG[row.reason] ?? `The reason is ${row.reason}.`;
+/** What made a fetch fail, in words. */
+export function causeOf(cause) {
+  return CAUSES[cause] ?? cause.replaceAll("_", " ");
 }
 
 /** The pace of a rate: "one page every 10 s", or "no limit". */
@@ -64,8 +88,28 @@ export function duration(seconds) {
   return `${Number(hours.toPrecision(3)).toLocaleString("en")}\u00a0h`;
 }
 
+const UNITS = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+
+/** A length of time in its largest whole unit: "3 hours". */
+function roughly(seconds) {
+  const [size, name] = UNITS.find(([unit]) => seconds >= unit) ?? UNITS.at(-1);
+  return count(Math.floor(seconds / size), name);
+}
+
+/** An age in seconds in words: "3 hours ago". */
+export function ago(seconds) {
+  return seconds < 5 ? "just now" : `${roughly(seconds)} ago`;
+}
+
+/** How far an instant is away in words: "in 5 minutes". */
+export function until(instant) {
+  const seconds = (Date.parse(instant) - Date.now()) / 1000;
+  return seconds < 1 ? "now" : `in ${roughly(seconds)}`;
+}
+
 /** The line that a rate comes from, and the declared delay if the dialect caps it. */
 export function origin(rate, dialect) {
+  if (rate.line === null) return "operator's override";
   const line = `${rate.source === "crawl-delay" ? "Crawl-delay" : "Request-rate"} of line ${rate.line}`;
   if (rate.declared_interval <= rate.interval) return line;
   const name = DIALECTS[dialect] ?? dialect;

@@ -1,5 +1,6 @@
 // A text field with line numbers, which marks and explains lines that cannot be read.
 
+import { insertAtSelection, takeLongPastes } from "./long-paste.js";
 import { el, quoted } from "./text.js";
 
 const MOST_NUMBERED = 2000;
@@ -11,6 +12,7 @@ export class LineNumbers {
     this._gutter = field.parentElement.querySelector(".gutter");
     this._troubles = new Map();
     field.addEventListener("input", () => this.clear());
+    takeLongPastes(field, (text) => insertAtSelection(field, text));
     field.addEventListener("scroll", () => {
       this._gutter.scrollTop = field.scrollTop;
     });

@@ -1,15 +1,21 @@
 // The file with line numbers, the lines behind the chosen verdict, and warnings at their lines.
 
 import { VirtualList } from "./virtual-list.js";
-import { count, el, MOST_SHOWN, quoted, shown } from "./text.js";
+import { count, el, MOST_SHOWN, plain, quoted, shown } from "./text.js";
 
 const AGENT = /^\s*user[- ]?agent/i;
 const RULE = /^\s*(dis?s?al+ow|diasllow|disallaw|allow)/i;
 const MEMBER = /^\s*(crawl-delay|request-rate|visit-time|robot-version|content-signal|content-usage|noindex|comment)\s*:/i;
 
 export class Listing {
-  constructor(box, facts, warned) {
+  /**
+   * `pick(line)` is called when the user clicks a line of the file, `apply(line, written, instead)` when the user takes a
+   * warning's advice on a line as it is written.
+   */
+  constructor(box, facts, warned, pick, apply) {
     this._box = box;
+    this._isEditable = false;
+    this._decided = new Map();
     this._facts = facts;
     this._warned = warned;
     this._rows = null;
@@ -17,22 +23,44 @@ export class Listing {
     this._warnings = new Map();
     this._marks = new Map();
     this._group = null;
+    for (const place of [box, warned]) {
+      place.addEventListener("click", (event) => {
+        const button = event.target.closest("button[data-advice]");
+        if (button === null) return;
+        const line = Number(button.dataset.advice);
+        apply(line, this._lines[line - 1], this._warnings.get(line)[Number(button.dataset.at)].instead);
+      });
+    }
     warned.addEventListener("click", (event) => {
       const button = event.target.closest("button[data-line]");
       if (button !== null) this._rows?.reveal(Number(button.dataset.line) - 1);
     });
+    box.addEventListener("click", (event) => {
+      const line = event.target.closest(".line[data-line]");
+      if (event.target.closest("button[data-advice]") !== null) return;
+      // Who marks text to copy it does not click.
+      if (line !== null && getSelection().isCollapsed) pick(Number(line.dataset.line));
+    });
   }
 
-  /** Show the lines of a file and its warnings. */
-  show(lines, bytes, warnings) {
+  /** Say how many verdicts each line decides, by its number: such lines have buttons once `light` has drawn them. */
+  count(decided) {
+    this._decided = decided;
+  }
+
+  /** Show the lines of a file and its warnings; if it `isEditable`, their advice can be taken. */
+  show(lines, bytes, warnings, isEditable = false) {
+    this._isEditable = isEditable;
     this._lines = lines;
+    this._decided = new Map();
     this._marks = new Map();
     this._group = null;
     this._warnings = new Map();
     for (const warning of warnings) {
       // A warning may concern an empty file, or the end of a truncated one.
-      const line = Math.max(1, Math.min(warning.line, lines.length));
-      this._warnings.set(line, [...(this._warnings.get(line) ?? []), warning]);
+      const line = this._lineOf(warning);
+      if (!this._warnings.has(line)) this._warnings.set(line, []);
+      this._warnings.get(line).push(warning);
     }
     this._rows?.close();
     this._rows = new VirtualList(
@@ -46,22 +74,48 @@ export class Listing {
     this._list(warnings);
   }
 
+  /** Show no file, and why. */
+  none(why) {
+    this.show([], 0, []);
+    this._facts.textContent = "";
+    this._box.replaceChildren(el("p", { class: "empty" }, why));
+  }
+
   /** Highlight the lines behind the verdict of `row` and scroll to them. */
   light(row) {
     this._marks = new Map();
+    this._group = null;
+    // An override's rules are not of this file.
+    if (row.reason === "overridden" || this._lines.length === 0) return this._rows.redraw();
     for (const rule of row.explanation?.rules ?? []) this._mark(rule.line, "matches");
     for (const span of row.explanation?.schedule ?? []) if (span.rate !== null) this._mark(span.rate.line, "pace");
-    if (row.rule !== null) this._marks.set(row.rule.line, "decides");
+    if (row.rule) this._marks.set(row.rule.line, "decides");
     this._verdict = row.verdict;
-    this._group = row.group === null ? null : [row.group.line, lastOf(this._lines, row.group.line, row.dialect)];
+    this._group = !row.group ? null : [row.group.line, lastOf(this._lines, row.group.line, row.dialect)];
     this._rows.redraw();
     const line = row.rule?.line ?? row.group?.line;
     if (line !== undefined) this._rows.reveal(line - 1);
+    return undefined;
   }
 
   /** Scroll to a line. */
   reveal(line) {
     this._rows?.reveal(line - 1);
+  }
+
+  _lineOf(warning) {
+    return Math.max(1, Math.min(warning.line, this._lines.length));
+  }
+
+  /** The advice of a warning, and a button that takes it. */
+  _advice(warning) {
+    const said = advice(warning);
+    const line = this._lineOf(warning);
+    const written = this._lines[line - 1];
+    if (!this._isEditable || !warning.instead || written === undefined) return said;
+    const label = plain(`Write in line ${line}: ${warning.instead}`);
+    const at = this._warnings.get(line).indexOf(warning);
+    return [...said, " ", el("button", { type: "button", class: "small", "data-advice": line, "data-at": at, "aria-label": label, title: label }, "Apply")];
   }
 
   _mark(line, mark) {
@@ -78,22 +132,36 @@ export class Listing {
     return el(
       "div",
       { class: classes.filter(Boolean).join(" "), "data-line": line },
-      el("span", { class: "number" }, String(line)),
+      this._number(line),
       el("code", { class: "text", dir: "ltr" }, coloured(this._lines[index])),
       tag && el("span", { class: "tag" }, tag),
-      warnings.map(({ message, code }) => el("p", { class: "warning", "data-code": code }, quoted(message))),
+      warnings.map((warning) => el("p", { class: "warning", "data-code": warning.code }, this._advice(warning))),
     );
+  }
+
+  _number(line) {
+    const decided = this._decided.get(line);
+    if (decided === undefined) return el("span", { class: "number" }, String(line));
+    const label = `line ${line} decides ${count(decided, "verdict")}: show them`;
+    return el("button", { type: "button", class: "number", title: label, "aria-label": label }, String(line));
   }
 
   _list(warnings) {
     this._warned.hidden = warnings.length === 0;
     this._warned.querySelector("summary").textContent = count(warnings.length, "warning");
-    const items = warnings.slice(0, 500).map(({ line, message }) => {
+    const items = warnings.slice(0, 500).map((warning) => {
+      const { line } = warning;
       const button = el("button", { type: "button", class: "to-line", "data-line": line }, `line ${line}`);
-      return el("li", {}, button, " ", quoted(message));
+      return el("li", {}, button, " ", this._advice(warning));
     });
     this._warned.querySelector("ul").replaceChildren(...items);
   }
+}
+
+/** A warning in words, with what to write instead where the words do not say it. */
+function advice({ message, instead }) {
+  const isNew = instead && !message.includes(instead);
+  return [quoted(message), isNew && el("code", { class: "instead" }, quoted(instead, 300))].filter(Boolean);
 }
 
 /** A line with its key and comment separated. */

@@ -1,42 +1,41 @@
-// The page: the question, the answer, and the selected verdict.
+// The page: it puts the question, fetches files, and keeps the state.
 
-import { held, judge, ServiceError, version } from "./api.js";
-import { Changes } from "./changes.js";
-import { VersionList, period } from "./versions.js";
+import { Answer } from "./answer.js";
+import { askService, testFile } from "./chunks.js";
+import { candidates, lacksHttps } from "./bare-host.js";
+import { backoffs, held, refresh, ServiceError, version } from "./api.js";
+import { copy, showLink } from "./links.js";
+import { DiffSummary } from "./diff-summary.js";
 import { EXAMPLE } from "./example.js";
-import { explanation } from "./why.js";
 import { facts, without } from "./fetch-facts.js";
 import { FileField } from "./file-field.js";
-import { fragmentOf, isLink, stateOf } from "./state.js";
-import { instant } from "./labels.js";
-import { DiffSummary } from "./diff-summary.js";
-import { Listing } from "./listing.js";
-import { LineNumbers } from "./line-numbers.js";
-import { Pace } from "./pace.js";
-import { Table } from "./table.js";
-import { count, el, linesOf, plain } from "./text.js";
+import { FileSource } from "./file-source.js";
+import { isLink, stateOf } from "./state.js";
+import { Live } from "./live.js";
+import { Progress } from "./progress.js";
+import { Question } from "./question.js";
+import { save } from "./export.js";
+import { ServiceView } from "./service-view.js";
+import { takeDrops } from "./file-drop.js";
+import { VersionList, period } from "./versions.js";
+import { el, plain } from "./text.js";
 
-const MOST_UNREAD = 25;
+const MOST_LIVE = 2000;
 
 const at = (id) => document.getElementById(id);
 
-const fields = { site: at("site"), robots: at("robots"), other: at("other") };
+const fields = { robots: at("robots"), other: at("other") };
+const source = new FileSource(at("site"), at("site-said"));
 const robots = new FileField(fields.robots);
 const other = new FileField(fields.other);
-const urls = new LineNumbers(at("urls"), at("urls-said"));
-const agents = new LineNumbers(at("agents"), at("agents-said"));
-const ticks = [...document.querySelectorAll("input[name=dialect]")];
-const sides = [...document.querySelectorAll("input[name=side]")];
-const table = new Table(at("table"), choose);
-const listing = new Listing(at("lines"), at("listing-facts"), at("warnings"));
-const pace = new Pace(at("pace-body"));
-const changes = new Changes(at("diff"), at("changes-facts"));
+const question = new Question(() => changed(), () => robots.value, () => source.origin);
+const progress = new Progress(at("progress"), () => cancel());
+const views = [...document.querySelectorAll("input[name=view]")];
+const answer = new Answer(takeAdvice);
 const versions = new VersionList(at("versions"), lookAt);
 const diffSummary = new DiffSummary(at("diff-summary"), at("reader"));
+const live = new Live(() => ask({ quietly: true }));
 
-/** The last answer: for each version its text, warnings, and rows, an array per page. */
-let answered = null;
-let chosen = [0, 0];
 let asking = null;
 let fetching = null;
 let looking = null;
@@ -45,14 +44,13 @@ let looking = null;
 
 function state() {
   return {
-    site: fields.site.value.trim(),
+    site: source.site,
     robots: robots.value,
     other: other.value,
-    urls: urls.value,
-    agents: agents.value,
-    dialects: ticks.filter(({ checked }) => checked).map(({ value }) => value),
-    chosen,
-    side: side(),
+    ...question.text,
+    chosen: answer.chosen,
+    side: answer.side,
+    view: view(),
     fetched: versions.site,
     earlier: versions.chosen && { id: versions.chosen.id, from: versions.chosen.from, reader: at("reader").value },
   };
@@ -60,110 +58,124 @@ function state() {
 
 async function restore(wanted) {
   drop();
-  fields.site.value = wanted.site;
+  answer.clear();
+  source.forget();
+  source.site = wanted.site;
   robots.value = wanted.robots ?? "";
   other.value = wanted.other;
   at("comparing").open = wanted.other !== "";
-  urls.value = wanted.urls;
-  agents.value = wanted.agents;
-  for (const tick of ticks) tick.checked = wanted.dialects.includes(tick.value);
-  for (const radio of sides) radio.checked = Number(radio.value) === wanted.side;
-  chosen = wanted.chosen;
-  say("site", "");
+  question.text = wanted;
+  answer.side = wanted.side;
+  answer.chosen = wanted.chosen;
+  setView(wanted.view);
   if ([...at("reader").options].some(({ value }) => value === wanted.earlier?.reader)) at("reader").value = wanted.earlier.reader;
   if (wanted.robots === null && wanted.site !== "") {
     await fetchFile();
     if (wanted.earlier !== null && versions.site !== null) await versions.find(wanted.earlier);
     return;
   }
+  // A link alone makes the service fetch no more than the one file that it names.
+  if (wanted.view === "service") {
+    at("summary").textContent = "Press Test to see what the service decides now.";
+    return;
+  }
   if (wanted.fetched !== null) versions.offer(wanted.fetched);
+  if (wanted.fetched?.file) source.fetched(wanted.fetched.url);
   // The text of the version comes from the service: a link is untrusted, and could show any text as one of the site.
   if (wanted.earlier === null || !(await versions.find(wanted.earlier))) await ask();
 }
 
-function side() {
-  return Number(sides.find(({ checked }) => checked).value);
+/** Whose decision is shown: "text", what the text in the field says, or "service", what the service decides now. */
+function view() {
+  return views.find(({ checked }) => checked).value;
+}
+
+function setView(name) {
+  for (const radio of views) radio.checked = radio.value === name;
 }
 
 // --- asking ---
 
-/** Send the question in the fields and show the answer. */
-async function ask() {
+/** Send the question in the fields and show the answer; `quietly`, the page does not scroll. True if it is answered. */
+async function ask({ quietly = false } = {}) {
+  live.cancel();
   asking?.abort();
   const mine = (asking = new AbortController());
   at("verdicts").removeAttribute("aria-busy");
-  const question = { urls: urls.asked, agents: agents.asked, dialects: state().dialects };
-  const texts = [robots.value, other.value].filter((text, index) => index === 0 || text !== "");
-  const since = versions.site?.file ? versions.chosen : null;
   if (versions.chosen === null) diffSummary.hide();
   quiet();
-  if (question.urls.length === 0) urls.tell([{ line: null, detail: "Name at least one page." }]);
-  if (question.agents.length === 0) agents.tell([{ line: null, detail: "Name at least one crawler." }]);
-  if (question.urls.length === 0 || question.agents.length === 0) return;
+  if (!question.isComplete()) {
+    answer.outdate("The question is incomplete.");
+    return true;
+  }
   at("verdicts").setAttribute("aria-busy", "true");
   try {
-    const read = await readable(question, texts[0], mine.signal);
-    const answers = [read.answer];
-    if (texts.length > 1 && read.answer !== null) {
-      answers.push(await judge(wire(read, texts[1]), mine.signal).catch((error) => blame(error, "other")));
-    }
-    if (mine.signal.aborted) return;
-    show(read, texts, answers, since);
+    const show = await (view() === "service" ? serviceAnswer(mine.signal) : textAnswer(mine.signal));
+    if (mine.signal.aborted) return true;
+    show();
+    live.resume();
+    return true;
   } catch (error) {
-    if (error instanceof ServiceError) complain(error);
+    if (error instanceof ServiceError) complain(error, quietly);
     else if (error.name !== "AbortError") throw error;
+    return error.name === "AbortError";
   } finally {
-    if (asking === mine) at("verdicts").removeAttribute("aria-busy");
-  }
-}
-
-/**
- * The answer for the valid lines, and the errors of the others. The service reports the first invalid line, so the
- * question is sent again without it.
- */
-async function readable(question, file, signal) {
-  const unread = { urls: [], agents: [] };
-  for (;;) {
-    if (question.urls.length === 0 || question.agents.length === 0) return { ...question, unread, answer: null };
-    try {
-      return { ...question, unread, answer: await judge(wire(question, file), signal) };
-    } catch (error) {
-      const place = /^(urls|agents)\[(\d+)\]$/.exec(error.parameter ?? "");
-      if (!(error instanceof ServiceError) || place === null) throw error;
-      const [, name, index] = place;
-      const [line] = question[name].splice(Number(index), 1);
-      unread[name].push({ ...line, detail: error.message });
-      if (unread[name].length > MOST_UNREAD) {
-        tellUnread(unread);
-        throw new ServiceError(`More than ${MOST_UNREAD} lines cannot be read; the first ones are marked.`);
-      }
+    if (asking === mine) {
+      at("verdicts").removeAttribute("aria-busy");
+      progress.hide();
     }
   }
 }
 
-function wire({ urls: pages, agents: names, dialects }, file) {
-  return { robots: file, urls: pages.map(({ text }) => text), agents: names.map(({ text }) => text), dialects };
+/** Ask what the text in the field says; returns what shows the answer. */
+async function textAnswer(signal) {
+  const texts = [robots.value, other.value].filter((text, index) => index === 0 || text !== "");
+  const since = versions.site?.file ? versions.chosen : null;
+  const read = await testFile(texts[0], question.asked, signal, (done, all) => progress.show(done, all * texts.length));
+  const found = [{ text: texts[0], rows: read.rows, warnings: read.warnings }];
+  if (texts.length > 1 && read.rows.length > 0) {
+    const more = (done, all) => progress.show(all + done, 2 * all);
+    const second = await testFile(texts[1], read, signal, more).catch((error) => blame(error, "other"));
+    found.push({ text: texts[1], rows: second.rows, warnings: second.warnings });
+  }
+  return () => {
+    question.tell(read.unread);
+    answer.show(read, found, since, source.origin);
+  };
+}
+
+/** Ask what the service decides now; returns what shows the answer. */
+async function serviceAnswer(signal) {
+  const read = await askService(question.asked, signal, (done, all) => progress.show(done, all));
+  const service = await ServiceView.open(signal, () => ask());
+  return () => {
+    question.tell(read.unread);
+    answer.showService(read, service);
+  };
+}
+
+function cancel() {
+  asking?.abort();
+  answer.outdate("The test was cancelled. These results are out of date.");
+  at("test").focus();
 }
 
 function blame(error, parameter) {
   throw error instanceof ServiceError ? new ServiceError(error.message, parameter) : error;
 }
 
-function complain({ message, parameter }) {
-  const place = { robots: "robots", other: "other", url: "site" }[parameter] ?? "question";
+/** Show why a test failed, in view unless `quietly`, and mark what is left of the former one. */
+function complain({ message, parameter, unread }, quietly) {
+  if (unread !== undefined) question.tell(unread);
+  const place = parameter === "robots" || parameter === "other" ? parameter : "question";
   say(place, message, true);
-  at("summary").textContent = "No answer.";
-}
-
-function tellUnread(unread) {
-  urls.tell(unread.urls);
-  agents.tell(unread.agents);
+  answer.outdate("The test failed. These results are out of date.");
+  if (!quietly) at(`${place}-said`).scrollIntoView({ block: "nearest" });
 }
 
 function quiet() {
   for (const name of ["robots", "other", "question"]) say(name, "");
-  urls.clear();
-  agents.clear();
+  question.quiet();
 }
 
 function say(name, text, wrong = false) {
@@ -180,27 +192,70 @@ function say(name, text, wrong = false) {
 
 async function fetchFile() {
   fetching?.abort();
+  asking?.abort();
+  live.cancel();
   const mine = (fetching = new AbortController());
-  const site = fields.site.value.trim();
+  const { site } = source;
   drop();
+  setView("text");
+  at("refetch").hidden = true;
   at("linked").hidden = true;
-  if (site === "") return say("site", "Name a site, as in https://www.example.com/", true);
-  fields.site.value = site.includes("://") ? site : `https://${site}`;
-  say("site", "Fetching …");
+  if (site === "") return source.say("Name a site, as in https://www.example.com/", true);
+  let [url, byHttp] = candidates(site);
+  source.site = url;
+  source.say("Fetching …");
+  answer.outdate("Fetching another file.");
   try {
-    const file = await held(fields.site.value, mine.signal);
+    let file = await held(url, mine.signal);
+    if (byHttp && lacksHttps(file.robots)) {
+      const other = await held(byHttp, mine.signal);
+      if (!lacksHttps(other.robots)) [url, file] = [(source.site = byHttp), other];
+    }
     if (mine.signal.aborted) return undefined;
-    versions.offer({ url: fields.site.value, at: file.robots.fetched_at, file: file.text !== null });
-    if (file.text === null) return say("site", without(file.robots), true);
+    versions.offer({ url, at: file.robots.fetched_at, file: file.text !== null });
+    question.takeSite(url);
+    offerRefetch(mine.signal);
+    if (file.text === null) return withoutFile(without(file.robots));
     robots.value = file.text;
-    say("site", facts(file.robots));
-    if (urls.value === EXAMPLE.urls || urls.asked.length === 0) urls.value = fields.site.value;
+    source.fetched(url, facts(file.robots));
     return await ask();
   } catch (error) {
-    if (error instanceof ServiceError) return say("site", error.message, true);
+    if (error instanceof ServiceError) return withoutFile(error.message);
     if (error.name !== "AbortError") throw error;
     return undefined;
   }
+}
+
+/** Let operators have the file fetched again: what the service holds may be a day old. */
+async function offerRefetch(signal) {
+  const waits = await backoffs(signal).catch(() => null);
+  if (!signal.aborted) at("refetch").hidden = waits === null;
+}
+
+async function refetch() {
+  const { url } = versions.site;
+  fetching?.abort();
+  const mine = (fetching = new AbortController());
+  source.say("Fetching …");
+  answer.outdate("Fetching the file again.");
+  try {
+    await refresh(url, mine.signal);
+    source.site = url;
+    await fetchFile();
+  } catch (error) {
+    if (error instanceof ServiceError) source.say(error.message, true);
+    else if (error.name !== "AbortError") throw error;
+  }
+}
+
+/** Show why there is no file, and nothing of a former one. Text that the user has written is kept. */
+function withoutFile(why) {
+  quiet();
+  answer.clear();
+  source.forget();
+  if (!robots.isTyped) robots.value = "";
+  at("summary").textContent = "There is no text to test. See what crawlers are told: “as the service decides”.";
+  source.say(robots.value === "" ? why : `${why} The text below is not of this site.`, true);
 }
 
 // --- earlier versions ---
@@ -216,9 +271,11 @@ async function lookAt(wanted) {
     const { text } = await version(site.url, wanted.id, mine.signal);
     if (mine.signal.aborted) return false;
     versions.mark(wanted);
+    setView("text");
     const beside = site.file ? other : robots;
     beside.value = text ?? "";
     if (site.file) at("comparing").open = text !== null;
+    else source.fetched(site.url);
     const comparison = diffSummary.show(site, wanted);
     await Promise.all([ask(), comparison]);
     if (mine.signal.aborted) return false;
@@ -256,109 +313,35 @@ function drop() {
   diffSummary.hide();
 }
 
-// --- the answer ---
+// --- advice ---
 
-function show(read, texts, answers, since) {
-  tellUnread(read.unread);
-  at("stale").hidden = true;
-  if (answers[0] === null) {
-    answered = null;
-    at("because").hidden = true;
-    table.show(lines(read), read.agents.length, [], null, false);
-    at("summary").textContent = "No line of the question can be read.";
-    return;
-  }
-  const width = read.agents.length * Math.max(read.dialects.length, 1);
-  answered = answers.map((answer, index) => ({
-    text: texts[index],
-    lines: linesOf(texts[index]),
-    warnings: answer.warnings,
-    rows: read.urls.map((_, page) => answer.rows.slice(page * width, (page + 1) * width)),
-  }));
-  const [before, after] = answered;
-  table.show(lines(read), read.agents.length, before.rows, after?.rows ?? null, since !== null);
-  at("summary").textContent = summary(read, before, after, since);
-  at("sides").hidden = after === undefined;
-  at("changes").hidden = after === undefined;
-  if (after === undefined) sides[0].checked = true;
-  else if (since === null) changes.show(before.lines, after.lines);
-  else changes.show(after.lines, before.lines);
-  at("second").textContent = since === null ? "second version" : "earlier version";
-  at("changes-title").textContent = since === null ? "From the file to the second version" : `From the version of ${instant(since.from)} to the file`;
-  at("because").hidden = false;
-  chosen = [Math.min(chosen[0], read.urls.length - 1), Math.min(chosen[1], width - 1)];
-  showSide();
+/** Write the advice on a line of a version into its field. */
+function takeAdvice(side, line, written, instead) {
+  const field = side === 0 ? robots : other;
+  const before = field.value;
+  const { scrollTop } = fields.robots;
+  const applied = field.replaceLine(line, written, instead);
+  fields.robots.scrollTop = scrollTop;
+  at("lines").focus({ preventScroll: true });
+  if (!applied) return tellAdvice("The text has changed since this test: test again.");
+  const undo = el("button", { type: "button", class: "to-line" }, "Undo");
+  undo.addEventListener("click", () => {
+    field.replace(before);
+    at("lines").focus({ preventScroll: true });
+  });
+  return tellAdvice(plain(`Line ${line} has changed: ${instead}`), " ", undo);
 }
 
-/** The lines of the question for the table, in order: the answered and the invalid ones. */
-function lines(read) {
-  const good = read.urls.map(({ line, text }, row) => ({ line, text, row }));
-  const bad = read.unread.urls.map(({ line, text, detail }) => ({ line, text, trouble: detail }));
-  return [...good, ...bad].sort((left, right) => left.line - right.line);
-}
-
-function summary(read, before, after, since) {
-  const verdicts = before.rows.flat();
-  const number = (name) => verdicts.filter(({ verdict }) => verdict === name).length;
-  const parts = [`${count(verdicts.length, "verdict")}: ${number("allow")} allow, ${number("disallow")} disallow.`];
-  if (after !== undefined) {
-    const changed = after.rows.flat().filter(({ verdict }, index) => verdict !== verdicts[index].verdict).length;
-    const many = changed === 0 ? "none" : changed;
-    if (since !== null) parts.push(`Since the earlier version, ${many} of them ${changed === 1 ? "has" : "have"} changed.`);
-    else parts.push(`With the second version, ${many} of them ${changed === 1 ? "changes" : "change"}.`);
-  }
-  const unread = read.unread.urls.length + read.unread.agents.length;
-  if (unread > 0) parts.push(`${count(unread, "line")} of the question could not be read.`);
-  if (before.warnings.length > 0) parts.push(`${count(before.warnings.length, "warning")} about the file.`);
-  return parts.join(" ");
-}
-
-function choose(row, column) {
-  chosen = [row, column];
-  showChosen();
-}
-
-/** Show the version that is selected for the explanation. */
-function showSide() {
-  const version = answered[side()];
-  listing.show(version.lines, new TextEncoder().encode(version.text).length, version.warnings);
-  showChosen();
-}
-
-function showChosen() {
-  const row = answered[side()].rows[chosen[0]][chosen[1]];
-  table.mark(...chosen);
-  at("why-body").replaceChildren(...explanation(row, (line) => listing.reveal(line)));
-  listing.light(row);
-  pace.show(row);
+function tellAdvice(...parts) {
+  at("advice-said").replaceChildren(...parts);
 }
 
 // --- the link ---
 
-async function link() {
-  const { fragment, left } = await fragmentOf(state());
-  const size = count(new TextEncoder().encode(robots.value + other.value).length, "byte");
-  const said = {
-    file: `The file is too large for a link (${size}), so the link names the site and will show its current file.`,
-    site: `The file is too large for a link (${size}), and no site is named: the link contains only the question.`,
-    question: "The question is too long for a link.",
-  };
-  at("linked").hidden = false;
-  if (fragment === null) {
-    at("link-text").value = "";
-    at("link-said").textContent = said[left];
-    return;
-  }
-  history.replaceState(null, "", fragment);
-  at("link-text").value = location.href;
-  at("link-text").focus();
-  at("link-text").select();
-  // Without TLS there is no clipboard access; the selected link can be copied by hand.
-  const copied = await navigator.clipboard?.writeText(location.href).then(
-    () => true,
-    () => false,
-  );
-  at("link-said").textContent = [copied ? "Copied." : "", left === null ? "" : said[left]].join(" ").trim();
+/** The state that shows nothing but the chosen verdict. */
+function chosenState() {
+  const { urls, agents, column } = answer.chosenCell;
+  return { ...state(), urls, agents, chosen: [0, column] };
 }
 
 /** Show the state in the address, or the example. */
@@ -370,16 +353,29 @@ async function follow() {
 
 // --- events ---
 
-function test() {
-  return ask().then(() => {
-    const { top } = at("verdicts").getBoundingClientRect();
-    if (answered !== null && top > window.innerHeight * 0.8) at("verdicts").scrollIntoView();
-  });
+async function test() {
+  await ask();
+  const { top } = at("verdicts").getBoundingClientRect();
+  if (answer.isCurrent && top > window.innerHeight * 0.8) at("verdicts").scrollIntoView();
 }
 
-function changed() {
-  at("stale").hidden = at("table").childElementCount === 0;
+/** Mark the answer as out of date, and ask again; `atOnce` without a pause. */
+function changed(atOnce = false) {
+  live.cancel();
+  asking?.abort();
+  asking = null;
+  progress.hide();
+  at("verdicts").removeAttribute("aria-busy");
   at("linked").hidden = true;
+  const { urls, agents, dialects } = question.asked;
+  const verdicts = urls.length * agents.length * Math.max(dialects.length, 1);
+  if (view() === "text" && verdicts <= MOST_LIVE && live.changed(atOnce)) at("verdicts").setAttribute("aria-busy", "true");
+  else answer.outdate("The question has changed.");
+}
+
+async function copyExport() {
+  const copied = await copy(answer.export(at("format").value).text);
+  at("exported-said").textContent = copied ? "Copied." : "This browser does not permit copying here: download the file.";
 }
 
 at("fetching").addEventListener("submit", (event) => {
@@ -394,14 +390,31 @@ at("again").addEventListener("click", () => {
   at("test").focus({ preventScroll: true });
   test();
 });
-at("link").addEventListener("click", link);
-for (const radio of sides) radio.addEventListener("change", showSide);
-for (const field of document.querySelectorAll("#robots, #other, #urls, #agents, input[name=dialect]")) {
-  field.addEventListener("input", changed);
+at("link").addEventListener("click", () => showLink(state(), true));
+at("link-cell").addEventListener("click", () => showLink(chosenState(), false));
+at("download").addEventListener("click", () => save(answer.export(at("format").value)));
+at("copy").addEventListener("click", copyExport);
+at("refetch").addEventListener("click", refetch);
+for (const radio of views) {
+  radio.addEventListener("change", () => {
+    at("linked").hidden = true;
+    answer.outdate("Asking …");
+    ask();
+  });
 }
+for (const file of [robots, other]) {
+  file.field.addEventListener("input", () => {
+    setView("text");
+    tellAdvice();
+    changed(file.isReplaced);
+  });
+}
+takeDrops(at("comparing"), (text) => other.replace(text), (why) => say("other", why, true));
+takeDrops(document.querySelector(".file"), (text) => robots.replace(text), (why) => say("robots", why, true));
 at("reader").addEventListener("change", () => {
   at("linked").hidden = true;
 });
+fields.robots.addEventListener("input", () => source.edited(robots.isReplaced));
 fields.other.addEventListener("input", () => versions.site?.file && versions.leave());
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;

@@ -111,18 +111,19 @@ function height(rate, fastest, slowest) {
 }
 
 function nothing(row) {
-  if (row.group === null) return "No group applies to this crawler, so nothing limits its rate.";
-  return "Nothing in this dialect limits the rate, at any time of the day.";
+  if (row.reason === "unavailable") return "Without a robots.txt, no crawl rate limit applies.";
+  if (!row.group) return "This file has no rules for this crawler, so no crawl rate limit applies.";
+  return "No crawl rate limit applies, at any time of the day.";
 }
 
 /** Other statements of the group; none of them changes a verdict. */
 function remarks(row) {
   const said = [];
-  const obeyed = row.explanation?.schedule.some(({ rate }) => rate?.source === "crawl-delay") ?? false;
-  if (row.crawl_delay !== null && !obeyed) {
+  const obeyed = row.explanation?.schedule?.some(({ rate }) => rate?.source === "crawl-delay") ?? false;
+  if (row.crawl_delay && !obeyed) {
     said.push(`A Crawl-delay of ${duration(row.crawl_delay)} is declared, but it does not set the rate here.`);
   }
-  if (row.visit !== null) {
+  if (row.visit) {
     const next = row.visit.next_open === null ? "" : `; next from ${row.visit.next_open.slice(11, 16)} UTC`;
     said.push(row.visit.now ? "Visit-time welcomes a visit now." : `Visit-time does not welcome a visit now${next}.`);
   }

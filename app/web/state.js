@@ -74,8 +74,10 @@ function checked(state) {
     urls: state.urls,
     agents: state.agents,
     dialects: list(state.dialects).filter((name) => typeof name === "string"),
+    purposes: list(state.purposes).filter((name) => typeof name === "string"),
     chosen: [index(list(state.chosen)[0]), index(list(state.chosen)[1])],
     side: index(state.side) > 0 ? 1 : 0,
+    view: state.view === "service" ? "service" : "text",
     ...compared(state.fetched ?? null, state.earlier ?? null),
   };
 }

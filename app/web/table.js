@@ -1,8 +1,9 @@
-// The table of verdicts: a row per page, a column per crawler and dialect. It is an ARIA grid: one cell is in the tab
+// The table of verdicts: a row per page, a column per crawler and dialect, and one more for each purpose. It is an ARIA grid: one cell is in the tab
 // order, and the arrow keys move between cells.
 
-import { briefly, DIALECTS, SIGNS } from "./labels.js";
-import { el, quoted } from "./text.js";
+import { briefly, DIALECTS, PURPOSE_STATES, PURPOSES, SIGNS, VERDICTS } from "./labels.js";
+import { el, plain, quoted } from "./text.js";
+import { expectedOf } from "./expectations.js";
 
 export class Table {
   /** `choose(row, column)` is called when the user chooses a cell. */
@@ -18,42 +19,84 @@ export class Table {
   }
 
   /**
-   * Show the verdicts. `pages` are the lines of the question in order: {text, row} with the row's number among the
-   * answers, or {text, trouble} where it could not be read. `rows` and `others` hold an array per page; where the two
-   * differ, the way leads from `rows` to `others`, or `back` from those.
+   * Show the verdicts. `lines` are the lines of the question in order: {text, row, expected, foreign} with the row's
+   * number among the answers, what is expected of them, and whether the page is of another origin than the file; or
+   * {text, trouble} if it could not be read. `rows` and `others` hold an array per URL; where the two differ, the way
+   * leads from `rows` to `others`, or `back` from those. `picks(row, column)` says which to highlight; null
+   * for none.
    */
-  show(pages, agents, rows, others, back) {
+  show({ lines, agents, rows, others, back, picks }) {
     this._cells = [];
-    this._back = back;
+    this._view = { rows, others, back, picks };
     const columns = rows[0] ?? [];
-    const body = pages.map((page) => this._page(page, columns.length, rows, others));
-    this._table.replaceChildren(head(columns, columns.length / Math.max(agents, 1)), el("tbody", {}, body));
+    this._purposes = purposesOf(columns);
+    const width = columns.length * (1 + this._purposes.length);
+    const body = lines.map((line) => this._line(line, width));
+    this._table.replaceChildren(head(columns, columns.length / Math.max(agents, 1), this._purposes), el("tbody", {}, body));
   }
 
-  /** Mark a cell as the chosen one. */
+  /** Remove all verdicts. */
+  clear() {
+    this._cells = [];
+    this._table.replaceChildren();
+  }
+
+  /** Mark a cell as the chosen one. If it is not shown, the first cell is in the tab order instead. */
   mark(row, column) {
-    for (const line of this._cells) {
-      for (const button of line) {
-        const chosen = Number(button.dataset.row) === row && Number(button.dataset.column) === column;
-        button.tabIndex = chosen ? 0 : -1;
-        button.parentElement.setAttribute("aria-selected", String(chosen));
-      }
+    let found = null;
+    for (const button of this._cells.flat()) {
+      const { dataset } = button;
+      const chosen = Number(dataset.row) === row && Number(dataset.column) === column && dataset.purpose === undefined;
+      if (chosen) found = button;
+      button.tabIndex = -1;
+      button.parentElement.setAttribute("aria-selected", String(chosen));
     }
+    found ??= this._cells[0]?.[0];
+    if (found !== undefined) found.tabIndex = 0;
   }
 
-  _page(page, width, rows, others) {
-    const title = el("th", { scope: "row" }, address(page.text));
-    if (page.row === undefined) {
-      return el("tr", { class: "unread" }, title, el("td", { colspan: width || 1 }, quoted(page.trouble)));
+  /** Scroll the table's box, and nothing around it, until the chosen cell is in it. */
+  reveal() {
+    const cell = this._table.querySelector("[aria-selected=true]");
+    if (cell === null) return;
+    const box = this._table.parentElement;
+    const over = cell.offsetLeft + cell.offsetWidth - box.scrollLeft - box.clientWidth;
+    const under = cell.offsetTop + cell.offsetHeight - box.scrollTop - box.clientHeight;
+    box.scrollBy(Math.max(0, over), Math.max(0, under));
+  }
+
+  _line(line, width) {
+    const note = line.foreign && el("span", { class: "foreign" }, "another host’s robots.txt decides this");
+    const title = el("th", { scope: "row" }, address(line.text), note);
+    if (line.row === undefined) {
+      return el("tr", { class: "unread" }, title, el("td", { colspan: width || 1 }, quoted(line.trouble)));
     }
-    const buttons = [];
-    const cells = rows[page.row].map((verdict, column) => {
-      const button = cell(verdict, others?.[page.row][column] ?? null, this._back, page.row, column);
-      buttons.push(button);
-      return el("td", { role: "gridcell", "aria-selected": "false" }, button);
-    });
+    const buttons = this._view.rows[line.row].flatMap((row, column) => [
+      this._cell(line, column),
+      ...this._purposes.map((name) => purposeCell(line, column, name, row.purposes?.[name])),
+    ]);
     this._cells.push(buttons);
-    return el("tr", {}, title, cells);
+    return el("tr", {}, title, buttons.map((button) => el("td", { role: "gridcell", "aria-selected": "false" }, button)));
+  }
+
+  _cell(line, column) {
+    const { rows, others, back, picks } = this._view;
+    const answer = rows[line.row][column];
+    const other = others?.[line.row][column] ?? null;
+    const changed = other !== null && other.verdict !== answer.verdict;
+    const [before, after] = back ? [other, answer] : [answer, other];
+    const verdicts = changed ? [verdict(before), el("span", { class: "to" }, " → "), verdict(after)] : [verdict(answer)];
+    const because = changed ? `${briefly(before)} → ${briefly(after)}` : briefly(answer);
+    const expected = expectedOf(line, answer);
+    const unmet = expected !== null && expected !== answer.verdict;
+    const classes = ["cell", changed && "changed", unmet && "unmet", picks?.(line.row, column) && "picked"].filter(Boolean).join(" ");
+    return el(
+      "button",
+      { type: "button", "data-row": line.row, "data-column": column, tabindex: -1, class: classes },
+      el("span", { class: "verdicts-of" }, verdicts),
+      el("span", { class: "because-of" }, because),
+      unmet && el("span", { class: "expected" }, `expected: ${VERDICTS[expected]}`),
+    );
   }
 
   _key(event) {
@@ -79,39 +122,50 @@ export class Table {
   }
 }
 
-function head(columns, perAgent) {
-  const agents = [];
-  for (let at = 0; at < columns.length; at += perAgent) {
-    agents.push(el("th", { scope: perAgent > 1 ? "colgroup" : "col", colspan: perAgent }, quoted(columns[at].agent, 60)));
-  }
-  const dialects = columns.map(({ dialect }) => el("th", { scope: "col", class: "dialect" }, DIALECTS[dialect] ?? dialect));
-  const corner = el("td", { rowspan: 2, class: "corner" }, "Page");
-  return el("thead", {}, el("tr", {}, corner, agents), el("tr", {}, dialects));
+/** The purposes that any of the rows answers, in the order of the labels. */
+function purposesOf(rows) {
+  return Object.keys(PURPOSES).filter((name) => rows.some(({ purposes }) => purposes?.[name] !== undefined));
 }
 
-function cell(answer, other, back, row, column) {
-  const changed = other !== null && other.verdict !== answer.verdict;
-  const [before, after] = back ? [other, answer] : [answer, other];
-  const verdicts = changed ? [verdict(before), el("span", { class: "to" }, " → "), verdict(after)] : [verdict(answer)];
-  const because = changed ? `${briefly(before)} → ${briefly(after)}` : briefly(answer);
+/** What the site states about a purpose; choosing it chooses the verdict before it. */
+function purposeCell({ row }, column, name, stated) {
+  const state = stated?.state ?? "unstated";
+  const because = stated?.line ? `line ${stated.line}` : "";
+  const title = stated?.directive ? plain(stated.directive) : null;
   return el(
     "button",
-    { type: "button", "data-row": row, "data-column": column, tabindex: -1, class: changed ? "cell changed" : "cell" },
-    el("span", { class: "verdicts-of" }, verdicts),
+    { type: "button", "data-row": row, "data-column": column, "data-purpose": name, tabindex: -1, class: "cell", title },
+    el("span", { class: `verdicts-of purpose ${state}` }, PURPOSE_STATES[state] ?? state),
     el("span", { class: "because-of" }, because),
   );
+}
+
+function head(columns, perAgent, purposes) {
+  const agents = [];
+  const width = perAgent * (1 + purposes.length);
+  for (let at = 0; at < columns.length; at += perAgent) {
+    agents.push(el("th", { scope: width > 1 ? "colgroup" : "col", colspan: width }, quoted(columns[at].agent, 60)));
+  }
+  const dialects = columns.flatMap(({ dialect }) => [
+    el("th", { scope: "col", class: "dialect" }, DIALECTS[dialect] ?? dialect),
+    ...purposes.map((name) => el("th", { scope: "col", class: "dialect" }, PURPOSES[name])),
+  ]);
+  const corner = el("td", { rowspan: 2, class: "corner" }, "URL");
+  return el("thead", {}, el("tr", {}, corner, agents), el("tr", {}, dialects));
 }
 
 /** A verdict as a coloured sign and word. */
 export function verdict(row) {
   const sign = el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[row.verdict] ?? "?");
-  return el("span", { class: `verdict ${row.verdict}` }, sign, row.verdict);
+  const api = `API: ${row.verdict}, ${row.reason}`;
+  return el("span", { class: `verdict ${row.verdict}`, title: api }, sign, VERDICTS[row.verdict] ?? row.verdict);
 }
 
 /** A URL with its path emphasised: rows mostly share the origin. */
 function address(text) {
-  const [, origin, path] = /^([a-z]+:\/\/[^/?#]*)?(.*)$/is.exec(text);
-  return el("bdi", { class: "address" }, origin && el("span", { class: "origin" }, shownPart(origin)), shownPart(path));
+  const [, scheme, host, path] = /^(?:([a-z]+:\/\/)([^/?#]*))?(.*)$/is.exec(text);
+  const origin = host && el("span", { class: "origin" }, el("span", { class: "scheme" }, scheme), shownPart(host));
+  return el("bdi", { class: "address" }, origin, shownPart(path));
 }
 
 function shownPart(text) {

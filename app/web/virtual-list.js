@@ -3,7 +3,7 @@
 
 const ROWS = 100;
 const WEIGHT = 8000;
-const ROW_HEIGHT = 22;
+const ROW_HEIGHT = 24;
 
 export class VirtualList {
   /**
@@ -40,7 +40,7 @@ export class VirtualList {
   reveal(index) {
     const portion = this._portions.find((it) => index < it.to);
     if (portion === undefined) return;
-    this._fill(portion);
+    if (!this._drawn.has(portion)) this._fill(portion);
     const row = portion.element.children[index - portion.from];
     const box = this._box.getBoundingClientRect();
     const at = row.getBoundingClientRect();

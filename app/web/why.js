@@ -1,45 +1,66 @@
 // The explanation of the chosen verdict.
 
-import { inFull, READ } from "./labels.js";
+import { PURPOSE_STATES, PURPOSES, READ } from "./labels.js";
 import { count, el, quoted, shown } from "./text.js";
 import { verdict } from "./table.js";
 
 const KEYS = { allow: "Allow", disallow: "Disallow" };
-const MAY = { allow: " may fetch", disallow: " may not fetch", defer: " should wait before it fetches" };
+const MAY = { allow: " may fetch", disallow: " may not fetch", defer: " should try again later" };
 
-/** The explanation of `row` as elements; `reveal(line)` is called when the user clicks a line number. */
-export function explanation(row, reveal) {
+/**
+ * The explanation of `row` as elements. `cut` is the warning that crawlers do not read all of the file, if they do not;
+ * `reveal(line)` is called when the user clicks a line number.
+ */
+export function explanation(row, cut, reveal) {
   const details = row.explanation;
   return [
     el("p", { class: "verdict-line" }, verdict(row)),
     el("p", { class: "who" }, el("strong", {}, quoted(row.agent, 60)), MAY[row.verdict] ?? " asks for"),
     el("p", {}, el("code", {}, quoted(row.url, 400))),
-    el("p", { class: "hint" }, `with the file read ${READ[row.dialect] ?? `as ${row.dialect}`}`),
+    el("p", { class: "summary" }, quoted(row.explanation.summary, 700)),
+    cut && el("p", { class: "stale" }, `${cut.message} The lines from ${cut.line.toLocaleString("en")} on have no say in this verdict.`),
+    row.dialect !== "" && el("p", { class: "hint" }, `interpreted ${READ[row.dialect] ?? `as ${row.dialect}`}`),
     ...deciding(row, reveal),
+    ...purposes(row, reveal),
     ...group(row, details),
     ...matches(row, details, reveal),
-  ];
+  ].filter(Boolean);
 }
 
 function deciding(row, reveal) {
-  if (row.rule === null) return [el("h3", {}, "What decided"), el("p", {}, inFull(row))];
-  const text = el("code", { class: "rule" }, quoted(row.rule.text, 300));
+  // An override's rules are not of the file that is shown.
+  if (!row.rule || row.reason === "overridden") return [];
   const order =
     row.dialect === "draft1996"
-      ? "Of the matching rules, the first in the file decides."
-      : "Of the matching rules, the longest decides; if equally long, Allow.";
+      ? "Of the rules that match, the first in the file decides."
+      : "Of the rules that match, the longest decides; Allow wins if two are equally long.";
   return [
     el("h3", {}, "What decided"),
-    el("p", {}, toLine(row.rule.line, reveal), " ", text),
+    el("p", {}, toLine(row.rule.line, reveal), " ", el("code", { class: "rule" }, quoted(row.rule.text ?? written(row.rule), 300))),
     el("p", { class: "hint" }, order),
   ];
 }
 
+/** What the site states about the purposes that were asked about. */
+function purposes(row, reveal) {
+  const stated = Object.entries(row.purposes ?? {});
+  if (stated.length === 0) return [];
+  const list = stated.flatMap(([name, { state, directive, line }]) => [
+    el("dt", {}, PURPOSES[name] ?? name),
+    el("dd", {}, PURPOSE_STATES[state] ?? state, line && [": ", toLine(line, reveal), " ", el("code", {}, quoted(directive ?? "", 100))]),
+  ]);
+  return [el("h3", {}, "Whether its use is permitted"), el("dl", { class: "facts" }, list)];
+}
+
+function written({ directive, pattern }) {
+  return `${KEYS[directive] ?? directive}: ${pattern}`;
+}
+
 function group(row, details) {
-  if (details === null) return [];
+  if (details.rules === undefined || row.reason === "overridden") return [];
   const said = details.group.charAt(0).toUpperCase() + details.group.slice(1);
   const parts = [el("h3", {}, "Which group"), el("p", {}, quoted(said), ".")];
-  if (row.group !== null && row.group.agents.length > 1) {
+  if (row.group && row.group.agents.length > 1) {
     const names = row.group.agents.slice(0, 20).flatMap((name, at) => [at > 0 && ", ", quoted(name, 60)]);
     const more = row.group.agents.length + row.group.more_agents - 20;
     parts.push(el("p", { class: "hint" }, "This group names ", names, more > 0 && ` and ${more} more`, "."));
@@ -52,16 +73,16 @@ function group(row, details) {
 }
 
 function matches(row, details, reveal) {
-  if (details === null || row.group === null || row.reason === "implicit") return [];
+  if (details.rules === undefined || !row.group || ["implicit", "overridden"].includes(row.reason)) return [];
   const title = el("h3", {}, "Every rule that matched");
-  const path = el("p", { class: "hint" }, "Rules were matched against ", el("code", {}, quoted(details.path, 300)));
+  const path = el("p", { class: "hint" }, "Path used for matching: ", el("code", {}, quoted(details.path, 300)));
   if (details.matched === 0) return [title, el("p", {}, "None."), path];
   const rows = details.rules.map((rule, at) =>
     el(
       "tr",
       { class: at === 0 ? "first" : null },
       el("td", {}, toLine(rule.line, reveal)),
-      el("td", { class: "pattern" }, el("code", {}, `${KEYS[rule.directive] ?? rule.directive}: `, shown(rule.pattern, 300))),
+      el("td", { class: "pattern" }, el("code", {}, shown(written(rule), 300))),
       el("td", { class: "length" }, rule.length.toLocaleString("en")),
       el("td", {}, at === 0 ? "decided" : ""),
     ),

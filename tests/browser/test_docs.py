@@ -1,29 +1,14 @@
-"""The description of the API, by Swagger UI: it works under its policy, and contacts no other host."""
-
-from collections.abc import AsyncIterator
+"""The API documentation in Swagger UI: it works under its policy, and contacts no other host."""
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.browser.tester import PREFIX, browsing, serving
+from tests.browser.tester import PREFIX
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 UNKNOWN_FORMAT = "Could not find component: JsonSchema_string_crawler"
-"""What Swagger UI warns of where a schema has a format of its own."""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def service(store_url: str) -> AsyncIterator[str]:
-    async with serving(store_url) as url:
-        yield url
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as browser:
-        yield browser
+"""Warnings of Swagger UI about formats that it does not know."""
 
 
 @pytest.mark.parametrize("below", ["", f"{PREFIX.removeprefix('/')}/"])

@@ -1,4 +1,4 @@
-"""The tester page of a service that wants API keys, in a real Chromium."""
+"""The tester page of a service with API keys, in a real Chromium."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Route, expect
 
 from app.auth.keys import new_key
-from tests.browser.tester import Visitor, browsing, serving, visiting
+from tests.browser.tester import Visitor, serving, visiting
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -30,12 +30,6 @@ async def service(store_url: str, keys: Path) -> AsyncIterator[str]:
         yield url
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as browser:
-        yield browser
-
-
 async def test_page_asks_for_a_key_and_repeats_the_question(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.page.goto(service)
@@ -52,7 +46,7 @@ async def test_page_asks_for_a_key_and_repeats_the_question(service: str, browse
         await expect(field).to_be_focused()
         await _give(visitor, KEY)
         await expect(visitor.page.locator("#keyed")).to_be_hidden()
-        assert (await visitor.cells())[1][0] == "disallow, line 9"
+        assert (await visitor.cells())[1][0] == "Blocked, line 9"
         await expect(visitor.page.locator("#verdicts")).to_be_focused()
 
 
@@ -72,7 +66,7 @@ async def test_key_is_stored_for_this_tab_only(service: str, browser: Browser) -
         link = visitor.page.url.removeprefix(service)
     async with visiting(browser, service) as friend:
         await friend.enter(link, KEY)
-        assert (await friend.cells())[1][0] == "disallow, line 9"
+        assert (await friend.cells())[1][0] == "Blocked, line 9"
 
 
 async def test_fetch_continues_after_the_key_is_entered(service: str, browser: Browser) -> None:
@@ -87,7 +81,7 @@ async def test_fetch_continues_after_the_key_is_entered(service: str, browser: B
         await _give(visitor, KEY)
         await expect(visitor.page.locator("#site-said")).to_contain_text("status 200")
         await expect(visitor.page.locator("#site")).to_be_focused()
-        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allow, 3 disallow.")
+        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allowed, 3 blocked.")
 
 
 async def test_aborted_question_does_not_ask_for_a_key_again(service: str, browser: Browser) -> None:
@@ -128,7 +122,7 @@ async def test_exceeded_quota_shows_when_to_try_again(service: str, browser: Bro
             await expect(visitor.page.locator("#verdicts")).not_to_have_attribute("aria-busy", "true")
         said = visitor.page.locator("#question-said")
         await expect(said).to_contain_text("has used up its quota of 2 requests in 3600 s")
-        await expect(said).to_contain_text("Ask again in 1")
+        await expect(said).to_contain_text("Try again in 1")
         assert await visitor.page.locator("#keyed").is_hidden()
 
 

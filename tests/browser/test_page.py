@@ -1,29 +1,15 @@
-"""The tester page as people meet it: in a real Chromium, against the real service."""
+"""The tester page in a real Chromium, against the real service."""
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.browser.tester import CONTRAST, NOW, PHONE, PREFIX, Visitor, browsing, serving, visiting
+from tests.browser.tester import CONTRAST, NOW, PASTE, PHONE, PREFIX, Visitor, visiting
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def service(store_url: str) -> AsyncIterator[str]:
-    async with serving(store_url) as url:
-        yield url
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as browser:
-        yield browser
 
 
 RATES = "User-agent: *\nDisallow: /x\nRequest-rate: 1/10s 0930-1145\nRequest-rate: 1/60s 1800-1900\n"
@@ -41,11 +27,11 @@ HOSTILE = (
 async def test_first_visit_shows_an_evaluated_example(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
-        assert await visitor.text("#summary") == "15 verdicts: 9 allow, 6 disallow. 1 warning about the file."
+        assert await visitor.text("#summary") == "15 verdicts: 9 allowed, 6 blocked. 1 warning about the file."
         for needless in ("#keyed", "#forget", "#versions", "#diff-summary"):
             assert await visitor.page.locator(needless).is_hidden()
-        assert (await visitor.cells())[1] == ["disallow, line 9", "disallow, line 15", "disallow, line 3"]
-        assert await visitor.text("#table thead") == "Page SeznamBot Googlebot ExampleBot Seznam Google RFC 9309"
+        assert (await visitor.cells())[1] == ["Blocked, line 9", "Blocked, line 15", "Blocked, line 3"]
+        assert await visitor.text("#table thead") == "URL SeznamBot Googlebot ExampleBot Seznam Google RFC 9309"
         why = await visitor.text("#why")
         assert "A group names seznambot, so the one for * does not count (line 8)." in why
         assert "line 9 Disallow: /basket/ 8 decided" in why
@@ -63,7 +49,7 @@ async def test_deciding_line_and_its_group_are_highlighted(service: str, browser
         assert (await visitor.text(".is-decides")).endswith("decides")
         await visitor.choose(0, 0)
         assert await visitor.lines(".is-decides") == []
-        assert "none matches this page" in await visitor.text("#why")
+        assert "No rule in the group for seznambot matches this URL" in await visitor.text("#why")
 
 
 async def test_warnings_are_shown_at_their_lines(service: str, browser: Browser) -> None:
@@ -71,7 +57,7 @@ async def test_warnings_are_shown_at_their_lines(service: str, browser: Browser)
         await visitor.open()
         assert await visitor.lines(".odd") == [15]
         warning = await visitor.text("[data-line='15'] .warning")
-        assert warning == "Only some robots read 'Dissalow: /basket/' as 'Disallow: /basket/'; write the latter."
+        assert warning == "Only some crawlers read 'Dissalow' as it is meant. Write 'Disallow: /basket/'. Apply"
         await visitor.page.locator("#warnings summary").click()
         assert await visitor.text("#warnings ul") == f"line 15 {warning}"
 
@@ -80,11 +66,11 @@ async def test_dialects_are_shown_side_by_side(service: str, browser: Browser) -
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.page.get_by_label("RFC 9309").check()
-        await visitor.page.get_by_label("Draft of 1996").check()
-        assert await visitor.page.locator("#stale").is_visible()
+        await visitor.page.get_by_label("1996 draft").check()
+        await expect(visitor.page.locator("#table thead")).to_contain_text("1996 draft")
         await visitor.ask(agents="ExampleBot", urls="https://shop.example/search/help")
-        assert await visitor.cells() == [["allow, line 5", "disallow, line 4"]]
-        assert await visitor.text("#table thead") == "Page ExampleBot RFC 9309 Draft of 1996"
+        assert await visitor.cells() == [["Allowed, line 5", "Blocked, line 4"]]
+        assert await visitor.text("#table thead") == "URL ExampleBot RFC 9309 1996 draft"
         await visitor.choose(0, 1)
         assert "the first in the file decides" in await visitor.text("#why")
 
@@ -115,7 +101,7 @@ async def test_day_band_has_a_marker_for_now(service: str, browser: Browser) -> 
         assert await visitor.lines(".is-pace") == [3, 4]
         await visitor.page.clock.set_fixed_time(NOW.replace(hour=20))
         await visitor.ask(agents="Googlebot")
-        assert "limits the rate" in await visitor.text("#pace")
+        assert "No crawl rate limit applies" in await visitor.text("#pace")
 
 
 async def test_second_version_shows_changed_verdicts(service: str, browser: Browser) -> None:
@@ -130,9 +116,9 @@ async def test_second_version_shows_changed_verdicts(service: str, browser: Brow
             urls="https://h.example/a\nhttps://h.example/b\nhttps://h.example/c",
         )
         assert await visitor.cells() == [
-            ["disallow > allow, line 2 → no rule matches"],
-            ["allow > disallow, no rule matches → line 2"],
-            ["allow, no rule matches"],
+            ["Blocked > Allowed, line 2 → no rule matches"],
+            ["Allowed > Blocked, no rule matches → line 2"],
+            ["Allowed, no rule matches"],
         ]
         assert "With the second version, 2 of them change." in await visitor.text("#summary")
         diff = await visitor.evaluate("[...document.querySelectorAll('#diff .line')].map(it => it.innerText)")
@@ -150,9 +136,9 @@ async def test_second_version_shows_changed_verdicts(service: str, browser: Brow
             "13 + added: # end",
         ]
         await visitor.choose(0, 0)
-        assert await visitor.text(".verdict-line") == "✕disallow"
+        assert await visitor.text(".verdict-line") == "✕Blocked"
         await visitor.page.get_by_label("second version", exact=True).check()
-        assert await visitor.text(".verdict-line") == "✓allow"
+        assert await visitor.text(".verdict-line") == "✓Allowed"
         assert (await visitor.text("#listing-facts")).startswith("13 lines")
 
 
@@ -191,7 +177,7 @@ async def test_page_works_by_keyboard_alone(service: str, browser: Browser) -> N
         await visitor.open()
         keyboard = visitor.page.keyboard
         order = []
-        for _ in range(17):
+        for _ in range(23):
             await keyboard.press("Tab")
             order.append(await visitor.evaluate("(it => it.id || it.value || it.innerText)(document.activeElement)"))
             width = (
@@ -200,9 +186,11 @@ async def test_page_works_by_keyboard_alone(service: str, browser: Browser) -> N
             assert await visitor.evaluate(f"{width}.outlineWidth) >= 2"), order[-1]
         assert order[:5] == ["Skip to the verdicts", "The API", "site", "fetch", "robots"]
         assert order[5:8] == ["Compare with a second version", "urls", "agents"]
-        assert order[8:13] == ["rfc9309", "google", "seznam", "draft1996", "v2"]
-        assert order[13:15] == ["test", "link"]
-        assert " ".join(order[15].split()) == "✕disallow line 9"
+        assert order[8:10] == ["preset", "add-preset"]
+        assert order[10:15] == ["rfc9309", "google", "seznam", "draft1996", "v2"]
+        assert order[15:18] == ["search", "ai-input", "ai-train"]
+        assert order[18:21] == ["test", "link", "text"]
+        assert " ".join(order[21].split()) == "✕Blocked line 9"
         await keyboard.press("Shift+Tab")
         for key, line in [("ArrowRight", 15), ("ArrowDown", 16), ("End", 3), ("Home", 9), ("Control+End", 5)]:
             await keyboard.press(key)
@@ -278,7 +266,7 @@ async def test_file_too_large_to_edit_is_tested_and_can_be_cleared(service: str,
         await visitor.page.get_by_role("button", name="Clear the field").click()
         await expect(visitor.page.locator("#robots")).to_be_focused()
         await visitor.ask(robots=RATES, agents="ExampleBot", urls="https://h.example/x")
-        assert await visitor.cells() == [["disallow, line 2"]]
+        assert await visitor.cells() == [["Blocked, line 2"]]
 
 
 async def test_phone_does_not_scroll_sideways(service: str, browser: Browser) -> None:
@@ -303,6 +291,7 @@ async def test_phone_does_not_scroll_sideways(service: str, browser: Browser) ->
         await expect(visitor.page.locator("#linked")).to_be_visible()
         assert await visitor.evaluate(overflow) == 0
         assert await visitor.evaluate("(it => it.scrollWidth > it.clientWidth)(document.querySelector('#table-box'))")
+        assert (await visitor.text("#table tbody th")).startswith("h.example /yyy")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -358,7 +347,7 @@ async def test_link_names_the_site_if_the_file_is_too_large(service: str, browse
             assert len(link) < 1000
         async with visiting(browser, service) as friend:
             await friend.open(link.removeprefix(service))
-            assert await friend.cells() == [["disallow, line 20002"]]
+            assert await friend.cells() == [["Blocked, line 20002"]]
 
 
 async def test_unreadable_link_shows_the_example_and_an_error(service: str, browser: Browser) -> None:
@@ -368,7 +357,7 @@ async def test_unreadable_link_shows_the_example_and_an_error(service: str, brow
             await expect(visitor.page.locator("#question-said")).to_have_text(
                 "The link cannot be read; this is an example."
             )
-            assert (await visitor.cells())[1][0] == "disallow, line 9"
+            assert (await visitor.cells())[1][0] == "Blocked, line 9"
             await visitor.ask(urls="https://h.example/")
             await expect(visitor.page.locator("#question-said")).to_be_empty()
 
@@ -380,12 +369,12 @@ async def test_invalid_url_is_reported_at_its_line(service: str, browser: Browse
             urls="https://h.example/basket/\n\nshop\nhttps://\nhttps://h.example/", agents="ExampleBot\n!\nB"
         )
         said = await visitor.text("#urls-said")
-        assert said.startswith("line 3 'shop' is not an absolute URL: it should start with http:// or https:// line 4 ")
+        assert said.startswith("line 3 'shop' is not an absolute URL: start it with http:// or https:// line 4 ")
         assert (await visitor.text("#agents-said")).startswith("line 2 the agent '!' holds no product token")
         marked = "[...document.querySelectorAll('.line-numbers .wrong')].map(it => it.innerText.trim())"
         assert await visitor.evaluate(marked) == ["✕ 3", "✕ 4", "✕ 2"]
         assert await visitor.page.locator("#urls").get_attribute("aria-invalid") == "true"
-        assert await visitor.cells() == [["disallow, line 3"] * 2, [], [], ["allow, no rule matches"] * 2]
+        assert await visitor.cells() == [["Blocked, line 3"] * 2, [], [], ["Allowed, no rule matches"] * 2]
         assert "3 lines of the question could not be read." in await visitor.text("#summary")
         await visitor.page.locator("#urls-said button").first.click()
         selected = "(it => it.value.slice(it.selectionStart, it.selectionEnd))(document.activeElement)"
@@ -399,11 +388,13 @@ async def test_missing_or_too_many_pages_are_reported(service: str, browser: Bro
         await visitor.open()
         await visitor.page.locator("#urls").fill("\n \n")
         await visitor.page.locator("#test").click()
-        await expect(visitor.page.locator("#urls-said")).to_have_text("Name at least one page.")
-        await visitor.page.locator("#urls").fill("https://h.example/\n" * 501)
+        await expect(visitor.page.locator("#urls-said")).to_have_text("Enter at least one URL.")
+        await visitor.page.locator("#urls").evaluate(PASTE, "https://h.example/\n" * 2501)
         await visitor.page.locator("#agents").fill("ExampleBot\n" * 20)
         await visitor.page.locator("#test").click()
-        await expect(visitor.page.locator("#question-said")).to_contain_text("make too many rows: 10000 at most")
+        await expect(visitor.page.locator("#question-said")).to_contain_text(
+            "50,020 verdicts: this page asks for 50,000 at most."
+        )
         await visitor.page.locator("#urls").fill("nonsense\n" * 40)
         await visitor.page.locator("#test").click()
         await expect(visitor.page.locator("#question-said")).to_contain_text("More than 25 lines cannot be read")
@@ -414,8 +405,8 @@ async def test_file_is_fetched_from_its_site(service: str, browser: Browser) -> 
     async with serve(text(200, file)) as origin, visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.fetch(f"{origin.url}/private/page")
-        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allow, 3 disallow.")
-        said = f"{origin.url}/robots.txt, status 200, fetched 21 Nov 2026, 10:00 UTC."
+        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allowed, 3 blocked.")
+        said = f"{origin.url}/robots.txt, status 200, fetched just now (21 Nov 2026, 10:00 UTC)."
         assert await visitor.text("#site-said") == said
         assert await visitor.lines(".is-decides") == [2]
         assert await visitor.page.locator("#urls").input_value() == f"{origin.url}/private/page"
@@ -425,23 +416,26 @@ async def test_failed_fetch_shows_the_reason(service: str, browser: Browser) -> 
     async with serve(text(404)) as empty, serve(text(503)) as broken, visiting(browser, service) as visitor:
         await visitor.open()
         for site, expected in [
-            (empty.url, f"{empty.url}/robots.txt has no file (status 404). Most crawlers may"),
-            (broken.url, f"{broken.url}/robots.txt could not be fetched (server error). Crawlers should wait"),
+            (empty.url, f"{empty.url}/robots.txt: no robots.txt (status 404). Crawlers may"),
+            (
+                broken.url,
+                f"{broken.url}/robots.txt could not be fetched: the server answered with an error.",
+            ),
             ("private.example", "resolves to an address that is not public"),
-            ("unknown.example", "https://unknown.example/robots.txt could not be fetched (dns)"),
+            ("unknown.example", "https://unknown.example/robots.txt could not be fetched: the host name was not found"),
             ("ftp://h.example/", "'ftp://h.example/'"),
             ("", "Name a site"),
         ]:
             await visitor.fetch(site)
             await expect(visitor.page.locator("#site-said")).to_contain_text(expected)
             assert await visitor.page.locator("#site").get_attribute("aria-invalid") == "true"
-        assert (await visitor.cells())[1][0] == "disallow, line 9"
+            assert await visitor.page.locator("#table .cell").count() == 0
 
 
 async def test_page_works_below_a_path_prefix(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open(f"{PREFIX[1:]}/")
-        assert (await visitor.cells())[1][0] == "disallow, line 9"
+        assert (await visitor.cells())[1][0] == "Blocked, line 9"
         assert all(f"{PREFIX}/" in address for address in visitor.asked)
 
 

@@ -1,4 +1,4 @@
-"""What a site's file was before, on the tester page of a service that wants API keys, in a real Chromium."""
+"""Earlier versions of a file on the tester page of a service with API keys, in a real Chromium."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from app.auth.keys import Scope, new_key
-from tests.browser.tester import CONTRAST, NOW, PHONE, Visitor, browsing, serving, visiting
+from tests.browser.tester import CONTRAST, NOW, PHONE, Visitor, serving, visiting
 from tests.doubles import Clock
 from tests.origins import Reply, serve, text
 
@@ -28,7 +28,7 @@ NEW = "User-agent: *\nDisallow: /new/\nCrawl-delay: 9\n\nUser-agent: Foo\nUser-a
 
 
 class Keyed(NamedTuple):
-    """A service that wants keys, and an operator's client of it."""
+    """A service with keys, and an operator's client."""
 
     url: str
     clock: Clock
@@ -51,12 +51,6 @@ async def service(store_url: str, keys: Path) -> AsyncIterator[Keyed]:
         httpx.AsyncClient(base_url=url, headers=headers) as client,
     ):
         yield Keyed(url, clock, client)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as browser:
-        yield browser
 
 
 @asynccontextmanager
@@ -95,11 +89,11 @@ async def test_earlier_version_is_compared_with_the_file(service: Keyed, browser
         await visitor.ask(urls=f"{site}/old/page\n{site}/new/page\n{site}/", agents="ExampleBot")
         await _open(visitor)
         await _choose(visitor, 0)
-        # From then to now, whereas a version that is pasted is what may come.
+        # From the past to the present; a pasted version is a possible future.
         assert await visitor.cells() == [
-            ["disallow > allow, line 2 → no rule matches"],
-            ["allow > disallow, no rule matches → line 2"],
-            ["allow, no rule matches"],
+            ["Blocked > Allowed, line 2 → no rule matches"],
+            ["Allowed > Blocked, no rule matches → line 2"],
+            ["Allowed, no rule matches"],
         ]
         assert "Since the earlier version, 2 of them have changed." in await visitor.text("#summary")
         assert await visitor.page.locator("#other").input_value() == OLD
@@ -126,13 +120,13 @@ async def test_changes_are_listed_by_crawler(service: Keyed, browser: Browser) -
         )
         assert await _summary_rows(visitor) == [
             "all other crawlers (*) 1 path lost, 1 path gained, 1 rule removed, 1 rule added, another rate",
-            "− lost /new/ ✓ allow, no rule matches → ✕ disallow, line 2 Disallow: /new/",
-            "+ gained /old/ ✕ disallow, line 2 Disallow: /old/ → ✓ allow, no rule matches",
+            "− lost /new/ ✓ Allowed, no rule matches → ✕ Blocked, line 2 Disallow: /new/",
+            "+ gained /old/ ✕ Blocked, line 2 Disallow: /old/ → ✓ Allowed, no rule matches",
             "− rule removed, line 2 Disallow: /old/",
             "+ rule added, line 2 Disallow: /new/",
             "• rate one page every 5 s (line 3) → one page every 9 s (line 3)",
             "bar, Foo 1 path lost, 1 rule removed, 1 rule added, another rate",
-            "− lost / ✓ allow, no rule matches → ✕ disallow, line 7 Disallow: /",
+            "− lost / ✓ Allowed, no rule matches → ✕ Blocked, line 7 Disallow: /",
             "− rule removed, line 2 Disallow: /old/",
             "+ rule added, line 7 Disallow: /",
             "• rate one page every 5 s (line 3) → no limit",
@@ -152,7 +146,9 @@ async def test_version_without_a_file_has_no_line_diff(service: Keyed, browser: 
             "There was no file to compare, 20 Nov 2026, 10:00 – 21 Nov 2026, 10:00 UTC. See what changed"
         )
         assert await visitor.page.locator("#changes").is_hidden()
-        assert (await _summary_rows(visitor))[1] == "− lost /old/ ✓ allow, no file → ✕ disallow, line 2 Disallow: /old/"
+        assert (await _summary_rows(visitor))[
+            1
+        ] == "− lost /old/ ✓ Allowed, no file → ✕ Blocked, line 2 Disallow: /old/"
         await visitor.page.get_by_role("button", name="See what changed").press("Enter")
         await expect(visitor.page.locator("#diff-summary")).to_be_focused()
         await expect(visitor.page.locator("#diff-summary-title")).to_be_in_viewport()
@@ -160,16 +156,16 @@ async def test_version_without_a_file_has_no_line_diff(service: Keyed, browser: 
 
 async def test_deleted_file_can_be_tested_as_it_was(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(404)) as (visitor, site):
-        await expect(visitor.page.locator("#site-said")).to_contain_text("has no file (status 404)")
+        await expect(visitor.page.locator("#site-said")).to_contain_text("no robots.txt (status 404)")
         await visitor.ask(urls=f"{site}/old/page", agents="ExampleBot")
         await _open(visitor)
         assert await visitor.text("#versions-said") == "Choose a version to test it."
         await _choose(visitor, 0)
         assert await visitor.page.locator("#robots").input_value() == OLD
-        assert await visitor.cells() == [["disallow, line 2"]]
+        assert await visitor.cells() == [["Blocked, line 2"]]
         assert (await _summary_rows(visitor))[
             1
-        ] == "+ gained /old/ ✕ disallow, line 2 Disallow: /old/ → ✓ allow, no file"
+        ] == "+ gained /old/ ✕ Blocked, line 2 Disallow: /old/ → ✓ Allowed, no file"
 
 
 async def test_another_site_resets_the_versions(service: Keyed, browser: Browser) -> None:
@@ -308,7 +304,7 @@ async def test_versions_have_enough_contrast_in_both_schemes(service: Keyed, bro
 async def test_versions_are_chosen_by_keyboard(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
         keyboard = visitor.page.keyboard
-        await visitor.page.locator("#fetch").focus()
+        await visitor.page.locator("#robots").focus()
         await keyboard.press("Tab")
         await keyboard.press("Enter")
         await expect(visitor.page.locator(".versions button")).to_be_visible()
@@ -339,7 +335,7 @@ async def _listed(visitor: Visitor) -> list[str]:
 
 
 async def _summary_rows(visitor: Visitor) -> list[str]:
-    """The rows of who gained or lost what."""
+    """The rows of gained and lost paths."""
     rows = visitor.page.locator("#diff-summary .lines > div > *")
     return [" ".join(it.split()) for it in await rows.all_inner_texts()]
 

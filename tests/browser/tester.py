@@ -1,4 +1,4 @@
-"""The service on a real socket, and a real Chromium that looks at its page."""
+"""The service on a real socket, and a real Chromium that opens its page."""
 
 import asyncio
 import os
@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.main.service import create
 from tests.api.service import settings_on
 from tests.origins import Names
+from tests.patient_service import STORE_TIMEOUT
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 PREFIX = "/tools/robots"
@@ -40,7 +41,7 @@ expect.set_options(timeout=20_000)  # several test sets may share two cores
 
 
 def binary() -> str:
-    """Where Chromium is; the tests fail where it is nowhere."""
+    """The path of Chromium; the tests fail without it."""
     names = (os.environ["CHROMIUM"],) if os.environ.get("CHROMIUM") else NAMES
     for name in names:
         found = shutil.which(name)
@@ -49,8 +50,9 @@ def binary() -> str:
     pytest.fail(f"No Chromium ({' or '.join(names)}) to test the page in. `make test-browser` installs one.")
 
 
-# What a browser does with a paste over all that a field holds, unless the page sees to it itself.
+# A paste over the whole content of a field, which the browser handles unless the page does.
 PASTE = """(field, text) => {
+    field.setSelectionRange(0, field.value.length);
     const clipboardData = new DataTransfer();
     clipboardData.setData("text/plain", text);
     const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
@@ -59,7 +61,7 @@ PASTE = """(field, text) => {
     field.dispatchEvent(new InputEvent("input", { bubbles: true }));
 }"""
 
-# The text on the page that stands out too little from what is behind it (WCAG 2.2, 1.4.3), and how light the page is.
+# Text with too little contrast to its background (WCAG 2.2, 1.4.3), and the lightness of the page.
 CONTRAST = """() => {
     const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
     const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
@@ -84,7 +86,7 @@ CONTRAST = """() => {
 
 
 class Prefixed:
-    """The application as it is behind a proxy that serves it below PREFIX too, and strips that."""
+    """The application behind a proxy that also serves it below PREFIX, which it strips."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -99,11 +101,12 @@ class Prefixed:
 async def serving(
     store_url: str, clock: Callable[[], float] = NOW.timestamp, keys: Path | None = None
 ) -> AsyncIterator[str]:
-    """The URL of the application, which may ask loopback and knows one name, a private one."""
+    """The URL of the application, which may fetch from loopback and resolves one name, to a private address."""
     settings = settings_on(store_url, api_keys_file=keys)
-    app = create(settings, clock=clock, store_clock=clock, resolver=Names({"private.example": ["10.0.0.1"]}))
+    resolver = Names({"private.example": ["10.0.0.1"]})
+    app = create(settings, clock=clock, store_clock=clock, store_timeout=STORE_TIMEOUT, resolver=resolver)
     server = uvicorn.Server(uvicorn.Config(Prefixed(app), ws="none", log_config=None, access_log=False))
-    # It listens before the server runs, so that a browser that comes early is kept waiting and not turned away.
+    # Listen before the server runs, so that an early browser waits instead of being refused.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
@@ -115,7 +118,7 @@ async def serving(
 
 @asynccontextmanager
 async def browsing() -> AsyncIterator[Browser]:
-    """A browser with a profile of its own, which ends with it."""
+    """A browser with a temporary profile."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=binary(), args=ARGUMENTS, headless=True)
         try:
@@ -125,7 +128,7 @@ async def browsing() -> AsyncIterator[Browser]:
 
 
 class Visitor:
-    """A page of a browser, and what it did that it must not do: `troubles` are script errors and breaches of policy."""
+    """A browser page, and its `troubles`: script errors and violations of the policy."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
@@ -137,29 +140,29 @@ class Visitor:
         page.on("request", lambda request: self.asked.append(request.url))
 
     def _console(self, message: ConsoleMessage) -> None:
-        # A refused question is an answer of the service, which the browser logs all the same.
+        # The browser logs refused questions as errors, although they are answers of the service.
         if message.type in ("error", "warning") and "responded with a status of 4" not in message.text:
             self.troubles.append(message.text)
 
     async def open(self, below: str = "") -> None:
-        """Go to the page and wait until it shows verdicts."""
+        """Open the page and wait for verdicts."""
         await self.page.goto(f"{self.url}{below}")
         await expect(self.page.locator("#table button").first).to_be_visible()
 
     async def enter(self, below: str, key: str) -> None:
-        """Go to the page of a service that wants a key, give it, and wait for verdicts."""
+        """Open the page of a service with keys, enter one, and wait for verdicts."""
         await self.page.goto(f"{self.url}{below}")
         await self.page.get_by_label("API key", exact=True).fill(key)
         await self.page.keyboard.press("Enter")
         await expect(self.page.locator("#table button").first).to_be_visible()
 
     async def fetch(self, site: str) -> None:
-        """Ask for the file of a site."""
+        """Fetch the file of a site."""
         await self.page.locator("#site").fill(site)
         await self.page.locator("#site").press("Enter")
 
     async def lines(self, selector: str) -> list[int]:
-        """The numbers of the lines of the file that are marked so."""
+        """The numbers of the file's lines with this mark."""
         script = "selector => [...document.querySelectorAll(`#lines ${selector}`)].map(it => Number(it.dataset.line))"
         found: list[int] = await self.evaluate(script, selector)
         return found
@@ -170,6 +173,7 @@ class Visitor:
             await self.page.locator(f"#{name}").evaluate(PASTE, text)
         async with self.page.expect_response(lambda response: response.url.endswith("/v1/test") and response.ok):
             await self.page.locator("#test").click()
+        await expect(self.page.locator("#verdicts")).not_to_have_attribute("aria-busy", "true")
         await expect(self.page.locator("#stale")).to_be_hidden()
 
     async def choose(self, page: int, column: int) -> None:
@@ -177,7 +181,7 @@ class Visitor:
         await self.page.locator(f"button[data-row='{page}'][data-column='{column}']").click()
 
     async def cells(self) -> list[list[str]]:
-        """The table's verdicts and what decided each, as "disallow, line 4"."""
+        """The table's verdicts and their reasons, as "disallow, line 4"."""
         script = """table => [...table.tBodies[0].rows].map(row => [...row.querySelectorAll(".cell")].map(cell =>
             [...cell.querySelectorAll(".verdict")].map(it => it.lastChild.textContent).join(" > ") + ", "
             + cell.querySelector(".because-of").textContent))"""
@@ -189,13 +193,13 @@ class Visitor:
         return await self.page.evaluate(script, argument)
 
     async def text(self, selector: str) -> str:
-        """What an element says, blanks made plain."""
+        """The text of an element, with normalised whitespace."""
         return " ".join((await self.page.locator(selector).first.inner_text()).split())
 
 
 @asynccontextmanager
 async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[Visitor]:
-    """A visitor, whose clock stands at NOW; when it leaves, the page has not misbehaved and has asked nobody else."""
+    """A visitor, whose clock stands at NOW. At the end, the page must have no troubles and no external requests."""
     settings: Mapping[str, Any] = {"viewport": DESKTOP, **options}
     context = await browser.new_context(**settings)
     page = await context.new_page()

@@ -1,0 +1,315 @@
+// The answer to the question: the table of verdicts, and the explanation of the chosen one.
+
+import { Changes } from "./changes.js";
+import { explanation } from "./why.js";
+import { compared } from "./expectations.js";
+import { exported } from "./export.js";
+import { instant, VERDICTS } from "./labels.js";
+import { Listing } from "./listing.js";
+import { originOf } from "./file-source.js";
+import { Pace } from "./pace.js";
+import { Table } from "./table.js";
+import { TableFilter } from "./table-filter.js";
+import { count, linesOf, plain } from "./text.js";
+
+const MOST_ROWS = 200;
+const FEW_URLS = 10;
+
+const at = (id) => document.getElementById(id);
+
+export class Answer {
+  /** `apply(side, line, written, instead)` is called when the user takes the advice on a line of a version. */
+  constructor(apply) {
+    this._table = new Table(at("table"), (row, column) => this._choose(row, column));
+    this._filter = new TableFilter(at("filters"), () => this._filtered());
+    this._listing = new Listing(at("lines"), at("listing-facts"), at("warnings"), (line) => this._pick(line), (...advice) =>
+      apply(this.side, ...advice),
+    );
+    this._pace = new Pace(at("pace-body"));
+    this._changes = new Changes(at("diff"), at("changes-facts"));
+    this._sides = [...document.querySelectorAll("input[name=side]")];
+    for (const radio of this._sides) {
+      radio.addEventListener("change", () => {
+        this._filter.picks = null; // it is of a line of the other version
+        this._filtered();
+        this._showSide();
+      });
+    }
+    at("more-rows").addEventListener("click", () => {
+      this._most += MOST_ROWS;
+      this._draw();
+    });
+    at("all-rows").addEventListener("click", () => {
+      this._filter.picks = null;
+      this._filtered();
+      at("lines").focus();
+    });
+    this._versions = null;
+    this._read = null;
+    this._service = null;
+    this._lines = [];
+    this._most = MOST_ROWS;
+    /** The row and column of the chosen verdict. */
+    this.chosen = [0, 0];
+  }
+
+  /** Whether an answer is shown, be it out of date. */
+  get isShown() {
+    return this._versions !== null;
+  }
+
+  /** Whether an answer to the present question is shown. */
+  get isCurrent() {
+    return this.isShown && at("stale").hidden;
+  }
+
+  /** The version that is explained: 0 or 1. */
+  get side() {
+    return Number(this._sides.find(({ checked }) => checked).value);
+  }
+
+  set side(side) {
+    for (const radio of this._sides) radio.checked = Number(radio.value) === side;
+  }
+
+  /** The chosen verdict as a question of its own: {urls, agents, column}, texts and the place of its dialect. */
+  get chosenCell() {
+    const [row, column] = this.chosen;
+    const dialects = Math.max(this._read.dialects.length, 1);
+    return { urls: this._read.urls[row].text, agents: this._read.agents[Math.floor(column / dialects)].text, column: column % dialects };
+  }
+
+  /** The rows that the filter shows in a format of `exported`. */
+  export(format) {
+    const [before, after] = this._versions;
+    return exported(format, this._shown(), before.rows, after?.rows ?? null);
+  }
+
+  /** Remove the answer. */
+  clear() {
+    this._service?.close();
+    this._versions = null;
+    this._table.clear();
+    for (const id of ["filters", "picked", "more-rows", "exporting"]) at(id).hidden = true;
+    at("summary").textContent = "";
+    at("because").hidden = true;
+    this._outdated(null);
+  }
+
+  /** Mark the answer as out of date, if there is one, and say why. */
+  outdate(why) {
+    if (this.isShown) this._outdated(why);
+  }
+
+  /**
+   * Show what the file says to `read`, the question with the lines that could be read. `versions` are one or two of the
+   * file, each {text, rows, warnings}; `since` is the earlier version that the second is, or null; `origin` is the one
+   * that the file belongs to, or null.
+   */
+  show(read, versions, since, origin) {
+    const home = origin ?? originOf(read.urls[0]?.text ?? "");
+    const lines = linesOfQuestion(read, (url) => originOf(url) !== home);
+    if (!this._begin(read, lines, null)) return;
+    this._versions = versions.map((version) => ({ ...version, lines: linesOf(version.text) }));
+    this._since = since;
+    this._end();
+  }
+
+  /** Show what the service decides about `read`; `service` is the ServiceView that knows more about each verdict. */
+  showService(read, service) {
+    const lines = linesOfQuestion(read, () => false);
+    if (!this._begin(read, lines, service)) return;
+    this._versions = [{ text: "", lines: [], rows: read.rows, warnings: [] }];
+    this._since = null;
+    this._end();
+  }
+
+  /** Forget the former answer; false if there is none to come. */
+  _begin(read, lines, service) {
+    this._outdated(null);
+    this._service?.close();
+    this._service = service;
+    this._read = read;
+    this._lines = lines;
+    this._filter.picks = null;
+    if (read.rows.length > 0) return true;
+    this.clear();
+    this._table.show({ lines, agents: read.agents.length, rows: [], others: null, back: false, picks: null });
+    at("summary").textContent = "No line of the question can be read.";
+    return false;
+  }
+
+  _end() {
+    const { urls, rows } = this._read;
+    const [before, after] = this._versions;
+    at("summary").textContent = summary(this._read, this._lines, before, after, this._since);
+    at("filters").hidden = urls.length <= FEW_URLS;
+    if (at("filters").hidden) this._filter.reset();
+    at("exporting").hidden = false;
+    this._showChanges(before, after, this._since);
+    at("because").hidden = false;
+    this.chosen = [Math.min(this.chosen[0], urls.length - 1), Math.min(this.chosen[1], rows[0].length - 1)];
+    this._most = MOST_ROWS;
+    this._draw();
+    this._showSide();
+  }
+
+  /** The lines of the question that the filter shows, in its order. */
+  _shown() {
+    const [before, after] = this._versions;
+    return this._filter.apply(this._lines, before.rows, after?.rows ?? null);
+  }
+
+  _filtered() {
+    if (!this.isShown) return;
+    this._most = MOST_ROWS;
+    this._draw();
+  }
+
+  /** Draw the table: the first of the rows that are shown, since browsers are slow with thousands. */
+  _draw() {
+    const [before, after] = this._versions;
+    const shown = this._shown();
+    this._table.show({
+      lines: shown.slice(0, this._most),
+      agents: this._read.agents.length,
+      rows: before.rows,
+      others: after?.rows ?? null,
+      back: this._since !== null,
+      picks: this._filter.picks,
+    });
+    this._table.mark(...this.chosen);
+    at("filter-said").textContent = `${count(shown.length, "URL")} of ${this._lines.length.toLocaleString("en")}`;
+    const left = shown.length - this._most;
+    at("more-rows").hidden = left <= 0;
+    at("more-rows").textContent = `Show more: ${left.toLocaleString("en")} URLs are left`;
+    at("picked").hidden = this._filter.picks === null;
+  }
+
+  /** Show which URLs a line of the listed file decides. */
+  _pick(line) {
+    const picks = this._decidedBy((row) => row.rule.line === line);
+    const decided = this._versions[0].rows.map((row, at) => row.filter((_, column) => picks(at, column)).length);
+    const urls = decided.filter((many) => many > 0).length;
+    const verdicts = decided.reduce((sum, many) => sum + many, 0);
+    this._filter.picks = urls > 0 ? picks : null;
+    this._filtered();
+    const first = decided.findIndex((many) => many > 0);
+    if (urls > 0 && !picks(...this.chosen)) {
+      this._choose(first, this._versions[0].rows[first].findIndex((_, column) => picks(first, column)));
+    }
+    this._table.reveal();
+    at("picked").hidden = false;
+    at("all-rows").hidden = urls === 0;
+    at("picked-said").textContent =
+      urls === 0 ? `Line ${line} decides none of these verdicts.` : `Line ${line} decides ${count(verdicts, "verdict")} on ${count(urls, "URL")}.`;
+  }
+
+  /** Whether a rule of the listed file decides a verdict, and `wanted` holds; with several files, only the listed one's. */
+  _decidedBy(wanted) {
+    const { rows } = this._versions[this.side];
+    const origin = originOf(rows[this.chosen[0]][0].url);
+    const isListed = (row) => this._service === null || originOf(row.url) === origin;
+    return (at, column) => {
+      const row = rows[at][column];
+      return row.reason === "rule" && wanted(row) && isListed(row);
+    };
+  }
+
+  _countDecided() {
+    const isDecided = this._decidedBy(() => true);
+    const decided = new Map();
+    this._versions[this.side].rows.forEach((row, at) =>
+      row.forEach(({ rule }, column) => isDecided(at, column) && decided.set(rule.line, (decided.get(rule.line) ?? 0) + 1)),
+    );
+    this._listing.count(decided);
+  }
+
+  _showChanges(before, after, since) {
+    at("sides").hidden = after === undefined;
+    at("changes").hidden = after === undefined;
+    if (after === undefined) this.side = 0;
+    else if (since === null) this._changes.show(before.lines, after.lines);
+    else this._changes.show(after.lines, before.lines);
+    at("second").textContent = since === null ? "second version" : "earlier version";
+    at("changes-title").textContent =
+      since === null ? "From the file to the second version" : `From the version of ${instant(since.from)} to the file`;
+  }
+
+  _outdated(why) {
+    at("answer").classList.toggle("outdated", why !== null);
+    at("stale").hidden = why === null;
+    at("stale-why").textContent = plain(why ?? "");
+  }
+
+  _choose(row, column) {
+    this.chosen = [row, column];
+    this._showChosen();
+    const { url, agent, verdict, explanation } = this._versions[this.side].rows[row][column];
+    at("chosen-said").textContent = plain(`${VERDICTS[verdict] ?? verdict}: ${agent}, ${url}. ${explanation.summary}`);
+  }
+
+  /** Show the version that is selected for the explanation. */
+  _showSide() {
+    if (this._service === null) {
+      const version = this._versions[this.side];
+      this._listing.show(version.lines, new TextEncoder().encode(version.text).length, version.warnings, true);
+      this._countDecided();
+    }
+    this._showChosen();
+  }
+
+  _showChosen() {
+    const row = this._versions[this.side].rows[this.chosen[0]][this.chosen[1]];
+    this._table.mark(...this.chosen);
+    at("pace").hidden = this._service !== null;
+    if (this._service === null) return this._explain(row);
+    const agent = this._read.agents[Math.floor(this.chosen[1] / Math.max(this._read.dialects.length, 1))].text;
+    return this._service.detail(row, agent, this._listing, (detail, facts) => {
+      this._countDecided();
+      this._explain(detail, facts);
+      at("pace").hidden = detail.explanation.schedule === undefined;
+    });
+  }
+
+  _explain(row, facts = []) {
+    const cut = this._versions[this.side].warnings.find(({ code }) => code === "file-truncated");
+    at("why-body").replaceChildren(...explanation(row, cut, (line) => this._listing.reveal(line)), ...facts);
+    this._listing.light(row);
+    this._pace.show(row);
+  }
+}
+
+/** The lines of the question for the table, in order: the answered and the invalid ones. */
+function linesOfQuestion(read, isForeign) {
+  const good = read.urls.map((url, row) => ({ ...url, row, foreign: isForeign(url.text) }));
+  const bad = read.unread.urls.map(({ line, text, detail }) => ({ line, text, trouble: detail }));
+  return [...good, ...bad].sort((left, right) => left.line - right.line);
+}
+
+function summary(read, lines, before, after, since) {
+  const verdicts = before.rows.flat();
+  const words = [["allow", "allowed"], ["disallow", "blocked"], ["defer", "to try later"], ["none", "without an answer"]];
+  const counts = words.flatMap(([name, word], at) => {
+    const number = verdicts.filter(({ verdict }) => verdict === name).length;
+    return number > 0 || at < 2 ? [`${number.toLocaleString("en")} ${word}`] : [];
+  });
+  const parts = [`${count(verdicts.length, "verdict")}: ${counts.join(", ")}.`];
+  if (after !== undefined) {
+    const changed = after.rows.flat().filter(({ verdict }, index) => verdict !== verdicts[index].verdict).length;
+    const many = changed === 0 ? "none" : changed;
+    if (since !== null) parts.push(`Since the earlier version, ${many} of them ${changed === 1 ? "has" : "have"} changed.`);
+    else parts.push(`With the second version, ${many} of them ${changed === 1 ? "changes" : "change"}.`);
+  }
+  const expectations = compared(lines, before.rows);
+  if (expectations.all > 0) {
+    const met = expectations.unmet === 0 ? "All are" : `${expectations.unmet} ${expectations.unmet === 1 ? "is" : "are"} not`;
+    parts.push(`${count(expectations.all, "verdict")} compared with what is expected: ${met} as expected.`);
+  }
+  const foreign = lines.filter((line) => line.foreign).length;
+  if (foreign > 0) parts.push(`${count(foreign, "URL")} of another host: this file does not decide there.`);
+  const unread = read.unread.urls.length + read.unread.agents.length;
+  if (unread > 0) parts.push(`${count(unread, "line")} of the question could not be read.`);
+  if (before.warnings.length > 0) parts.push(`${count(before.warnings.length, "warning")} about the file.`);
+  return parts.join(" ");
+}

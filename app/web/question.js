@@ -1,0 +1,141 @@
+// The question: URLs, crawlers, the dialects to compare, and the purposes to ask about.
+
+import { count, el } from "./text.js";
+import { EXAMPLE } from "./example.js";
+import { LineNumbers } from "./line-numbers.js";
+import { crawlersOf, namedIn } from "./presets.js";
+import { isComment, withExpectation } from "./expectations.js";
+import { withScheme } from "./bare-host.js";
+import { originOf } from "./file-source.js";
+import { ServiceError } from "./api.js";
+
+/** Stands before a path if no site was fetched: the text of a file says the same of every site. */
+const ANY_SITE = "https://example.com";
+
+const at = (id) => document.getElementById(id);
+
+export class Question {
+  /**
+   * `changed()` is called when the user changes the question; `file()` is the text of the file, `site()` the origin that
+   * it was fetched from, or null.
+   */
+  constructor(changed, file, site) {
+    this._changed = changed;
+    this._site = site;
+    this._adding = null;
+    this._urls = new LineNumbers(at("urls"), at("urls-said"));
+    this._agents = new LineNumbers(at("agents"), at("agents-said"));
+    this._dialects = [...document.querySelectorAll("input[name=dialect]")];
+    this._purposes = [...document.querySelectorAll("input[name=purpose]")];
+    for (const field of [at("urls"), at("agents"), ...this._dialects, ...this._purposes]) {
+      field.addEventListener("input", () => {
+        at("urls-replaced").hidden = true;
+        changed();
+      });
+    }
+    at("add-preset").addEventListener("click", () => this._add(at("preset").value, file()));
+  }
+
+  /**
+   * The lines that are neither blank nor comments: {urls, agents, dialects, purposes}, with what is expected of each URL.
+   * Crawlers that an expectation names are asked about, too.
+   */
+  get asked() {
+    const { dialects, purposes } = this.text;
+    const urls = this._urls.asked.filter((line) => !isComment(line)).map((line) => this._whole(withExpectation(line)));
+    const agents = this._agents.asked;
+    const names = new Set(agents.map(({ text }) => text.toLowerCase()));
+    for (const { line, expected } of urls) {
+      const named = expected?.named ?? null;
+      if (named === null || names.has(named.toLowerCase())) continue;
+      names.add(named.toLowerCase());
+      agents.push({ line: null, text: named, url: line });
+    }
+    return { urls, agents, dialects, purposes };
+  }
+
+  /** What the fields hold: {urls, agents, dialects, purposes}. */
+  get text() {
+    return { urls: this._urls.value, agents: this._agents.value, dialects: ticked(this._dialects), purposes: ticked(this._purposes) };
+  }
+
+  set text({ urls, agents, dialects, purposes }) {
+    this._urls.value = urls;
+    this._agents.value = agents;
+    for (const tick of this._dialects) tick.checked = dialects.includes(tick.value);
+    for (const tick of this._purposes) tick.checked = purposes.includes(tick.value);
+    at("urls-replaced").hidden = true;
+  }
+
+  /** Whether there is something to ask; if not, say what is missing. */
+  isComplete() {
+    const { urls, agents } = this.asked;
+    if (urls.length === 0) this._urls.tell([{ line: null, detail: "Enter at least one URL." }]);
+    if (agents.length === 0) this._agents.tell([{ line: null, detail: "Enter at least one crawler." }]);
+    return urls.length > 0 && agents.length > 0;
+  }
+
+  /** Mark the lines that cannot be read: {urls, agents}, each a list of {line, detail}. */
+  tell(unread) {
+    // A crawler that an expectation names stands in a line of the URLs.
+    const named = unread.agents.filter(({ url }) => url !== undefined).map((agent) => ({ ...agent, line: agent.url }));
+    this._urls.tell([...unread.urls, ...named]);
+    this._agents.tell(unread.agents.filter(({ url }) => url === undefined));
+  }
+
+  /** Clear all error messages. */
+  quiet() {
+    this.tell({ urls: [], agents: [] });
+  }
+
+  /** Ask about a page of the site of `url` if all URLs are of others. */
+  takeSite(url) {
+    const origin = originOf(url);
+    const before = this._urls.asked;
+    if (origin === null || before.some(({ text }) => originOf(text) === origin)) return;
+    const text = this._urls.value;
+    this._urls.value = url;
+    if (before.length === 0 || text === EXAMPLE.urls) return;
+    const undo = el("button", { type: "button", class: "to-line" }, "Undo");
+    undo.addEventListener("click", () => {
+      this._urls.value = text;
+      at("urls").focus();
+      at("urls-replaced").hidden = true;
+      this._changed();
+    });
+    at("urls-replaced").replaceChildren(`${count(before.length, "URL")} of other sites replaced. `, undo);
+    at("urls-replaced").hidden = false;
+  }
+
+  /** A line with the URL of its path or of its bare host. */
+  _whole(line) {
+    const path = line.text.startsWith("/");
+    return { ...line, text: path ? `${this._site() ?? ANY_SITE}${line.text}` : withScheme(line.text) };
+  }
+
+  /** Add the crawlers of a preset: those that the file names, or a category of the service's. */
+  async _add(preset, file) {
+    this._adding?.abort();
+    const { signal } = (this._adding = new AbortController());
+    try {
+      const names = preset === "named" ? namedIn(file) : await crawlersOf(preset, signal);
+      if (!signal.aborted) this._addNames(names);
+    } catch (error) {
+      if (error instanceof ServiceError) this._agents.tell([{ line: null, detail: error.message }]);
+      else if (error.name !== "AbortError") throw error;
+    }
+  }
+
+  /** Add these crawlers; those of the example make room. */
+  _addNames(names) {
+    if (names.length === 0) return this._agents.tell([{ line: null, detail: "This file names no crawler." }]);
+    const before = this._agents.value === EXAMPLE.agents ? [] : this._agents.asked.map(({ text }) => text);
+    const known = new Set(before.map((name) => name.toLowerCase()));
+    this._agents.value = [...before, ...names.filter((name) => !known.has(name.toLowerCase()))].join("\n");
+    return this._changed();
+  }
+}
+
+function ticked(boxes) {
+  return boxes.filter(({ checked }) => checked).map(({ value }) => value);
+}

@@ -1,0 +1,22 @@
+"""A service and a browser for the tests of a module."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.browser.tester import browsing, serving
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(store_url: str) -> AsyncIterator[str]:
+    """The URL of a service without API keys."""
+    async with serving(store_url) as url:
+        yield url
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """A browser with a temporary profile."""
+    async with browsing() as browser:
+        yield browser

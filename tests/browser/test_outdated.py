@@ -1,0 +1,130 @@
+"""No answer on the tester page stands for another file or question than the one in its fields, in a real Chromium."""
+
+import pytest
+from playwright.async_api import Browser, Route, expect
+
+from tests.browser.tester import Visitor, visiting
+from tests.origins import serve, text
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FILE = "User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
+
+
+async def _shows_no_answer(visitor: Visitor) -> None:
+    for hidden in ("#because", "#stale"):
+        await expect(visitor.page.locator(hidden)).to_be_hidden()
+    assert await visitor.page.locator("#table .cell").count() == 0
+    assert "verdict" not in await visitor.text("#summary")
+
+
+@pytest.mark.parametrize("status", [404, 503])
+async def test_failed_fetch_leaves_nothing_of_the_former_site(service: str, browser: Browser, status: int) -> None:
+    async with (
+        serve(text(200, FILE)) as former,
+        serve(text(status)) as empty,
+        visiting(browser, service) as visitor,
+    ):
+        await visitor.open()
+        await visitor.fetch(f"{former.url}/private/page")
+        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts")
+        await visitor.fetch(f"{empty.url}/shop")
+        await expect(visitor.page.locator("#site-said")).to_contain_text(f"{empty.url}/robots.txt")
+        await expect(visitor.page.locator("#site-said")).to_be_in_viewport()
+        await _shows_no_answer(visitor)
+        assert await visitor.page.locator("#robots").input_value() == ""
+        assert await visitor.page.locator("#urls").input_value() == f"{empty.url}/shop"
+
+
+async def test_failed_fetch_keeps_text_that_was_typed(service: str, browser: Browser) -> None:
+    async with serve(text(404)) as empty, visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(robots=FILE)
+        await visitor.fetch(empty.url)
+        await expect(visitor.page.locator("#site-said")).to_contain_text("The text below is not of this site.")
+        await _shows_no_answer(visitor)
+        assert await visitor.page.locator("#robots").input_value() == FILE
+
+
+async def test_failed_test_marks_the_former_answer(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+
+        async def refuse(route: Route) -> None:
+            await route.fulfill(status=429, body="", headers={"Retry-After": "90"})
+
+        await visitor.page.route("**/v1/test", refuse)
+        await visitor.page.locator("#pace").scroll_into_view_if_needed()
+        await visitor.page.keyboard.press("Control+Enter")
+        await expect(visitor.page.locator("#question-said")).to_contain_text("Too many requests")
+        await expect(visitor.page.locator("#question-said")).to_be_in_viewport()
+        await expect(visitor.page.locator("#stale-why")).to_have_text("The test failed. These results are out of date.")
+        for part in ("#table-box", "#why", "#listing", "#pace"):
+            grey = "element => getComputedStyle(element).filter"
+            assert await visitor.page.locator(part).evaluate(grey) == "grayscale(1)"
+        await visitor.page.unroute("**/v1/test")
+        await visitor.page.locator("#again").click()
+        await expect(visitor.page.locator("#stale")).to_be_hidden()
+        await expect(visitor.page.locator("#answer")).not_to_have_class("outdated")
+
+
+async def test_fetch_of_another_site_replaces_the_urls(service: str, browser: Browser) -> None:
+    async with (
+        serve(text(200, FILE)) as former,
+        serve(text(200, "User-agent: *\nDisallow: /\n")) as latter,
+        visiting(browser, service) as visitor,
+    ):
+        await visitor.open()
+        await visitor.fetch(former.url)
+        asked = f"{former.url}/private/a\n{former.url}/b"
+        await visitor.ask(urls=asked)
+        await visitor.fetch(f"{latter.url}/c")
+        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allowed, 3 blocked.")
+        urls, said = visitor.page.locator("#urls"), visitor.page.locator("#urls-replaced")
+        assert await urls.input_value() == f"{latter.url}/c"
+        await expect(said).to_have_text("2 URLs of other sites replaced. Undo")
+        await said.get_by_role("button").click()
+        assert await urls.input_value() == asked
+        await expect(said).to_be_hidden()
+
+
+async def test_urls_of_another_host_are_marked(service: str, browser: Browser) -> None:
+    async with serve(text(200, FILE)) as origin, visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(urls=f"{origin.url}/private/a\nhttps://other.example/private/a")
+        await visitor.fetch(origin.url)
+        await expect(visitor.page.locator("#site-said")).to_contain_text("status 200")
+        await expect(visitor.page.locator("#summary")).to_contain_text(
+            "1 URL of another host: this file does not decide there."
+        )
+        titles = await visitor.page.locator("#table tbody th").all_inner_texts()
+        assert ["another host’s robots.txt decides this" in title for title in titles] == [False, True]
+        # Of text without a site, the first URL says whose file it is.
+        await visitor.ask(robots=FILE, urls="https://a.example/\nhttps://b.example/\nhttp://a.example/")
+        titles = await visitor.page.locator("#table tbody th").all_inner_texts()
+        assert ["another host" in title for title in titles] == [False, True, True]
+
+
+async def test_edited_file_is_no_longer_shown_as_fetched(service: str, browser: Browser) -> None:
+    async with serve(text(200, FILE)) as origin, visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.fetch(origin.url)
+        said = visitor.page.locator("#site-said")
+        await expect(said).to_contain_text("status 200")
+        await visitor.page.locator("#robots").press_sequentially("#")
+        await expect(said).to_contain_text("The text below has been edited since.")
+        await visitor.page.locator("#robots").fill("")
+        await expect(said).to_be_empty()
+
+
+async def test_cut_file_is_told_beside_the_verdict(service: str, browser: Browser) -> None:
+    lines = "".join(f"Disallow: /some/long/path/{number:06}\n" for number in range(16_000))
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(
+            robots=f"User-agent: *\n{lines}Disallow: /x\n", urls="https://h.example/x", agents="ExampleBot"
+        )
+        assert await visitor.cells() == [["Allowed, no rule matches"]]
+        assert "only the first 512,000 bytes of a file count" in await visitor.text("#why .stale")
+        await visitor.ask(robots=FILE)
+        assert await visitor.page.locator("#why .stale").count() == 0

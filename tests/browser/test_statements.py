@@ -1,0 +1,166 @@
+"""The tester page on what a file says besides its rules: purposes as columns, and the advice of warnings."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from app.robots.access import Cause
+from tests.browser.tester import Visitor, visiting
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FILE = (
+    "User-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /basket/\n\n"
+    "User-agent: FriendlyBot\nDisallowAITraining: /art/\nAllow: /\n"
+)
+WRONG = "User-agent: *\nDissalow: /basket/ # not yet\nAllow: /open\nDisallow: search\n"
+
+
+async def _purposes(visitor: Visitor) -> list[list[str]]:
+    """The cells of purposes by row, as "No line 2"."""
+    script = """table => [...table.tBodies[0].rows].map(row =>
+        [...row.querySelectorAll("[data-purpose]")].map(cell => cell.innerText.split(/\\s+/).join(" ").trim()))"""
+    found: list[list[str]] = await visitor.page.locator("#table").evaluate(script)
+    return found
+
+
+async def _heads(visitor: Visitor) -> list[str]:
+    return await visitor.page.locator("#table thead tr:last-child th").all_inner_texts()
+
+
+async def test_purposes_are_columns(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        assert await visitor.page.locator("[data-purpose]").count() == 0
+        await visitor.ask(
+            robots=FILE, agents="ExampleBot\nFriendlyBot", urls="/basket/1\n/art/1\nhttp://[/ ExampleBot allow"
+        )
+        await visitor.page.get_by_role("checkbox", name="AI training").check()
+        await expect(visitor.page.locator("[data-purpose]")).to_have_count(4)
+        await visitor.page.get_by_role("checkbox", name="Search").check()
+        await expect(visitor.page.locator("[data-purpose]")).to_have_count(8)
+        assert await _purposes(visitor) == [
+            ["No line 3", "No line 3", "Unstated", "Unstated"],
+            ["Yes line 2", "No line 2", "Unstated", "No line 6"],
+            [],
+        ]
+        assert await _heads(visitor) == ["RFC 9309", "Search", "AI training"] * 2
+        widths = await visitor.page.locator("#table thead th[colspan], #table tbody td[colspan]").evaluate_all(
+            "cells => cells.map(({ colSpan }) => colSpan)"
+        )
+        assert widths == [3, 3, 6]
+        await visitor.page.get_by_label("Google", exact=True).check()
+        await visitor.page.get_by_label("RFC 9309", exact=True).check()
+        await expect(visitor.page.locator("[data-purpose]")).to_have_count(16)
+        assert (await _heads(visitor))[:6] == ["RFC 9309", "Search", "AI training", "Google", "Search", "AI training"]
+
+
+async def test_purpose_is_explained_exported_and_linked(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.page.get_by_role("checkbox", name="AI training").check()
+        await visitor.ask(robots=FILE, agents="ExampleBot\nFriendlyBot", urls="/art/1")
+        await visitor.page.locator("[data-purpose][data-column='1']").click()
+        why = await visitor.text("#why")
+        assert "FriendlyBot may fetch" in why
+        assert "Whether its use is permitted AI training No: line 6 disallowaitraining" in why
+        selected = visitor.page.locator("[aria-selected='true'] .cell")
+        await expect(selected).to_have_attribute("data-column", "1")
+        assert await selected.get_attribute("data-purpose") is None
+        async with visitor.page.expect_download() as downloading:
+            await visitor.page.locator("#download").click()
+        path = await (await downloading.value).path()
+        rows = list(csv.DictReader(io.StringIO(Path(path).read_text(), newline="")))  # noqa: ASYNC240 - a small file
+        assert [row["ai-train"] for row in rows] == ["no", "no"]
+        await visitor.page.locator("#link").click()
+        await expect(visitor.page.locator("#linked")).to_be_visible()
+        link = await visitor.page.locator("#link-text").input_value()
+    async with visiting(browser, service) as friend:
+        await friend.open(link.removeprefix(service))
+        assert await _purposes(friend) == [["No line 2", "No line 6"]]
+        assert await friend.page.get_by_role("checkbox", name="AI training").is_checked()
+
+
+async def test_arrow_keys_pass_the_cells_of_purposes(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.page.get_by_role("checkbox", name="AI training").check()
+        await visitor.ask(robots=FILE, agents="ExampleBot\nFriendlyBot", urls="/art/1\n/art/2")
+        await visitor.page.locator(".cell").first.click()
+        places = []
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown", "End", "Home"):
+            await visitor.page.keyboard.press(key)
+            script = "() => ({ ...document.activeElement.dataset })"
+            focused: dict[str, Any] = await visitor.evaluate(script)
+            places.append((focused["row"], focused["column"], focused.get("purpose")))
+        assert places == [
+            ("0", "0", "ai-train"),
+            ("0", "1", None),
+            ("1", "1", None),
+            ("1", "1", "ai-train"),
+            ("1", "0", None),
+        ]
+        assert await visitor.page.locator("#table [tabindex='0']").count() == 1
+
+
+async def test_advice_of_a_warning_is_applied_and_undone(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(robots=WRONG, agents="ExampleBot", urls="/basket/1\n/search")
+        assert await visitor.cells() == [["Blocked, line 2"], ["Allowed, no rule matches"]]
+        field, lines = visitor.page.locator("#robots"), visitor.page.locator("#lines")
+        await lines.get_by_role("button", name="Write in line 4: Disallow: /search").click()
+        applied = WRONG.replace("Disallow: search", "Disallow: /search")
+        assert await field.input_value() == applied
+        assert "Line 4 has changed: Disallow: /search" in await visitor.text("#advice-said")
+        await expect(lines).to_be_focused()
+        await expect(visitor.page.locator("#table .verdict").last).to_have_text("✕Blocked")
+        await visitor.page.locator("#warnings summary").click()
+        await visitor.page.locator("#warnings").get_by_role("button", name="Write in line 2").click()
+        assert await field.input_value() == applied.replace("Dissalow", "Disallow")
+        await visitor.page.get_by_role("button", name="Undo").click()
+        assert await field.input_value() == applied
+        assert await visitor.text("#advice-said") == ""
+        await expect(visitor.page.locator("#stale")).to_be_hidden()
+        await field.fill("User-agent: *\n")
+        await expect(lines.locator("[data-advice]")).to_have_count(0)
+
+
+async def test_advice_of_several_lines_is_applied_in_both_versions(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.page.locator("#comparing summary").click()
+        await visitor.ask(robots="User-agent: *\nAllow: /\n", other="User-agent: ABot, BBot # two\nDisallow: /\n")
+        assert await visitor.page.locator("[data-advice]").count() == 0
+        await visitor.page.locator("input[name=side][value='1']").check()
+        await visitor.page.locator("#lines [data-advice]").first.click()
+        written = await visitor.page.locator("#other").input_value()
+        assert written == "User-agent: ABot\nUser-agent: BBot # two\nDisallow: /\n"
+        assert await visitor.page.locator("#robots").input_value() == "User-agent: *\nAllow: /\n"
+
+
+async def test_advice_is_not_applied_to_another_text(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(robots=WRONG, agents="ExampleBot", urls="/basket/1")
+        await visitor.page.route("**/v1/test", lambda route: route.abort())
+        changed = "# new\n" + WRONG
+        await visitor.page.locator("#robots").fill(changed)
+        await visitor.page.locator("#lines [data-advice]").first.click()
+        assert await visitor.text("#advice-said") == "The text has changed since this test: test again."
+        assert await visitor.page.locator("#robots").input_value() == changed
+        visitor.troubles.clear()  # the aborted requests
+
+
+async def test_every_cause_has_words(service: str, browser: Browser) -> None:
+    script = """async (causes) => {
+        const { causeOf } = await import("./web/labels.js");
+        return causes.filter((cause) => causeOf(cause) === cause.replaceAll("_", " "));
+    }"""
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        assert await visitor.evaluate(script, list(Cause)) == []
