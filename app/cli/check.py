@@ -1,96 +1,88 @@
-"""`python -m app check`: decide whether an agent may fetch a URL, here or by a running service."""
+"""`python -m app check`: decide whether agents may fetch URLs, here or by a running service."""
 
 import argparse
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from app.api.params import agent_from, dialect_from, instant_from, target_from
-from app.api.problems import Problem
-from app.api.serialize import answer_out
-from app.cache.lease import MARGIN
-from app.cli.client import ServiceClient, add_server
-from app.cli.exit_codes import Failed, Parser, worst
-from app.cli.formatting import answer_lines
-from app.cli.standalone import standalone
-from app.evaluate import Question
-from app.robots.access import Busy
-from app.robots.dialects import DIALECTS
-from app.settings import Settings
+from app.cli.askers import Asker, add_question, ask, asking, expanded
+from app.cli.client import add_server
+from app.cli.colours import coloured
+from app.cli.exit_codes import Parser, worst
+from app.cli.formatting import answer_lines, printable
+from app.origin import read_target
 
 
 def add(parser: Parser) -> None:
-    """Add the arguments: a URL and an agent."""
-    parser.description = "Fetch a site's robots.txt and decide whether the agent may fetch the URL."
+    """Add the arguments: URLs and agents."""
+    parser.description = "Fetch the robots.txt of sites and decide whether agents may fetch URLs."
     parser.epilog = (
-        "Exit code: 0 for allow, 1 for disallow, 2 for defer (ask again later), 3 for an error. "
-        "The settings of the service apply: ALLOW_ADDRESSES=127.0.0.0/8 permits fetches from this machine."
+        "A URL without http:// or https:// means https, and http if the host cannot be reached by https. "
+        "Exit code: 0 if all are allowed, 1 if any is disallowed, 2 if any is deferred (ask again later), 3 for an "
+        "error. The settings of the service apply: ALLOW_ADDRESSES=127.0.0.0/8 permits fetches from this machine."
     )
-    parser.add_argument("url", metavar="URL", help="the absolute http or https URL of the page")
+    parser.add_argument("urls", metavar="URL", nargs="+", help="http or https URLs of pages")
     parser.add_argument(
         "--agent",
         action="append",
         required=True,
-        help="a product token or a User-Agent header; if repeated, the first with a group in the file decides",
+        help="a product token or User-Agent, or @category for all known crawlers of one; may be repeated",
     )
-    parser.add_argument("--dialect", choices=list(DIALECTS), help="the dialect; the default depends on the agent")
-    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
+    parser.add_argument(
+        "--fallback",
+        action="append",
+        default=[],
+        metavar="AGENT",
+        help="an agent to look up where the file has no group for --agent; may be repeated",
+    )
+    add_question(parser)
     parser.add_argument(
         "--explain", action="store_true", help="also print every matching rule, and how the group was found"
     )
-    parser.add_argument("--json", action="store_true", help="print the JSON of GET /v1/allowed")
+    parser.add_argument(
+        "--warnings", action="store_true", help="also print warnings about each robots.txt, on standard error"
+    )
+    parser.add_argument("--json", action="store_true", help="print the JSON of GET /v1/allowed, one line per answer")
     add_server(parser, None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the answer; return the exit code of its verdict. Raise Failed."""
-    answer = asyncio.run(_answer(arguments))
-    lines = [json.dumps(answer, separators=(",", ":"))] if arguments.json else answer_lines(answer)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return worst([answer["verdict"]])
+    """Print the answers; return the exit code of the worst verdict. Raise Failed."""
+    return asyncio.run(_check(arguments))
 
 
-async def _answer(arguments: argparse.Namespace) -> dict[str, Any]:
-    if arguments.server is None:
-        return await decide_here(arguments, explain=arguments.explain)
-    async with ServiceClient(arguments.server) as service:
-        return await ask_service(service, arguments, explain=arguments.explain)
+async def _check(arguments: argparse.Namespace) -> int:
+    verdicts: list[str] = []
+    warned: set[str] = set()
+    async with asking(arguments, arguments.urls, [*arguments.agent, *arguments.fallback]) as asker:
+        agents = await expanded(asker, arguments.agent)
+        async for answer in _answers(asker, arguments, agents):
+            if arguments.json:
+                lines = [json.dumps(answer, separators=(",", ":"))]
+            else:
+                first, *others = answer_lines(answer)
+                lines = [*([""] if verdicts else []), coloured(first), *others]
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
+            verdicts.append(answer["verdict"])
+            if arguments.warnings:
+                await _warn(asker, answer, warned)
+    return worst(verdicts)
 
 
-async def ask_service(
-    service: ServiceClient, arguments: argparse.Namespace, *, explain: bool, as_of: str | None = None
-) -> dict[str, Any]:
-    """Let a running service decide the question in the arguments (url, agent, dialect, at). Raise Failed."""
-    optional = {
-        "dialect": arguments.dialect,
-        "at": arguments.at,
-        "as_of": as_of,
-        "explain": "true" if explain else None,
-    }
-    parameters = {name: value for name, value in optional.items() if value is not None}
-    parameters |= {"url": arguments.url, "agent": arguments.agent}
-    return await service.get_object("/v1/allowed", parameters, expected="verdict")
+async def _answers(asker: Asker, arguments: argparse.Namespace, agents: Sequence[str]) -> AsyncIterator[dict[str, Any]]:
+    for url in arguments.urls:
+        for agent in agents:
+            yield await ask(asker, url, [agent, *arguments.fallback], explain=arguments.explain)
 
 
-async def decide_here(arguments: argparse.Namespace, *, explain: bool) -> dict[str, Any]:
-    """Decide the question in the arguments (url, agent, dialect, at) by a fetch of this process. Raise Failed."""
-    settings = Settings.read()
-    try:
-        agent = agent_from(arguments.agent)
-        question = Question(
-            target=target_from(arguments.url),
-            agent=agent,
-            dialect=dialect_from(arguments.dialect, agent),
-            at=instant_from(arguments.at),
-            wait=settings.fetch_timeout + MARGIN,
-        )
-        async with standalone(settings) as decider:
-            answer = answer_out(await decider.decide(question), explained=explain)
-    except Problem as problem:
-        raise Failed(problem.detail) from None
-    except Busy as error:
-        raise Failed(str(error)) from None
-    text = answer.model_dump_json(exclude=None if explain else {"explanation"})
-    decided: dict[str, Any] = json.loads(text)
-    return decided
+async def _warn(asker: Asker, answer: dict[str, Any], warned: set[str]) -> None:
+    """Print the warnings about the file of an answer, unless they have been printed."""
+    url = answer["robots"]["url"]
+    if url in warned:
+        return
+    warned.add(url)
+    for warning in await asker.warnings(read_target(url).origin.key):
+        message = f"{url}:{warning['line']}: {warning['code']}: {warning['message']}"
+        sys.stderr.write(printable(message) + "\n")

@@ -8,14 +8,14 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
 
-import httpcore
+import httpcore2
 
 from app.cli.exit_codes import Failed, Parser
 from app.fetch.network import client_tls
 from app.origin import BadUrl, read_target
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
-"""Where a service without settings listens."""
+"""The default address of the service."""
 
 API_KEY = "ROBOTS_API_KEY"
 """The environment variable with the API key. There is no argument for it, since other users can read arguments."""
@@ -26,10 +26,12 @@ TIMEOUT = 90.0
 ANSWER_LIMIT = 16 * 1024 * 1024
 """Bytes of the longest answer that is read."""
 
+_SUCCESS = frozenset({200, 201})
+
 _KEY = re.compile(r"[!-~]{1,512}")
 
 
-class ServiceUnavailable(Failed):
+class ServiceNotReached(Failed):
     """The service does not respond; the text says what happened."""
 
 
@@ -47,6 +49,14 @@ def add_server(parser: Parser, default: str | None) -> None:
     parser.add_argument("--server", metavar="URL", default=default, help=f"{meaning} (API key: ${API_KEY})")
 
 
+def read_concurrency(text: str) -> int:
+    """The value of --concurrency. Raise ValueError if it is out of bounds."""
+    number = int(text)
+    if not 1 <= number <= 1000:
+        raise ValueError
+    return number
+
+
 class ServiceClient:
     """A client of the service at a URL, with at most `connections` connections."""
 
@@ -60,7 +70,7 @@ class ServiceClient:
         self._base = target.origin.key + quote(target.path.partition("?")[0].rstrip("/"), safe="/%")
         self._headers: list[tuple[bytes | str, bytes | str]] = [("Accept", "application/json"), *_authorization()]
         tls = client_tls() if target.origin.scheme == "https" else None
-        self._pool = httpcore.AsyncConnectionPool(
+        self._pool = httpcore2.AsyncConnectionPool(
             tls, max_connections=connections, max_keepalive_connections=connections
         )
 
@@ -74,10 +84,13 @@ class ServiceClient:
 
     async def get_object(self, path: str, parameters: Mapping[str, Any], *, expected: str) -> dict[str, Any]:
         """GET a JSON object with the member `expected`. Raise Failed for any other response."""
-        answer = await self.get(path, parameters)
+        return self.object_in(await self.get(path, parameters), expected=expected)
+
+    def object_in(self, answer: Answer, *, expected: str) -> dict[str, Any]:
+        """The JSON object in a successful response, with the member `expected`. Raise Failed for any other."""
         try:
             found: dict[str, Any] = json.loads(answer.content)
-            if answer.status != 200:
+            if answer.status not in _SUCCESS:
                 raise Failed(f"{self.url} answers {answer.status}: {found['detail']}")
             _ = found[expected]
         except (ValueError, LookupError, TypeError, RecursionError):
@@ -85,12 +98,20 @@ class ServiceClient:
         return found
 
     async def get(self, path: str, parameters: Mapping[str, Any]) -> Answer:
-        """GET a path; a list is sent as repeated parameters. Raise ServiceUnavailable, or Failed if it is too long."""
-        url = f"{self._base}{path}?{urlencode(parameters, doseq=True)}"
+        """GET a path; a list is sent as repeated parameters. Raise as `send`."""
+        return await self.send("GET", f"{path}?{urlencode(parameters, doseq=True)}")
+
+    async def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+        """Send a request, with JSON if it has a body. Raise ServiceNotReached, or Failed if the answer is too long."""
+        content_type = [] if body is None else [("Content-Type", "application/json")]
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT)
         try:
             async with self._pool.stream(
-                "GET", url, headers=self._headers, extensions={"timeout": timeouts}
+                method,
+                f"{self._base}{path}",
+                headers=[*self._headers, *content_type],
+                content=None if body is None else json.dumps(body).encode(),
+                extensions={"timeout": timeouts},
             ) as response:
                 content = b""
                 async for chunk in response.aiter_stream():
@@ -99,8 +120,8 @@ class ServiceClient:
                         raise Failed(f"{self.url} sends more than {ANSWER_LIMIT} bytes; is it this service?")
                 headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
                 return Answer(response.status, headers, content)
-        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
-            raise ServiceUnavailable(f"{self.url} does not respond: {str(error) or type(error).__name__}.") from error
+        except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError) as error:
+            raise ServiceNotReached(f"{self.url} does not respond: {str(error) or type(error).__name__}.") from error
 
     def not_this_service(self, answer: Answer) -> Failed:
         """The error for a response that this service would not send."""

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from app.robots.access import BODY_LIMIT
+
 
 def printable(text: str) -> str:
     """The text on one line, with characters that are not printable escaped as in Python."""
@@ -11,42 +13,47 @@ def printable(text: str) -> str:
 
 def answer_lines(answer: Mapping[str, Any]) -> Iterator[str]:
     """The lines of an answer of `GET /v1/allowed`, the verdict first."""
-    robots = answer["robots"]
     members = {
         answer["verdict"]: answer["url"],
         "agent": f"{answer['agent']}, by {answer['dialect']}",
         "reason": answer["reason"],
+        "because": answer["explanation"]["summary"],
         "rule": rule_text(answer["rule"]),
         "group": _group(answer["group"]),
         "rate": rate_text(answer["rate"]),
         "visit": visit_text(answer["visit"]),
         "usage": _usage(answer["usage"]),
-        "robots": _robots(robots),
-        "stale": f"cached copy; fetches have failed since {robots['failing_since']}" if robots["stale"] else None,
-        "retry": f"at {answer['retry_at']}" if answer["retry_at"] else None,
+        "purposes": _purposes(answer.get("purposes")),
+        "edge": _edge(answer.get("edge")),
+        "robots": _robots(answer["robots"]),
     }
     for name, text in members.items():
         if text is not None:
             yield f"{name:<9} {printable(text)}"
-    for text in _why(answer.get("explanation")):
+    for text in _details(answer["explanation"]):
         yield printable(text)
 
 
 def row_line(row: Mapping[str, Any]) -> str:
     """One line for a row of `POST /v1/test`."""
     rule = row["rule"]
-    why = f"line {rule['line']}: {rule['text']}" if rule else row["reason"]
+    why = f"line {rule['line']}: {rule['text']}" if rule else row["explanation"]["summary"]
     return printable(f"{row['verdict']:<9} {row['agent']} ({row['dialect']})  {row['url']}  {why}")
 
 
 def row_details(row: Mapping[str, Any]) -> Iterator[str]:
     """The further lines of a row, indented: rate, timeline, explanation."""
+    if row["partial"]:
+        yield f"  lines behind the first {BODY_LIMIT:,} bytes, which are not read, could say otherwise"
     rate = rate_text(row["rate"])
     if rate is not None:
         yield f"  rate {printable(rate)}"
+    purposes = _purposes(row.get("purposes"))
+    if purposes is not None:
+        yield f"  purposes {purposes}"
     for entry in row.get("timeline") or ():
         yield f"  {printable(_entry(entry))}"
-    for text in _why(row.get("explanation")):
+    for text in _details(row["explanation"]):
         yield f"  {printable(text)}"
 
 
@@ -67,7 +74,9 @@ def rate_text(rate: Mapping[str, Any] | None) -> str | None:
     declared = ""
     if rate["declared_interval"] != rate["interval"]:
         declared = f", declared as {rate['declared_interval']:g} s"
-    return f"one document every {rate['interval']:g} s ({rate['source']}, line {rate['line']}{declared}){until}"
+    inherited = " of the group for *" if rate["inherited"] else ""
+    where = f"{rate['source']}, line {rate['line']}{inherited}{declared}"
+    return f"one document every {rate['interval']:g} s ({where}){until}"
 
 
 def visit_text(visit: Mapping[str, Any] | None) -> str | None:
@@ -85,6 +94,19 @@ def _usage(usage: Mapping[str, Any] | None) -> str | None:
     return ", ".join(f"{name}={value}" for signal in signals for name, value in signal.items()) + more or None
 
 
+def _purposes(purposes: Mapping[str, Any] | None) -> str | None:
+    if not purposes:
+        return None
+    lines = {name: f" (line {it['line']})" if it["line"] else "" for name, it in purposes.items()}
+    return ", ".join(f"{name} {it['state']}{lines[name]}" for name, it in purposes.items())
+
+
+def _edge(edge: Mapping[str, Any] | None) -> str | None:
+    return (
+        None if edge is None else f"pages {edge['state']} since {edge['since']}: {edge['count']}, last {edge['status']}"
+    )
+
+
 def _robots(robots: Mapping[str, Any]) -> str:
     what = [str(robots[name]) for name in ("outcome", "status", "cause") if robots[name] is not None]
     where = f" (at {robots['final_url']})" if robots["final_url"] else ""
@@ -100,11 +122,11 @@ def _entry(entry: Mapping[str, Any]) -> str:
     return f"after {' '.join(parts) or '0 s'}: {entry['verdict']} ({entry['reason']}{stale})"
 
 
-def _why(explanation: Mapping[str, Any] | None) -> Iterator[str]:
-    if explanation is None:
+def _details(explanation: Mapping[str, Any]) -> Iterator[str]:
+    if "rules" not in explanation:
         return
     yield f"path      {explanation['path']}"
-    yield f"because   {explanation['group']}"
+    yield f"found     {explanation['group']}"
     for rule in explanation["rules"]:
         yield f"matched   line {rule['line']}: {rule['directive']}: {rule['pattern']} ({rule['length']} bytes)"
     omitted = explanation["matched"] - len(explanation["rules"])

@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 from contextlib import ExitStack, suppress
+from functools import partial
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -14,6 +16,7 @@ from app.api.connection import Connection
 from app.api.connection_limits import raise_file_limit
 from app.api.middleware.auth import is_loopback
 from app.cli.exit_codes import Parser
+from app.cli.listeners import listeners
 from app.cli.workers import Workers
 from app.garbage import collected_when_quiet
 from app.main import service
@@ -27,7 +30,7 @@ SHUTDOWN_TIMEOUT = 60
 
 def add(parser: Parser) -> None:
     """Add no arguments: the settings are environment variables."""
-    parser.description = "Run the service. Settings are environment variables; the README lists them."
+    parser.description = "Run the service. Settings are environment variables; see docs/reference/settings.md."
 
 
 def run(_arguments: argparse.Namespace) -> int:
@@ -46,12 +49,12 @@ def run(_arguments: argparse.Namespace) -> int:
         config = configuration(settings)
         if settings.workers > 1:
             files = (settings.api_keys_file, settings.recheck_file)
-            workers = Workers(config, [config.bind_socket()], reread=any(files))
+            workers = Workers(config, listeners(config) or [config.bind_socket()], reread=any(files))
             workers.run()
             return STARTUP_FAILURE if workers.failed else 0
         server = uvicorn.Server(config)
         with suppress(KeyboardInterrupt):
-            server.run()
+            server.run(listeners(config))
     return 0 if server.started else STARTUP_FAILURE
 
 
@@ -76,13 +79,15 @@ def create() -> FastAPI:
 
 def configuration(settings: Settings, application: str = "app.cli.serve:create") -> uvicorn.Config:
     """The uvicorn configuration for an application factory, named as `module:function`."""
+    age = settings.max_connection_age
     return uvicorn.Config(
         application,
         factory=True,
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
-        http=Connection,
+        # uvicorn calls it like the class, although it declares only classes.
+        http=Connection if age is None else cast("type[Connection]", partial(Connection, max_age=age)),
         ws="none",
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         log_config=logs.configuration(settings.log_format or ("text" if sys.stderr.isatty() else "json")),

@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from app.agents_file import OwnAgents
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
 from app.cache.ordering import Purged
@@ -12,10 +13,11 @@ from app.cache.snapshot_store import Put
 from app.cache.visits import Tally, Visits
 from app.decide import Decider, Models
 from app.fetch.network import SystemResolver, client_tls
-from app.main.domain_table import domain_table, recheck_models
 from app.main.fetching import counted_fetch, fetcher_from
-from app.observability.metrics import Metrics, State
+from app.main.operator_files import domain_table, recheck_models
+from app.observability.metrics import Metrics, ServiceState
 from app.origin import Origin
+from app.reread import Reread
 from app.settings import Settings
 
 
@@ -57,13 +59,14 @@ class NullVisits:
 
 
 @asynccontextmanager
-async def standalone(settings: Settings) -> AsyncIterator[Decider]:
-    """Yield a Decider with an empty cache, which fetches as the settings say."""
+async def standalone(settings: Settings, agents: Reread[OwnAgents] | None) -> AsyncIterator[Decider]:
+    """Yield a Decider with an empty cache, which fetches as the settings and the file of agents say."""
     resolver = SystemResolver()
-    fetcher = fetcher_from(settings, resolver, client_tls())
+    fetcher = fetcher_from(settings, resolver, client_tls(), agents)
 
-    metrics = Metrics(lambda: State(False, False, fetcher.under_way, fetcher.waiting, {}))
-    cache = RobotsCache(NullStore(), counted_fetch(fetcher, metrics), time.time, settings.memory_bytes // 2)
+    metrics = Metrics(lambda: ServiceState(False, False, fetcher.queue.in_flight, fetcher.queue.waiting, {}))
+    store = NullStore()
+    cache = RobotsCache(store, store, counted_fetch(fetcher, metrics), time.time, settings.memory_bytes // 2)
     decider = Decider(
         cache,
         time.time,

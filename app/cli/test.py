@@ -1,10 +1,10 @@
-"""`python -m app test`: test a local robots.txt with several URLs and agents."""
+"""`python -m app test`: test a local robots.txt with several URLs and agents, or what is expected of it."""
 
 import argparse
 import base64
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,16 @@ from pydantic import ValidationError
 
 from app.api.long_work import UNLIMITED
 from app.api.problems import Problem
-from app.api.routes.test_file import PastedFile, TestIn, tried
+from app.api.routes.test_file import ROWS_LIMIT, PastedFile, TestIn, answer_texts
 from app.api.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn
+from app.cli.bare_host import candidates
+from app.cli.colours import coloured
 from app.cli.exit_codes import Failed, Parser, worst
+from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expectations, report
 from app.cli.formatting import printable, row_details, row_line
 from app.cli.standalone import own_models
+from app.main.operator_files import agent_directory, own_agents
+from app.purposes.policy import PURPOSES, PurposePolicy
 from app.robots.access import BODY_LIMIT
 from app.robots.dialects import DIALECTS
 from app.settings import Settings
@@ -27,22 +32,55 @@ READ_LIMIT = 4 * BODY_LIMIT
 """Bytes of a file that are read; those past BODY_LIMIT only cause a warning."""
 
 
+class _InPlaceOf(argparse.Action):
+    """An option that stands in for a positional argument, which is then not required."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, *, argument: argparse.Action, **kwargs: Any) -> None:
+        super().__init__(option_strings, dest, **kwargs)
+        self._argument = argument
+
+    def __call__(self, *arguments: Any) -> None:
+        """Keep the value; the arguments are those of `argparse.Action`."""
+        _, namespace, value, _ = arguments
+        setattr(namespace, self.dest, value)
+        self._argument.required = False
+
+
 def add(parser: Parser) -> None:
     """Add the arguments: a file, URLs, agents, and an outcome to simulate."""
     parser.description = "Test a robots.txt file. Nothing is fetched."
     parser.epilog = (
         "Exit code: 0 if every URL is allowed for every agent, 1 if any is disallowed, 2 if any is deferred (only "
-        "with a simulated outcome), 3 for an error."
+        "with a simulated outcome), 3 for an error. With --expect: 0 if all is as expected, 1 if anything differs, "
+        f"3 for an error. {FORMAT}"
     )
     parser.add_argument("file", metavar="FILE", help="the robots.txt; - for standard input")
-    parser.add_argument("urls", metavar="URL", nargs="+", help="absolute http or https URLs of pages")
-    parser.add_argument(
-        "--agent", action="append", required=True, help="a product token or User-Agent; may be repeated"
+    urls = parser.add_argument(
+        "urls", metavar="URL", nargs="+", help="http or https URLs of pages; without either, https"
     )
+    parser.add_argument(
+        "--agent",
+        action="append",
+        help="a product token or User-Agent, or @category for all known crawlers of one; may be repeated",
+    )
+    parser.add_argument(
+        "--expect",
+        metavar="EXPECTED",
+        action=_InPlaceOf,
+        argument=urls,
+        help="in place of URLs and agents: a file of what is expected; print what differs. - for standard input",
+    )
+    parser.add_argument("--junit", metavar="XML", help="with --expect: also write a report in JUnit's format")
     parser.add_argument(
         "--dialect", action="append", choices=list(DIALECTS), help="may be repeated; the default depends on the agent"
     )
     parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
+    parser.add_argument(
+        "--purpose", action="append", choices=PURPOSES, help="what pages are wanted for; may be repeated"
+    )
+    parser.add_argument(
+        "--enforce", action="store_true", default=None, help="disallow what the file refuses to a purpose"
+    )
     parser.add_argument("--status", type=int, help="simulate that every fetch is answered with this status")
     parser.add_argument("--cause", choices=SIMULATED_CAUSES, help="simulate that every fetch fails for this cause")
     parser.add_argument("--retry-after", type=int, metavar="SECONDS", help="the Retry-After of the simulated response")
@@ -56,33 +94,90 @@ def add(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line per row on standard output and warnings on standard error. Raise Failed."""
-    settings = Settings.read()
-    test = _request(arguments, _read(arguments.file))
-    forbidden = settings.on_forbidden == "deny"
-    try:
-        file = PastedFile.read(test.body())
-        text = "".join(tried(test, file, datetime.now(UTC), own_models(settings), UNLIMITED, forbidden=forbidden))
-    except Problem as problem:
-        raise Failed(problem.detail) from None
+    if arguments.expect is not None:
+        return _run_expectations(arguments)
+    if arguments.junit is not None:
+        raise Failed("--junit reports on expectations: give --expect FILE with it.")
+    if not arguments.agent:
+        raise Failed("Give at least one --agent, or a file of expectations with --expect.")
+    tester = _Tester(arguments)
+    text = tester.answer(arguments.urls, arguments.agent)
     answer: dict[str, Any] = json.loads(text)
     if arguments.json:
         sys.stdout.write(text + "\n")
     else:
         for row in map(partial(_resolved, answer), answer["rows"]):
-            sys.stdout.write(row_line(row) + "\n")
+            sys.stdout.write(coloured(row_line(row)) + "\n")
             sys.stdout.writelines(f"{line}\n" for line in row_details(row))
-        for warning in answer["warnings"]:
-            message = f"{arguments.file}:{warning['line']}: {warning['code']}: {warning['message']}"
-            sys.stderr.write(printable(message) + "\n")
+        tester.warn()
     return worst(row["verdict"] for row in answer["rows"])
+
+
+def _run_expectations(arguments: argparse.Namespace) -> int:
+    """Print a line per difference; return 1 if there is one."""
+    name = arguments.expect
+    if arguments.urls or arguments.agent or arguments.json:
+        raise Failed("With --expect, the file says which URLs and agents are tested: give no URL, --agent or --json.")
+    if name == "-" and arguments.file == "-":
+        raise Failed("Only one of the two files can be standard input.")
+    expectations = read_expectations(_read(name).decode("utf-8", "replace"), name)
+    tester = _Tester(arguments)
+    tested: list[Tested] = []
+    for agent in dict.fromkeys(expectation.agent for expectation in expectations):
+        of_agent = [expectation for expectation in expectations if expectation.agent == agent]
+        for some in _batches(of_agent, ROWS_LIMIT // max(1, len(arguments.dialect or ()))):
+            answer = json.loads(tester.answer([expectation.url for expectation in some], [agent]))
+            rows = [_resolved(answer, row) for row in answer["rows"]]
+            each = len(rows) // len(some)  # a row for each dialect
+            tested += [Tested(some[at // each], row) for at, row in enumerate(rows)]
+    tested.sort(key=lambda it: it.expectation.line)
+    sys.stdout.writelines(f"{line}\n" for line in report(tested, name))
+    tester.warn()
+    if arguments.junit is not None:
+        _write(arguments.junit, junit(tested, name))
+    return int(any(it.differs for it in tested))
+
+
+def _batches(expectations: Sequence[Expectation], size: int) -> Iterator[Sequence[Expectation]]:
+    return (expectations[at : at + size] for at in range(0, len(expectations), size))
+
+
+class _Tester:
+    """The file and the options of the command line, asked about URLs and agents."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._settings = Settings.read()
+        self._body = _read(arguments.file)
+        self._file: PastedFile | None = None
+
+    def answer(self, urls: Sequence[str], agents: Sequence[str]) -> str:
+        """The answer of `POST /v1/test`. Raise Failed."""
+        settings, test = self._settings, _request(self._arguments, self._body, urls, agents)
+        forbidden = settings.on_forbidden == "deny"
+        try:
+            self._file = self._file or PastedFile.read(test.body())
+            policy = test.policy(PurposePolicy(settings.purposes, settings.enforce_purposes))
+            now, models = datetime.now(UTC), own_models(settings)
+            known = agent_directory(own_agents(settings))()
+            texts = answer_texts(test, self._file, known, now, models, UNLIMITED, forbidden=forbidden, policy=policy)
+            return "".join(texts)
+        except Problem as problem:
+            raise Failed(problem.detail) from None
+
+    def warn(self) -> None:
+        """Print the warnings about the file on standard error."""
+        for warning in self._file.warnings if self._file else ():
+            message = f"{self._arguments.file}:{warning.line}: {warning.code}: {warning.message}"
+            sys.stderr.write(printable(message) + "\n")
 
 
 def _resolved(answer: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row with its reader and rules in place of their indexes, as in an answer of `GET /v1/allowed`."""
     reader = {} if row["reader"] is None else answer["readers"][row["reader"]]
     rule = None if row["rule"] is None else answer["rules"][row["rule"]]
-    explanation = row.get("explanation")
-    if explanation is not None:
+    explanation = row["explanation"]
+    if "rules" in explanation:
         rules = [{**answer["rules"][match["rule"]], **match} for match in explanation["rules"]]
         explanation = {**explanation, "rules": rules, "group": reader["found"], "schedule": reader["schedule"]}
     return {**row, "rate": reader.get("rate"), "rule": rule, "explanation": explanation}
@@ -98,7 +193,14 @@ def _read(name: str) -> bytes:
         raise Failed(f"Cannot read {name}: {error.strerror}.") from None
 
 
-def _request(arguments: argparse.Namespace, body: bytes) -> TestIn:
+def _write(name: str, report: bytes) -> None:
+    try:
+        Path(name).write_bytes(report)
+    except OSError as error:
+        raise Failed(f"Cannot write {name}: {error.strerror}.") from None
+
+
+def _request(arguments: argparse.Namespace, body: bytes, urls: Sequence[str], agents: Sequence[str]) -> TestIn:
     options = {
         "status": arguments.status,
         "cause": arguments.cause,
@@ -109,11 +211,13 @@ def _request(arguments: argparse.Namespace, body: bytes) -> TestIn:
     try:
         return TestIn(
             robots_base64=base64.b64encode(body).decode("ascii"),
-            urls=arguments.urls,
-            agents=arguments.agent,
+            urls=[candidates(url)[0] for url in urls],
+            agents=list(agents),
             dialects=arguments.dialect or [],
             at=arguments.at,
             explain=arguments.explain,
+            purposes=arguments.purpose,
+            enforce=arguments.enforce,
             outcome=SimulatedOutcomeIn(**given, had_copy=not arguments.no_copy) if given or arguments.no_copy else None,
         )
     except ValidationError as error:

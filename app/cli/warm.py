@@ -4,13 +4,15 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
 from tqdm import tqdm
 
-from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server
+from app.cli.bare_host import candidates
+from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server, read_concurrency
 from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
 from app.cli.formatting import printable
 from app.cli.state_file import StateFile
@@ -21,7 +23,7 @@ ALL, SOME = 0, 1
 """Exit codes: every origin was fetched; some were not, or lines could not be read."""
 
 LINES_SHOWN = 10
-"""How many unreadable lines are reported one by one."""
+"""Unreadable lines that are reported one by one."""
 
 
 def add(parser: Parser) -> None:
@@ -32,11 +34,11 @@ def add(parser: Parser) -> None:
         "cannot be used, 130 if interrupted. A failed fetch is not an error: the service has stored its outcome."
     )
     parser.add_argument(
-        "file", metavar="FILE", help="origins or URLs, one per line, # for comments; - for standard input"
+        "file", metavar="FILE", help="hosts, origins or URLs, one per line, # for comments; - for standard input"
     )
     add_server(parser, DEFAULT_SERVER)
     parser.add_argument(
-        "--concurrency", type=_concurrency, default=50, metavar="N", help="parallel requests, 1 to 1000; default 50"
+        "--concurrency", type=read_concurrency, default=50, metavar="N", help="parallel requests, 1 to 1000; default 50"
     )
     parser.add_argument(
         "--state", metavar="FILE", help="record finished origins in FILE, so that the same command can resume"
@@ -49,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         source = stack.enter_context(_open(arguments.file))
         state = stack.enter_context(StateFile(arguments.state))
         origins, unreadable = _read_origins(source)
-        remaining = [origin for origin in origins if origin not in state]
+        remaining = {origin: by_http for origin, by_http in origins.items() if origin not in state}
         bar = stack.enter_context(tqdm(total=len(remaining), unit=" origins", disable=None, leave=False))
 
         def done(origin: str) -> None:
@@ -80,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-async def _warm(service: ServiceClient, warmer: Warmer, origins: list[str]) -> None:
+async def _warm(service: ServiceClient, warmer: Warmer, origins: Mapping[str, str | None]) -> None:
     async with service:
         await warmer.run(origins)
 
@@ -94,9 +96,12 @@ def _open(name: str) -> BinaryIO:
         raise Failed(f"Cannot read {name}: {error.strerror}.") from None
 
 
-def _read_origins(source: BinaryIO) -> tuple[list[str], int]:
-    """The distinct origins of a list, in its order, and the number of unreadable lines, which are reported."""
-    origins: dict[str, None] = {}
+def _read_origins(source: BinaryIO) -> tuple[Mapping[str, str | None], int]:
+    """The distinct origins of a list, in its order, and the number of unreadable lines, which are reported.
+
+    Beside the https origin of a bare host is its http origin, to ask about if the first cannot be reached.
+    """
+    origins: dict[str, str | None] = {}
     unreadable = number = 0
     continued = False  # the line is longer than any URL: its first part was reported, and the rest is skipped
     while line := source.readline(URL_LIMIT + 2):
@@ -108,20 +113,14 @@ def _read_origins(source: BinaryIO) -> tuple[list[str], int]:
         if not url or url.startswith("#"):
             continue
         try:
-            origins[read_target(url).origin.key] = None
+            first, *others = (read_target(candidate).origin.key for candidate in candidates(url))
+            origins[first] = others[0] if others else origins.get(first)
         except BadUrl as error:
             unreadable += 1
             if unreadable <= LINES_SHOWN:
                 more = "" if unreadable < LINES_SHOWN else " (further lines are only counted)"
                 sys.stderr.write(f"line {number}: {printable(str(error))}{more}\n")
-    return list(origins), unreadable
-
-
-def _concurrency(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 1000:
-        raise ValueError
-    return number
+    return origins, unreadable
 
 
 def _summary(outcomes: Counter[str], others: dict[str, int]) -> str:

@@ -4,33 +4,18 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.cli.check import ask_service, decide_here
-from app.cli.client import ServiceClient, add_server
+from app.cli.askers import Asker, ServiceAsker, add_question, ask, asking
+from app.cli.client import add_server
+from app.cli.colours import coloured
 from app.cli.exit_codes import Parser, worst
 from app.cli.formatting import printable, rate_text, rule_text, visit_text
-from app.robots.dialects import DIALECTS
 
 VERSIONS = 5
 """Earlier versions of the file that are shown with their verdicts."""
 
-_REASONS = {
-    "rule": "a rule of the group decides",
-    "no_match": "no rule of the group matches, so the page is allowed",
-    "no_group": "no group applies to this agent, so nothing is disallowed",
-    "no_rules": "the group has no rules, so nothing is disallowed",
-    "unavailable": "the origin has no robots.txt (a 4xx status), so nothing is disallowed",
-    "forbidden": "robots.txt is forbidden (401 or 403), which this service treats as a complete disallow",
-    "unreachable": "robots.txt cannot be fetched and there is no cached copy: ask again later",
-    "challenge": "the origin answers with a challenge page instead of robots.txt: ask again later",
-    "pending": "robots.txt is still being fetched: ask again in a moment",
-    "implicit": "/robots.txt itself is always allowed",
-    "too_complex": "evaluating this file for this URL is too expensive",
-    "blocked_address": "the host resolves to an address that the service does not fetch from",
-    "overridden": "an operator's override decides, regardless of the file",
-}
 _SOURCES = {
     "memory": "from memory",
     "store": "from the store",
@@ -49,12 +34,13 @@ def add(parser: Parser) -> None:
         "Exit code, as for check: 0 for allow, 1 for disallow, 2 for defer, 3 for an error. "
         "With --server, it also shows the verdicts of earlier versions of the file."
     )
-    parser.add_argument("url", metavar="URL", help="the absolute http or https URL of the page")
+    parser.add_argument(
+        "url", metavar="URL", help="the http or https URL of the page; without either, https, then http"
+    )
     parser.add_argument(
         "agent", metavar="AGENT", nargs="+", help="a product token or a User-Agent header; further ones are fallbacks"
     )
-    parser.add_argument("--dialect", choices=list(DIALECTS), help="the dialect; the default depends on the agent")
-    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
+    add_question(parser)
     parser.add_argument("--json", action="store_true", help="print the JSON, with its explanation and `before`")
     add_server(parser, None)
 
@@ -66,36 +52,37 @@ def run(arguments: argparse.Namespace) -> int:
         lines = iter([json.dumps({**answer, "before": before}, separators=(",", ":"))])
     else:
         lines = _explanation(answer, before)
-    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+    sys.stdout.write("".join(f"{coloured(printable(line))}\n" for line in lines))
     return worst([answer["verdict"]])
 
 
 async def _answer(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The answer, and the earlier versions where a service knows them."""
-    if arguments.server is None:
-        return await decide_here(arguments, explain=True), []
-    async with ServiceClient(arguments.server) as service:
-        return await ask_service(service, arguments, explain=True), await _before(service, arguments)
+    """The answer, and the earlier versions if a service has them."""
+    async with asking(arguments, [arguments.url], arguments.agent) as asker:
+        answer = await ask(asker, arguments.url, arguments.agent, explain=True)
+        return answer, await _before(asker, answer["url"], arguments.agent)
 
 
-async def _before(service: ServiceClient, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """The last versions of the file, newest first, each with its verdict on this question."""
-    history = await service.get_object("/v1/robots/history", {"url": arguments.url}, expected="versions")
+async def _before(asker: Asker, url: str, agents: Sequence[str]) -> list[dict[str, Any]]:
+    """The last versions of the file, newest first, each with its verdict on this question; none without a service."""
+    if not isinstance(asker, ServiceAsker):
+        return []
+    history = await asker.service.get_object("/v1/robots/history", {"url": url}, expected="versions")
     versions = []
     for version in history["versions"][:VERSIONS]:
-        answer = await ask_service(service, arguments, explain=False, as_of=version["from"])
+        answer = await asker.answer(url, agents, explain=False, as_of=version["from"])
         versions.append({**version, **{name: answer[name] for name in ("verdict", "reason", "rule")}})
     return versions
 
 
 def _explanation(answer: Mapping[str, Any], before: list[dict[str, Any]]) -> Iterator[str]:
     explanation, override = answer["explanation"], answer["override"]
-    yield f"{answer['verdict']}: {_REASONS.get(answer['reason'], answer['reason'])}."
+    yield f"{answer['verdict']} ({answer['reason']}): {explanation['summary']}"
     yield ""
     yield f"URL       {answer['url']}"
     yield f"agent     {answer['agent']}, read by the dialect {answer['dialect']}"
     yield from _file(answer["robots"])
-    if explanation is not None:
+    if "rules" in explanation:
         yield f"group     {explanation['group']}"
         yield from _rules(answer, explanation)
     if override is not None:
@@ -107,8 +94,6 @@ def _explanation(answer: Mapping[str, Any], before: list[dict[str, Any]]) -> Ite
         yield f"rate      {rate_text(answer['rate'])}"
     if answer["visit"] is not None:
         yield f"visit     {visit_text(answer['visit'])}"
-    if answer["retry_at"] is not None:
-        yield f"retry     at {answer['retry_at']}"
     if before:
         yield ""
         yield from map(_version, before)

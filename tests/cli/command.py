@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from app.__main__ import COMMANDS, main
+from app.__main__ import COMMANDS, main, module_of
 
 ROOT = Path(__file__).parents[2]
 LOOPBACK = {"ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
@@ -69,7 +69,7 @@ async def command(*arguments: str, settings: Mapping[str, str] = LOOPBACK) -> As
 
 # A process that has already imported the program and forks for each run.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["app.__main__", *(f"app.cli.{name}" for name in COMMANDS)])
+_FORKS.set_forkserver_preload(["app.__main__", *map(module_of, COMMANDS)])
 
 
 async def run(*arguments: str, given: bytes | None = None, settings: Mapping[str, str] = LOOPBACK) -> Result:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.robots.access import BODY_LIMIT
 from tests.cli.command import run
 
 ROBOTS = b"User-agent: *\nDisallow: /private/\nDissallow: /typo/\n\nUser-agent: OtherBot\nDisallow:\n"
@@ -38,9 +39,9 @@ async def test_rows_go_to_stdout_and_warnings_to_stderr(file: str) -> None:
     ended = await run("test", file, "http://h/typo/", "http://h/", "--agent", "ExampleBot", "--agent", "OtherBot")
     assert ended.out.splitlines() == [
         "disallow  ExampleBot (rfc9309)  http://h/typo/  line 3: Dissallow: /typo/",
-        "allow     OtherBot (rfc9309)  http://h/typo/  no_rules",
-        "allow     ExampleBot (rfc9309)  http://h/  no_match",
-        "allow     OtherBot (rfc9309)  http://h/  no_rules",
+        "allow     OtherBot (rfc9309)  http://h/typo/  robots.txt has no rules for OtherBot, so this URL is allowed.",
+        "allow     ExampleBot (rfc9309)  http://h/  No rule in the group for * matches this URL, so it is allowed.",
+        "allow     OtherBot (rfc9309)  http://h/  robots.txt has no rules for OtherBot, so this URL is allowed.",
     ]
     assert f"{file}:3: typo-key:" in ended.err
 
@@ -79,3 +80,21 @@ async def test_bad_arguments_exit_with_3_and_an_error(file: str, arguments: tupl
     assert (ended.code, ended.out) == (3, "")
     assert ended.err
     assert "Traceback" not in ended.err
+
+
+async def test_a24_a_verdict_that_the_cut_part_could_change_is_marked(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"User-agent: *\nDisallow: /a\n" + b"#\n" * BODY_LIMIT)
+    ended = await run("test", str(path), "http://h/a", "http://h/robots.txt", "--agent", "A")
+    assert ended.out.splitlines() == [
+        "disallow  A (rfc9309)  http://h/a  line 2: Disallow: /a",
+        "  lines behind the first 512,000 bytes, which are not read, could say otherwise",
+        "allow     A (rfc9309)  http://h/robots.txt  /robots.txt itself may always be fetched.",
+    ]
+
+
+async def test_c12_the_pace_that_bing_inherits_is_told_from_its_own() -> None:
+    robots = b"User-agent: *\nCrawl-delay: 20\nDisallow: /y\nUser-agent: bingbot\nDisallow: /x\n"
+    ended = await run("test", "-", "http://h/", "--agent", "bingbot", "--explain", given=robots)
+    assert "  rate one document every 20 s (crawl-delay, line 2 of the group for *)" in ended.out.splitlines()
+    assert "only the Crawl-delay of * (line 2) counts for this crawler, too" in ended.out

@@ -57,7 +57,7 @@ async def test_interrupted_command_resumes_without_loss(store_url: str, tmp_path
         listed.write_text("".join(f"{origin.url}/\n" for origin in (*served, slow)))
         arguments = ("warm", str(listed), "--server", url, "--state", str(state), "--concurrency", "2")
         async with command(*arguments) as warming:
-            await asyncio.gather(*(origin.asked(1) for origin in (*served, slow)))
+            await asyncio.gather(*(origin.wait_for_requests(1) for origin in (*served, slow)))
             await until_so(lambda: state.read_bytes().count(b"\n") == 4)  # the header and three origins
             warming.interrupt()
             ended = await warming.ended()

@@ -1,0 +1,170 @@
+"""Who decides the questions of a command: a service, or a Decider in this process that fetches from here."""
+
+import argparse
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from app.agents.directory import CATEGORY_MARK, AgentDirectory, UnknownCategory, read_category
+from app.api.params import agent_from, dialect_from, instant_from, target_from
+from app.api.problems import Problem
+from app.api.purposes import asked_policy
+from app.api.schemas.robots_file import content_type_of
+from app.api.serialize import answer_out, warnings_out
+from app.cache.lease import MARGIN
+from app.cli.bare_host import candidates, lacks_https
+from app.cli.client import ServiceClient
+from app.cli.exit_codes import Failed, Parser
+from app.cli.standalone import standalone
+from app.decide import Decider
+from app.evaluate import Question
+from app.main.operator_files import agent_directory, own_agents
+from app.purposes.policy import PURPOSES, PurposePolicy
+from app.robots.access import Busy
+from app.robots.dialects import DIALECTS
+from app.settings import Settings
+
+
+def add_question(parser: Parser) -> None:
+    """Add the arguments that say how a question is decided."""
+    parser.add_argument("--dialect", choices=list(DIALECTS), help="the dialect; the default depends on the agent")
+    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
+    parser.add_argument(
+        "--purpose", action="append", choices=PURPOSES, help="what the page is wanted for; may be repeated"
+    )
+
+
+class Asker(Protocol):
+    """Decides questions with the dialect, instant and purposes of a command line. The methods raise Failed."""
+
+    async def agents_of(self, category: str) -> Sequence[str]:
+        """The tokens of all known crawlers of a category."""
+
+    async def answer(
+        self, url: str, agents: Sequence[str], *, explain: bool, as_of: str | None = None
+    ) -> dict[str, Any]:
+        """The answer of `GET /v1/allowed` for an absolute URL; agents after the first are fallbacks."""
+
+    async def warnings(self, url: str) -> Sequence[dict[str, Any]]:
+        """The warnings about the robots.txt of the URL's origin."""
+
+
+async def expanded(asker: Asker, agents: Sequence[str]) -> Sequence[str]:
+    """The agents, with all known crawlers of a category in place of `@category`. Raise Failed."""
+    tokens: dict[str, None] = {}
+    for name in agents:
+        of_category = name.startswith(CATEGORY_MARK)
+        found = await asker.agents_of(name.removeprefix(CATEGORY_MARK)) if of_category else [name]
+        tokens.update(dict.fromkeys(found))
+    return list(tokens)
+
+
+async def ask(asker: Asker, text: str, agents: Sequence[str], *, explain: bool) -> dict[str, Any]:
+    """The answer for a URL, or for the first URL of a bare host that can be reached. Raise Failed."""
+    first, *others = candidates(text)
+    answer = await asker.answer(first, agents, explain=explain)
+    for url in others if lacks_https(answer["robots"]) else ():
+        other = await asker.answer(url, agents, explain=explain)
+        if not lacks_https(other["robots"]):
+            return other
+    return answer
+
+
+@asynccontextmanager
+async def asking(arguments: argparse.Namespace, texts: Sequence[str], agents: Sequence[str]) -> AsyncIterator[Asker]:
+    """The asker of a command line, which raises Failed for a URL or an agent that is invalid."""
+    if arguments.server is not None:
+        async with ServiceClient(arguments.server) as service:
+            yield ServiceAsker(service, arguments)
+        return
+    settings = Settings.read()
+    own = own_agents(settings)
+    known = agent_directory(own)()
+    try:
+        for text in texts:
+            target_from(candidates(text)[0])
+        for agent in (token for name in agents for token in known.expand(name)):
+            dialect_from(arguments.dialect, agent_from([agent], known))
+        instant_from(arguments.at)
+        async with standalone(settings, own) as decider:
+            yield LocalAsker(decider, settings, known, arguments)
+    except Problem as problem:
+        raise Failed(problem.detail) from None
+    except (Busy, UnknownCategory) as error:
+        raise Failed(str(error)) from None
+
+
+class ServiceAsker:
+    """Asks a running service."""
+
+    def __init__(self, service: ServiceClient, arguments: argparse.Namespace) -> None:
+        self.service = service
+        self._arguments = arguments
+
+    async def agents_of(self, category: str) -> Sequence[str]:
+        """As Asker has it."""
+        known = await self.service.get_object("/v1/agents", {"category": category}, expected="agents")
+        return [it["token"] for it in known["agents"]]
+
+    async def answer(
+        self, url: str, agents: Sequence[str], *, explain: bool, as_of: str | None = None
+    ) -> dict[str, Any]:
+        """As Asker has it."""
+        optional = {
+            "dialect": self._arguments.dialect,
+            "at": self._arguments.at,
+            "as_of": as_of,
+            "explain": "true" if explain else None,
+            "purpose": self._arguments.purpose,
+        }
+        parameters = {name: value for name, value in optional.items() if value is not None}
+        parameters |= {"url": url, "agent": agents}
+        return await self.service.get_object("/v1/allowed", parameters, expected="verdict")
+
+    async def warnings(self, url: str) -> Sequence[dict[str, Any]]:
+        """As Asker has it."""
+        file = await self.service.get_object("/v1/robots", {"url": url}, expected="robots")
+        found: list[dict[str, Any]] = file.get("warnings", [])
+        return found
+
+
+class LocalAsker:
+    """Decides here, by a fetch from here."""
+
+    def __init__(
+        self, decider: Decider, settings: Settings, known: AgentDirectory, arguments: argparse.Namespace
+    ) -> None:
+        self._decider = decider
+        self._known = known
+        self._wait = settings.fetch_timeout + MARGIN
+        self._policy = asked_policy(arguments.purpose, PurposePolicy(settings.purposes, settings.enforce_purposes))
+        self._arguments = arguments
+
+    async def agents_of(self, category: str) -> Sequence[str]:
+        """As Asker has it."""
+        return [known.agent.token for known in self._known.of(read_category(category))]
+
+    async def answer(
+        self, url: str, agents: Sequence[str], *, explain: bool, as_of: str | None = None
+    ) -> dict[str, Any]:
+        """As Asker has it, without a past: nothing is stored here."""
+        if as_of is not None:
+            raise Failed("Only a service knows the past: give --server URL.")
+        agent = agent_from(agents, self._known)
+        question = Question(
+            target=target_from(url),
+            agent=agent,
+            dialect=dialect_from(self._arguments.dialect, agent),
+            at=instant_from(self._arguments.at),
+            wait=self._wait,
+            policy=self._policy,
+        )
+        return answer_out(await self._decider.decide(question), explained=explain).model_dump(mode="json")
+
+    async def warnings(self, url: str) -> Sequence[dict[str, Any]]:
+        """As Asker has it."""
+        origin = target_from(url).origin
+        file = await self._decider.get_file(origin, wait=self._wait)
+        if file.robots is None:
+            return []
+        return [it.model_dump(mode="json") for it in warnings_out(file.robots, content_type_of(file), origin)]

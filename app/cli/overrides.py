@@ -1,0 +1,124 @@
+"""`python -m app overrides`: list, set and remove the overrides of a running service."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server
+from app.cli.exit_codes import Failed, Parser
+from app.cli.formatting import printable
+from app.robots.access import BODY_LIMIT
+
+ACTIONS = ("allow", "deny", "delay", "robots")
+
+
+def add(parser: Parser) -> None:
+    """Add the arguments: what to do, and the override."""
+    parser.description = (
+        "List the overrides of a running service, set one, or remove one. An override is an operator's decision in "
+        "place of a robots.txt; the service must take the caller for an operator."
+    )
+    what = parser.add_subparsers(dest="what", metavar="list|set|remove", required=True, parser_class=Parser)
+    listing = what.add_parser("list", help="list the overrides by id")
+    listing.add_argument("--url", help="only those that match this URL, in the order in which they decide")
+    setting = what.add_parser("set", help="set an override, or replace it")
+    setting.add_argument("id", metavar="ID", help="you choose it: letters, digits, '.', '_' and '-'")
+    setting.add_argument("--scope", required=True, help="an origin, https://www.example.com, or a host suffix")
+    setting.add_argument("--action", required=True, choices=ACTIONS, help="what it does")
+    setting.add_argument("--reason", required=True, help="why; answers quote it")
+    setting.add_argument("--agent", action="append", default=[], help="a crawler it holds for; default all")
+    setting.add_argument("--delay", type=float, metavar="SECONDS", help="with the action delay: least seconds")
+    setting.add_argument("--robots", metavar="FILE", help="with the action robots: the text to read; - for stdin")
+    setting.add_argument("--expires-at", metavar="INSTANT", help="RFC 3339 instant at which it ends; default never")
+    setting.add_argument("--shadow", action="store_true", help="count what it would change, but change nothing")
+    removing = what.add_parser("remove", help="remove an override")
+    removing.add_argument("id", metavar="ID", help="its id")
+    for each in (listing, setting, removing):
+        add_server(each, DEFAULT_SERVER)
+    for each in (listing, setting):
+        each.add_argument("--json", action="store_true", help="print the JSON of the service, one line per override")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it, and print the overrides that are listed or set. Raise Failed."""
+    return asyncio.run(_run(arguments))
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    async with ServiceClient(arguments.server) as service:
+        match arguments.what:
+            case "list":
+                async for record in _all(service, arguments.url):
+                    _print(record, as_json=arguments.json)
+            case "set":
+                path, body = _path(arguments.id), _body(arguments)
+                answer = await service.send("PUT", path, body)
+                _print(service.object_in(answer, expected="id"), as_json=arguments.json)
+            case _:
+                answer = await service.send("DELETE", _path(arguments.id))
+                if answer.status != 204:
+                    service.object_in(answer, expected="detail")
+                    raise service.not_this_service(answer)
+    return 0
+
+
+async def _all(service: ServiceClient, url: str | None) -> AsyncIterator[dict[str, Any]]:
+    """All overrides, page by page."""
+    given = {} if url is None else {"url": url}
+    cursor: dict[str, str] = {}
+    while True:
+        answer = await service.send("GET", f"/v1/overrides?{urlencode({**given, **cursor})}")
+        page = service.object_in(answer, expected="overrides")
+        for record in page["overrides"]:
+            yield record
+        if page["next"] is None or page["next"] == cursor.get("cursor"):
+            return
+        cursor = {"cursor": page["next"]}
+
+
+def _path(id_: str) -> str:
+    return f"/v1/overrides/{quote(id_, safe='')}"
+
+
+def _body(arguments: argparse.Namespace) -> Mapping[str, Any]:
+    body = {
+        "scope": arguments.scope,
+        "action": arguments.action,
+        "reason": arguments.reason,
+        "agents": arguments.agent,
+        "delay": arguments.delay,
+        "robots": None if arguments.robots is None else _read(arguments.robots),
+        "expires_at": arguments.expires_at,
+        "shadow": arguments.shadow,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(BODY_LIMIT + 1).decode()
+        with Path(name).open("rb") as file:
+            return file.read(BODY_LIMIT + 1).decode()
+    except OSError as error:
+        raise Failed(f"Cannot read {name}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Failed(f"{name} is not UTF-8, as the text of an override must be.") from None
+
+
+def _print(record: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(record, separators=(",", ":")) + "\n")
+        return
+    delay = "" if record["delay"] is None else f" {record['delay']:g} s"
+    agents = ", ".join(record["agents"]) or "all crawlers"
+    until = "" if record["expires_at"] is None else f", until {record['expires_at']}"
+    state = " (shadow)" if record["shadow"] else " (expired)" if record["expired"] else ""
+    effect = f"{record['action']}{delay} for {agents} on {record['scope']}{until}{state}"
+    line = f"{record['id']}  {effect}: {record['reason']} [{record['updated_by']}, {record['updated_at']}]"
+    sys.stdout.write(printable(line) + "\n")
