@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make deploy-check`: what can be said of the Dockerfile, the manifests, the alerts and the compose file without a cluster.
+# `make deploy-check`: check the Dockerfile, the manifests, the alerts and the compose file, as far as possible without a cluster.
 # $1 is the bin directory of the environment that the service was installed into, $2 that of deploy/requirements-deploy.txt,
 # $3 a directory to write to.
 set -eu
@@ -18,7 +18,7 @@ as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
-# kustomize is in kubectl. Debian 12's package of it is of 2021 and cannot read these files.
+# kubectl includes kustomize; the version in Debian 12 is from 2021 and cannot read these files.
 if command -v kustomize >/dev/null; then
     kustomize="kustomize build"
 elif command -v kubectl >/dev/null; then
@@ -27,7 +27,7 @@ else
     fail "The overlays are rendered by kustomize, and there is none: install kustomize, or kubectl 1.27 or later."
 fi
 
-# promtool comes in Debian's package prometheus, which is unpacked and not installed: nobody wants the server started.
+# promtool is in Debian's package prometheus, which is unpacked but not installed, so that the server is not started.
 promtool=$(command -v promtool || true)
 if [ -z "$promtool" ]; then
     promtool=$out/prometheus/usr/bin/promtool
@@ -43,7 +43,7 @@ if [ -z "$promtool" ]; then
     fi
 fi
 
-# `config` needs no engine. Compose 1.29, which Debian has, knows all of the file but its name.
+# `config` needs no daemon. Compose 1.29, Debian's version, supports everything in the file except its name.
 if docker compose version >/dev/null 2>&1; then
     docker compose -f deploy/compose/compose.yaml config --quiet
 else
@@ -73,20 +73,60 @@ cp deploy/compose/prometheus.yaml deploy/monitoring/alerts.yaml "$out/prometheus
 "$promtool" check config "$out/prometheus-config/prometheus.yaml" >/dev/null
 echo "prometheus.yaml can be read"
 
-mkdir -p "$out/rendered"
+mkdir -p "$out/rendered" "$out/chart"
+rm -f "$out/rendered"/* "$out/chart"/*
 for overlay in deploy/overlays/*/; do
-    name=$(basename "$overlay")
-    $kustomize "$overlay" >"$out/rendered/$name.yaml"
-    for version in $versions; do
-        # Schemas of the operator's own kinds are not part of Kubernetes: of those two it warns, and of no other.
-        "$bin/kubernetes-validate" --strict --quiet -k "$version" "$out/rendered/$name.yaml" >"$out/said" 2>&1 ||
-            { cat "$out/said" >&2; fail "The overlay $name is not valid for Kubernetes $version."; }
-        if grep -v -E "for kind (PrometheusRule|ServiceMonitor) with" "$out/said" >&2; then
-            fail "The overlay $name could not be checked for Kubernetes $version."
-        fi
-    done
-    echo "$name is valid for Kubernetes $versions"
+    $kustomize "$overlay" >"$out/rendered/$(basename "$overlay").yaml"
 done
+# The optional components, each with the overlay for production.
+for component in adapter scrape; do
+    mkdir -p "$out/$component"
+    cat >"$out/$component/kustomization.yaml" <<EOF
+resources: [$(realpath --relative-to="$out/$component" deploy/overlays/prod)]
+components: [$(realpath --relative-to="$out/$component" "deploy/$component")]
+EOF
+    $kustomize "$out/$component" >"$out/rendered/$component.yaml"
+done
+
+$kustomize deploy/redis >"$out/rendered/redis.yaml"
+
+# The chart renders the same objects. Helm logs each symbolic link in it.
+helm=$(command -v helm || echo "$bin/helm")
+[ -x "$helm" ] || fail "The chart is rendered by Helm, which has no package for this platform: install Helm 3."
+chart=deploy/helm/robots-decisions
+chart() {
+    name=$1 && shift
+    "$helm" template robots $chart --kube-version 1.34.0 "$@" >"$out/chart/$name.yaml" 2>"$out/output" ||
+        { grep -v "symbolic link" "$out/output" >&2; fail "The chart does not render what $name has."; }
+    "$bin/python" tests/deploy/chart.py "$out/rendered/$name.yaml" "$out/chart/$name.yaml" ||
+        fail "The chart and the manifests for kustomize differ in what $name has."
+}
+chart dev --values $chart/values-dev.yaml
+chart prod --values $chart/values-prod.yaml
+chart adapter --values $chart/values-prod.yaml --set autoscaling.decisionsPerPod=5000
+chart scrape --values $chart/values-prod.yaml --set monitoring.scrapeAnnotations=true
+for values in dev prod; do
+    "$helm" lint --strict --quiet $chart --values $chart/values-$values.yaml >"$out/output" 2>&1 ||
+        { cat "$out/output" >&2; fail "helm lint finds something."; }
+done
+# Values that no object would have are refused.
+for value in settings.WORKERS=2 image.tagg=1 service.ipFamilyPolicy=Both settings.PERMIT_SECRET=x autoscaling.maxReplicas=many; do
+    if "$helm" template robots $chart --kube-version 1.34.0 --set "$value" >/dev/null 2>"$out/output"; then
+        fail "The chart takes $value."
+    fi
+    grep -q "values don't meet the specifications of the schema" "$out/output" || { cat "$out/output" >&2; fail "$value"; }
+done
+echo "the chart renders what the overlays do"
+
+for version in $versions; do
+    # Kubernetes has no schemas of the operator's own kinds: expect warnings about these two, and no others.
+    "$bin/kubernetes-validate" --strict --quiet -k "$version" "$out"/rendered/*.yaml "$out"/chart/*.yaml >"$out/output" 2>&1 ||
+        { cat "$out/output" >&2; fail "A manifest is not valid for Kubernetes $version."; }
+    if grep -v -E "for kind (PrometheusRule|ServiceMonitor) with" "$out/output" >&2; then
+        fail "A manifest could not be checked for Kubernetes $version."
+    fi
+done
+echo "the overlays and the chart are valid for Kubernetes $versions"
 "$bin/checkov" --config-file .checkov.yaml --directory "$out/rendered"
 "$bin/checkov" --config-file .checkov.yaml --file Dockerfile
 echo "checkov finds nothing"

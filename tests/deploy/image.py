@@ -1,9 +1,8 @@
-"""`make image-check`: build the image, run it as a cluster would, and ask it for a decision.
+"""`make image-check`: build the image, run it as in a cluster, and request a decision.
 
-With a Docker engine, that is what is used. Without one, and as root: buildah and podman, on a base that debootstrap
-makes; what they store is in build/image. Either way the container has a root file system that cannot be written to, no
-capabilities, the engine's own filter of system calls, and the network of this machine, since the origin that it asks is
-on loopback.
+Uses Docker if there is an engine; otherwise, as root, buildah and podman on a base from debootstrap, with their storage
+in build/image. The container has a read-only root file system, no capabilities, the engine's default seccomp profile,
+and the network of this machine, since the origin is on loopback.
 """
 
 import argparse
@@ -34,10 +33,10 @@ IMAGE = "robots-decisions:check"
 CONTAINER = f"robots-image-check-{os.getpid()}"
 HYBRID = Path("/sys/fs/cgroup/unified")
 START = 60.0
-"""Seconds within which a container has to answer."""
+"""Seconds within which a container must answer."""
 
 STOP = 20
-"""Seconds that it has for its end, once it is told to."""
+"""Seconds within which it must stop after SIGTERM."""
 
 HARDENED = (
     *("--read-only", "--tmpfs", "/tmp:rw,size=32m,noexec,nosuid,nodev"),
@@ -49,6 +48,14 @@ QUESTIONS = "tests/deploy/questions.lua"
 TOOLS = ("buildah", "podman", "crun", "debootstrap")
 FILE = "User-agent: *\nDisallow: /private/\nCrawl-delay: 5\n"
 WRITE = "open('/srv/written', 'w')"
+SCANNED = """
+import pathlib, sys
+system = pathlib.Path("/etc/os-release").read_text() + pathlib.Path("/etc/debian_version").read_text()
+packages = [path.read_text() for path in pathlib.Path("/var/lib/dpkg/status.d").iterdir()]
+known = all("Package: " in text and "Version: " in text for text in packages)
+listed = any("Package: libssl3\\n" in text for text in packages)
+sys.exit(not (known and listed and "ID=debian\\n" in system and "12." in system))
+"""
 COMPILED = """
 import importlib, pathlib, sys
 files = [path for path in pathlib.Path("/srv/app/robots/_native").iterdir() if path.is_file()]
@@ -60,12 +67,12 @@ sys.exit(not modules or any(path.suffix not in (".py", ".so") for path in files)
 
 
 class CheckFailed(RuntimeError):
-    """The image is not what it has to be, or could not be built; the text says in what."""
+    """The image is wrong or could not be built; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Docker:
-    """Docker's engine, and a base that it can have."""
+    """Docker, and a base image that it can pull."""
 
     command: str = "docker"
     options: Sequence[str] = ()
@@ -77,11 +84,11 @@ class Docker:
 
 @dataclass(frozen=True, slots=True)
 class Podman:
-    """buildah and podman, and unless there is a base to be had, one that is made here."""
+    """buildah and podman, with a base image made here if none can be pulled."""
 
     command: str = "podman"
-    # podman mounts more places to write to of its own accord, wants systemd as a clock for HEALTHCHECK, and a control
-    # group that it may write to: none of that is about the image.
+    # By default, podman mounts more writable paths, uses systemd timers for HEALTHCHECK, and needs a writable control
+    # group. None of that concerns the image.
     options: Sequence[str] = ("--read-only-tmpfs=false", "--no-healthcheck", "--cgroups=disabled")
 
     def build(self, base: str | None, arguments: Sequence[str]) -> None:
@@ -90,7 +97,7 @@ class Podman:
             if subprocess.run(["buildah", "inspect", base], capture_output=True).returncode != 0:
                 say("making a base image with debootstrap")
                 call("sh", "deploy/image/base.sh", base)
-        # The OCI format has no place for HEALTHCHECK.
+        # The OCI format has no HEALTHCHECK.
         call(
             "buildah",
             "bud",
@@ -108,11 +115,11 @@ class Podman:
 
 
 Engine: TypeAlias = Docker | Podman
-"""What builds an image, and the command that runs it, which takes the words of Docker's."""
+"""A builder of images, and a command that runs them with Docker's arguments."""
 
 
 def main() -> int:
-    """Say what was built and asked; 1 and a sentence if it is not as it should be."""
+    """Build and check; exit with 1 and a sentence if a check fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--base", help="the image to build on; default: the Dockerfile's, or one made here")
     parser.add_argument("--measure", action="store_true", help="say what a decision and a process take, by wrk")
@@ -124,19 +131,19 @@ def main() -> int:
         if arguments.measure:
             asyncio.run(measure(engine))
     except CheckFailed as error:
-        say(f"the image is not as it should be: {error}")
+        say(f"the image failed a check: {error}")
         return 1
     return 0
 
 
 def chosen() -> Engine:
-    """The engine that can be had here."""
+    """The engine that is available here."""
     if shutil.which("docker") and subprocess.run(["docker", "info"], capture_output=True).returncode == 0:
         return Docker()
     if os.geteuid() != 0:
-        raise CheckFailed("there is no Docker engine, and to build without one takes root.")
+        raise CheckFailed("Docker does not answer, and building without it needs root.")
     if os.path.ismount(HYBRID) and not os.environ.get("ROBOTS_IMAGE_CHECK_ALONE"):
-        # crun does not run where both versions of control groups are mounted. In a mount namespace of our own, one is.
+        # crun does not run if both versions of control groups are mounted, so use a mount namespace with one of them.
         alone = ("unshare", "--mount", "sh", "-c", f'umount {HYBRID} && exec "$@"', "sh")
         again = [*alone, sys.executable, "-m", "tests.deploy.image", *sys.argv[1:]]
         os.execvpe("unshare", again, {**os.environ, "ROBOTS_IMAGE_CHECK_ALONE": "1"})
@@ -146,7 +153,7 @@ def chosen() -> Engine:
         install = ("apt-get", "install", "-y", "-qq", "--no-install-recommends")
         call("env", "DEBIAN_FRONTEND=noninteractive", *install, *TOOLS)
     STORAGE.mkdir(parents=True, exist_ok=True)
-    # A short path, since sockets are in it, and the same at every run, since podman keeps to the first it was told.
+    # A short path, since it contains sockets, and the same for every run, since podman keeps using the first one.
     run = f"/run/robots-image-{crc32(bytes(ROOT))}"
     configuration = STORAGE / "storage.conf"
     configuration.write_text(f'[storage]\ndriver = "overlay"\ngraphroot = "{STORAGE}/storage"\nrunroot = "{run}"\n')
@@ -155,7 +162,7 @@ def chosen() -> Engine:
 
 
 def build(engine: Engine, base: str | None) -> None:
-    """Build IMAGE, with its labels; say how large it is."""
+    """Build IMAGE with its labels, and print its size."""
     facts = {
         "VERSION": __version__,
         "REVISION": call("git", "rev-parse", "HEAD").strip(),
@@ -172,7 +179,7 @@ def build(engine: Engine, base: str | None) -> None:
 
 
 async def check(engine: Engine) -> None:
-    """Run IMAGE on this machine's loopback, with a Valkey and an origin beside it, and ask it."""
+    """Run IMAGE on loopback, with a Valkey and an origin, and send requests."""
     refuses_to_be_open(engine)
     async with serve(text(200, FILE)) as origin:
         with valkey() as store, running(engine, store) as url:
@@ -193,7 +200,7 @@ async def check(engine: Engine) -> None:
 
 
 def refuses_to_be_open(engine: Engine) -> None:
-    """Without keys, and unless it is told to, it does not listen to all."""
+    """Check that without keys and without permission it does not listen on all addresses."""
     command = [
         engine.command,
         "run",
@@ -206,12 +213,12 @@ def refuses_to_be_open(engine: Engine) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=START)
     if done.returncode != 3 or "ALLOW_UNAUTHENTICATED=1" not in done.stderr:
-        raise CheckFailed(f"without keys it ended with {done.returncode} and said {done.stderr[-1000:]!r}.")
+        raise CheckFailed(f"without keys it ended with {done.returncode} and printed {done.stderr[-1000:]!r}.")
     say("it does not listen to all without keys, and says what to set")
 
 
 async def until_it_answers(engine: Engine, client: httpx.AsyncClient) -> None:
-    """Come back once /healthz is answered."""
+    """Wait until /healthz is answered."""
     deadline = time.monotonic() + START
     while True:
         try:
@@ -219,14 +226,14 @@ async def until_it_answers(engine: Engine, client: httpx.AsyncClient) -> None:
                 return
         except httpx.TransportError:
             if call(engine.command, "inspect", "--format", "{{.State.Running}}", CONTAINER).strip() != "true":
-                raise CheckFailed(f"it has ended; {said(engine)}") from None
+                raise CheckFailed(f"it has ended; {logs_of(engine)}") from None
             if time.monotonic() > deadline:
-                raise CheckFailed(f"it does not answer within {START:.0f} s; {said(engine)}") from None
+                raise CheckFailed(f"it does not answer within {START:.0f} s; {logs_of(engine)}") from None
         await asyncio.sleep(0.1)
 
 
 def look_inside(engine: Engine) -> None:
-    """What a container can do besides answering is nothing."""
+    """Check that a container cannot do anything but answer."""
 
     def inside(*command: str) -> int:
         return subprocess.run([engine.command, "exec", CONTAINER, *command], capture_output=True).returncode
@@ -237,27 +244,29 @@ def look_inside(engine: Engine) -> None:
         raise CheckFailed("its root file system can be written to.")
     if inside("/usr/bin/python3", "-c", COMPILED) != 0:
         raise CheckFailed("the core's compiled modules are not there, do not load, or have their sources beside them.")
+    if inside("/usr/bin/python3", "-c", SCANNED) != 0:
+        raise CheckFailed("scanners would not find its release of Debian and its packages.")
     for shell in ("/bin/sh", "/bin/bash", "/bin/dash", "/usr/bin/sh"):
         if inside(shell, "-c", ":") == 0:
             raise CheckFailed(f"there is a shell in it, {shell}.")
-    say("HEALTHCHECK passes; nothing can be written; the core is compiled; there is no shell")
+    say("HEALTHCHECK passes; nothing can be written; the core is compiled; the image has no shell")
 
 
 def end(engine: Engine) -> None:
-    """A container that is told to end does so, before it is killed."""
+    """Check that a container stops on SIGTERM, before it is killed."""
     begun = time.monotonic()
     call(engine.command, "stop", "-t", str(STOP), CONTAINER)
     seconds = time.monotonic() - begun
     code = int(call(engine.command, "inspect", "--format", "{{.State.ExitCode}}", CONTAINER))
     if code == 137:
         raise CheckFailed(f"it had to be killed after {seconds:.0f} s.")
-    say(f"told to end, it does so in {seconds:.1f} s, with exit code {code}")
+    say(f"on SIGTERM it stops within {seconds:.1f} s, with exit code {code}")
 
 
 async def measure(engine: Engine) -> None:
-    """Say what IMAGE takes when it starts, and for a decision from memory about one page after the other."""
+    """Print the memory of IMAGE after its start, and the CPU time of decisions from memory."""
     if shutil.which("wrk") is None:
-        raise CheckFailed("there is no wrk to measure with: install it.")
+        raise CheckFailed("wrk is not installed; install it to measure.")
     async with serve(text(200, FILE)) as origin:
         for access_log in ("true", "false"):
             with valkey() as store, running(engine, store, ACCESS_LOG=access_log) as url:
@@ -284,13 +293,13 @@ async def measure(engine: Engine) -> None:
 
 
 def processor(process: Path) -> float:
-    """Seconds that a process has computed, threads included."""
+    """CPU seconds of a process, threads included."""
     fields = (process / "stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def decisions(client: httpx.AsyncClient) -> float:
-    """How many decisions were given, by /metrics."""
+    """The number of decisions, from /metrics."""
     lines = (await client.get("/metrics")).text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("robots_decisions_total{"))
 
@@ -332,13 +341,13 @@ def free_port() -> int:
     return port
 
 
-def said(engine: Engine) -> str:
+def logs_of(engine: Engine) -> str:
     logs = subprocess.run([engine.command, "logs", CONTAINER], capture_output=True, text=True)
-    return f"it said: {(logs.stdout + logs.stderr)[-4000:]}"
+    return f"its output: {(logs.stdout + logs.stderr)[-4000:]}"
 
 
 def call(*command: str) -> str:
-    """What the command prints; CheckFailed with what it said if it fails."""
+    """The output of a command; raises CheckFailed with its output if it fails."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
         words = (done.stdout + done.stderr)[-4000:]

@@ -1,4 +1,4 @@
-"""For `make deploy-check`: the queries of the dashboard as a file of rules, since rules are what promtool reads.
+"""For `make deploy-check`: print the dashboard's queries as a rule file, since promtool checks rules.
 
 python tests/deploy/queries.py < dashboard.json > rules.yaml
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def rules(dashboard: dict[str, Any]) -> dict[str, Any]:
-    """Each query of each panel as a rule; Grafana's own variable for a range becomes a range."""
+    """Each query of each panel as a rule; Grafana's range variable is replaced by a range."""
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
     recorded = [
         {"record": f"dashboard:query_{number}", "expr": query.replace("$__rate_interval", "5m")}

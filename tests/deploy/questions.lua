@@ -1,7 +1,7 @@
 -- For wrk: the question it is given, about another page each time.
-local asked = 0
+local count = 0
 
 function request()
-    asked = asked + 1
-    return wrk.format("GET", (wrk.path:gsub("/page", "/page-" .. asked)))
+    count = count + 1
+    return wrk.format("GET", (wrk.path:gsub("/page", "/page-" .. count)))
 end

@@ -1,4 +1,4 @@
-"""What the files of deploy/ say of the service is so. What they are besides is checked by `make deploy-check`."""
+"""The files in deploy/ agree with the service. `make deploy-check` checks everything else about them."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ SETTING = re.compile(r"^ *(?:- )?([A-Z][A-Z_]+)[=:]", re.MULTILINE)
 
 
 def covering(within: str) -> list[str]:
-    """The fewest networks that cover what the service does not connect to in that range."""
+    """The fewest networks that cover the refused addresses in that range."""
     fence = ip_network(within)
     inside = [row.network for row in (*RANGES, *PLATFORMS) if row.network.version == fence.version]
     first, last = int(fence[0]), int(fence[-1])
@@ -34,13 +34,13 @@ def covering(within: str) -> list[str]:
 
 
 @pytest.mark.parametrize("within", ["0.0.0.0/0", "2000::/3"])
-def test_the_network_policy_leaves_out_what_the_service_refuses(within: str) -> None:
+def test_network_policy_excludes_the_refused_addresses(within: str) -> None:
     policy = (DEPLOY / "base" / "networkpolicy.yaml").read_text()
     block = policy.partition(f"cidr: {within}\n")[2].partition("- ipBlock")[0].partition("ports:")[0]
     assert re.findall(r"- (\S+/\d+)", block) == covering(within)
 
 
-def test_the_operator_is_given_the_rules_that_are_tested() -> None:
+def test_prometheusrule_has_the_tested_alerts() -> None:
     rules = (DEPLOY / "monitoring" / "alerts.yaml").read_text()
     indented = "".join(f"  {line}\n" for line in rules.splitlines() if not line.startswith("#"))
     manifest = (DEPLOY / "monitoring" / "prometheusrule.yaml").read_text()
@@ -54,16 +54,10 @@ def test_every_alert_is_tested_both_ways(written: str) -> None:
         assert written.format(alert) in tests
 
 
-def test_the_page_says_what_to_do_for_every_alert_and_for_no_other() -> None:
-    page = (DEPLOY / "README.md").read_text()
-    alerts = ALERT.findall((DEPLOY / "monitoring" / "alerts.yaml").read_text())
-    assert re.findall(r"^\| `(Robots\w+)` \|", page, re.MULTILINE) == list(dict.fromkeys(alerts))
-
-
 @pytest.mark.parametrize(
     "file", ["base/settings.env", "overlays/dev/kustomization.yaml", "overlays/prod/kustomization.yaml"]
 )
-def test_every_setting_that_is_set_is_one(file: str) -> None:
+def test_every_setting_in_the_manifests_exists(file: str) -> None:
     named = set(SETTING.findall((DEPLOY / file).read_text()))
     assert named
     assert named - NO_FIELD <= {name.upper() for name in Settings.model_fields}
@@ -76,7 +70,7 @@ def test_every_setting_that_is_set_is_one(file: str) -> None:
         ("overlays/dev/kustomization.yaml", "overlays/dev/kustomization.yaml"),
     ],
 )
-def test_pace_is_divided_by_as_many_pods_as_there_may_be(settings: str, scaling: str) -> None:
+def test_pace_instances_is_the_maximum_of_pods(settings: str, scaling: str) -> None:
     def number(file: str, pattern: str) -> int:
         [found] = re.findall(pattern, (DEPLOY / file).read_text())
         return int(found)
@@ -85,14 +79,24 @@ def test_pace_is_divided_by_as_many_pods_as_there_may_be(settings: str, scaling:
     assert number(settings, r"PACE_INSTANCES=(\d+)") == most + number("base/deployment.yaml", r"maxSurge: (\d+)")
 
 
-def test_the_settings_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_the_manifests_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
     for line in (DEPLOY / "base" / "settings.env").read_text().split():
         name, _, value = line.partition("=")
-        monkeypatch.setenv(name, value.replace("/etc/robots/recheck", str(DEPLOY / "base")))
-    assert Settings.read().workers == 1
+        monkeypatch.setenv(name, re.sub("^/etc/robots/(recheck|agents)", str(DEPLOY / "base"), value))
+    settings = Settings.read()
+    assert (settings.workers, settings.host, settings.watch_seconds) == (1, "::", 10)
     assert load(DEPLOY / "base" / "recheck.toml").rows == {}
+
+
+def test_names_of_stores_are_complete() -> None:
+    """The pods have an empty search list, so `robots-valkey` alone would not be found."""
+    deployment = (DEPLOY / "base" / "deployment.yaml").read_text()
+    assert 'name: LOCALDOMAIN\n              value: "."\n' in deployment
+    overlay = (DEPLOY / "overlays" / "dev" / "kustomization.yaml").read_text()
+    [host] = re.findall(r"REDIS_URL=redis://([^:]+):", overlay)
+    assert host.endswith(".svc.cluster.local")
 
 
 def healthy(port: int) -> bool:
@@ -107,7 +111,7 @@ async def test_the_image_is_healthy_while_healthz_says_so(status: int, passes: b
         assert service.requests[0].startswith(b"GET /healthz ")
 
 
-def test_the_image_is_not_healthy_where_nothing_listens() -> None:
+def test_the_image_is_unhealthy_if_nothing_listens() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         assert not healthy(bound.getsockname()[1])

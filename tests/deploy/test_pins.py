@@ -1,4 +1,4 @@
-"""`make pin-images`: images that others make are named by digest, in every file, or in none."""
+"""`make pin-images`: third-party images are pinned by digest in all files, or no file changes."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-FILES = ("Dockerfile", "deploy/compose/compose.yaml", "deploy/overlays/dev/valkey.yaml")
+FILES = ("Dockerfile", "deploy/compose/compose.yaml", "deploy/overlays/dev/valkey.yaml", "deploy/redis/valkey.yaml")
 SKOPEO = """#!/bin/sh
 case "$*" in
     *debian:*) echo "$DEBIAN" ;;
@@ -20,7 +20,7 @@ esac
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of the files, without the pins that they may have."""
+    """A copy of the files without pins."""
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         text = (ROOT / name).read_text()
@@ -43,7 +43,7 @@ def images(tree: Path) -> set[str]:
     return found | {line.partition("=")[2] for line in lines if line.startswith("ARG BASE=")}
 
 
-def test_every_image_of_others_is_pinned(tree: Path) -> None:
+def test_pin_check_names_unpinned_images(tree: Path) -> None:
     named = images(tree)
     assert len(named) == 3
     assert set(pin(tree, "--check").stdout.split()) == named
@@ -54,14 +54,14 @@ def test_every_image_of_others_is_pinned(tree: Path) -> None:
     assert (pin(tree, "--check").returncode, pin(tree, "--check").stdout) == (0, "")
 
 
-def test_a_pin_goes_on_to_the_digest_that_its_tag_has_now(tree: Path) -> None:
+def test_pin_updates_digests(tree: Path) -> None:
     pin(tree)
     pin(tree, debian="sha256:" + "d" * 64)
     assert {image[-64:] for image in images(tree)} == {"d" * 64, "b" * 64, "c" * 64}
 
 
 @pytest.mark.parametrize("answer", ["", "latest", "sha256:short", "sha256:" + "A" * 64])
-def test_a_digest_that_is_none_changes_no_file(tree: Path, answer: str) -> None:
+def test_invalid_digest_changes_no_file(tree: Path, answer: str) -> None:
     before = {name: (tree / name).read_text() for name in FILES}
     assert pin(tree, debian=answer).returncode != 0
     assert {name: (tree / name).read_text() for name in FILES} == before
