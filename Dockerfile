@@ -1,30 +1,30 @@
-# The service, on nothing but a Python and the libraries it loads: the last stage starts from an empty file system, so
-# there is no shell in the image, no package manager and no pip. A Redis or Valkey is not in it either: set REDIS_URL.
+# The service, with only Python and the libraries that it loads: the last stage starts from scratch, so the image has no
+# shell, no package manager and no pip. It has no Redis or Valkey either: set REDIS_URL.
 #
 #   docker build --build-arg VERSION=0.1.0 -t robots-decisions .
 #
-# BASE is what it is built on, and from whose packages the Python is taken: any image of Debian 12 with apt in it. Where no
-# registry can be had, deploy/image/base.sh makes one; `make image-check` does so.
+# BASE is the image to build on and to take Python's packages from: any Debian 12 image with apt. deploy/image/base.sh
+# makes one without a registry, and `make image-check` uses it.
 ARG BASE=debian:bookworm-slim
 
-# The file system of the image: the Debian packages that are needed, unpacked.
+# The file system of the image: the Debian packages that it needs, unpacked.
 FROM ${BASE} AS system
 COPY deploy/image/system.sh /build/
 RUN ["/bin/sh", "/build/system.sh", "/system"]
 
-# A Python to install and compile with, and none of it in the image.
+# A Python to install and compile with; none of it ends up in the image.
 FROM ${BASE} AS python
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3-venv \
     && rm -rf /var/lib/apt/lists/* \
     && python3 -m venv /build/venv
-# The system's authorities instead of pip's own: BASE may bring one more, of a proxy on the way out.
+# The system's CA certificates instead of pip's own: BASE may have an additional one, for a proxy.
 ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1
 
-# The compiled part of the core, for any processor of the kind that this is built on. No other file of the service is
-# here, so a change of one compiles nothing.
+# The compiled part of the core, for any processor of this architecture. No other file of the service is copied here, so
+# changes to them do not trigger a compilation.
 FROM python AS compiled
 RUN apt-get update \
     && apt-get install -y --no-install-recommends gcc libc6-dev python3-dev \
@@ -37,9 +37,11 @@ COPY app/robots/_native /build/app/robots/_native
 RUN venv/bin/python setup.py --quiet build_ext --build-lib /compiled \
     && find /compiled -name "*.so" -exec strip --strip-unneeded {} +
 
-# What the service imports, by hash, and the service.
+# The packages that the service imports, pinned by hash, and the service.
 FROM python AS service
-COPY deploy/requirements.txt /build/
+# requirements-otel.txt and requirements-signatures.txt have the same packages and those of an extra.
+ARG REQUIREMENTS=requirements.txt
+COPY deploy/${REQUIREMENTS} /build/requirements.txt
 RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --no-compile \
         --target /srv/lib -r /build/requirements.txt \
     && rm -rf /srv/lib/bin \
@@ -49,8 +51,8 @@ COPY app /srv/app
 RUN find /srv/app/robots/_native -type f ! -name "*.py" -delete
 COPY --from=compiled /compiled/app /srv/app
 COPY LICENSE deploy/image/health.py /srv/
-# Compiled here, because the root file system is read-only where it runs; by hash and unchecked, so that no time stamp
-# that a copy changes makes the files stale.
+# Compiled now, because the root file system is read-only at run time; with unchecked hashes, so that copies with new time
+# stamps do not make the files stale.
 RUN python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /srv
 
 FROM scratch
@@ -65,8 +67,8 @@ LABEL org.opencontainers.image.title="robots-decisions" \
       org.opencontainers.image.created="${CREATED}"
 COPY --from=system /system/ /
 COPY --from=service /srv/ /srv/
-# All may reach it, so it starts with API_KEYS_FILE, or with ALLOW_UNAUTHENTICATED=1 where the network keeps strangers out.
-ENV HOST=0.0.0.0 \
+# It listens on all addresses, so it needs API_KEYS_FILE, or ALLOW_UNAUTHENTICATED=1 if only trusted clients can reach it.
+ENV HOST=:: \
     PORT=8080 \
     LANG=C.UTF-8 \
     PYTHONPATH=/srv/lib \

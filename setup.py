@@ -1,7 +1,8 @@
-"""The compiled part of the core; everything else about the package stands in pyproject.toml."""
+"""Build the compiled part of the core; pyproject.toml has everything else about the package."""
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -9,18 +10,23 @@ from glob import glob
 from pathlib import Path
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Distribution, Extension, find_packages, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 WHERE = "app/robots/_native"
-NEEDED = f"{WHERE} takes a C compiler and the headers of Python to build (Debian: gcc, libc6-dev, python3-dev)"
+SERVER = "robots_decisions_server"
+IMPORT_PATH = f"{SERVER}._import_path"
+"""Where a wheel has the package `app`, whose name a crawler's own package may have (docs/contributing.md)."""
+
+NEEDED = f"building {WHERE} needs a C compiler and Python's headers (Debian: gcc, libc6-dev, python3-dev)"
 
 
 class CompileCore(build_ext):
-    """build_ext that makes C of Cython when it compiles and not before, so that an sdist is of Cython."""
+    """build_ext that runs Cython only when it compiles, so that an sdist contains the Cython sources."""
 
     def run(self) -> None:
-        """Compile what is older than its sources; SystemExit in one sentence where that cannot be done here."""
+        """Compile modules older than their sources. Raises SystemExit with one sentence if this machine cannot."""
         missing = what_is_missing()
         if missing is not None:
             sys.exit(f"{NEEDED}: {missing}")
@@ -32,35 +38,58 @@ class CompileCore(build_ext):
             language_level=3,
             compiler_directives={"cdivision": True},
         )
-        of_name = {extension.name: extension.sources for extension in written}
+        sources = {extension.name: extension.sources for extension in written}
         for extension in self.extensions:
-            extension.sources = of_name[extension.name]
+            extension.sources = sources[extension.name]
         super().run()
+
+    def get_ext_fullpath(self, ext_name: str) -> str:
+        """The path to build a module at: in a wheel, in the directory that has the package `app`."""
+        path = str(super().get_ext_fullpath(ext_name))
+        if not is_wheel(self.distribution):
+            return path
+        return str(Path(self.build_lib, *IMPORT_PATH.split("."), Path(path).relative_to(self.build_lib)))
+
+
+class BuildApart(build):
+    """build that gives a wheel a directory of its own, or it would also contain what other builds left behind."""
+
+    def finalize_options(self) -> None:
+        """Choose and empty the directory."""
+        if is_wheel(self.distribution):
+            self.build_base = "build/wheel"
+            shutil.rmtree(self.build_base, ignore_errors=True)
+        super().finalize_options()
+
+
+def is_wheel(distribution: Distribution) -> bool:
+    """Whether a wheel is being built."""
+    return "bdist_wheel" in distribution.commands
 
 
 def what_is_missing() -> str | None:
-    """What keeps this machine from compiling for this Python, None for nothing; not known for a compiler without CC."""
+    """Why this machine cannot compile for this Python; None if it can, or if the compiler is not known."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "")
     if not compiler:
         return None
     headers = sorted({sysconfig.get_path(name) for name in ("include", "platinclude")})
     included = [part for path in headers for part in ("-I", path)]
     try:
-        tried = subprocess.run(  # noqa: S603 - the compiler that this Python names
+        check = subprocess.run(  # noqa: S603 - the compiler of this Python, or CC
             [*compiler, *included, "-E", "-"], input="#include <Python.h>\n", capture_output=True, text=True
         )
     except OSError:
-        return f"there is no {compiler[0]}."
-    if tried.returncode == 0:
+        return f"{compiler[0]} is not installed."
+    if check.returncode == 0:
         return None
     if not any(Path(path, "Python.h").exists() for path in headers):
-        return f"there is no {headers[0]}/Python.h."
-    reasons = [line for line in tried.stderr.splitlines() if "error" in line] or tried.stderr.splitlines()[:1]
+        return f"{headers[0]}/Python.h is missing."
+    reasons = [line for line in check.stderr.splitlines() if "error" in line] or check.stderr.splitlines()[:1]
     return f"{compiler[0]} says {' '.join(reasons[:1])!r}."
 
 
-# Every module by itself, so that what one needs of another is an import like any other. No processor is named: what is
-# built runs on all of its kind.
+# Each module is an extension of its own, so modules use each other by ordinary imports. No processor model is set: the
+# result runs on every processor of the architecture.
 modules = [
     Extension(
         path.removesuffix(".pyx").replace("/", "."),
@@ -73,4 +102,20 @@ modules = [
     for path in sorted(glob(f"{WHERE}/*.pyx"))  # noqa: PTH207
 ]
 
-setup(ext_modules=modules, cmdclass={"build_ext": CompileCore})
+setup(
+    packages=[SERVER, *(f"{IMPORT_PATH}.{name}" for name in find_packages(include=["app", "app.*"]))],
+    package_dir={SERVER: f"deploy/wheel/{SERVER}", f"{IMPORT_PATH}.app": "app"},
+    package_data={
+        f"{IMPORT_PATH}.app": [
+            "api/examples.json",
+            "cache/dictionaries/*.dict",
+            "edge/*.lua",
+            "pacing/*.lua",
+            "robots/agents.toml",
+            "robots/_native/*.pyi",
+            "web/*",
+        ]
+    },
+    ext_modules=modules,
+    cmdclass={"build": BuildApart, "build_ext": CompileCore},
+)

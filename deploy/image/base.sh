@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the image $1 of Debian 12 with debootstrap and buildah, as root, for machines that no image registry can be had on.
+# Make the Debian 12 image $1 with debootstrap and buildah, as root, on machines without access to an image registry.
 set -eu
 
 name=$1
@@ -8,7 +8,7 @@ trap 'rm -rf "$directory"' EXIT
 debootstrap --variant=minbase --include=ca-certificates bookworm "$directory" "${MIRROR:-http://deb.debian.org/debian}" \
     >"$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
 rm -f "$directory.log"
-# Security fixes, and where the machine's way out goes through a proxy with an authority of its own, that one too.
+# Add security fixes, and the machine's additional CA certificates, which a proxy may need.
 echo "deb http://deb.debian.org/debian-security bookworm-security main" >>"$directory/etc/apt/sources.list"
 if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
     cp /usr/local/share/ca-certificates/*.crt "$directory/usr/local/share/ca-certificates/"

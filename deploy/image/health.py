@@ -1,4 +1,4 @@
-"""For the image's HEALTHCHECK: ends with 0 if the service answers /healthz on PORT within 2 s, else says why not."""
+"""The image's HEALTHCHECK: exit with 0 if the service answers /healthz on PORT within 2 s, else print why not."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from http.client import HTTPConnection, HTTPException
 
 
 def main() -> str | None:
-    """What is wrong, None for nothing; sys.exit makes 1 and 0 of it."""
+    """What is wrong, or None; sys.exit turns that into 1 or 0."""
     connection = HTTPConnection("127.0.0.1", int(os.environ.get("PORT", "8080")), timeout=2.0)
     try:
         connection.request("GET", "/healthz")

@@ -1,11 +1,11 @@
 #!/bin/sh
-# `make pin-images`: pin the images that others make by their digests, `name:tag` becoming `name:tag@sha256:...`, in every
-# file that names one; those that are pinned already go on to the digest that their tag has now. It asks the registries,
-# by skopeo or by docker buildx. With --check, ask nothing, and end with 1 and their names if any is not pinned.
+# `make pin-images`: pin third-party images by digest (`name:tag` becomes `name:tag@sha256:...`) in every file that names
+# one; pinned images are updated to the current digest of their tag. Digests come from the registries, by skopeo or docker
+# buildx. With --check, only print images that are not pinned, and exit with 1 if there are any.
 set -eu
 
-files="Dockerfile deploy/compose/compose.yaml deploy/overlays/dev/valkey.yaml"
-# Ours is not among them: an overlay pins it (`images: digest:`), once it has been pushed.
+files="Dockerfile deploy/compose/compose.yaml deploy/overlays/dev/valkey.yaml deploy/redis/valkey.yaml"
+# The service's own image is not included: an overlay pins it (`images: digest:`) once it is pushed.
 named() {
     # shellcheck disable=SC2086
     sed -n -E 's/^(ARG BASE=| *image: )([^ ]+:[^ ]+)$/\2/p' $files | sort -u
@@ -24,7 +24,7 @@ if [ "${1:-}" = --check ]; then
     exit 0
 fi
 
-# All are learnt before any file is changed.
+# Get all digests before changing any file.
 pins=$(named | while read -r image; do
     tagged=${image%@*}
     found=$(digest "$tagged")

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Unpack what a Python needs into the directory $1, from the packages of the Debian 12 this runs on, as root.
+# Unpack the packages that Python needs into the directory $1, as root on Debian 12.
 #
-# The packages are unpacked and not installed: no script of theirs is run, and none of them is there to be run later.
-# What each of them was is kept in var/lib/dpkg/status.d, where scanners of images look for it.
+# The packages are unpacked, not installed: none of their scripts run, and none are in the image. Their metadata is stored
+# in var/lib/dpkg/status.d, where image scanners look for it.
 set -eu
 
 root=$1
 version=3.11
-# The interpreter, its library, and the shared objects that the parts of it load which the service uses. Left out are
-# those of curses, readline, dbm, sqlite3, nis and tkinter: importing them fails.
+# The interpreter, its standard library, and the shared objects of the modules that the service uses. Those of curses,
+# readline, dbm, sqlite3, nis and tkinter are left out: importing them fails.
 packages="
     python$version-minimal libpython$version-minimal libpython$version-stdlib
     libc6 libgcc-s1 zlib1g libexpat1 libssl3 libffi8 liblzma5 libbz2-1.0 libuuid1 libcrypt1
@@ -26,18 +26,22 @@ for package in *.deb; do
     dpkg-deb -f "$package" >"$root/var/lib/dpkg/status.d/$(dpkg-deb -f "$package" Package)"
 done
 rm -rf /build/packages /var/lib/apt/lists/*
+# Scanners report the faults of packages only if they know the distribution and its release.
+mkdir -p "$root/etc" "$root/usr/lib"
+cp /usr/lib/os-release "$root/usr/lib/os-release"
+ln -s ../usr/lib/os-release "$root/etc/os-release"
+cp /etc/debian_version "$root/etc/debian_version"
 
 cd "$root"
-# Manuals, examples and what only an installation needs; of usr/share/doc the licences stay.
+# Remove manuals, examples and installation files; keep the licences in usr/share/doc.
 find usr/share/doc -type f ! -name copyright -delete
 find usr/share -mindepth 1 -maxdepth 1 ! -name doc ! -name ca-certificates ! -name zoneinfo -exec rm -rf {} +
 rm -rf usr/sbin sbin usr/lib/python3 var/lib/dpkg/info etc/ca-certificates usr/lib/*/gconv usr/lib/*/audit
 find usr/bin ! -type d ! -name "python$version" -delete
 ln -s "python$version" usr/bin/python3
-# What no service imports: Python's own tests, its help pages, its converter from Python 2, and what needs objects that are
-# left out.
+# Remove modules that no service imports: Python's tests, help pages and 2to3, and those whose shared objects are left out.
 (cd "usr/lib/python$version" && rm -rf test pydoc_data lib2to3 curses dbm sqlite3)
-# The authorities as Debian ships them, without any that this machine has added for itself.
+# Debian's CA certificates, without those that this machine has added.
 mkdir -p etc/ssl/certs
 cat usr/share/ca-certificates/mozilla/*.crt >etc/ssl/certs/ca-certificates.crt
 rm -rf usr/share/ca-certificates
@@ -52,5 +56,5 @@ chmod 1777 tmp
 
 "python$version" -m compileall -q -j 0 --invalidation-mode unchecked-hash "usr/lib/python$version"
 find . -type d -empty ! -path ./tmp -delete
-# The image must start with these alone; a library that is missing is to be seen now.
+# Fail now if a shared library is missing.
 chroot . /usr/bin/python3 -I -c 'import asyncio, bz2, ctypes, ssl, uuid, zlib, zoneinfo; ssl.create_default_context()'

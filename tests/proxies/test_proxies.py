@@ -1,0 +1,92 @@
+"""The configurations of deploy/proxies: a crawler that knows nothing of robots.txt gets what it may."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import httpx
+import pytest
+
+from app.api.routes.check import ENVOY
+from tests.cli.serving import service
+from tests.origins import Exchange, Reply, serve, text
+from tests.proxies.proxy import EXAMPLES, nginx, squid
+
+pytestmark = pytest.mark.usefixtures("store_client")
+
+Proxy = Callable[[str], AbstractAsyncContextManager[httpx.AsyncClient]]
+ROBOTS = "User-agent: ExampleBot\nDisallow: /private/\nDisallow: /a%2Fb\n"
+PROXIES = [nginx, squid]
+AGENT = {"User-Agent": "ExampleBot/1.0"}
+
+
+def site(robots: bytes) -> Reply:
+    """A site with this answer to /robots.txt, and a page at every other path."""
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send(robots if exchange.path.endswith("/robots.txt") else text(200, "page"))
+
+    return answer
+
+
+@pytest.mark.parametrize("proxy", PROXIES)
+async def test_proxy_passes_on_what_is_allowed(store_url: str, proxy: Proxy) -> None:
+    async with serve(site(text(200, ROBOTS))) as origin, service(store_url) as url, proxy(url) as client:
+        page = await client.get(f"{origin.url}/page?a=1", headers=AGENT)
+        assert (page.status_code, page.text) == (200, "page")
+        for path in ("/private/", "/a%2Fb"):
+            refused = await client.get(f"{origin.url}{path}", headers=AGENT)
+            assert refused.status_code == 403
+        other = await client.get(f"{origin.url}/private/", headers={"User-Agent": "OtherBot"})
+        assert other.status_code == 200
+        paths = [request.split(b" ")[1] for request in origin.requests]
+    assert not any(b"a%2Fb" in path for path in paths)
+    assert len(paths) == 3  # the file, and two pages
+
+
+@pytest.mark.parametrize("proxy", PROXIES)
+async def test_proxy_answers_503_for_defer(store_url: str, proxy: Proxy) -> None:
+    async with serve(site(text(500))) as origin, service(store_url) as url, proxy(url) as client:
+        deferred = await client.get(f"{origin.url}/page", headers=AGENT)
+        assert deferred.status_code == 503
+        assert len(origin.requests) == 1
+        if proxy is nginx:  # squid cannot add a header to its own errors
+            assert int(deferred.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize("proxy", PROXIES)
+async def test_proxy_fails_closed_without_a_service(store_url: str, proxy: Proxy) -> None:
+    async with serve(site(text(200))) as origin:
+        async with service(store_url) as url:
+            pass
+        async with proxy(url) as client:
+            page = await client.get(f"{origin.url}/page", headers=AGENT)
+        assert page.status_code in {403, 503}
+        assert origin.requests == []
+
+
+async def test_squid_reuses_an_answer_for_its_ttl(store_url: str) -> None:
+    async with serve(site(text(200, ROBOTS))) as origin, service(store_url) as url:
+
+        async def asked() -> str:
+            async with httpx.AsyncClient() as direct:
+                lines = (await direct.get(f"{url}/metrics")).text.splitlines()
+            return "".join(line for line in lines if line.startswith("robots_requests_total") and "/v1/check" in line)
+
+        async with squid(url) as client:
+            first = await client.get(f"{origin.url}/page", headers=AGENT)
+            after_first = await asked()
+            second = await client.get(f"{origin.url}/page", headers=AGENT)
+            assert (first.status_code, second.status_code) == (200, 200)
+            assert after_first == await asked() != ""
+        async with squid(url, cached=False) as client:
+            await client.get(f"{origin.url}/page", headers=AGENT)
+            before = await asked()
+            await client.get(f"{origin.url}/page", headers=AGENT)
+            assert await asked() != before
+
+
+def test_envoy_example_asks_by_the_route_for_it() -> None:
+    example = (EXAMPLES / "envoy.yaml").read_text()
+    assert f"path_prefix: {ENVOY}\n" in example
+    assert [f"- exact: {name}\n" in example for name in ("user-agent", "x-forwarded-proto")] == [True, True]
+    assert "failure_mode_allow: false\n" in example

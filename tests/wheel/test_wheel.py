@@ -1,0 +1,113 @@
+"""The server as a wheel: built, installed where no compiler is, beside a crawler's own `app`, and asked."""
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app import __version__
+from tests.origins import serve, text
+
+ROOT = Path(__file__).parents[2]
+LISTENING = re.compile(r"Uvicorn running on (http://[0-9.:]+)")
+STARTED = "Application startup complete"
+SETTINGS = {"PORT": "0", "ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
+SOURCES = (".pyx", ".pxd", ".h")
+"""Endings of files that are compiled."""
+
+SECONDS = 600
+
+
+def run(*command: str | Path, **options: object) -> str:
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, **options)  # type: ignore[call-overload]
+    assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
+    return str(ended.stdout)
+
+
+def pip(python: Path | str, *arguments: str | Path, **options: object) -> None:
+    run(python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments, **options)
+
+
+def built(folder: Path) -> Path:
+    """The wheel of this checkout."""
+    pip(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def installed(wheel: Path, folder: Path) -> Path:
+    """The programs of a new environment with the wheel and its locked dependencies, without a compiler."""
+    run(sys.executable, "-m", "venv", folder)
+    programs = folder / "bin"
+    environment = {**os.environ, "CC": "/bin/false"}
+    locks = [f"--requirement={ROOT}/deploy/requirements{name}.txt" for name in ("", "-embedded")]
+    pip(programs / "python", "install", "--require-hashes", "--only-binary", ":all:", *locks, env=environment)
+    pip(programs / "python", "install", "--no-deps", "--no-index", wheel, env=environment)
+    pip(programs / "python", "check")
+    return programs
+
+
+@contextmanager
+def serving(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """The URL of a service that a command starts in a folder."""
+    process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        url, output = "", ""
+        for line in process.stderr:
+            output += line
+            found = LISTENING.search(line)
+            url = found[1] if found else url
+            if url and STARTED in output:
+                break
+        else:
+            raise AssertionError(f"the service has ended:\n{output}")
+        yield url
+    finally:
+        process.terminate()
+        process.communicate()
+    assert process.returncode == 0
+
+
+@pytest.mark.timeout(2 * SECONDS)
+async def test_wheel_serves_beside_a_crawler_without_a_compiler(tmp_path: Path) -> None:
+    wheel = built(tmp_path / "dist")
+    files = zipfile.ZipFile(wheel).namelist()
+    listed = run("git", "ls-files", "app", cwd=ROOT).splitlines()
+    needed = {f"robots_decisions_server/_import_path/{name}" for name in listed if not name.endswith(SOURCES)}
+    assert needed - set(files) == set()
+    names = {name.partition("/")[0] for name in files}
+    assert names == {"robots_decisions_server", f"robots_decisions_server-{__version__}.dist-info"}
+
+    programs = installed(wheel, tmp_path / "venv")
+    crawler = tmp_path / "crawler"
+    (crawler / "app").mkdir(parents=True)
+    (crawler / "app" / "__init__.py").write_text("OWN = 'the crawler'\n")
+    inherited = {name: value for name, value in os.environ.items() if name not in {"REDIS_URL", "PYTHONPATH"}}
+    environment = {**inherited, **SETTINGS, "PYTHONPATH": str(crawler), "CC": "/bin/false"}
+    command = programs / "robots-decisions"
+    assert run(command, "--version", env=environment) == f"robots-decisions {__version__}\n"
+    own = run(programs / "python", "-c", "import app; print(app.OWN)", cwd=crawler, env=environment)
+    assert own == "the crawler\n"
+
+    module = (programs / "python", "-m", "robots_decisions_server", "serve")
+    # A worker says that it has started before it listens.
+    patient = httpx.AsyncHTTPTransport(retries=8)
+    async with (
+        serve(text(200, "User-agent: *\nDisallow: /private/\n")) as origin,
+        httpx.AsyncClient(transport=patient) as client,
+    ):
+        # One process, and two workers, which are processes that import the service on their own.
+        for started, workers in ((command, "serve"), "1"), (module, "2"):
+            with serving(started, crawler, {**environment, "WORKERS": workers}) as url:
+                asked = {"url": f"{origin.url}/private/", "agent": "ExampleBot"}
+                answer = (await client.get(f"{url}/v1/allowed", params=asked, timeout=60)).json()
+                assert (answer["verdict"], answer["rule"]["line"]) == ("disallow", 2)
+                assert (await client.get(f"{url}/web/main.js")).status_code == 200
