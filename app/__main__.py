@@ -5,7 +5,9 @@ import importlib
 import os
 import sys
 import traceback
+from pathlib import Path
 
+from app import __version__
 from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
 from app.redis.embedded import EmbeddedServerFailed, NoEmbeddedServer
 from app.settings import BadSetting
@@ -16,21 +18,32 @@ COMMANDS = {
     "why": "explain a decision: the file, the group, the rules, and earlier versions",
     "test": "test a local robots.txt with several URLs and agents",
     "warm": "let a running service fetch the robots.txt of many origins",
+    "audit": "name the pages in a crawler's log that should not have been fetched",
+    "squid-helper": "answer squid's external ACL with decisions of a running service",
+    "overrides": "list, set or remove operators' overrides in a running service",
+    "agents": "list the crawlers that are known by name",
+    "settings": "list the settings with their values and defaults",
     "key": "generate an API key and its lines for API_KEYS_FILE",
     "openapi": "print the OpenAPI document",
 }
 
 
+def module_of(command: str) -> str:
+    """The name of the module that has a command."""
+    return f"app.cli.{command.replace('-', '_')}"
+
+
 def main() -> int:
     """Run the command in the arguments and return its exit code; on failure print an error and return 3."""
-    parser = Parser(prog="python -m app", description="A robots.txt decision service.")
+    parser = Parser(prog=_program(), description="A robots.txt decision service.")
+    parser.add_argument("--version", action="version", version=f"robots-decisions {__version__}")
     parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "serve")
     for name, summary in COMMANDS.items():
         named = parsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == wanted:
             # Import only this command: the service takes a second to import, and `key` and `warm` do not need it.
-            command = importlib.import_module(f"app.cli.{name}")
+            command = importlib.import_module(module_of(name))
             command.add(named)
             parser.set_defaults(run=command.run)
     arguments = parser.parse_args()
@@ -52,6 +65,11 @@ def main() -> int:
     except Exception:  # noqa: BLE001 - printed below; Python's own exit code 1 would read as disallow
         traceback.print_exc()
     return ERROR
+
+
+def _program() -> str:
+    name = Path(sys.argv[0]).name
+    return "python -m app" if name == "__main__.py" else name
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ CANCEL_AGAIN = 0.1
 
 
 async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel the tasks and wait until all have ended, whatever they end with.
+    """Cancel the tasks and wait until all have ended, whatever their results.
 
     Cancelling once is not enough: `asyncio.wait_for`, through which the Redis client sends, drops a cancellation that
     comes at the moment its work is done (Python before 3.12), and the task goes on as if it had not been cancelled.
@@ -37,7 +37,7 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 def periodically(
     work: Callable[[], Awaitable[object]], every: float, *, ignoring: type[Exception] | tuple[type[Exception], ...] = ()
 ) -> AbstractAsyncContextManager[None]:
-    """Call `work` every so many seconds while the block lasts, first after a pause; `ignoring` names errors to skip."""
+    """Call `work` every `every` seconds while the block lasts, starting with a pause; ignore errors in `ignoring`."""
     return background(_repeat(work, every, ignoring))
 
 

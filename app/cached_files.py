@@ -1,4 +1,4 @@
-"""robots.txt files from the cache, parsed, under the recheck model in force for the crawler that asks."""
+"""Parsed robots.txt files from the cache, under the recheck model of the crawler that asks."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,14 +25,14 @@ BatchMemo = dict[tuple[Origin, str, float | None], CachedFile]
 
 
 class NoVersion(Exception):
-    """No version of an origin's file is known for an instant; `earliest` (Unix seconds) is the first one known."""
+    """No version of an origin's file is known for an instant; `earliest` (Unix seconds) is when the first one began."""
 
     def __init__(self, origin: Origin, at: datetime, earliest: float | None) -> None:
-        known = "nothing is known of it at any time"
+        known = "no version is known"
         if earliest is not None:
-            known = f"the earliest that is known of it is of {datetime.fromtimestamp(earliest, UTC):%Y-%m-%dT%H:%M:%SZ}"
-        asked = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        super().__init__(f"It is not known what was held of {origin.robots_url} at {asked}; {known}.")
+            known = f"the first known version is from {datetime.fromtimestamp(earliest, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        instant = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        super().__init__(f"No version of {origin.robots_url} is known for {instant}; {known}.")
         self.earliest = earliest
 
 
@@ -66,12 +66,12 @@ class CachedFiles:
         return self._file(origin, await self._cache.get(origin, recheck, max_age=max_age, wait=wait))
 
     def get_if_fresh(self, question: Question, memo: BatchMemo | None = None) -> CachedFile | None:
-        """The file for a question, where memory has a fresh one; on None the caller falls back to get().
+        """The file for a question if memory has a fresh one; on None the caller falls back to get().
 
         A caller with many questions passes a `memo`, which saves looking up an origin again. It must be cleared
         whenever other tasks have run.
         """
-        origin, visitor, max_age = question.target.origin, question.agent, question.max_age
+        origin, visitor, max_age = question.origin, question.agent, question.max_age
         if memo is not None:
             file = memo.get((origin, visitor.recheck, max_age))
             if file is not None:
@@ -115,22 +115,22 @@ class CachedFiles:
         return CachedFile(cached, parsed.robots, parsed.revision)
 
     def _fresh(self, origin: Origin, snapshot: Snapshot, recheck: Recheck, max_age: float | None) -> CachedFile | None:
-        """The file of `snapshot` if that is fresh; within one second of age, the same object."""
+        """The file of `snapshot` if it is fresh; the same object while its age in whole seconds is the same."""
         now = self._clock()
         parsed = self._parsed.get(origin, snapshot)
         latest = parsed.latest
-        known = latest.cached.freshness if latest is not None and parsed.recheck is recheck else None
-        if known is None or snapshot.failing is not None or not snapshot.fetched_at <= now < known.recheck_at:
+        previous = latest.cached.freshness if latest is not None and parsed.recheck is recheck else None
+        if previous is None or snapshot.failing is not None or not snapshot.fetched_at <= now < previous.recheck_at:
             fresh = freshness(snapshot, recheck, origin.key, now)
             if fresh.state is not State.FRESH:
                 return None
-        elif int(now - snapshot.fetched_at) == int(known.age):
-            fresh = known
+        elif int(now - snapshot.fetched_at) == int(previous.age):
+            fresh = previous
         else:
-            fresh = Freshness(known.recheck_at, State.FRESH, now - snapshot.fetched_at, stale=False)
+            fresh = Freshness(previous.recheck_at, State.FRESH, now - snapshot.fetched_at, stale=False)
         if max_age is not None and now - snapshot.fetched_at > max_age and snapshot.failing is None:
             return None
-        if latest is None or fresh is not known:
+        if latest is None or fresh is not previous:
             parsed.recheck = recheck
             latest = CachedFile(CacheResult(snapshot, fresh, Source.MEMORY), parsed.robots, parsed.revision)
             parsed.latest = latest
@@ -150,7 +150,7 @@ class CachedFiles:
 
 
 def _read(version: Version) -> CachedFile | None:
-    """Unpack and parse a version; None where its stored bytes cannot be read."""
+    """Unpack and parse a version; None if its stored bytes are invalid."""
     snapshot = version.read()
     if snapshot is None:
         return None

@@ -1,17 +1,18 @@
-"""Dates as mail, HTTP and ISO 8601 write them, with what people leave out of them (spec H6)."""
+"""Dates in the formats of mail, HTTP and ISO 8601, and near them (spec H6)."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
 DATE_LIMIT: Final = 64
-"""Characters of the longest date that is read: the longest form has fewer than 50."""
+"""Characters of the longest text that is read as a date; the longest format has fewer than 50."""
 
 
 def read_date(text: str) -> datetime | None:
-    """Read a date as RFC 822, RFC 850, ISO 8601, asctime or near them write it, as a UTC instant (spec H6).
+    """Read a date in the format of RFC 822, RFC 850, ISO 8601 or asctime, or near it, as a UTC instant (spec H6).
 
-    Seconds, the time and the zone may be missing: a date alone is 00:00, and no zone is UTC. None for any other text.
+    Seconds, the time and the zone may be missing: a date alone is 00:00, and without a zone it is UTC. None for any
+    other text.
     """
     if len(text) > DATE_LIMIT:
         return None
@@ -45,7 +46,7 @@ _MONTHS = {
     for name in names
 }
 
-# Minutes east of Greenwich. Names that mean several zones (IST, and CST in China) have their RFC 822 meaning or none.
+# Minutes east of Greenwich. Ambiguous names (IST, and CST in China) have their RFC 822 meaning or are left out.
 _ZONES = {
     "z": 0,
     "ut": 0,
@@ -87,7 +88,7 @@ _PACKED_TIME = r"(?P<hour>[0-9]{2})(?P<minute>[0-9]{2})(?P<second>[0-9]{2})?"
 _ZONE = r"(?: ?(?P<zone>[a-z]{1,5})?(?P<sign>[+-])(?P<east>[0-9]{2}):?(?P<past>[0-9]{2})?| ?(?P<only>[a-z]{1,5}))?"
 _LATER = rf"(?:,? {_TIME}{_ZONE})?"
 
-# They are matched against at most 64 characters, in which every part is bounded: there is nothing to backtrack over.
+# They are matched against at most 64 characters and every part is bounded, so there is little to backtrack over.
 _DATE_FORMS = tuple(
     re.compile(form, re.ASCII | re.IGNORECASE)
     for form in (
@@ -115,7 +116,7 @@ def _instant(parts: dict[str, str | None]) -> datetime | None:
             int(parts["day"] or 0),
             int(parts["hour"] or 0),
             int(parts["minute"] or 0),
-            min(int(parts["second"] or 0), 59),  # a leap second has no datetime: the second before is the careful one
+            min(int(parts["second"] or 0), 59),  # a leap second has no datetime; use the second before
             tzinfo=timezone(timedelta(minutes=minutes_east)),
         )
         return local.astimezone(UTC)
@@ -124,8 +125,8 @@ def _instant(parts: dict[str, str | None]) -> datetime | None:
 
 
 def _full_year(year: str) -> int:
-    # RFC 9110 5.6.7 reads two digits as the year within 50 of now, which takes a clock, and would make one header mean
-    # one thing today and another tomorrow. POSIX strptime's fixed pivot needs none: 69 to 99 are 1969 to 1999.
+    # RFC 9110 5.6.7 reads two digits relative to now, which needs a clock, and makes the meaning of a header depend on
+    # the day it is read. The pivot of POSIX strptime is fixed: 69 to 99 are 1969 to 1999.
     number = int(year)
     if len(year) > 2:
         return number
@@ -138,10 +139,10 @@ def _month(parts: dict[str, str | None]) -> int | None:
 
 
 def _minutes_east(parts: dict[str, str | None]) -> int | None:
-    """The zone as minutes east of Greenwich, None when it is none; no zone is UTC.
+    """The zone as minutes east of Greenwich, 0 if there is none; None if it is invalid.
 
-    A name that is not in the table is UTC: RFC 5322 4.3 reads unknown zones as -0000, and a rule that comes into force
-    some hours off still keeps what its author forbade, which a rule thrown away would not.
+    Unknown names are UTC, as RFC 5322 4.3 reads them (-0000). A rule that takes effect some hours early or late still
+    forbids what its author forbade, which a discarded rule would not.
     """
     if parts["sign"] is None:
         return _ZONES.get((parts["only"] or "utc").lower(), 0)

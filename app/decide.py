@@ -10,7 +10,8 @@ from app.cache.byte_lru import ByteLRU
 from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.cached_files import BatchMemo, CachedFiles, Models, NoVersion
-from app.evaluate import CachedFile, Decision, Question, evaluate, with_delay
+from app.edge.facts import EdgeTable
+from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy, with_delay
 from app.history.reader import HistoryReader
 from app.history.versions import History
 from app.observability.metrics import Metrics
@@ -18,6 +19,7 @@ from app.origin import Origin
 from app.overrides.apply import apply, decide_by
 from app.overrides.table import Matching, Nothing, Table
 from app.parsed_files import ParsedFiles
+from app.purposes.policy import PurposePolicy
 from app.robots.access import Busy, Successful
 from app.robots.agents import Agent
 from app.robots.robots_txt import RobotsTxt
@@ -34,10 +36,10 @@ class OverrideSource(Protocol):
 
 
 class Decider:
-    """Decides questions from the cached files and the operators' overrides.
+    """Decides questions from the cached files and the operators' overrides; `edge` has the facts beside the verdict.
 
-    Parsed files take at most `memory_bytes`, and those that overrides bring a quarter of that. `asked` is called with
-    the key of the origin of every decision.
+    Parsed files take at most `memory_bytes`, and those of overrides a quarter of that. `asked` is called with
+    the key of the origin of every decision, and `log` with every decision.
     """
 
     def __init__(
@@ -53,22 +55,26 @@ class Decider:
         monotonic: Callable[[], float],
         history: HistoryReader | None = None,
         overrides: OverrideSource | None = None,
+        edge: EdgeTable | None = None,
         asked: Callable[[str], None] = lambda _key: None,
+        log: Callable[[Decision], None] | None = None,
     ) -> None:
         self._cache = cache
         self._parsed = ParsedFiles(memory_bytes)
         self._history = history or HistoryReader(cache, None, clock)
         self._files = CachedFiles(cache, self._history, self._parsed, models, visits, clock)
         self._overriding = _Overriding(overrides or Nothing(), metrics, memory_bytes // 4)
+        self._edge = EdgeTable() if edge is None else edge
         self._clock = clock
         self._forbidden = forbidden
         self._metrics = metrics
         self._asked = asked
+        self._log = log
         self._monotonic = monotonic
 
     @property
     def usage(self) -> tuple[int, int]:
-        """The bytes of parsed files in memory, and the number of origins that they are of."""
+        """The bytes of parsed files in memory, and the number of their origins."""
         return self._parsed.usage
 
     async def decide(self, question: Question) -> Decision:
@@ -82,7 +88,7 @@ class Decider:
                 self._metrics.overloaded()
                 raise
         self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
-        self._asked(question.target.origin.key)
+        self._note(decision)
         return decision
 
     def decide_if_cached(self, question: Question, memo: BatchMemo | None = None) -> Decision | None:
@@ -97,9 +103,14 @@ class Decider:
         """Count decisions of decide_if_cached()."""
         decisions = list(decisions)
         for decision in decisions:
-            self._asked(decision.question.target.origin.key)
+            self._note(decision)
         for labels, times in Counter(map(_labels, decisions)).items():
             self._metrics.decided(*labels, times=times)
+
+    def _note(self, decision: Decision) -> None:
+        self._asked(decision.question.target.origin.key)
+        if self._log is not None:
+            self._log(decision)
 
     async def decide_as_of(self, question: Question, as_of: datetime) -> Decision:
         """Decide by the version in use at `as_of`, with its rates at that time unless the question has an `at`.
@@ -107,12 +118,14 @@ class Decider:
         Overrides are not applied, nothing is fetched, and no visit is counted. Raises NoVersion and StoreDown.
         """
         started = self._monotonic()
-        file = await self._files.get_version(question.target.origin, as_of)
+        file = await self._files.get_version(question.origin, as_of)
         question = question._replace(at=question.at or as_of)
-        # In a thread: nothing is compiled for this file yet, and nothing of it is kept.
+        # In a thread: this file is not compiled yet, and it is not cached.
         decision = await asyncio.to_thread(evaluate, question, file, as_of.timestamp(), forbidden=self._forbidden)
+        if question.policy is not None:
+            decision = self._judge_policy(decision, question.policy)
         self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
-        # A past defer has no time to ask again at.
+        # There is no time to ask again after a defer in the past.
         return decision._replace(retry_at=None)
 
     async def get_file(self, origin: Origin, *, max_age: float | None = None, wait: float = 10.0) -> CachedFile:
@@ -132,18 +145,33 @@ class Decider:
         await self._cache.purge(origin)
 
     async def _decide_cold(self, question: Question) -> Decision:
-        origin, agent = question.target.origin, question.agent
-        # Where an override decides, the file does not matter, and its origin may well be down.
-        wait = 0.0 if self._overriding.decides(origin, agent, self._clock()) else question.wait
-        file = await self._files.get(origin, visitor=agent, max_age=question.max_age, wait=wait)
+        agent = question.agent
+        # If an override decides, the file does not matter, and its origin may well be down.
+        decided = self._overriding.decides(question.target.origin, agent, self._clock())
+        wait = 0.0 if decided else question.wait
+        file = await self._files.get(question.origin, visitor=agent, max_age=question.max_age, wait=wait)
         return self._decide_by(file, question)
 
     def _decide_by(self, file: CachedFile, question: Question) -> Decision:
-        return self._overriding.apply(evaluate(question, file, self._clock(), forbidden=self._forbidden))
+        decision = self._overriding.apply(evaluate(question, file, self._clock(), forbidden=self._forbidden))
+        if question.policy is not None:
+            decision = self._judge_policy(decision, question.policy)
+        return self._with_edge(decision) if self._edge else decision
+
+    def _with_edge(self, decision: Decision) -> Decision:
+        question = decision.question
+        fact = self._edge.find(question.target.origin.key, question.agent.token, decision.now)
+        return decision if fact is None else decision._replace(edge=fact)
+
+    def _judge_policy(self, decision: Decision, policy: PurposePolicy) -> Decision:
+        decision = judge_policy(decision, policy)
+        if decision.purposes is not None:
+            self._metrics.purposes_judged(decision.purposes.states, enforced=policy.enforce)
+        return decision
 
 
 class _Overriding:
-    """Applies the overrides in force, and counts what they did and what shadows would have done."""
+    """Applies the overrides in force, and counts their effects and those that shadow overrides would have."""
 
     def __init__(self, source: OverrideSource, metrics: Metrics, memory_bytes: int) -> None:
         self._source = source

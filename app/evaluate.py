@@ -1,16 +1,20 @@
 """Evaluate a question against one robots.txt: pure, with time as an argument.
 
-Whatever an answer says is worked out here. Serialisers, permits and cache headers read a Decision and add nothing.
+Everything that an answer says is computed here. Serialisers, permits and cache headers only read a Decision.
 """
 
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from app.cache.robots_cache import CacheResult
-from app.origin import Target
+from app.edge.facts import EdgeFact
+from app.origin import Origin, Target
 from app.overrides.table import Delay, Matching, Override
-from app.robots.agents import Agent
+from app.purposes.judge import Judgements, judge_for
+from app.purposes.policy import PURPOSES, PurposePolicy
+from app.robots.agents import STAR, Agent
 from app.robots.dialects import Dialect
+from app.robots.dialects.draft1996 import DRAFT1996
 from app.robots.groups import Selection
 from app.robots.judge import judge
 from app.robots.rates import InForce, Rate, RateSource, Visit, visit_at
@@ -22,12 +26,15 @@ from app.robots.verdict import Permission, Reason, Verdict
 PENDING_SECONDS = 5
 """Seconds after which to ask again about an origin whose first fetch is still running."""
 
+_BY_LINES = frozenset({Reason.RULE, Reason.NO_MATCH, Reason.NO_RULES, Reason.NO_GROUP})
+"""Reasons of verdicts that any further line of the file could change."""
+
 
 class Question(NamedTuple):
     """Whether `agent` may fetch `target`, as `dialect` reads the file, at the instant `at` (None: now).
 
     `max_age`: the oldest acceptable copy, in seconds; None leaves it to the cache. `wait`: seconds that a cold fetch
-    may hold up the answer.
+    may hold up the answer. `policy`: the purposes that the page is wanted for, None for none.
     """
 
     target: Target
@@ -36,13 +43,20 @@ class Question(NamedTuple):
     at: datetime | None = None
     max_age: float | None = None
     wait: float = 10.0
+    policy: PurposePolicy | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """The origin whose file decides, with the agent's fetch profile."""
+        profile = self.agent.profile
+        return self.target.origin if profile is None else self.target.origin.with_profile(profile)
 
 
 class CachedFile(NamedTuple):
-    """The cache's result for an origin, and the parsed file where there is one.
+    """The cache's result for an origin, and the parsed file if there is one.
 
     `revision` identifies the snapshot within this process: equal revisions were derived from the same snapshot. None
-    means that the file did not come from the cache as it is, and nothing derived from it may be kept.
+    means that the file is not the cached one, so nothing derived from it may be cached.
     """
 
     cached: CacheResult
@@ -53,11 +67,12 @@ class CachedFile(NamedTuple):
 class Decision(NamedTuple):
     """The verdict on a question, given at `now` (Unix seconds), and everything that an answer says about it.
 
-    `robots` is the file that decided, None where there is none. `retry_at` (Unix seconds) is set where the verdict is
-    defer. `revision` is that of the CachedFile, None where anything else had a say. `overrides` are those that match,
-    shadows included; None where there are none.
+    `robots` is the file that decided, None without one. `retry_at` (Unix seconds) is set if the verdict is defer.
+    `revision` is that of the CachedFile, None if anything else took part. `overrides` are those that match, shadows
+    included; None if there are none. `purposes` are decided if the question has any. `edge` is what callers reported of
+    the origin's pages; it never changes the verdict.
 
-    Rates, visit times and usage are worked out when they are read: a cached answer needs none of them.
+    Rates, visit times and usage are computed on access: a cached answer needs none of them.
     """
 
     question: Question
@@ -68,6 +83,8 @@ class Decision(NamedTuple):
     retry_at: float | None = None
     revision: int | None = None
     overrides: Matching | None = None
+    purposes: Judgements | None = None
+    edge: EdgeFact | None = None
 
     @property
     def at(self) -> datetime:
@@ -80,8 +97,13 @@ class Decision(NamedTuple):
         return self.verdict.permission is Permission.ALLOW
 
     @property
+    def partial(self) -> bool:
+        """Whether what is behind the file's limit could change the verdict."""
+        return is_partial(self.robots, self.question.dialect, self.verdict)
+
+    @property
     def terms(self) -> Terms | None:
-        """What the agent's groups state besides their rules; None where no group binds the agent."""
+        """What the agent's groups state besides their rules; None if no group applies to the agent."""
         return terms_of(self.robots, self.question.dialect, self.question.agent, self.verdict.selection)
 
     @property
@@ -91,7 +113,7 @@ class Decision(NamedTuple):
 
     @property
     def rate(self) -> InForce[Rate | None] | None:
-        """The effective rate and its end: the file's rate, or the operators' delay where that is slower."""
+        """The effective rate and its end: the file's rate, or the operators' delay if that is slower."""
         terms = self.terms
         return with_delay(None if terms is None else terms.rates.at(self.at), self.delay)
 
@@ -103,17 +125,19 @@ class Decision(NamedTuple):
 
     @property
     def visit(self) -> Visit | None:
-        """Whether Visit-time welcomes a visit; None where the file has none."""
+        """Whether Visit-time welcomes a visit; None if the file has no Visit-time."""
         terms = self.terms
         return None if terms is None or terms.visits is None else visit_at(terms.visits, self.at)
 
     @property
     def usage(self) -> Usage | None:
-        """What the file states about the use of the page."""
+        """The file's preferences for the use of the page."""
         terms = self.terms
         if terms is None or terms.usage is None:
             return None
-        return terms.usage.at(self.question.target.path, allowed=self.allowed)
+        # A page that is refused for its usage alone could be fetched, so all that is stated about it holds.
+        fetchable = self.allowed or self.verdict.reason is Reason.USAGE
+        return terms.usage.at(self.question.target.path, allowed=fetchable)
 
     @property
     def valid_until(self) -> datetime | None:
@@ -126,7 +150,7 @@ class Decision(NamedTuple):
 
 
 def evaluate(question: Question, file: CachedFile, now: float, *, forbidden: bool) -> Decision:
-    """Decide a question by the origin's file, or by what its fetch came to; overrides are applied afterwards.
+    """Decide a question by the origin's file, or by the outcome of its fetch; overrides are applied afterwards.
 
     `forbidden`: whether a 401 or 403 closes the site.
     """
@@ -145,6 +169,35 @@ def evaluate(question: Question, file: CachedFile, now: float, *, forbidden: boo
     return Decision(question, verdict, cached, robots, now, retry_at, revision)
 
 
+def judge_policy(decision: Decision, policy: PurposePolicy) -> Decision:
+    """The decision with its purposes judged, and refused if the policy enforces a purpose that is not permitted.
+
+    Overrides are applied before: statements of a file that an override brings count in place of the origin's.
+    """
+    verdict, judgements = judge_for(policy, decision.verdict, decision.usage)
+    question, _, cached, robots, now, retry_at, revision, overrides, _, edge = decision
+    return Decision(question, verdict, cached, robots, now, retry_at, revision, overrides, judgements, edge)
+
+
+def judge_every_purpose(decision: Decision | None) -> Judgements:
+    """All purposes as the file states them, whatever the question's policy; unstated without a decision."""
+    if decision is None:
+        return judge_for(PurposePolicy(PURPOSES), Verdict(Permission.DEFER, Reason.PENDING), None)[1]
+    verdict = decision.verdict
+    if verdict.reason is Reason.USAGE:
+        verdict = verdict._replace(permission=Permission.ALLOW)  # as it was before the policy was enforced
+    return judge_for(PurposePolicy(PURPOSES), verdict, decision.usage)[1]
+
+
+def is_partial(robots: RobotsTxt | None, dialect: Dialect, verdict: Verdict) -> bool:
+    """Whether lines behind the limit, which are not read, could make the file say otherwise (spec A24)."""
+    if robots is None or not robots.scan.truncated or verdict.reason not in _BY_LINES:
+        return False
+    # The draft of 1996 stops at the first record that names the crawler, and at the first rule that matches.
+    named = verdict.selection is not None and verdict.selection.token != STAR
+    return not (dialect is DRAFT1996 and verdict.reason is Reason.RULE and named)
+
+
 def terms_of(robots: RobotsTxt | None, dialect: Dialect, agent: Agent, selection: Selection | None) -> Terms | None:
     """The terms of the selected groups; None without a file or a group."""
     if robots is None or selection is None:
@@ -153,7 +206,7 @@ def terms_of(robots: RobotsTxt | None, dialect: Dialect, agent: Agent, selection
 
 
 def with_delay(rate: InForce[Rate | None] | None, override: Override | None) -> InForce[Rate | None] | None:
-    """The rate in force, or the delay of `override` where that is longer, until either ends.
+    """The rate in force, or the delay of `override` if that is longer, until either ends.
 
     The line of such a rate is 0, since it is not in the file.
     """

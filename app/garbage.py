@@ -1,12 +1,16 @@
 """When Python's garbage collector runs: often over young objects, and over all objects in quiet moments.
 
-A collection of the oldest generation visits every object that could be part of a cycle, and stops the process for as
-long: 40 ms at the start of the service, and longer the more it holds. What it finds is next to nothing, since what the
-service holds has no cycles, and is freed when its last reference goes. So the collector never begins one by itself. One
-runs in a quiet moment, and what it leaves is frozen: the next one visits only what came since.
+A collection of the oldest generation visits every object that could be part of a cycle, and stops the process
+meanwhile: for 40 ms when the service starts, and longer the more it caches. It frees next to nothing, since cached
+objects form no cycles and are freed with their last reference. So the collector never starts one by itself. One runs in
+a quiet moment, and the objects that remain are frozen: the next one visits only newer objects.
 
-What is frozen and becomes part of a cycle later is never freed. In a quiet moment hardly anything is under way, and
-LEAST keeps the number of moments small.
+A frozen object that becomes part of a cycle later is never freed. In a quiet moment hardly any request is in progress,
+and LEAST keeps collections rare.
+
+Python starts a collection of young objects when 700 more were allocated than freed. A full cache frees as much as it
+allocates, so young objects would come to include everything in it, and their collection would take as long as one of
+the oldest generation. Therefore young objects are also collected every YOUNG_EVERY seconds.
 """
 
 import asyncio
@@ -15,19 +19,22 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from app.background import background
+from app.background import background, periodically
 
 LEAST, MOST = 300.0, 3600.0
-"""Seconds between two full collections: none sooner, and one at the latest, however busy the process is."""
+"""Minimum and maximum seconds between two full collections, however busy the process is."""
+
+YOUNG_EVERY = 0.25
+"""Seconds between two collections of young objects, each of which takes a few milliseconds."""
 
 QUIET = 0.05
-"""The share of a processor that a quiet process takes at most, in one second."""
+"""The largest share of a processor that a quiet process uses."""
 
-_NEVER = 1_000_000_000  # collections of the middle generation; there are some thousand a day
+_NEVER = 1_000_000_000  # collections of the middle generation, of which there are a few thousand a day
 
 
 def collect() -> None:
-    """Collect all that came since the last time, and freeze what is left."""
+    """Collect all objects created since the last call, and freeze those that remain."""
     gc.collect()
     gc.freeze()
 
@@ -37,31 +44,36 @@ async def collected_when_quiet(
     *,
     least: float = LEAST,
     most: float = MOST,
-    look: float = 1.0,
-    worked: Callable[[], float] = time.process_time,
+    every: float = 1.0,
+    young_every: float = YOUNG_EVERY,
+    cpu_seconds: Callable[[], float] = time.process_time,
 ) -> AsyncIterator[None]:
-    """While the block lasts, collect all generations in quiet moments only.
+    """While the block lasts, run full collections in quiet moments only.
 
-    `look`: seconds between two looks at `worked`, the processor time that the process has taken, in seconds.
+    `every`: seconds between two checks of `cpu_seconds`, the processor time that the process has used.
     """
     before = gc.get_threshold()
     collect()
     gc.set_threshold(before[0], before[1], _NEVER)
     try:
-        async with background(_collect(least, most, look, worked)):
+        async with periodically(_collect_young, young_every), background(_collect(least, most, every, cpu_seconds)):
             yield
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
 
 
-async def _collect(least: float, most: float, look: float, worked: Callable[[], float]) -> None:
+async def _collect_young() -> None:
+    gc.collect(1)
+
+
+async def _collect(least: float, most: float, every: float, cpu_seconds: Callable[[], float]) -> None:
     now = asyncio.get_running_loop().time
     collected_at = now()
     while True:
-        begun, before = now(), worked()
-        await asyncio.sleep(look)
-        quiet = worked() - before <= QUIET * (now() - begun)
+        begun, before = now(), cpu_seconds()
+        await asyncio.sleep(every)
+        quiet = cpu_seconds() - before <= QUIET * (now() - begun)
         waited = now() - collected_at
         if waited >= most or (quiet and waited >= least):
             collect()

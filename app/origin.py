@@ -1,4 +1,4 @@
-"""The caller's URL, parsed once on entry: all other code has a Target and not a `str` (spec A2, A3, A31, D6)."""
+"""Parse URLs of callers, once and on entry; all other code uses Target, not `str` (spec A2, A3, A31, D6)."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,38 +13,48 @@ URL_LIMIT = 16 * 1024
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-_KNOWN_ORIGINS = 16_384
-_LONGEST_KNOWN = 256
-"""How many prefixes of URLs are cached with their origins, and the characters of the longest: 10 MB at most."""
+PROFILE_NAME = r"[A-Za-z0-9_-]{1,32}"
+"""A pattern of the names of fetch profiles."""
+
+_CACHED_ORIGINS = 16_384
+_CACHED_LENGTH = 256
+"""Beginnings of URLs that are cached with their origins, and the characters of the longest: 10 MB at most."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PORT = re.compile(r"[0-9]{0,5}")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PROFILE = re.compile(PROFILE_NAME)
 _LONGEST_NAME = 253  # RFC 1035 2.3.4, without the root's dot
 
 
 class BadUrl(ValueError):
-    """A URL that no robots.txt can speak for; the text names the URL and what was expected of it."""
+    """An invalid URL. The message quotes it and says what is wrong."""
 
 
 class OtherScheme(BadUrl):
-    """A URL that can be read, and is neither http nor https."""
+    """A URL whose scheme is neither http nor https."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A robots.txt's whole scope: scheme, host (lower-case A-labels or an IP literal) and port (spec A2, A3)."""
+    """The scope of a robots.txt: scheme, host (lower-case A-labels or an IP literal) and port (spec A2, A3).
+
+    `profile` names the fetch profile that the file is fetched with, None for the default. A site may answer each with
+    a different file, so the cache keeps them apart. The origin of a URL has none.
+    """
 
     scheme: str
     host: str
     port: int
-    # Written out once: an origin is made when it is first named, and asked for its key at every question about it.
+    profile: str | None = None
+    # Computed once, since every question about the origin needs it.
     key: str = field(init=False, repr=False, compare=False)
-    """`scheme://host[:port]`, by which one origin is known everywhere."""
+    """`scheme://host[:port][#profile]`, which identifies the origin in caches, in the store and in answers."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", f"{self.scheme}://{self.authority}")
+        profile = "" if self.profile is None else f"#{self.profile}"
+        object.__setattr__(self, "key", f"{self.scheme}://{self.authority}{profile}")
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -56,20 +66,24 @@ class Origin:
 
     @property
     def authority(self) -> str:
-        """`host[:port]`, the port named only where it is not the scheme's own."""
+        """`host[:port]`, without the default port of the scheme."""
         return self.uri_host if self.port == DEFAULT_PORTS[self.scheme] else f"{self.uri_host}:{self.port}"
 
     @property
     def robots_url(self) -> str:
-        """Where the file is (RFC 9309 2.3)."""
-        return f"{self.key}/robots.txt"
+        """The URL of the file (RFC 9309 2.3)."""
+        return f"{self.scheme}://{self.authority}/robots.txt"
+
+    def with_profile(self, name: str | None) -> "Origin":
+        """This origin with the fetch profile of that name, or with the default one for None."""
+        return self if name == self.profile else Origin(self.scheme, self.host, self.port, name)
 
 
 class Target(NamedTuple):
-    """What is asked about: the origin that decides, and `path`, the rest of the URL that rules are matched against.
+    """The origin of a URL, and `path`, the rest of it, which rules are matched against.
 
-    `path` starts with `/`, holds the query, and is as the caller wrote it: dot segments and `//` are not folded,
-    since the crawler will send what it asked about (spec D6).
+    `path` starts with `/`, includes the query, and is as the caller wrote it: dot segments and `//` are not normalised,
+    since the crawler will request the URL as it is (spec D6).
     """
 
     origin: Origin
@@ -77,24 +91,44 @@ class Target(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The URL as it was understood: no user-info, no fragment, no default port."""
+        """The URL without user-info, fragment and default port."""
         return self.origin.key + self.path
 
 
 def read_target(url: str) -> Target:
-    """Read an absolute http or https URL of at most URL_LIMIT bytes; BadUrl says what is wrong with any other."""
+    """Parse an absolute http or https URL of at most URL_LIMIT bytes. Raises BadUrl."""
     # A fleet asks about the same origins repeatedly, and parsing one costs more than a cache lookup.
-    ends = url.find("/", 8)  # nothing shorter has a host
-    if 0 < ends <= _LONGEST_KNOWN and len(url) <= URL_LIMIT and url.isascii():
-        origin = _known_origin(url[:ends])
+    ends = url.find("/", 8)  # any shorter beginning has no host
+    if 0 < ends <= _CACHED_LENGTH and len(url) <= URL_LIMIT and url.isascii():
+        origin = _cached_origin(url[:ends])
         if origin is not None:
             return Target(origin, _path(url[ends:]))
     return _read_target(url)
 
 
-@lru_cache(_KNOWN_ORIGINS)
-def _known_origin(beginning: str) -> Origin | None:
-    """The origin of a URL's beginning up to its path; None where it is none, or holds more."""
+def read_key(key: str) -> Origin | None:
+    """The origin with this key; None if there is none."""
+    base, mark, profile = key.partition("#")
+    if mark and not _PROFILE.fullmatch(profile):
+        return None
+    try:
+        origin = read_target(base).origin.with_profile(profile or None)
+    except BadUrl:
+        return None
+    return origin if origin.key == key else None
+
+
+def read_suffix(text: str) -> str:
+    """Read a host suffix, `example.com` or `.example.com`, in its normal form; raises BadUrl."""
+    host = text.removeprefix(".")
+    if any(mark in host for mark in "/?#@") or ":" in host.rpartition("]")[2]:
+        raise BadUrl("a host suffix has no scheme, no user, no port and no path")
+    return read_target(f"http://{host}").origin.host
+
+
+@lru_cache(_CACHED_ORIGINS)
+def _cached_origin(beginning: str) -> Origin | None:
+    """The origin of a URL's beginning, up to its path; None if it is invalid or has a query or fragment."""
     try:
         return None if "?" in beginning or "#" in beginning else _read_target(beginning).origin
     except BadUrl:
@@ -111,22 +145,22 @@ def _read_target(url: str) -> Target:
     try:
         size = len(url.encode())
     except UnicodeEncodeError:
-        raise BadUrl(f"{shown} holds a lone surrogate, which no URL can hold") from None
+        raise BadUrl(f"{shown} contains a lone surrogate, which is not valid in a URL") from None
     if size > URL_LIMIT:
-        raise BadUrl(f"{shown} is {size} bytes long; a URL may have {URL_LIMIT}")
+        raise BadUrl(f"{shown} is {size} bytes long; the limit is {URL_LIMIT}")
     written = _SCHEME.match(url)
     if written is None:
-        raise BadUrl(f"{shown} is not an absolute URL: it should start with http:// or https://")
+        raise BadUrl(f"{shown} is not an absolute URL: start it with http:// or https://")
     scheme = written[1].lower()
     if scheme not in DEFAULT_PORTS:
-        raise OtherScheme(f"{shown} has the scheme {scheme!r}; only http and https have a robots.txt that is read here")
+        raise OtherScheme(f"{shown} has the scheme {scheme!r}; use http or https")
     rest = url[written.end() :]
     if not rest.startswith("//"):
-        raise BadUrl(f"{shown} has no host, so no robots.txt speaks for it")
+        raise BadUrl(f"{shown} has no host; write one after the scheme, as in https://example.com/")
     authority, rest = _split_authority(rest[2:])
     if "\\" in authority:
         # Browsers end the host at a backslash, others go on: http://127.0.0.1\@example.com/ names either of two hosts.
-        raise BadUrl(f"{shown} has a backslash before its path, and clients disagree on what host that makes")
+        raise BadUrl(f"{shown} has a backslash before its path, and clients disagree on the host of such a URL")
     host, port = _split_port(authority.rpartition("@")[2], shown)
     return Target(Origin(scheme, _read_host(host, shown), _read_port(port, scheme, shown)), _path(rest))
 
@@ -159,7 +193,7 @@ def _read_host(host: str, shown: str) -> str:
         return _read_ipv6(host[1:-1], shown)
     name = host.removesuffix(".").lower()
     if not name:
-        raise BadUrl(f"{shown} has no host, so no robots.txt speaks for it")
+        raise BadUrl(f"{shown} has no host; write one after the scheme, as in https://example.com/")
     if not name.isascii():
         name = _to_ascii(name, shown)
     labels = name.split(".")

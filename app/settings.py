@@ -9,11 +9,14 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app import __version__
+from app import __version__, agents_file
 from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load
+from app.history.redis_changes import LENGTH as CHANGES
+from app.purposes.policy import Purpose, read_purposes
 from app.redis.connect import CONNECTIONS, FEWEST_CONNECTIONS
+from app.validation import message
 
 Network = IPv4Network | IPv6Network
 
@@ -44,12 +47,21 @@ class Settings(BaseSettings):
     memory_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024)
     recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
     recheck_file: Path | None = None
+    agents_file: Path | None = None
     api_keys_file: Path | None = None
     on_forbidden: Literal["allow", "deny"] = "allow"
+    changes_length: int = Field(CHANGES, ge=0, le=10_000_000)
+    purposes: Annotated[tuple[Purpose, ...], NoDecode] = ()
+    enforce_purposes: bool = False
     pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
     pace_cap: float = Field(SLOWEST, ge=0, le=SLOWEST)
     pace_instances: int | None = Field(None, ge=1, le=100_000)
     permit_secret: SecretStr | None = None
+    watch_seconds: float | None = Field(None, ge=0.1, le=3600)
+    max_connection_age: float | None = Field(None, ge=1, le=86_400)
+    decision_log: str | None = None
+    decision_log_share: float = Field(1.0, ge=0, le=1)
+    decision_log_url: Literal["whole", "hashed", "none"] = "whole"
     log_format: Literal["json", "text"] | None = None
     access_log: bool = True
 
@@ -65,6 +77,11 @@ class Settings(BaseSettings):
             return "*" if isinstance(value, str) else value
         return frozenset(_port(part) for part in _parts(value))
 
+    @field_validator("purposes", mode="before")
+    @classmethod
+    def _purposes(cls, value: object) -> object:
+        return read_purposes(_parts(value)) if isinstance(value, str) else value
+
     @field_validator("recheck_file")
     @classmethod
     def _readable(cls, value: Path | None) -> Path | None:
@@ -73,12 +90,26 @@ class Settings(BaseSettings):
             load(value)
         return value
 
+    @field_validator("agents_file")
+    @classmethod
+    def _readable_agents(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            agents_file.load(value)
+        return value
+
     @field_validator("api_keys_file")
     @classmethod
     def _readable_keys(cls, value: Path | None) -> Path | None:
         if value is not None:
             load_keys(value)
         return value
+
+    @field_validator("decision_log")
+    @classmethod
+    def _known_sink(cls, value: str | None) -> str | None:
+        if value in (None, "stdout", "redis") or Path(value).is_absolute():
+            return value
+        raise ValueError("name stdout, redis, or a file by its absolute path")
 
     @field_validator("permit_secret")
     @classmethod
@@ -111,7 +142,7 @@ def _sentence(problem: ErrorDetails) -> str:
     name = str(problem["loc"][0]).upper()
     # Secrets are not quoted.
     value = "" if name == "PERMIT_SECRET" else f"={problem['input']!s}"
-    return f"{name}{value} is invalid: {str(problem['msg']).removeprefix('Value error, ')}."
+    return f"{name}{value} is invalid: {message(problem)}."
 
 
 def _parts(value: str) -> list[str]:

@@ -1,16 +1,22 @@
-"""Files of TOML that operators write: read within bounds, with faults that are sentences."""
+"""TOML files that operators write: bounded reads, and errors that say what to fix."""
 
 import os
 import stat
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from app.validation import message, shown
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def read_file(path: Path, limit: int, *, private: bool = False) -> str:
-    """The text of a file of at most `limit` bytes; ValueError says what is wrong with it.
+    """Read a file of at most `limit` bytes. Raises ValueError.
 
-    A `private` one is refused where others may read or change it, or its group may change it.
+    A `private` file must not be readable or writable by other users, nor writable by its group.
     """
     try:
         with path.open("rb") as file:
@@ -35,7 +41,7 @@ def _check_mode(mode: int) -> None:
 
 
 def parse(text: str, what: str) -> dict[str, Any]:
-    """What the TOML says; ValueError says what is wrong with it, which should be `what`."""
+    """Parse TOML. Raises ValueError; its message calls the expected content `what`."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -44,10 +50,36 @@ def parse(text: str, what: str) -> dict[str, Any]:
         raise ValueError(f"it is not a {what}: its values are nested too deeply") from None
 
 
-def shown(value: object) -> str:
-    """A value of it, to be quoted in a fault: at most 61 characters."""
+def read_row(model: type[M], value: Any) -> M:
+    """Read a table as `model`. Raises ValueError, whose text follows a name: `has min = 'x'; expected a valid number`.
+
+    The values of fields with `repr=False` are not quoted.
+    """
     try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # an integer with too many digits to be shown, tables in tables
-        return f"a {type(value).__name__}"
-    return text if len(text) <= 60 else text[:60] + "…"
+        return model.model_validate(value)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+    # A misspelt field is named as such, rather than as a missing one.
+    fault = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+    known = {field.alias or name: field for name, field in model.model_fields.items()}
+    location, fields = fault["loc"], ", ".join(known)
+    field, at_top = ".".join(map(str, location)), len(location) == 1
+    quoted = f"{field} = {shown(fault['input'])}" if field else shown(value)
+    match fault["type"]:
+        case "model_type":
+            detail = f"has {quoted}, where a table{'' if field else f' of {fields}'} is expected"
+        case "missing":
+            detail = f"has no {field}"
+        case "extra_forbidden":
+            # [example.com] is the table `com` in the table `example`, which is easily overlooked.
+            hint = (
+                '; a name with dots goes in quotes, as in ["example.com"]' if isinstance(fault["input"], dict) else ""
+            )
+            detail = f"has an unknown field {shown(field)}" + (f"; the fields are {fields}{hint}" if at_top else "")
+        case _ if not field:
+            detail = message(fault)
+        case _ if not known[str(location[0])].repr:
+            detail = f"has an invalid {field}; {message(fault)}"
+        case _:
+            detail = f"has {quoted}; {message(fault)}"
+    raise ValueError(detail)

@@ -3,15 +3,15 @@
 import asyncio
 import time
 
-STRETCH = 0.005
-"""Seconds of work on many items after which other tasks get to run."""
+BUDGET = 0.005
+"""Seconds of work after which other tasks get to run."""
 
 
 class YieldBudget:
     """The time that a task may work before it lets others run."""
 
     def __init__(self) -> None:
-        self._ends = time.monotonic() + STRETCH
+        self._ends = time.monotonic() + BUDGET
 
     def is_over(self) -> bool:
         """Whether the time is used up."""
@@ -20,4 +20,4 @@ class YieldBudget:
     async def next(self) -> None:
         """Let other tasks run, then start again with a full budget."""
         await asyncio.sleep(0)
-        self._ends = time.monotonic() + STRETCH
+        self._ends = time.monotonic() + BUDGET

@@ -8,8 +8,11 @@ from fastapi import FastAPI
 from app import __version__
 from app.api import openapi, problems
 from app.api.routes import (
+    agents,
     allowed,
     batch,
+    changes,
+    check,
     history,
     indexing,
     ops,
@@ -22,13 +25,28 @@ from app.api.routes import (
 )
 from app.api.services import Phase, Services
 
-ROUTES = (allowed, batch, test_file, robots_file, history, indexing, permits, overrides, origins, ops, pages)
+ROUTES = (
+    allowed,
+    check,
+    batch,
+    test_file,
+    agents,
+    robots_file,
+    history,
+    changes,
+    indexing,
+    permits,
+    overrides,
+    origins,
+    ops,
+    pages,
+)
 
 
 def application(start: Callable[[AsyncExitStack], Awaitable[None]], services: Services) -> FastAPI:
-    """The routes, with the services that they need.
+    """Create the application from its routes and their services.
 
-    `start` enters on the stack what runs as long as the application; it ends in reverse order.
+    `start` enters on the stack everything that runs while the application does; it ends in reverse order.
     """
 
     @asynccontextmanager
@@ -44,9 +62,11 @@ def application(start: Callable[[AsyncExitStack], Awaitable[None]], services: Se
         version=__version__,
         summary="Tells a fleet of crawlers what each robots.txt on the web permits.",
         lifespan=lifespan,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # app.observability has them
         generate_unique_id_function=openapi.operation_id,
         docs_url=None,  # served by routes.pages, without a CDN
         redoc_url=None,
+        strict_content_type=False,  # JSON without a Content-Type is taken; same_origin refuses other sites' pages
         redirect_slashes=False,  # the redirect decodes the query string as UTF-8, which it need not be
     )
     app.state.services = services

@@ -1,23 +1,29 @@
-"""The fetcher, as the settings ask for it and as the cache calls it; for the service and for standalone commands."""
+"""The fetcher that the settings describe, and the fetch that the cache calls; for the service and for commands."""
 
 import ssl
 import time
 from collections.abc import Awaitable, Callable
 
+from app.agents_file import OwnAgents
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import Resolver
+from app.fetch.profile import FetchProfile
 from app.observability.metrics import Metrics
 from app.origin import Origin
+from app.reread import Reread
 from app.robots.access import Busy, Fetched, Validators
 from app.robots.judge import recognise_challenge
 from app.settings import Settings
 
 
-def fetcher_from(settings: Settings, resolver: Resolver, ssl_context: ssl.SSLContext) -> Fetcher:
-    """The fetcher that the settings describe."""
+def fetcher_from(
+    settings: Settings, resolver: Resolver, ssl_context: ssl.SSLContext, agents: Reread[OwnAgents] | None
+) -> Fetcher:
+    """The fetcher that the settings describe, with the fetch profiles of the operator's own crawlers."""
     return Fetcher(
-        user_agent=settings.user_agent,
+        profile=FetchProfile(settings.user_agent),
+        profiles=dict if agents is None else lambda: agents.value.profiles,
         guard=AddressGuard(settings.allow_addresses),
         ports=PortPolicy(every=True) if settings.allow_ports == "*" else PortPolicy(settings.allow_ports),
         resolver=resolver,
@@ -27,7 +33,7 @@ def fetcher_from(settings: Settings, resolver: Resolver, ssl_context: ssl.SSLCon
 
 
 def counted_fetch(fetcher: Fetcher, metrics: Metrics) -> Callable[[Origin, Validators], Awaitable[Fetched]]:
-    """The fetch that the cache calls: challenge pages are told from files, and metrics count the outcome."""
+    """The fetch that the cache calls: it recognises challenge pages, and counts the outcome."""
 
     async def fetch(origin: Origin, validators: Validators) -> Fetched:
         begun = time.monotonic()

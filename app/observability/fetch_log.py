@@ -40,7 +40,7 @@ class FetchLog:
         milliseconds = round(seconds * 1000, 1)
         recheck_at = _rfc3339(snapshot.checked_at + delay(snapshot, Recheck(), origin.key))
         fields: dict[str, object] = {
-            "origin": origin.key,
+            "origin": origin.with_profile(None).key,
             "outcome": "blocked_address" if failing is None else "unreachable",
             "cause": None if failing is None else failing.failure.cause,
             "status": None if failing is None else failing.failure.status,
@@ -49,6 +49,8 @@ class FetchLog:
             "recheck_at": recheck_at,
             "left_out": left_out,
         }
+        if origin.profile is not None:
+            fields["profile"] = origin.profile
         why = ", ".join(str(fields[name]) for name in ("outcome", "cause", "status") if fields[name] is not None)
         message = f"fetch of {origin.robots_url} failed after {milliseconds} ms: {why}; next try at {recheck_at}"
         _log.info(message, extra={"fields": fields})

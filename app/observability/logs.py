@@ -9,6 +9,9 @@ from typing import Any, Literal
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 """The id of the current request; background tasks that it starts inherit it."""
 
+KEY_ID: ContextVar[str | None] = ContextVar("key_id", default=None)
+"""The id of the API key of the current request; tasks that it starts inherit it."""
+
 TRACEBACK_LIMIT = 16_384
 """Characters of a traceback that are kept, from its end."""
 
@@ -44,7 +47,7 @@ class JsonFormatter(logging.Formatter):
         """The record as a JSON object."""
         fields = getattr(record, "fields", None)
         line: dict[str, object] = {
-            "time": _time(record.created),
+            "time": timestamp(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -65,7 +68,7 @@ class TextFormatter(logging.Formatter):
         message = record.getMessage()
         if not message.isprintable():  # a line break in it could forge another line
             message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
-        line = f"{_time(record.created)} {record.levelname:<8} {record.name}: {message}"
+        line = f"{timestamp(record.created)} {record.levelname:<8} {record.name}: {message}"
         request_id = REQUEST_ID.get()
         if request_id is not None:
             line += f" [{request_id}]"
@@ -95,6 +98,6 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str |
     return formatter.formatException(record.exc_info)[-TRACEBACK_LIMIT:]
 
 
-def _time(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
     """Unix seconds as RFC 3339 in UTC, with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -4,6 +4,7 @@ No label holds a value that a caller or an origin chose: no agent, origin or pat
 ids of API keys are chosen by the operator, and at most KEYS_COUNTED of them get a label.
 """
 
+import collections
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class _Children(dict[tuple[str, ...], C]):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ServiceState:
     """The state of a process; `memory` maps each cache to its bytes and entries.
 
     `overrides_loaded` is false until the overrides have been read once; until then none is in force.
@@ -78,7 +79,7 @@ class Metrics:
     `read_state` is called before each scrape.
     """
 
-    def __init__(self, read_state: Callable[[], State]) -> None:
+    def __init__(self, read_state: Callable[[], ServiceState]) -> None:
         self._read_state = read_state
         self._exposition = Exposition()
         registry = self._exposition.registry
@@ -127,7 +128,11 @@ class Metrics:
             "action",
             "differs",
         )
+        purposes = counter(
+            "purposes_judged", "Purposes of questions, by what the site states.", "purpose", "state", "enforced"
+        )
         self._history_lost = counter("history_lost", "Versions missing from the history because the store was down.")
+        self._decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
         self._permits = counter("permits", "Permits requested.", "outcome")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
         self._clock_steps = counter(
@@ -169,7 +174,7 @@ class Metrics:
         self._connections = summed("store_connections", "Open connections to the store, including idle ones.")
         self._in_flight = summed("fetches_in_flight", "Fetches in flight.")
         self._queued = summed("fetches_queued", "Fetches waiting in the queue.")
-        self._bytes = summed("memory_bytes", "Bytes held by the in-process caches.", "cache")
+        self._bytes = summed("memory_bytes", "Bytes in the in-process caches.", "cache")
         self._entries = summed("memory_entries", "Entries of the in-process caches.", "cache")
         self._degraded = Gauge(
             "robots_store_degraded",
@@ -194,6 +199,8 @@ class Metrics:
         self._of_source = _Children(decision_seconds.labels)
         self._of_override = _Children(self._overridden.labels)
         self._of_shadow = _Children(self._shadowed.labels)
+        self._of_purpose = _Children(purposes.labels)
+        self._purposes_pending: collections.Counter[tuple[tuple[tuple[str, str], ...], bool]] = collections.Counter()
         self._of_key = _Children(key_requests.labels)
         self._of_refused_key = _Children(key_refusals.labels)
         self._keys: set[str] = set()
@@ -245,6 +252,19 @@ class Metrics:
         """Count a decision that a shadow override applies to; `differs`: it would have changed the verdict."""
         self._of_shadow[action, "true" if differs else "false"].inc()
 
+    def purposes_judged(self, states: tuple[tuple[str, str], ...], *, enforced: bool) -> None:
+        """Count the purposes of a question, each with what the site says about it.
+
+        They are added to the counter with the next update of the gauges: an answer has up to three of them.
+        """
+        self._purposes_pending[states, enforced] += 1
+
+    def _flush_purposes(self) -> None:
+        pending, self._purposes_pending = self._purposes_pending, collections.Counter()
+        for (states, enforced), times in pending.items():
+            for purpose, state in states:
+                self._of_purpose[purpose, state, "true" if enforced else "false"].inc(times)
+
     def fetched(self, found: Access | NotModified, seconds: float) -> None:
         """Count a completed fetch and its duration."""
         outcome, cause, status = labels(found)
@@ -262,6 +282,10 @@ class Metrics:
     def history_lost(self) -> None:
         """Count a version that will be missing from the history of its origin."""
         self._history_lost.inc()
+
+    def decision_log_lost(self, lines: int) -> None:
+        """Count decisions that are missing from the decision log."""
+        self._decision_log_lost.inc(lines)
 
     def permit_granted(self, wait: float, *, degraded: bool) -> None:
         """Count a permit whose slot begins in `wait` seconds."""
@@ -294,7 +318,8 @@ class Metrics:
         self._store_seconds.observe(seconds)
 
     def update_gauges(self) -> None:
-        """Set the gauges to the current state of this process."""
+        """Set the gauges to the current state of this process, and add what was counted beside the counters."""
+        self._flush_purposes()
         state = self._read_state()
         self._degraded.set(state.store_degraded)
         self._pubsub_connected.set(state.pubsub_connected)
@@ -333,6 +358,7 @@ class Metrics:
                 await stack.enter_async_context(background(sample_lag(self._lag.observe)))
                 yield
         finally:
+            self._flush_purposes()
             self._exposition.forget_this_worker()
 
 

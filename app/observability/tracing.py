@@ -1,7 +1,7 @@
-"""Traces for OpenTelemetry: a span for each request, decision and fetch; the extra `otel` brings what sends them.
+"""OpenTelemetry traces: a span for each request, decision and fetch. The extra `otel` installs the exporter.
 
-Nothing here is reached, and nothing costs anything, unless variables of OpenTelemetry ask for it. No span holds the URL
-that was asked about, or the agent: they are the caller's own affair.
+Tracing costs nothing unless OpenTelemetry's environment variables enable it. No span holds the URL or the agent of a
+question, which are private to the caller.
 """
 
 import asyncio
@@ -19,19 +19,19 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import __version__
-from app.observability.metrics import Metrics, State, labels
+from app.observability.metrics import Metrics, ServiceState, labels
 from app.robots.access import Access, NotModified
 
 NAME = "robots-decisions"
-"""What the service is called where OTEL_SERVICE_NAME calls it nothing else."""
+"""The service name, unless OTEL_SERVICE_NAME sets another."""
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 _log = logging.getLogger(__name__)
 
 
-def wanted(environment: Mapping[str, str]) -> bool:
-    """Whether these variables ask for traces: by an endpoint, or by naming `otlp` as the exporter."""
+def is_enabled(environment: Mapping[str, str]) -> bool:
+    """Whether these variables enable traces: they set an endpoint, or `otlp` as the exporter."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     exporter = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
@@ -42,15 +42,15 @@ def wanted(environment: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where spans go; `end` sends the last of them, for which it may wait seconds."""
+    """Where spans go; `end` sends those that remain, which may take seconds."""
 
     provider: TracerProvider
     end: Callable[[], None]
 
 
-def spans_sent() -> Spans | None:
-    """Spans go where the environment says; None where nothing asks for traces, or nothing can send them."""
-    if not wanted(os.environ):
+def spans_from_environment() -> Spans | None:
+    """The destination that the environment sets; None without one, or without the extra `otel`."""
+    if not is_enabled(os.environ):
         return None
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -58,8 +58,8 @@ def spans_sent() -> Spans | None:
         from opentelemetry.sdk.trace import TracerProvider as SendingProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        # No reason not to start: platforms set these variables for all that they run.
-        _log.warning("OTEL_* variables ask for traces, and %s is not installed: the extra `otel` brings it", error.name)
+        # Start all the same: platforms set these variables for every workload.
+        _log.warning("OTEL_* variables enable traces, but %s is not installed: install the extra `otel`", error.name)
         return None
     named = {"service.name": os.environ.get("OTEL_SERVICE_NAME") or NAME, "service.version": __version__}
     sending = SendingProvider(resource=Resource.create(named))
@@ -68,59 +68,59 @@ def spans_sent() -> Spans | None:
 
 
 @asynccontextmanager
-async def ended(spans: Spans | None) -> AsyncIterator[None]:
-    """At the end of the block, send what was not sent yet."""
+async def flushing(spans: Spans | None) -> AsyncIterator[None]:
+    """Send the remaining spans at the end of the block."""
     yield
     if spans is not None:
         await asyncio.to_thread(spans.end)
 
 
-def metrics_of(read_state: Callable[[], State], spans: Spans | None) -> Metrics:
-    """What counts events, and tells them where there are spans."""
+def metrics_for(read_state: Callable[[], ServiceState], spans: Spans | None) -> Metrics:
+    """The metrics; with `spans`, events are also traced."""
     return Metrics(read_state) if spans is None else TracedMetrics(read_state, spans)
 
 
-def follow_requests(app: Starlette, spans: Spans | None) -> None:
-    """Tell the requests of `app` where there are spans; it is to be the last of all that looks at them."""
+def trace_requests(app: Starlette, spans: Spans | None) -> None:
+    """With `spans`, trace the requests of `app`. Call this last: its middleware must be the outermost."""
     if spans is not None:
         app.add_middleware(TracedRequests, spans=spans)
 
 
 class TracedMetrics(Metrics):
-    """Also tells each event as a span that ends now, in the request that it belongs to."""
+    """Metrics that also record each event as a span that ends now, within the current request."""
 
-    def __init__(self, read_state: Callable[[], State], spans: Spans) -> None:
+    def __init__(self, read_state: Callable[[], ServiceState], spans: Spans) -> None:
         super().__init__(read_state)
         self._tracer = spans.provider.get_tracer(NAME, __version__)
 
     def decided(
         self, verdict: str, reason: str, source: str, dialect: str, seconds: float | None = None, times: int = 1
     ) -> None:
-        """A span `decision`."""
+        """Count it, and record a span `decision`."""
         super().decided(verdict, reason, source, dialect, seconds, times)
-        told: dict[str, str | int] = {
+        attributes: dict[str, str | int] = {
             "verdict": verdict,
             "reason": reason,
             "source": source,
             "dialect": dialect,
             "times": times,
         }
-        self._tell("decision", told, seconds or 0.0)
+        self._record("decision", attributes, seconds or 0.0)
 
     def fetched(self, found: Access | NotModified, seconds: float) -> None:
-        """A span `fetch`."""
+        """Count it, and record a span `fetch`."""
         super().fetched(found, seconds)
-        told = dict(zip(("outcome", "cause", "status"), labels(found), strict=True))
-        self._tell("fetch", {name: value for name, value in told.items() if value}, seconds)
+        attributes = dict(zip(("outcome", "cause", "status"), labels(found), strict=True))
+        self._record("fetch", {name: value for name, value in attributes.items() if value}, seconds)
 
-    def _tell(self, name: str, told: Mapping[str, str | int], seconds: float) -> None:
+    def _record(self, name: str, attributes: Mapping[str, str | int], seconds: float) -> None:
         now = time.time_ns()
-        attributes = {f"robots.{key}": value for key, value in told.items()}
-        self._tracer.start_span(name, attributes=attributes, start_time=now - int(seconds * 1e9)).end(now)
+        prefixed = {f"robots.{key}": value for key, value in attributes.items()}
+        self._tracer.start_span(name, attributes=prefixed, start_time=now - int(seconds * 1e9)).end(now)
 
 
 class TracedRequests:
-    """A span for each request, below that of its `traceparent` (W3C Trace Context); the outermost of all."""
+    """Records a span for each request, a child of its `traceparent` (W3C Trace Context). The outermost middleware."""
 
     def __init__(self, app: ASGIApp, spans: Spans) -> None:
         self._app = app
@@ -139,19 +139,19 @@ class TracedRequests:
             attributes={"http.request.method": scope["method"]},
         )
 
-        async def noted(message: Message) -> None:
+        async def send_and_record(message: Message) -> None:
             if message["type"] == "http.response.start":
                 status: int = message["status"]
                 span.set_attribute("http.response.status_code", status)
                 for name, value in message.get("headers", ()):
-                    if name == b"x-request-id":  # by which the lines of the log are found
+                    if name == b"x-request-id":  # finds the log lines of the request
                         span.set_attribute("robots.request_id", value.decode("latin-1"))
                 if status >= 500:
                     span.set_status(Status(StatusCode.ERROR))
             await send(message)
 
         with trace.use_span(span, end_on_exit=True):
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, send_and_record)
             route = getattr(scope.get("route"), "path", None)
             if route is not None:
                 span.update_name(f"{scope['method']} {route}")

@@ -1,0 +1,89 @@
+"""How questions are decided: the files, the recheck models and the operators' overrides."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.cache.redis_visits import RedisVisits
+from app.cache.visits import Visits
+from app.decide import Decider, Models
+from app.decision_log.line import LineWriter
+from app.decision_log.log import DecisionLog
+from app.decision_log.sinks import FileSink, StreamSink
+from app.edge.redis_edge import RedisEdge
+from app.edge.replica import EdgeFacts
+from app.history.reader import HistoryReader
+from app.main.files import Files
+from app.main.store import Store
+from app.observability.metrics import Metrics
+from app.overrides.redis_overrides import RedisOverrides
+from app.overrides.replica import Overrides
+from app.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The Decider, the visits, overrides and edge facts that it reads, and the log that it writes, if any.
+
+    `forbidden`: whether a 401 or 403 of robots.txt closes a site.
+    """
+
+    decider: Decider
+    visits: Visits
+    overrides: Overrides
+    edge: EdgeFacts
+    models: Models
+    forbidden: bool
+    log: DecisionLog | None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Write visits and the log, and follow overrides and edge facts, which are read before the block begins."""
+        logging = nullcontext() if self.log is None else self.log.writing()
+        async with self.visits.writing_back(), self.overrides.syncing(), self.edge.syncing(), logging:
+            yield
+
+
+def make_decisions(
+    settings: Settings,
+    store: Store,
+    files: Files,
+    models: Models,
+    metrics: Metrics,
+    clock: Callable[[], float],
+    store_clock: Callable[[], float] | None,
+) -> Decisions:
+    """The decisions by these files; `models` are the recheck models in force. `store_clock`: None for the server's."""
+    visits = Visits(RedisVisits(store.redis, clock=clock), clock)
+    overrides = Overrides(RedisOverrides(store.redis), clock)
+    edge = EdgeFacts(RedisEdge(store.redis, store_clock), clock)
+    forbidden = settings.on_forbidden == "deny"
+    log = _decision_log(settings, store, metrics)
+    decider = Decider(
+        files.cache,
+        clock,
+        history=HistoryReader(files.cache, files.history, clock),
+        memory_bytes=settings.memory_bytes // 2,
+        models=models,
+        visits=visits,
+        forbidden=forbidden,
+        metrics=metrics,
+        monotonic=time.monotonic,
+        overrides=overrides,
+        edge=edge.table,
+        asked=files.lists.note_asked,
+        log=None if log is None else log.note,
+    )
+    return Decisions(decider, visits, overrides, edge, models, forbidden, log)
+
+
+def _decision_log(settings: Settings, store: Store, metrics: Metrics) -> DecisionLog | None:
+    name = settings.decision_log
+    if name is None or settings.decision_log_share == 0:
+        return None
+    file = FileSink(None if name == "stdout" else Path(name))
+    sink = StreamSink(store.redis) if name == "redis" else file
+    writer = LineWriter(settings.decision_log_url)
+    return DecisionLog(sink, writer, settings.decision_log_share, metrics.decision_log_lost)

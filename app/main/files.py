@@ -1,0 +1,102 @@
+"""Where robots.txt files come from: the web, the cache in memory and in the store, and the history."""
+
+import os
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from app.agents_file import OwnAgents
+from app.cache.fetch_health import FetchHealth
+from app.cache.freshness import Snapshot
+from app.cache.invalidation import InvalidationListener
+from app.cache.lease import MARGIN
+from app.cache.origin_lists import OriginLists
+from app.cache.redis_leases import RedisLeases
+from app.cache.redis_origin_lists import RedisOriginLists
+from app.cache.redis_snapshots import RedisSnapshots
+from app.cache.robots_cache import RobotsCache
+from app.fetch.client import Fetcher
+from app.fetch.network import Resolver, SystemResolver, client_tls
+from app.history.redis_changes import RedisChanges
+from app.history.redis_history import RedisHistory
+from app.main.fetching import counted_fetch, fetcher_from
+from app.main.store import Store
+from app.observability.fetch_log import FetchLog
+from app.observability.metrics import Metrics
+from app.origin import Origin
+from app.redis.connect import subscriber
+from app.reread import Reread
+from app.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The cache of files, and what it works with."""
+
+    resolver: SystemResolver
+    fetcher: Fetcher
+    snapshots: RedisSnapshots
+    cache: RobotsCache
+    history: RedisHistory
+    changes: RedisChanges
+    listener: InvalidationListener
+    lists: OriginLists
+    health: FetchHealth
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen for invalidations and write what waits for the store; at the end of the block, fetches end first."""
+        async with AsyncExitStack() as stack:
+            stack.callback(self.resolver.close)
+            for part in (self.snapshots, self.history, self.fetcher, self.cache):
+                stack.push_async_callback(part.aclose)
+            for work in (self.listener, self.cache.delivering(), self.lists.flushing()):
+                await stack.enter_async_context(work)
+            yield
+
+
+def make_files(
+    settings: Settings,
+    store: Store,
+    metrics: Metrics,
+    clock: Callable[[], float],
+    *,
+    store_clock: Callable[[], float] | None,
+    resolver: Resolver | None,
+    agents: Reread[OwnAgents] | None,
+    ssl_context: ssl.SSLContext | None,
+) -> Files:
+    """The files; None for the server's clock, for the system's resolver and for its trust store."""
+    system_resolver = SystemResolver()
+    fetcher = fetcher_from(settings, resolver or system_resolver, ssl_context or client_tls(), agents)
+    snapshots = RedisSnapshots(store.redis, instance=_instance_name(settings.workers), clock=store_clock)
+    changes = RedisChanges(store.redis, length=settings.changes_length, forbidden=settings.on_forbidden == "deny")
+    history = RedisHistory(store.redis, clock, lost=metrics.history_lost, changes=changes)
+    lists, fetch_log = OriginLists(RedisOriginLists(store.redis), clock), FetchLog(time.monotonic)
+    health = FetchHealth(metrics.contradicted)
+
+    def on_fetch(origin: Origin, snapshot: Snapshot, seconds: float) -> None:
+        lists.note_fetch(origin, snapshot, seconds)
+        fetch_log.note(origin, snapshot, seconds)
+
+    cache = RobotsCache(
+        snapshots,
+        RedisLeases(store.redis, clock=store_clock),
+        counted_fetch(fetcher, metrics),
+        clock,
+        settings.memory_bytes // 2,
+        lease=settings.fetch_timeout + MARGIN,
+        on_version_ended=history.note,
+        on_fetch=on_fetch,
+        health=health,
+    )
+    listener = InvalidationListener(lambda: subscriber(store.client), snapshots.name, cache.on_event, cache.on_gap)
+    return Files(system_resolver, fetcher, snapshots, cache, history, changes, listener, lists, health)
+
+
+def _instance_name(workers: int) -> str:
+    """What the workers of one instance have in common: they share a network, and so its failures."""
+    return f"{socket.gethostname()}/{os.getppid() if workers > 1 else os.getpid()}"

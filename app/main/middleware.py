@@ -1,0 +1,35 @@
+"""The middleware of the application, in its order."""
+
+import time
+
+from fastapi import FastAPI
+
+from app.api.middleware.access_log import AccessLog
+from app.api.middleware.auth import KeyCheck
+from app.api.middleware.body_limit import BodyLimit
+from app.api.middleware.direct_route import DirectRoute
+from app.api.middleware.http_caching import NoStoreByDefault
+from app.api.middleware.same_origin import RefuseCrossSite
+from app.api.routes import allowed, batch
+from app.auth.keys import Keys
+from app.auth.quotas import Quotas
+from app.observability.metrics import Metrics
+from app.reread import Reread
+
+
+def add_middleware(
+    app: FastAPI, keys: Reread[Keys] | None, quotas: Quotas, metrics: Metrics, *, access_log: bool
+) -> None:
+    """Add the middleware, the innermost first: a request passes the last one first."""
+    app.add_middleware(NoStoreByDefault)
+    handlers = {
+        "GET": (allowed.handle, allowed.router.routes[0]),
+        "POST": (batch.batch, batch.router.routes[0]),
+    }
+    app.add_middleware(DirectRoute, path=allowed.PATH, handlers=handlers)
+    app.add_middleware(BodyLimit, streamed=batch.streams)
+    if keys is None:
+        app.add_middleware(RefuseCrossSite)
+    else:
+        app.add_middleware(KeyCheck, keys=lambda: keys.value, quotas=quotas, metrics=metrics)
+    app.add_middleware(AccessLog, metrics=metrics, monotonic=time.monotonic, access_log=access_log)

@@ -1,0 +1,55 @@
+"""What the files of operators say: recheck models and pace bounds by host, and their own crawlers."""
+
+from collections.abc import Callable
+
+from app import agents_file
+from app.agents.directory import AgentDirectory, builtin_directory
+from app.agents_file import OwnAgents
+from app.cache.recheck import DomainTable, model
+from app.cache.recheck_file import load
+from app.decide import Models
+from app.pacing.schedule import Bounds, host_bounds
+from app.reread import Reread
+from app.settings import Settings
+
+
+def domain_table(settings: Settings) -> Reread[DomainTable] | None:
+    """The file that RECHECK_FILE names, or None if it names none."""
+    path = settings.recheck_file
+    return None if path is None else Reread("RECHECK_FILE", path, load)
+
+
+def own_agents(settings: Settings) -> Reread[OwnAgents] | None:
+    """The file that AGENTS_FILE names, or None if it names none."""
+    path = settings.agents_file
+    return None if path is None else Reread("AGENTS_FILE", path, agents_file.load)
+
+
+def agent_directory(agents: Reread[OwnAgents] | None) -> Callable[[], AgentDirectory]:
+    """The crawlers that are known by name now."""
+    builtin = builtin_directory()
+    return (lambda: builtin) if agents is None else (lambda: agents.value.directory)
+
+
+def recheck_models(settings: Settings, table: Reread[DomainTable] | None) -> Models:
+    """The recheck model in force for a host and a crawler."""
+    empty = DomainTable({})
+    return lambda host, own: model(empty if table is None else table.value, host, own, settings.recheck_model)
+
+
+def pace_bounds(
+    default: Bounds, table: Reread[DomainTable] | None, agents: Reread[OwnAgents] | None
+) -> Callable[[str, str], Bounds]:
+    """The bounds of a host's pace for an agent: those of the table, else the agent's own, else `default`.
+
+    The floor is never below the agent's own.
+    """
+
+    def bounds(host: str, token: str) -> Bounds:
+        own = None if agents is None else agents.value.paces.get(token.lower())
+        found = host_bounds(host_bounds(default, own), None if table is None else table.value.pace(host))
+        if own is None or own.floor is None or own.floor <= found.floor:
+            return found
+        return Bounds(own.floor, max(own.floor, found.cap))
+
+    return bounds

@@ -1,0 +1,55 @@
+"""The store that processes share, as the settings describe it."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from app.observability.metrics import Metrics
+from app.redis.connect import Client, connect
+from app.redis.eviction import EvictionPolicy
+from app.redis.guarded_client import GuardedClient, StoreDown
+from app.settings import BadSetting, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The client of the store, the calls through it, and what a full store would drop."""
+
+    client: Client
+    redis: GuardedClient
+    eviction: EvictionPolicy
+
+    async def probe(self) -> None:
+        """Find out whether the store can be used; it is marked as degraded if not."""
+        with suppress(StoreDown):
+            await self.redis.ping()
+        await self.eviction.read()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Connect now, so that no caller has to wait for it, and close the connections at the end of the block."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.client.aclose)
+            stack.push_async_callback(self.redis.aclose)
+            await self.probe()
+            yield
+
+
+def make_store(settings: Settings, metrics: Metrics, timeout: float) -> Store:
+    """The store; `timeout` is in seconds, for one call. It connects when it is first used. Raises BadSetting."""
+    if settings.redis_url is None:
+        raise BadSetting("REDIS_URL is not set: set it, or run `python -m app`, which starts an embedded Valkey.")
+    try:
+        client = connect(settings.redis_url, settings.redis_connections)
+    except ValueError as error:
+        raise BadSetting(str(error)) from None
+    redis = GuardedClient(
+        client,
+        monotonic=time.monotonic,
+        timeout=timeout,
+        connections=settings.redis_connections,
+        failed=metrics.store_failed,
+        answered=metrics.store_answered,
+    )
+    return Store(client, redis, EvictionPolicy(redis))
