@@ -1,4 +1,4 @@
-"""Files and paths made to be slow: each attacks one step of reading, compiling or deciding, as far as its limits go."""
+"""Slow files and paths: each attacks one step of parsing, compiling or deciding, up to its limits."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from app.robots.lines import LINE_LIMIT
 
 RULES = 15_000
 AGENTS = 16
-"""So many agents may be asked for at once."""
+"""Agents that one question may name."""
 
 SHORT, LONG = 80, URL_LIMIT - len("http://a.example")
 """Lengths of a path; LONG is the longest that a URL can have."""
@@ -24,7 +24,7 @@ LETTERS = ascii_letters + digits + "-._~"
 
 @dataclass(frozen=True, slots=True)
 class Adversary:
-    """A file, a path to ask it about, who asks in turn, and what is meant to be slow about them.
+    """A file, a path, agents that ask about it in turn, and the step that is meant to be slow.
 
     Names with commas between them are one agent that is looked up by each, in order.
     """
@@ -62,7 +62,7 @@ def _path(period: str, length: int = LONG, start: str = "/") -> str:
 
 
 def _long(pattern: str) -> str:
-    """A pattern repeated beyond its line, cut to what is read of it."""
+    """A pattern repeated up to the longest line that is parsed."""
     return filled(pattern, LINE_LIMIT - len("Allow:"))
 
 
@@ -90,7 +90,7 @@ _TEXT = "".join(_WORDS)
 
 
 def _prefixes() -> Iterator[Adversary]:
-    """What every path begins with: sorted, searched, and chained to the shorter ones."""
+    """Prefixes of every path: sorted, searched, and linked to shorter ones."""
     nested = ["/" + "a" * length for length in range(1000)]
     same = "/" + "a" * 16_000
     for dialect in ("rfc9309", "draft1996"):
@@ -106,13 +106,13 @@ def _prefixes() -> Iterator[Adversary]:
 
 
 def _segments() -> Iterator[Adversary]:
-    """What stands between stars: states, failure links, outputs and patterns that wait."""
+    """Segments between stars: states, failure links, outputs and waiting patterns."""
     suffixes = ["a" * length for length in range(1, 1100)]
     absent = ["/*" + text + "*!" for text in suffixes]
     yield _rules("1,000 segments, each a suffix of the next", (f"/*{it}" for it in suffixes), _path("a"))
     yield _rules("the same, and a segment that is absent", absent, _path("a"))
     for most in (30, 120):
-        # As often as the budget of steps just allows.
+        # As often as the budget of steps allows.
         some = [f"/*{text}*!" for text in suffixes[:most]]
         repeated = (pattern + "a" * (at % 2) for at in count() for pattern in some)
         yield _rules(f"{most} suffixes, as many patterns as fit", repeated, _path("a"))
@@ -158,18 +158,18 @@ def _stars() -> Iterator[Adversary]:
         chains = (f"/*{_chain(path, segments, width, random)}*!!" for _ in count())
         name = f"as many as fit of {segments} segments of {width} all along the path"
         yield _rules(name, chains, f"/{path}")
-    yield _rules("nothing but stars", [_long("*")] * 30, _path("a"))
+    yield _rules("only stars", [_long("*")] * 30, _path("a"))
 
 
 def _chain(path: str, segments: int, width: int, random: Random) -> str:
-    """Segments of `path`, one after the other and over all of it, with stars between them."""
+    """Successive segments that cover `path`, with stars between them."""
     gap = (len(path) - segments * width) / segments
     starts = (int(at * (width + gap) + gap * random.random()) for at in range(segments))
     return "*".join(path[start : start + width] for start in starts)
 
 
 def _escapes() -> Iterator[Adversary]:
-    """Bytes that are written as three, in paths and patterns; and the second form of a query."""
+    """Percent-encoded bytes in paths and patterns, and the second form of a query."""
     for dialect in ("rfc9309", "google", "seznam", "draft1996", "v2"):
         wide = group((f"/é*{word}" for word in _WORDS), *["Robot-version: 2.0"] * (dialect == "v2"))
         yield Adversary(f"{dialect}: a path to encode", dialect, wide, "/" + filled("éa", LONG - 1))
@@ -206,7 +206,7 @@ def _globs() -> Iterator[Adversary]:
 
 
 def _agents() -> Iterator[Adversary]:
-    """Many groups, many who ask, and long names that are searched for."""
+    """Many groups, many agents, and long names to search for."""
     path = ("/" + _TEXT)[:LONG]
     names = tuple(_WORDS[:101])
     agents = [f"User-agent:{word}" for word in _words(4)]
@@ -220,7 +220,7 @@ def _agents() -> Iterator[Adversary]:
     yield Adversary("v2: 12,000 groups of one agent", "v2", version)
     own = (f"User-agent:{word}\nAllow:/*{word}" for word in _WORDS)
     yield Adversary("15,000 agents ask in turn", "rfc9309", _whole(own), path, names)
-    # What they share has to be compiled for each anew, since each has something of its own beside it.
+    # Shared rules are compiled again for each agent, since each also has rules of its own.
     listed = [f"User-agent:{word}\nAllow:/{word}" for word in names] + [f"User-agent:{word}" for word in names]
     pairs = zip(_WORDS, _WORDS[::-1], strict=True)
     shared = _whole([*listed, *(f"Allow:/*{first}*{second}" for first, second in pairs)])
@@ -234,7 +234,7 @@ def _agents() -> Iterator[Adversary]:
 
 
 def _members() -> Iterator[Adversary]:
-    """Lines beside the rules, which state terms: rates, windows, usage."""
+    """Lines other than rules: rates, windows, usage."""
     minutes = [f"{minute // 60:02}{minute % 60:02}" for minute in range(1440)]
     following = islice(cycle(pairwise([*minutes, minutes[0]])), 49_999)
     values: dict[str, Iterator[str]] = {
@@ -262,7 +262,7 @@ def _members() -> Iterator[Adversary]:
 
 
 def _lines() -> Iterator[Adversary]:
-    """Files that are slow to read; what is asked matters little."""
+    """Files that are slow to parse, whatever the question."""
     for dialect in ("rfc9309", "google"):
         yield Adversary(f"{dialect}: 70,000 rules", dialect, b"User-agent:*\n" + b"Allow:/\n" * 63_900)
         unknown = _whole(f"{line:x}:" for line in range(90_000))
@@ -279,7 +279,7 @@ def _lines() -> Iterator[Adversary]:
 
 
 def adversaries() -> Iterator[Adversary]:
-    """All of them, one at a time: together they are large."""
+    """Yield all of them, one at a time, since together they are large."""
     yield from _prefixes()
     yield from _segments()
     yield from _stars()

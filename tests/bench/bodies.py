@@ -1,4 +1,4 @@
-"""Files and paths to measure with, made from a seed: every run measures the same."""
+"""Files and paths for benchmarks, from a seed, so that every run measures the same."""
 
 from random import Random
 
@@ -42,7 +42,7 @@ def _pattern(random: Random, number: int) -> str:
 
 
 def body(rules: int) -> bytes:
-    """A file with one group of so many rules: four prefixes to one wildcard, one Allow to four Disallow."""
+    """A file with one group of `rules` rules: four prefixes per wildcard, one Allow per four Disallow."""
     random = Random(rules)
     patterns = [_pattern(random, number) for number in range(1, rules + 1)]
     lines = [f"{'Allow' if random.random() < 0.2 else 'Disallow'}: {pattern}" for pattern in patterns]

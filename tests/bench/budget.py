@@ -1,8 +1,8 @@
-"""What hostile files and paths cost, in hot answers of the service: `python -m tests.bench.budget [DIALECT...]`.
+"""The cost of hostile files and paths, in hot answers: `python -m tests.bench.budget [DIALECT...]`.
 
 The service runs as a process of its own. Its CPU time for a hot GET /v1/allowed is measured before and after the rows,
 in the same run. Budgets: 200 of these for a decision, and 600 for reading a file, compiling its rules and reading the
-other lines of an agent. What is over a budget is marked; nothing here asserts.
+other lines of an agent. Rows over budget are marked; nothing here asserts.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ MAX_CONCURRENT, TURN_SECONDS = 7, 0.4
 
 
 async def _hot_get(ours: Contestant) -> float:
-    """CPU milliseconds of the service for one hot GET: the median of turns of some hundred requests."""
+    """CPU milliseconds of the service for one hot GET: the median over rounds of a few hundred requests."""
     return 1e3 * median([(await ours.turn(TURN_SECONDS))[0] for _ in range(MAX_CONCURRENT)])
 
 
@@ -48,10 +48,10 @@ async def main(dialects: Sequence[str] = ()) -> None:
     """Print every row and the worst of each dialect."""
     origins = Origins()
     with ExitStack() as stack:
-        # As in the service: Python begins no full collection by itself.
+        # As in the service: Python starts no full collection by itself.
         async with origins.serving(), collected_when_quiet():
             ours = Contestant("ours", stack.enter_context(service("false")), list(map(get, origins.urls(60, 10))))
-            await ours.turn(TURN_SECONDS)  # everything is fetched by then
+            await ours.turn(TURN_SECONDS)  # fetches everything
             before = await _hot_get(ours)
             rows = [(it, cost(it)) for it in adversaries() if it.dialect in (dialects or (it.dialect,))]
             after = await _hot_get(ours)

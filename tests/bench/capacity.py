@@ -1,24 +1,27 @@
-"""What a fleet of a given size costs and knows: `make capacity`, explained in deploy/CAPACITY.md.
+"""The costs of a fleet by its size: `make capacity`, explained in docs/explanation/capacity.md.
 
-Bytes are measured in the embedded Valkey, with the real files of protego's sdist. Fetches and ages come out of
-`simulation`, played at a few paces and added up over all origins of a fleet.
+Bytes are measured in the embedded Valkey, with the real files of protego's sdist. Fetches and ages are results of
+`simulation`, run at several rates and added up over all origins of a fleet.
 """
 
 import asyncio
 import math
 import platform
 import statistics
+import subprocess
 import sys
 import tarfile
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
 from secrets import token_bytes
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -53,36 +56,36 @@ NOW = 1_790_000_000.0
 SINCE = int(NOW - 400 * DAY)
 
 BETWEEN = (Unavailable(404), Unreachable(Cause.CONNECTION))
-"""What ends when an origin without a file breaks down, and comes back."""
+"""The versions of an origin without a file before and during an outage."""
 
-# The assumptions: what no program of ours could measure.
+# Assumptions, which cannot be measured here.
 
 ZIPF = 1.0
-"""The exponent of the origins' paces by rank."""
+"""The exponent of the origins' visit rates by rank."""
 
 MEAN_PACE = 1.0
-"""Visits of an origin a day, over all origins."""
+"""Visits of an origin a day, on average."""
 
 HIGHEST_PACE = 8640.0
-"""Nobody visits an origin more often than once in 10 seconds."""
+"""The highest visit rate: once in 10 seconds."""
 
-SAID: Mapping[str, tuple[Lifetime, float]] = {
-    "nothing": (Lifetime(), 0.8),
-    "an hour": (Lifetime(cache_control="max-age=3600"), 0.1),
-    "no-cache": (Lifetime(cache_control="no-cache"), 0.1),
+CACHING: Mapping[str, tuple[Lifetime, float]] = {
+    "without caching headers": (Lifetime(), 0.8),
+    "with an hour": (Lifetime(cache_control="max-age=3600"), 0.1),
+    "with `no-cache`": (Lifetime(cache_control="no-cache"), 0.1),
 }
-"""What the response says of its lifetime, and the share of origins that say it."""
+"""The caching headers of responses, and the share of origins that send them."""
 
 SIZES = (10**6, 10**8, 10**9)
 
 PACES = tuple(10 ** (step / 2) for step in range(-4, 9))
-"""Where the simulation is played, from 0.01 to 10,000 visits a day; between them, straight in the logarithm."""
+"""Simulated rates, from 0.01 to 10,000 visits a day; values between them are interpolated log-linearly."""
 
 EVENTS = 20_000
-"""About how many visits are played at each pace; of at least 8 origins, and of at most 4,000."""
+"""The approximate number of simulated visits at each rate, of at least 8 and at most 4,000 origins."""
 
 MANY = 100.0
-"""Visits a day from which on an origin is watched for 6 weeks instead of 26, since it does the same all the time."""
+"""Visits a day from which on 6 weeks are simulated instead of 26, since they vary little."""
 
 
 # Bytes.
@@ -90,11 +93,11 @@ MANY = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """What one origin takes in the server's memory: with a file, without one, and its visits beside either.
+    """The memory of one origin in the server: with a file, without one, and its visit counts in addition.
 
-    `changed` is the history of a file that has changed once, `again` what another change adds to it, `outage` the
-    history of a 404 that an outage came between, and `empty` what any history takes beside its bytes.
-    `resident`: the memory that the system has given the server, for each byte that it uses of it.
+    `changed` is the history of a file that has changed once, `again` that of each further change, `outage` the
+    history of a 404 with an outage in between, and `empty` that of any history without the bytes of its versions.
+    `resident` is the resident memory of the server per byte that it uses.
     """
 
     file: float
@@ -108,10 +111,10 @@ class Bytes:
 
 
 def real_files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Hosts and their files, from the test data of protego's sdist; SystemExit where that is missing."""
+    """Hosts and their files, from the test data of protego's sdist. Raises SystemExit without it."""
     sdist = next(folder.glob("protego-*.tar.gz"), None)
     if sdist is None:
-        raise SystemExit(f"there is no sdist of protego in {folder}: `make capacity` gets it from the package index")
+        raise SystemExit(f"{folder} has no sdist of protego; run `make capacity`, which downloads it")
     with tarfile.open(sdist) as archive:
         for member in archive:
             found = archive.extractfile(member) if "/tests/test_data/" in member.name and member.isfile() else None
@@ -119,12 +122,18 @@ def real_files(folder: Path) -> Iterator[tuple[str, bytes]]:
                 yield member.name.rpartition("/")[2], found.read(BODY_LIMIT)
 
 
+AT_ONCE = 8
+"""Writes at the same time; a client has a few connections."""
+
 Put = Callable[[RedisSnapshots, RedisVisits, int], Any]
 
 
-def measure(files: Sequence[tuple[str, bytes]]) -> Bytes:
-    """The server's own count of what it takes, keys and tables included, divided by the origins."""
-    # The server's tables double as they grow: this many origins leave them about as full as they are on average.
+def measure(files: Sequence[tuple[str, bytes]], binary: str | None = None) -> Bytes:
+    """The memory that the server reports, keys and tables included, divided by the number of origins.
+
+    `binary` is the server, instead of the embedded one, which allocates with the C library.
+    """
+    # The server's tables double as they grow: with this many origins they are about as full as on average.
     times = math.ceil(48_000 / len(files))
     origins = [
         Origin("https", f"{'www.' * (time > 0)}{host}", 443 + time) for time in range(times) for host, _ in files
@@ -157,7 +166,7 @@ def measure(files: Sequence[tuple[str, bytes]]) -> Bytes:
         return past(store, at, *BETWEEN)
 
     (file, resident), *others = (
-        asyncio.run(_taken(put, len(origins)))
+        asyncio.run(_taken(binary, put, len(origins)))
         for put in (with_file, without_file, visited, changed, changed_again, interrupted)
     )
     missing, counted, once, twice, outage = (used for used, _ in others)
@@ -170,16 +179,36 @@ def _version(access: Access, since: float) -> history.Version:
     return history.version_of(Snapshot(access, since + HOUR, failing=failing, since=int(since)))
 
 
-async def _taken(put: Put, number: int) -> tuple[float, float]:
+@contextmanager
+def _server(binary: str | None) -> Iterator[str]:
+    if binary is None:
+        with serve(None) as url:
+            yield url
+        return
+    with TemporaryDirectory() as folder:
+        socket = Path(folder) / "server.sock"
+        options = ["--port", "0", "--save", "", "--dir", folder, "--unixsocket", str(socket)]
+        with subprocess.Popen([binary, *options], stdout=subprocess.DEVNULL) as server:
+            try:
+                while not socket.exists():
+                    if server.poll() is not None:
+                        raise SystemExit(f"{binary} did not start")
+                    time.sleep(0.05)
+                yield f"unix://{socket}"
+            finally:
+                server.terminate()
+
+
+async def _taken(binary: str | None, put: Put, number: int) -> tuple[float, float]:
     # A server for each: what one gives back when it is emptied, it gives back when it likes.
-    with serve(None) as url:
+    with _server(binary) as url:
         client = connect(url)
         store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=5.0))
         visits = RedisVisits(GuardedClient(client, monotonic=time.monotonic, timeout=5.0), clock=lambda: NOW)
         await store.redis.ping()
         before = await client.info("memory")
-        for start in range(0, number, 32):
-            await asyncio.gather(*(put(store, visits, at) for at in range(start, min(start + 32, number))))
+        for start in range(0, number, AT_ONCE):
+            await asyncio.gather(*(put(store, visits, at) for at in range(start, min(start + AT_ONCE, number))))
         after = await client.info("memory")
         await store.redis.aclose()
         await client.aclose()
@@ -207,9 +236,9 @@ def quantiles(sizes: Sequence[int]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """What origins of one pace do and know, for each of them and day; `ages` are shares of the decisions.
+    """Results for origins of one visit rate, per origin and day; `ages` are shares of the decisions.
 
-    `past`: how many of them have a history; `history_bytes`: of it, whether they have or not.
+    `past` is the share of origins with a history; `history_bytes` is its mean length over all origins.
     """
 
     fetches: float
@@ -222,12 +251,12 @@ class Origins:
     history_bytes: float
 
 
-def watch(model: str, said: Lifetime) -> list[Origins]:
-    """What the simulation shows at each of PACES."""
+def watch(model: str, headers: Lifetime) -> list[Origins]:
+    """The results of the simulation at each of PACES."""
     found = []
     for pace in PACES:
         account = Account()
-        course = Course(pace, MODELS[model], said)
+        course = Course(pace, MODELS[model], headers)
         if pace >= MANY:
             course = replace(course, warm_up=14 * DAY, watched=42 * DAY)
         for seed in range(min(max(int(EVENTS / (pace * course.watched / DAY)), 8), 4000)):
@@ -242,14 +271,14 @@ def watch(model: str, said: Lifetime) -> list[Origins]:
                 account.kept_days / account.days,
                 account.counted_days / account.days,
                 account.history_days / account.days,
-                account.history_octet_days / account.days,
+                account.history_byte_days / account.days,
             )
         )
     return found
 
 
 def mixed(parts: Sequence[tuple[Sequence[Origins], float]]) -> list[Origins]:
-    """Origins that are so many shares of each kind."""
+    """The mean over kinds of origins, weighted by their shares."""
     return [blend([(row[at], share) for row, share in parts]) for at in range(len(PACES))]
 
 
@@ -270,7 +299,7 @@ def blend(parts: Sequence[tuple[Origins, float]]) -> Origins:
 
 
 def at_pace(rows: Sequence[Origins], pace: float) -> Origins:
-    """What origins of any pace do: straight between the logarithms of two that were watched."""
+    """The results at any rate, interpolated log-linearly between two simulated ones."""
     place = (math.log10(pace) - math.log10(PACES[0])) * 2
     low = min(max(int(place), 0), len(PACES) - 2)
     share = min(max(place - low, 0.0), 1.0)
@@ -282,7 +311,7 @@ def at_pace(rows: Sequence[Origins], pace: float) -> Origins:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What all origins come to, a second; ages in seconds, memory in bytes.
+    """Totals over all origins, per second; ages are in seconds, memory in bytes.
 
     `kept`, `counted` and `past`: the shares of origins that have a snapshot, visits, and a history in the store at any
     time; `history_bytes`: of such a history, in the mean over all origins.
@@ -302,7 +331,7 @@ class Fleet:
 
 
 def zipf(origins: int, exponent: float) -> list[tuple[float, float]]:
-    """Paces and how many origins have them: in classes of ranks, a sixteenth of a decade each and single at the top."""
+    """Visit rates and numbers of origins, by classes of ranks: a sixteenth of a decade each, single ranks first."""
     ranks = sorted({math.floor(10 ** (step / 16)) for step in range(int(16 * math.log10(origins)) + 1)} | {origins + 1})
     classes = [(math.sqrt(low * (high - 1)), high - low) for low, high in pairwise(ranks)]
 
@@ -310,7 +339,7 @@ def zipf(origins: int, exponent: float) -> list[tuple[float, float]]:
         return [(min(first / rank**exponent, HIGHEST_PACE), number) for rank, number in classes]
 
     low, high = 0.0, 1e30
-    for _ in range(200):  # the pace of the first, so that the mean is MEAN_PACE, in spite of the bound
+    for _ in range(200):  # find the rate of the first, so that the mean is MEAN_PACE despite the maximum
         middle = (low + high) / 2 if low else high / 2
         total = sum(pace * number for pace, number in paces(middle))
         low, high = (middle, high) if total < MEAN_PACE * origins else (low, middle)
@@ -353,12 +382,12 @@ def add_up(rows: Sequence[Origins], origins: int, size: Bytes, *, visits: bool, 
 
 
 def age_below(ages: Sequence[float], share: float) -> float:
-    """The age below which so large a share lies."""
+    """The age below which this share lies."""
     sums = [sum(ages[: at + 1]) for at in range(len(ages))]
     return AGES[min(bisect_right(sums, share * sums[-1]), len(AGES) - 1)]
 
 
-# Telling.
+# Output.
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -384,13 +413,13 @@ def memory(size: float) -> str:
     return f"{size / 1e9:,.1f} GB" if size < 1e11 else f"{size / 1e9:,.0f} GB"
 
 
-def tell_fleets(rows: Mapping[str, Sequence[Origins]], size: Bytes) -> None:
+def print_fleets(rows: Mapping[str, Sequence[Origins]], size: Bytes) -> None:
     print()
-    told = []
+    cells = []
     for origins in SIZES:
         for model in (RFC9309, SEZNAM):
             fleet = add_up(rows[model], origins, size, visits=model == SEZNAM)
-            told.append(
+            cells.append(
                 [
                     f"{origins:,}",
                     model,
@@ -420,25 +449,27 @@ def tell_fleets(rows: Mapping[str, Sequence[Origins]], size: Bytes) -> None:
         "fetches/s",
         "decisions a fetch",
     ]
-    table([*head, "mean age", "median", "95 %", "deferred"], told)
+    table([*head, "mean age", "median", "95 %", "deferred"], cells)
 
 
-def tell_sensitivity(kinds: Mapping[tuple[str, str], Sequence[Origins]], rows: Mapping[str, Sequence[Origins]]) -> None:
+def print_sensitivity(
+    kinds: Mapping[tuple[str, str], Sequence[Origins]], rows: Mapping[str, Sequence[Origins]]
+) -> None:
     size = Bytes(0, 0, 0)
     print()
     cases: list[tuple[str, Callable[[str], Fleet]]] = [
-        (f"all say {said}", lambda model, said=said: add_up(kinds[model, said], 10**8, size, visits=False))  # type: ignore[misc]
-        for said in SAID
+        (f"all {headers}", lambda model, headers=headers: add_up(kinds[model, headers], 10**8, size, visits=False))  # type: ignore[misc]
+        for headers in CACHING
     ]
     cases += [
         (f"exponent {e}", lambda model, e=e: add_up(rows[model], 10**8, size, visits=False, exponent=e))  # type: ignore[misc]
         for e in (0.8, 1.2)
     ]
-    told = []
+    cells = []
     for name, fleet_of in cases:
         fleets = [fleet_of(model) for model in (RFC9309, SEZNAM)]
-        told.append([name, *(value for it in fleets for value in (number(it.fetches), duration(it.age)))])
-    table(["100,000,000 origins", "rfc9309 fetches/s", "mean age", "seznam fetches/s", "mean age"], told)
+        cells.append([name, *(value for it in fleets for value in (number(it.fetches), duration(it.age)))])
+    table(["100,000,000 origins", "rfc9309 fetches/s", "mean age", "seznam fetches/s", "mean age"], cells)
 
 
 COLOURS = {RFC9309: "#1b6ca8", SEZNAM: "#c8553d"}
@@ -457,7 +488,7 @@ def draw(rows: Mapping[str, Sequence[Origins]], size: Bytes, path: Path) -> None
         stored.plot(many, [fleet.memory / 1e9 for fleet in fleets], **style)
     fetches.plot(PACES[:7], PACES[:7], color="#999999", linestyle=":", label="a fetch per visit")
     label(fetches, "Fetches of one origin", "visits a day", "fetches a day")
-    label(ages, "Age of what a decision rests on", "visits a day", "mean age, days")
+    label(ages, "Age of the copy at a decision", "visits a day", "mean age, days")
     ages.set_yscale("linear")
     label(rates, "Fetches of a fleet", "origins", "fetches a second")
     label(stored, "Memory of the store", "origins", "gigabytes")
@@ -478,12 +509,12 @@ def label(axes: Axes, title: str, across: str, up: str) -> None:
     axes.legend(frameon=False)
 
 
-def main(folder: Path, picture: Path) -> None:
+def main(folder: Path, picture: Path, binary: str | None = None) -> None:
     """Measure, simulate, print the tables of the page and draw its picture."""
     print(f"{datetime.now(UTC):%Y-%m-%d}, {platform.python_implementation()} {platform.python_version()}")
     files = list(islice(real_files(folder), 100_000))
     tell_files(files)
-    size = measure(files)
+    size = measure(files, binary)
     print()
     table(
         ["an origin in the store", "bytes"],
@@ -498,14 +529,17 @@ def main(folder: Path, picture: Path) -> None:
         ],
     )
     print(f"\nresident for each byte used: {size.resident:.2f}")
-    kinds = {(model, name): watch(model, said) for model in (RFC9309, SEZNAM) for name, (said, _) in SAID.items()}
-    rows = {
-        model: mixed([(kinds[model, name], share) for name, (_, share) in SAID.items()]) for model in (RFC9309, SEZNAM)
+    kinds = {
+        (model, name): watch(model, headers) for model in (RFC9309, SEZNAM) for name, (headers, _) in CACHING.items()
     }
-    tell_fleets(rows, size)
-    tell_sensitivity(kinds, rows)
+    rows = {
+        model: mixed([(kinds[model, name], share) for name, (_, share) in CACHING.items()])
+        for model in (RFC9309, SEZNAM)
+    }
+    print_fleets(rows, size)
+    print_sensitivity(kinds, rows)
     draw(rows, size, picture)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -1,8 +1,8 @@
-"""How fast the core is beside its peers, in one run: `make bench-core`.
+"""The speed of the core compared with its peers, in one run: `make bench-core`.
 
-All are measured in turns (ours, theirs, ours, theirs, ...) with the garbage collector off, and a figure is the median.
-Time is CPU time of this thread, so that other load on the machine counts little. Nothing here asserts: figures are for
-people, and for the README.
+Rounds alternate (ours, theirs, ours, theirs, ...) with the garbage collector off, and a figure is the median. Time is
+CPU time of this thread, so other load hardly matters. Nothing here asserts: the figures are for people, and for
+docs/explanation/performance.md.
 """
 
 import gc
@@ -34,7 +34,7 @@ DIALECT = DIALECTS["rfc9309"]
 _ALLOW = Permission.ALLOW
 SIZES = (5, 60, 2000, 15_000)
 SECONDS = 1.0
-"""About how long each contestant is measured in a comparison; in at least 3 rounds, at most 200."""
+"""Approximate seconds of measurement per contestant; in at least 3 rounds, at most 200."""
 TURN = 0.005
 
 Work: TypeAlias = Callable[[], object]
@@ -42,7 +42,7 @@ Work: TypeAlias = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """`parse` makes of a body what `decide` is asked with a path; `holds` is False for those that parse every time."""
+    """`parse` turns a body into what `decide` takes with a path; `holds` is False if it parses for every decision."""
 
     name: str
     parse: Callable[[bytes], Any]
@@ -115,7 +115,7 @@ def _installed() -> Iterator[Contestant]:
 
 
 def in_turns(works: Sequence[Work]) -> list[float]:
-    """Seconds that each takes once: the median of rounds in which each has a turn of at least TURN seconds."""
+    """Seconds per call of each: the median over rounds in which each runs for at least TURN seconds."""
     taken: list[list[float]] = [[] for _ in works]
     times = [_times(work) for work in works]
     gc.collect()
@@ -134,8 +134,8 @@ def in_turns(works: Sequence[Work]) -> list[float]:
 
 
 def _times(work: Work) -> int:
-    """How often it runs in one turn."""
-    work()  # what is made on first use belongs to other figures
+    """The number of calls in one round."""
+    work()  # exclude what is created on first use
     return max(1, int(TURN / _time(work, 1)))
 
 
@@ -147,7 +147,7 @@ def _time(work: Work, count: int) -> float:
 
 
 def _row(title: str, works: Sequence[Work], count: int = 1) -> None:
-    """One line: our time for one of `count`, and how many times as long each other one took."""
+    """One line: our time per item of `count`, and the ratio for each other contestant."""
     ours, *others = in_turns(works)
     print(f"  {title:<30}{ours / count * 1e6:>12.1f} us" + "".join(f"{seconds / ours:>10.1f}x" for seconds in others))
 
@@ -169,13 +169,13 @@ def _deciding(peers: Sequence[Contestant]) -> None:
     for title, queries in (("half of them with a query", True), ("none with a query", False)):
         _head(f"A decision on a parsed file (the wheels parse every time); 64 paths of 80 characters, {title}", peers)
         for rules in SIZES:
-            asked = paths(rules, queries=queries)
-            works = [partial(_ask, it, [it.parse(body(rules))], asked) for it in (OURS, *peers)]
-            _row(f"{rules:,} rules", works, len(asked))
+            subjects = paths(rules, queries=queries)
+            works = [partial(_ask, it, [it.parse(body(rules))], subjects) for it in (OURS, *peers)]
+            _row(f"{rules:,} rules", works, len(subjects))
 
 
-def _ask(contestant: Contestant, held: Sequence[Any], asked: Sequence[str]) -> None:
-    for file, path in product(held, asked):
+def _ask(contestant: Contestant, held: Sequence[Any], subjects: Sequence[str]) -> None:
+    for file, path in product(held, subjects):
         contestant.decide(file, path)
 
 
@@ -198,15 +198,15 @@ def _first_decision(peers: Sequence[Contestant]) -> None:
 
 def _real(peers: Sequence[Contestant]) -> None:
     files = list(real_files().values())[::12]
-    asked = paths(60, queries=True)[:8]
+    subjects = paths(60, queries=True)[:8]
     everybody, holding = (OURS, *peers), (OURS, *(peer for peer in peers if peer.holds))
     title = f"{len(files)} real files, {sum(map(len, files)):,} bytes; for one of them"
     _head(title, holding[1:])
     _row("parsing", [partial(_parse_all, it, files) for it in holding], len(files))
     _head(title, peers)
-    _row("parsing and one decision", [partial(_parse_and_ask, it, files, asked[0]) for it in everybody], len(files))
-    works = [partial(_ask, it, [it.parse(data) for data in files], asked) for it in everybody]
-    _row("a decision", works, len(files) * len(asked))
+    _row("parsing and one decision", [partial(_parse_and_ask, it, files, subjects[0]) for it in everybody], len(files))
+    works = [partial(_ask, it, [it.parse(data) for data in files], subjects) for it in everybody]
+    _row("a decision", works, len(files) * len(subjects))
 
 
 def processor() -> str:

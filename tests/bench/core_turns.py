@@ -1,7 +1,7 @@
-"""The core of one checkout, measured turn by turn for `versus`: `python -m tests.bench.core_turns TREE`.
+"""Measure the core of one checkout, round by round, for `versus`: `python -m tests.bench.core_turns TREE`.
 
-Files, paths and clocks are those of this checkout; only `app` is taken from TREE. A name of `WORKS` on standard input
-is one turn, whose seconds per operation go to standard output.
+Files, paths and clocks are from this checkout; only `app` is from TREE. For each name of `WORKS` on standard input, one
+round is measured, and its seconds per operation go to standard output.
 """
 
 import gc
@@ -17,16 +17,16 @@ from tests.bench.bodies import body, paths
 from tests.corpus import real_files
 
 TURN = 0.1
-"""Seconds of a turn, at least: the best of several passes is its result."""
+"""Minimum seconds of a round, whose result is the best of several passes."""
 
 EVERY = 12
-"""Of the real files, one in so many is measured."""
+"""One in so many real files is measured."""
 
 DECIDED = (60, 2000, 15_000)
 
 
 class Core:
-    """What is measured, whatever the checkout calls it."""
+    """The measured functions, under the names of either checkout."""
 
     def __init__(self) -> None:
         module = importlib.import_module
@@ -40,7 +40,7 @@ class Core:
             self._judge = module("app.robots.dialect").judge_file
 
     def parse(self, data: bytes) -> Any:
-        """The file down to its groups."""
+        """Parse a file down to its groups."""
         robots = self._file(data)
         robots.reading(self._dialect)
         return robots
@@ -55,24 +55,24 @@ def _real() -> list[bytes]:
 
 
 @cache
-def _asked(rules: int) -> tuple[list[bytes], list[str]]:
-    """Files and the paths that they are asked about; 0 rules: the real files."""
+def _files_and_paths(rules: int) -> tuple[list[bytes], list[str]]:
+    """Files with their paths; 0 rules: the real files."""
     return ([body(rules)], paths(rules, queries=True)) if rules else (_real(), paths(60, queries=True)[:8])
 
 
 def _decisions(core: Core, rules: int) -> tuple[Callable[[], object], int]:
-    files, asked = _asked(rules)
-    pairs = list(product(map(core.parse, files), asked))
+    files, subjects = _files_and_paths(rules)
+    pairs = list(product(map(core.parse, files), subjects))
     return lambda: [core.decide(robots, path) for robots, path in pairs], len(pairs)
 
 
 def _first_decisions(core: Core, rules: int) -> tuple[Callable[[], object], int]:
-    files, asked = _asked(rules)
-    return lambda: [core.decide(core.parse(data), asked[0]) for data in files], len(files)
+    files, subjects = _files_and_paths(rules)
+    return lambda: [core.decide(core.parse(data), subjects[0]) for data in files], len(files)
 
 
 def _parsing(core: Core, rules: int) -> tuple[Callable[[], object], int]:
-    files, _ = _asked(rules)
+    files, _ = _files_and_paths(rules)
     return lambda: [core.parse(data) for data in files], len(files)
 
 
@@ -83,7 +83,7 @@ WORKS: Mapping[str, tuple[Callable[[Core, int], tuple[Callable[[], object], int]
     "parsing and the first decision, real files": (_first_decisions, 0),
     **{f"parsing and the first decision, {rules:,} rules": (_first_decisions, rules) for rules in DECIDED},
 }
-"""What is measured by its name: work that is done in one pass and how many operations that is."""
+"""Measurements by name: the work of one pass, and its number of operations."""
 
 
 def _turn(work: Callable[[], object], operations: int) -> float:
@@ -98,7 +98,7 @@ def _turn(work: Callable[[], object], operations: int) -> float:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Take turns until standard input ends."""
+    """Measure a round for every line of standard input, until it ends."""
     sys.path.insert(0, arguments[0])
     importlib.import_module("app")
     del sys.path[0]
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str]) -> None:
         if name not in made:
             make, rules = WORKS[name]
             made[name] = make(core, rules)
-            made[name][0]()  # what is made on first use belongs to other figures
+            made[name][0]()  # exclude what is created on first use
         print(_turn(*made[name]), flush=True)
 
 

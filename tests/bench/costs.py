@@ -1,4 +1,4 @@
-"""What a file and a path made to be slow cost, step by step."""
+"""The cost of slow files and paths, by step."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -8,9 +8,9 @@ from statistics import median
 from typing import TypeVar
 
 from app.api.serialize import EXPLAINED_RULES
+from app.lint.linter import lint
 from app.robots.agents import first_of, read_agent
 from app.robots.dialects import DIALECTS
-from app.robots.lint import lint
 from app.robots.robots_txt import RobotsTxt
 from app.robots.verdict import Reason
 from tests.bench.adversaries import Adversary
@@ -18,7 +18,7 @@ from tests.bench.adversaries import Adversary
 _Made = TypeVar("_Made")
 
 ASKED = 5
-"""So many decisions are measured."""
+"""Decisions that are measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class Cost:
 
     @property
     def reading(self) -> float:
-        """What a file costs before its second decision."""
+        """The cost of a file before its second decision."""
         return self.read + self.first + self.terms
 
 
-def cost(it: Adversary, asked: int = ASKED, of_times: Callable[[Iterable[float]], float] = median) -> Cost:
-    """Measure every step; its agents ask in turn, `asked` times, and `of_times` makes one figure of these."""
+def cost(it: Adversary, decisions: int = ASKED, of_times: Callable[[Iterable[float]], float] = median) -> Cost:
+    """Measure every step; its agents ask in turn, `decisions` times, and `of_times` combines the times."""
     dialect = DIALECTS[it.dialect]
     agents = cycle([first_of([read_agent(name) for name in names.split(",")]) for names in it.agents])
 
@@ -56,14 +56,14 @@ def cost(it: Adversary, asked: int = ASKED, of_times: Callable[[Iterable[float]]
 
     reading, robots = _timed(read)
     first, verdict = _timed(lambda: robots.judge(dialect, next(agents), it.path))
-    decision = of_times([_timed(lambda: robots.judge(dialect, next(agents), it.path))[0] for _ in range(asked)])
+    decision = of_times([_timed(lambda: robots.judge(dialect, next(agents), it.path))[0] for _ in range(decisions)])
     terms = every = 0.0
     agent = next(agents)
     selection = robots.reading(dialect).select(agent)
     if selection is not None:
         terms, _ = _timed(lambda: robots.reading(dialect).terms(selection, agent))
         rules = robots.reading(dialect).rules(selection)
-        every = of_times([_timed(lambda: rules.matches(it.path, EXPLAINED_RULES))[0] for _ in range(asked)])
+        every = of_times([_timed(lambda: rules.matches(it.path, EXPLAINED_RULES))[0] for _ in range(decisions)])
     linting, _ = _timed(lambda: lint(robots))
     return Cost(reading, first, terms, decision, every, linting, verdict.reason is Reason.TOO_COMPLEX)
 

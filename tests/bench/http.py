@@ -1,8 +1,9 @@
-"""What an answer costs the server, beside FastAPI, a bare ASGI application and protego: `make bench-http`.
+"""The cost of an answer, compared with FastAPI, a bare ASGI application and protego: `make bench-http`.
 
-Every server is a process of its own, started as `python -m app` starts the service; this process asks them, in turns,
-over connections that stay open. A figure is the CPU time of the server's process, all its threads and the kernel's work
-for it included, per request: the median of the turns. Nothing here asserts: figures are for people, and the README.
+Every server is a separate process, started like `python -m app`; this process sends requests to them in alternating
+rounds, over persistent connections. A figure is the CPU time of the server's process per request, including all threads
+and the kernel's work for it: the median of the rounds. Nothing here asserts: the figures are for people, and for
+docs/explanation/performance.md.
 """
 
 import asyncio
@@ -49,7 +50,7 @@ class Connection(asyncio.Protocol):
         self._length = -1
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport does not derive from it
 
     def ask(self, request: bytes) -> asyncio.Future[bytes]:
         assert self._transport is not None
@@ -82,13 +83,13 @@ class Connection(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A process, and where it listens."""
+    """A process, and the address it listens on."""
 
     pid: int
     port: int
 
     def cpu(self) -> float:
-        """Seconds that all its threads have run for, user and kernel."""
+        """CPU seconds of all its threads, user and kernel."""
         tasks = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
 
@@ -105,32 +106,32 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A server, and what it is asked again and again."""
+    """A server, and the request that is repeated."""
 
     name: str
     server: Server
     requests: Sequence[bytes]
 
     async def turn(self, seconds: float) -> tuple[float, float]:
-        """Seconds of CPU that a request took, asked over several connections for so many seconds; how many a second."""
+        """CPU seconds per request, and requests per second, over several connections for `seconds`."""
         requests = cycle(self.requests)
-        asked = 0
+        count = 0
 
         async def ask(connection: Connection, until: float) -> None:
-            nonlocal asked
+            nonlocal count
             while time.perf_counter() < until:
                 await connection.ask(next(requests))
-                asked += 1
+                count += 1
 
         async with self.server.connected(CONNECTIONS) as connections:
             for connection in connections:
                 await connection.ask(next(requests))
             begun, until = self.server.cpu(), time.perf_counter() + seconds
             await asyncio.gather(*(ask(connection, until) for connection in connections))
-            return (self.server.cpu() - begun) / asked, asked / seconds
+            return (self.server.cpu() - begun) / count, count / seconds
 
     async def latencies(self, rate: float, seconds: float) -> list[float]:
-        """Seconds from when each of `rate` requests a second was due to its answer, whatever became of those before."""
+        """Seconds from the instant at which each of `rate` requests a second was due until its answer (open loop)."""
         requests, found = cycle(self.requests), list[float]()
         async with self.server.connected(LOAD_CONNECTIONS) as connections:
             free, due = list(connections), deque[float]()
@@ -149,17 +150,17 @@ class Contestant:
             sent = 0
             while (now := time.perf_counter()) < begun + seconds:
                 while sent < (now - begun) * rate:
-                    due.append(now)  # what this client is late is no fault of the server
+                    due.append(now)  # this client's own delay does not count
                     sent += 1
                 send()
                 await asyncio.sleep(0.0005)
-            while len(free) < LOAD_CONNECTIONS:  # noqa: ASYNC110 - the last answers
+            while len(free) < LOAD_CONNECTIONS:  # noqa: ASYNC110 - wait for the last answers
                 await asyncio.sleep(0.001)
         return found
 
 
 async def compare(contestants: Sequence[Contestant]) -> list[float]:
-    """Seconds of CPU per request of each, the median of turns that they take one after the other."""
+    """CPU seconds per request of each server: the median over alternating rounds."""
     taken: list[list[float]] = [[] for _ in contestants]
     for contestant in contestants:
         await contestant.turn(TURN_SECONDS / 2)
@@ -183,7 +184,7 @@ def post(items: Sequence[Mapping[str, str]]) -> bytes:
 
 
 class Origins:
-    """Web servers on loopback addresses: the port says how many rules their robots.txt has."""
+    """Web servers on loopback addresses: the port is the number of rules in their robots.txt."""
 
     def __init__(self) -> None:
         self.ports: dict[int, int] = {}
@@ -214,10 +215,10 @@ class Origins:
         return answer
 
     def urls(self, rules: int, origins: int) -> list[str]:
-        """BATCH URLs, spread over so many of the origins."""
-        asked = paths(rules, queries=True)
+        """BATCH URLs, spread over `origins` origins."""
+        count = paths(rules, queries=True)
         port = self.ports[rules]
-        return [f"http://127.0.1.{n % origins + 1}:{port}{asked[n % len(asked)]}" for n in range(BATCH)]
+        return [f"http://127.0.1.{n % origins + 1}:{port}{count[n % len(count)]}" for n in range(BATCH)]
 
     def batch(self, rules: int, origins: int) -> bytes:
         return post([{"url": url, "agent": AGENT} for url in self.urls(rules, origins)])
@@ -238,7 +239,7 @@ def process(
     environment: Mapping[str, str] | None = None,
     tree: Path | None = None,
 ) -> Iterator[Server]:
-    """A server of this checkout or of `tree`, once it listens."""
+    """A server of this checkout or of `tree`, which listens."""
     own = {"REDIS_URL", "API_KEYS_FILE"} | ({"PYTHONPATH"} if tree else set())
     kept = {name: value for name, value in os.environ.items() if name not in own}
     with subprocess.Popen(
@@ -273,7 +274,7 @@ def _await_listening(running: subprocess.Popen[bytes], port: int) -> None:
 
 
 def service(access_log: str, tree: Path | None = None) -> AbstractContextManager[Server]:
-    """The service of this checkout or of `tree`, as its users start it."""
+    """The service of this checkout or of `tree`, started by its command."""
     port = _free_port()
     environment = {
         "HOST": "127.0.0.1",
@@ -316,8 +317,8 @@ async def _single(origins: Origins, ours: Server, stack: ExitStack) -> None:
     print(f"\nHalf load: {rate:,.0f} requests a second, half of what ours answers here; from due to answered, in ms")
     for contestant in (contestants[1], contestants[3], contestants[1], contestants[3]):
         found = quantiles(await contestant.latencies(rate, LOAD_SECONDS), n=1000)
-        told = ", ".join(f"p{share / 10:g} {found[share - 1] * 1e3:.2f}" for share in (500, 990, 999))
-        print(f"  {contestant.name:<36}  {told}")
+        shown = ", ".join(f"p{share / 10:g} {found[share - 1] * 1e3:.2f}" for share in (500, 990, 999))
+        print(f"  {contestant.name:<36}  {shown}")
 
 
 async def _batches(origins: Origins, ours: Server, stack: ExitStack) -> None:
@@ -332,14 +333,14 @@ async def _batches(origins: Origins, ours: Server, stack: ExitStack) -> None:
     for rules, spread in [(size, 10) for size in SIZES] + [(5, ORIGINS), (60, ORIGINS)]:
         request = origins.batch(rules, spread)
         async with ours.connected(1) as [connection]:
-            told = json.loads(await connection.ask(request))["answers"]
-            assert all(answer["verdict"] in {"allow", "disallow"} for answer in told)
+            shown = json.loads(await connection.ask(request))["answers"]
+            assert all(answer["verdict"] in {"allow", "disallow"} for answer in shown)
         contestants = [Contestant("ours", ours, [request])]
         differ = ""
         if protego is not None:
             async with protego.connected(1) as [connection]:
                 theirs = json.loads(await connection.ask(request))["answers"]
-            count = sum(it["allowed"] != other["allowed"] for it, other in zip(told, theirs, strict=True))
+            count = sum(it["allowed"] != other["allowed"] for it, other in zip(shown, theirs, strict=True))
             differ = f"   {count} verdicts differ" if count else ""
             contestants.append(Contestant("protego", protego, [request]))
         mine, *others = [seconds / BATCH for seconds in await compare(contestants)]

@@ -1,4 +1,4 @@
-"""Who `make bench-http` measures the service beside: applications for the same server, in processes of their own."""
+"""The peers of `make bench-http`: applications behind the same server, in their own processes."""
 
 import importlib
 import json
@@ -16,9 +16,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.schemas.answers import AnswerOut
 from tests.bench.bodies import body
 
+PATIENCE_SECONDS = 300
+"""How long a connection may wait for its next request."""
+
 
 def bare(answer: bytes) -> ASGIApp:
-    """The least there can be: those octets, whatever was asked."""
+    """The minimum: the same bytes for every request."""
     headers = [(b"content-length", b"%d" % len(answer)), (b"content-type", b"application/json")]
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
@@ -30,7 +33,7 @@ def bare(answer: bytes) -> ASGIApp:
 
 
 def constant(answer: bytes) -> ASGIApp:
-    """A FastAPI route with the two parameters of `GET /v1/allowed`, which gives one model, always the same."""
+    """A FastAPI route with the two parameters of `GET /v1/allowed`, which returns a constant model."""
     app = FastAPI()
     model = AnswerOut.model_validate_json(answer)
 
@@ -42,9 +45,9 @@ def constant(answer: bytes) -> ASGIApp:
 
 
 def protego(sizes: bytes) -> ASGIApp:
-    """A Starlette route that answers a batch from files that protego has parsed, by the port of their origin.
+    """A Starlette route that answers a batch from files parsed by protego, by the port of their origin.
 
-    `sizes` are the numbers of rules by port, as JSON. Of every item, whether it is allowed and the delay are told.
+    `sizes` are the numbers of rules by port, as JSON. The answer to an item says whether it is allowed, and the delay.
     """
     parse = importlib.import_module("protego").Protego.parse
     by_port = {port: parse(body(rules).decode()) for port, rules in json.loads(sizes).items()}
@@ -66,9 +69,13 @@ def protego(sizes: bytes) -> ASGIApp:
 
 
 def main(name: str, port: int) -> None:
-    """Serve one of them, as `python -m app` serves the service; what it is made of comes on standard input."""
+    """Serve one of them like the service; its configuration comes on standard input."""
     make = {"bare": bare, "constant": constant, "protego": protego}[name]
-    uvicorn.run(make(sys.stdin.buffer.read()), host="127.0.0.1", port=port, access_log=False, log_level="warning")
+    app = make(sys.stdin.buffer.read())
+    # A slow peer keeps connections waiting, which are not idle for that.
+    uvicorn.run(
+        app, host="127.0.0.1", port=port, access_log=False, log_level="warning", timeout_keep_alive=PATIENCE_SECONDS
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A hunt for the slowest decision: `python -m tests.bench.hunt [SECONDS] [SEED] [STEP] [DIALECT...]`, STEP of `Cost`.
+"""Search for the slowest decision: `python -m tests.bench.hunt [SECONDS] [SEED] [STEP] [DIALECT...]`, STEP of `Cost`.
 
-Shapes are drawn at random, and the slowest are changed a little, again and again. A shape that is printed can be made
-again: `made(Shape(...))`.
+Shapes are drawn at random, and the slowest are mutated repeatedly. A printed shape can be built again with
+`made(Shape(...))`.
 """
 
 import sys
@@ -14,14 +14,14 @@ from tests.bench.shapes import Shape, drawn, made, mutated
 
 KEPT = 10
 _FRESH = 0.3
-"""The share of shapes that are drawn anew and not bred from those that are kept."""
+"""The share of random shapes; the others are mutations of the best ones."""
 
 _ALIKE = 3
-"""So many of those kept may have the same dialect, letters and kinds of segment, or all would soon be alike."""
+"""The number of best shapes with the same dialect, letters and kinds of segment, or all would soon be alike."""
 
 
 def hunt(seconds: float, seed: int, step: str, dialects: Sequence[str] = ()) -> list[tuple[Cost, Shape]]:
-    """The slowest shapes, of any dialect or these, that are found in so many CPU seconds."""
+    """The slowest shapes found within `seconds` of CPU time, in any dialect or in `dialects`."""
     random = Random(seed)
     kept: list[tuple[Cost, Shape]] = []
     tried: set[Shape] = set()

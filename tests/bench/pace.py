@@ -1,7 +1,7 @@
-"""What a permit costs: CPU of the store and of the service, beside a plain SET; and eight processes of crawlers, 30 s.
+"""The cost of a permit: CPU of store and service, compared with a plain SET; and eight processes of crawlers, 30 s.
 
-`make bench-pace`. Rounds alternate, so that whatever else the machine does meets all of them alike. Times are CPU
-times, and so "a second and core" is what one core does that has nothing else to do.
+`make bench-pace`. Rounds alternate, so that other load affects all of them alike. Times are CPU times, so "a second
+and core" is the work of one otherwise idle core.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ Clock = Callable[[], Awaitable[float]]
 
 
 def store_cpu(client: Redis) -> Clock:
-    """Seconds of CPU that the server has had, by its own account: the system's is in hundredths."""
+    """CPU seconds of the server, as it reports them: those of the system are rounded to hundredths."""
 
     async def read() -> float:
         info = await client.info("cpu")
@@ -53,7 +53,7 @@ def store_cpu(client: Redis) -> Clock:
 
 
 def process_cpu(process: psutil.Process) -> Clock:
-    """Seconds of CPU that a process has had."""
+    """CPU seconds of a process."""
 
     async def read() -> float:
         times = process.cpu_times()
@@ -63,7 +63,7 @@ def process_cpu(process: psutil.Process) -> Clock:
 
 
 async def spent(call: Call, calls: int, *clocks: Clock) -> list[float]:
-    """Microseconds of CPU by each clock for one call, as many of them at once as a process of the service makes."""
+    """CPU microseconds by each clock for one call, with as many concurrent calls as a process of the service makes."""
     before = [await clock() for clock in clocks]
     numbers = iter(range(calls))
 
@@ -75,7 +75,7 @@ async def spent(call: Call, calls: int, *clocks: Clock) -> list[float]:
     return [(await clock() - begun) / calls * 1e6 for clock, begun in zip(clocks, before, strict=True)]
 
 
-def tell(name: str, micros: float, beside: float) -> None:
+def print_row(name: str, micros: float, beside: float) -> None:
     print(f"| {name} | {micros:.1f} | {1e6 / micros:,.0f} | {micros / beside:.1f}x |")
 
 
@@ -108,11 +108,11 @@ async def store(client: Redis) -> None:
             found[name] += await spent(call, CALLS, store_cpu(client))
     print("\n| the store | us | a second and core | beside SET |\n|---|---|---|---|")
     for name, micros in found.items():
-        tell(name, statistics.median(micros), statistics.median(found["SET"]))
+        print_row(name, statistics.median(micros), statistics.median(found["SET"]))
 
 
 async def service(store_url: str, client: Redis) -> None:
-    """The whole way, by HTTP."""
+    """The whole request, over HTTP."""
     with services(store_url, 1) as [url]:
         [process] = [it for it in psutil.Process().children() if "app" in it.cmdline()]
         async with logging_origin() as (origin, _):
@@ -156,12 +156,12 @@ async def service(store_url: str, client: Redis) -> None:
 
 
 def summary(log: Log, begin: float, end: float) -> str:
-    """What came of a crawl, in a sentence."""
+    """The result of a crawl, as a sentence."""
     return f"{log!r}; {log.used(begin, end):.1%} of it used"
 
 
 async def measured(url: str) -> None:
-    """All of it."""
+    """Run all measurements."""
     client = connect(url)
     if not isinstance(client, Redis):
         raise TypeError(f"{url} is not a single server")
@@ -174,7 +174,7 @@ async def measured(url: str) -> None:
 
 
 def main() -> None:
-    """Measure against a server of its own."""
+    """Measure with a dedicated server."""
     print(f"{datetime.now(UTC):%Y-%m-%d}, {platform.python_implementation()} {platform.python_version()}")
     with suppress(KeyboardInterrupt), serve(None) as url:
         asyncio.run(measured(url))

@@ -1,4 +1,4 @@
-"""Files and paths made from a few numbers, which can be changed one at a time: what `hunt` breeds slow ones from."""
+"""Files and paths generated from a few numbers, which `hunt` mutates to find slow ones."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -15,7 +15,7 @@ _KINDS = ("cut", "random", "bent", "suffix", "absent")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a file and a path are made.
+    """The parameters of a file and a path.
 
     The path: `length` bytes of `letters`, in which a `period` of so many letters repeats, or none does (0). With
     `query` all this is behind a `?` and a delimiter.
@@ -48,11 +48,11 @@ class Shape:
 
 
 def _logarithmic(random: Random, low: int, high: int) -> int:
-    """Between the two, small numbers as often as large ones."""
+    """A number between the two, log-uniformly distributed."""
     return int(low * (high / low) ** random.random())
 
 
-# What each field is drawn from; what is repeated comes up more often.
+# The values of each field; repeated ones are drawn more often.
 _DRAWN: dict[str, Callable[[Random], Any]] = {
     "dialect": lambda random: random.choice(("rfc9309", "rfc9309", "rfc9309", "google", "v2", "v2", "draft1996")),
     "letters": lambda random: random.choice(
@@ -77,12 +77,12 @@ _DRAWN: dict[str, Callable[[Random], Any]] = {
 
 
 def drawn(random: Random) -> Shape:
-    """Any shape."""
+    """A random shape."""
     return Shape(**{field.name: _DRAWN[field.name](random) for field in fields(Shape)})
 
 
 def mutated(shape: Shape, random: Random) -> Shape:
-    """The shape with a few fields changed, numbers often by little."""
+    """A mutation of the shape: a few fields change, numbers often by little."""
     changed: dict[str, Any] = {}
     for field in random.sample([field.name for field in fields(Shape)], random.choice((1, 1, 2, 3))):
         value = getattr(shape, field)
@@ -95,7 +95,7 @@ def mutated(shape: Shape, random: Random) -> Shape:
 
 
 def made(shape: Shape) -> Adversary:
-    """The file and the path of a shape, always the same."""
+    """The file and the path of a shape, deterministically."""
     random = Random(repr(shape))
     begin = "/?:" if shape.query else "/"
     path = filled(
@@ -154,7 +154,7 @@ def _segment(kind: str, shape: Shape, path: str, turn: int, random: Random) -> s
 
 
 def _marked(written: str, shape: Shape, random: Random) -> str:
-    """The text with sets in place of some letters, most of which hold the letter."""
+    """The text with sets in place of some letters; most sets contain the letter."""
     parts = []
     for letter in written:
         if not letter.isalnum() or not letter.isascii() or random.randrange(shape.marks):

@@ -1,7 +1,7 @@
-"""Weeks in the life of an origin's robots.txt, by the very code that decides when to fetch it: no I/O, no clock.
+"""Simulate weeks of an origin's robots.txt with the service's own code for rechecks: no I/O, no clock.
 
-An origin is visited at random instants at a steady mean pace (a Poisson process), breaks down now and then, and answers
-the same whenever it is asked. Instants are seconds from the beginning, paces are per day.
+An origin is visited at random instants at a steady mean rate (a Poisson process), fails now and then, and otherwise
+always answers the same. Instants are seconds from the beginning, paces are per day.
 """
 
 import math
@@ -25,10 +25,10 @@ WITHOUT_FILE = 0.47
 """The share of origins that answer 404."""
 
 PACE_LIMIT = 2000.0
-"""Visits a day that are played out one by one; at a higher pace, each stands for several."""
+"""Visits a day that are simulated one by one; at a higher rate, each stands for several."""
 
 AGES = (1.0, *(60.0 * 10 ** (step / 16) for step in range(76)))
-"""The upper bounds of the classes that ages are counted in: from 1 second, then 1 minute to 33 days."""
+"""Upper bounds of the age classes: 1 second, then from 1 minute to 33 days."""
 
 _FILE = Successful(200, b"User-agent: *\nDisallow: /private/\n")
 _MISSING = Unavailable(404)
@@ -38,9 +38,9 @@ _TAG = bytes(8)
 
 @dataclass(slots=True)
 class Account:
-    """What was seen in so many origin-days; `ages` counts decisions by AGES, and one more class for older.
+    """Counts over a number of origin-days; `ages` counts decisions by AGES, with one more class for older ones.
 
-    `history_octet_days` adds up the octets of the histories that are there, times the days.
+    `history_byte_days` sums the bytes of stored histories, times the days.
     """
 
     days: float = 0.0
@@ -52,10 +52,10 @@ class Account:
     kept_days: float = 0.0
     counted_days: float = 0.0
     history_days: float = 0.0
-    history_octet_days: float = 0.0
+    history_byte_days: float = 0.0
 
     def decide(self, age: float | None, weight: float) -> None:
-        """Note so many decisions from knowledge of that age, None where there was none."""
+        """Count decisions by a copy of this age; None: without a copy."""
         self.decisions += weight
         if age is None:
             self.deferred += weight
@@ -66,22 +66,22 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How an origin is visited, rechecked and what it says of its file's lifetime; for how long it is watched."""
+    """The visits of an origin, its recheck model, its caching headers, and the length of the simulation."""
 
     pace: float
     model: Model
-    said: Lifetime
+    lifetime: Lifetime
     warm_up: float = 26 * 7 * DAY
     watched: float = 26 * 7 * DAY
 
     @property
     def end(self) -> float:
-        """When the course is over."""
+        """When the simulation ends."""
         return self.warm_up + self.watched
 
 
 def play(course: Course, account: Account, random: Random) -> None:
-    """One origin's course, added to the account from the end of its warm-up on."""
+    """Simulate one origin; after its warm-up, add to the account."""
     pace = min(course.pace, PACE_LIMIT)
     weight = course.pace / pace
     key = f"https://host{random.getrandbits(40):x}.example"
@@ -93,7 +93,7 @@ def play(course: Course, account: Account, random: Random) -> None:
     visits: list[float] = []
     past: history.History = ()
     writings: list[float] = []
-    octets: list[int] = []
+    lengths: list[int] = []
     account.days += course.watched / DAY
 
     def fetch(now: float) -> Snapshot:
@@ -102,13 +102,13 @@ def play(course: Course, account: Account, random: Random) -> None:
         down = begun >= 0 and now < outages[begun][1]
         puts.append(now)
         account.fetches += now >= course.warm_up
-        found = next_snapshot(known, Fetched(_DOWN if down else answer, lifetime=course.said), now)
+        found = next_snapshot(known, Fetched(_DOWN if down else answer, lifetime=course.lifetime), now)
         if known is not None and not same(known.access, found.access):
             if writings and now - writings[-1] > history.EXPIRY:
                 past = ()
             past = history.add(past, [history.version_of(known)], now)
             writings.append(now)
-            octets.append(len(history.write(past, _TAG)))
+            lengths.append(len(history.write(past, _TAG)))
         return found
 
     now = random.expovariate(pace) * DAY
@@ -130,7 +130,7 @@ def play(course: Course, account: Account, random: Random) -> None:
     account.counted_days += sum(_covered(visits, EXPIRY, course)) / DAY
     covered = _covered(writings, history.EXPIRY, course)
     account.history_days += sum(covered) / DAY
-    account.history_octet_days += sum(size * lasts for size, lasts in zip(octets, covered, strict=True)) / DAY
+    account.history_byte_days += sum(size * lasts for size, lasts in zip(lengths, covered, strict=True)) / DAY
 
 
 def _age(known: Snapshot | None, now: float) -> float | None:
@@ -148,7 +148,7 @@ def _outages(end: float, random: Random) -> Iterator[tuple[float, float]]:
 
 
 def _covered(writes: Sequence[float], lasts: float, course: Course) -> list[float]:
-    """Seconds of the watched time for which what is written then is there: so long, or until the next is written."""
+    """Seconds within the simulated time for which an entry exists: `keep`, or until it is replaced."""
     return [
         max(0.0, min(until, begun + lasts, course.end) - max(begun, course.warm_up))
         for begun, until in pairwise([*writes, course.end])

@@ -1,9 +1,9 @@
-"""This checkout beside another one, in turns and in one run: `make bench-core AGAINST=TREE`.
+"""Compare this checkout with another one, in alternating rounds of one run: `make bench-core AGAINST=TREE`.
 
 TREE is a checkout whose core is compiled in place, such as a `git worktree`; both run on this environment's packages.
 The core of each is measured in a process of its own (`core_turns`), and so is the service, by its CPU time for a hot
-GET /v1/allowed and for a batch of 100. Every figure is the median of turns, which the two take alternately. Nothing
-here asserts; the budgets are those that a change of the core has to keep.
+GET /v1/allowed and for a batch of 100. Every figure is the median of alternating rounds. Nothing here asserts; the
+budgets are those that a change of the core must keep.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ BUDGETS = {
 
 @contextmanager
 def _core(tree: Path) -> Iterator[tuple[IO[str], IO[str]]]:
-    """A process that measures the core of `tree`: where names are written, and where seconds are read."""
+    """A process that measures the core of `tree`: takes names on its input, and prints seconds."""
     arguments = [sys.executable, "-m", "tests.bench.core_turns", str(tree)]
     with subprocess.Popen(
         arguments, cwd=OURS, env={"PYTHONPATH": str(OURS)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,8 +1,8 @@
-"""A DNS server of the test's own, over UDP and TCP on loopback, and a look-up that asks it as the system would.
+"""A DNS server for tests, over UDP and TCP on loopback, and a resolver that queries it as the system would.
 
 async with name_server({"www.example.com": [addresses("93.184.216.34"), addresses("10.0.0.1")]}) as server:
     resolver = SystemResolver(threads=4, lookup=server.look_up)
-    ... the first look-up finds the first answer, and so on; the last one stands for all after it ...
+    ... the first lookup gets the first answer, and so on; the last one answers all further lookups ...
 """
 
 import asyncio
@@ -23,16 +23,16 @@ import dns.rdatatype
 import dns.resolver
 import dns.rrset
 
-UDP_OCTETS = 512
-"""The longest answer by UDP to one who has not said that it takes more (RFC 1035 4.2.1): past it comes TCP."""
+UDP_BYTES = 512
+"""The longest UDP response to a client without EDNS (RFC 1035 4.2.1); longer ones need TCP."""
 
 CHAIN = 40
-"""How many aliases the server follows for a client."""
+"""Aliases that the server follows for a client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server says of a name: its addresses, whose alias it is, what went wrong, or nothing at all."""
+    """The server's answer about a name: addresses, an alias, an error, or none at all."""
 
     addresses: tuple[str, ...] = ()
     alias: str | None = None
@@ -57,10 +57,10 @@ SILENCE = Answer(silent=True)
 
 
 class NameServer:
-    """A recursive server under way: `asked` are the questions as (name, type, transport), in order."""
+    """A running recursive server; `questions` has its questions as (name, type, transport), in order."""
 
     def __init__(self, zone: Mapping[str, Sequence[Answer]], port: int, patience: float) -> None:
-        self.asked: list[tuple[str, str, str]] = []
+        self.questions: list[tuple[str, str, str]] = []
         self.lookups_under_way = 0
         self._zone = zone
         self._counting = Lock()
@@ -70,7 +70,7 @@ class NameServer:
         self._stub.lifetime = patience
 
     def look_up(self, name: str) -> list[str]:
-        """Every address of the name, IPv6 first; socket.gaierror for none. It blocks, as getaddrinfo does."""
+        """Every address of the name, IPv6 first. Raises socket.gaierror for none. Blocks, as getaddrinfo does."""
         with self._counting:
             self.lookups_under_way += 1
         found: list[str] = []
@@ -95,28 +95,30 @@ class NameServer:
         return [] if answer.rrset is None else [str(record) for record in answer.rrset]
 
     def answer(self, query: dns.message.Message, transport: str) -> dns.message.Message | None:
-        """What to say to a question; None for silence."""
+        """The response to a question; None for silence."""
         question = query.question[0]
         kind = dns.rdatatype.to_text(question.rdtype)
         name = question.name.to_text(omit_final_dot=True)
-        times = sum(asked[:2] == (name, kind) for asked in self.asked)
-        self.asked.append((name, kind, transport))
+        times = sum(entry[:2] == (name, kind) for entry in self.questions)
+        self.questions.append((name, kind, transport))
         response = dns.message.make_response(query, recursion_available=True)
         for _ in range(CHAIN):
-            said = self._said(name, times)
-            if said.silent:
+            answer = self._answer_for(name, times)
+            if answer.silent:
                 return None
-            response.set_rcode(said.rcode)
-            records = [said.alias + "."] if said.alias else [text for text in said.addresses if _kind(text) == kind]
+            response.set_rcode(answer.rcode)
+            records = (
+                [answer.alias + "."] if answer.alias else [text for text in answer.addresses if _kind(text) == kind]
+            )
             if records:
-                records_kind = "CNAME" if said.alias else kind
+                records_kind = "CNAME" if answer.alias else kind
                 response.answer.append(dns.rrset.from_text_list(name + ".", 0, "IN", records_kind, records))
-            if said.alias is None:
+            if answer.alias is None:
                 break
-            name = said.alias
+            name = answer.alias
         return response
 
-    def _said(self, name: str, times: int) -> Answer:
+    def _answer_for(self, name: str, times: int) -> Answer:
         answers = self._zone.get(name, [NXDOMAIN])
         return answers[min(times, len(answers) - 1)]
 
@@ -138,7 +140,7 @@ class _Datagrams(asyncio.DatagramProtocol):
             return
         response = self.server.answer(dns.message.from_wire(data), "udp")
         if response is not None:
-            self._transport.sendto(response.to_wire(max_size=UDP_OCTETS, prefer_truncation=True), addr)
+            self._transport.sendto(response.to_wire(max_size=UDP_BYTES, prefer_truncation=True), addr)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A fetcher with the guard as it is in production, and a wire that leads its public addresses to a test's own origins.
+"""A fetcher with the production guard, and a network that connects public addresses to a test's origins.
 
 async with nothing_left(), serve(text(200)) as origin:
     wire = Wire({PUBLIC: origin})
@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpcore
+import httpcore2
 import psutil
 
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import Resolver
+from app.fetch.profile import FetchProfile
 from tests.faults.until import until_so
 from tests.origins import NO_TLS, LoopbackOrigin
 
@@ -26,12 +27,12 @@ PUBLIC = "93.184.216.34"
 """An address that the guard admits."""
 
 
-class Wire(httpcore.AsyncNetworkBackend):
-    """Connects to origins on loopback by the public address that each stands for, and to nothing else at all."""
+class Wire(httpcore2.AsyncNetworkBackend):
+    """Connects the public address of each origin to loopback, and refuses all others."""
 
     def __init__(self, routes: Mapping[str, LoopbackOrigin]) -> None:
         self._routes = {address: str(origin.address) for address, origin in routes.items()}
-        self._sockets = httpcore.AnyIOBackend()
+        self._sockets = httpcore2.AnyIOBackend()
         self.tried: list[str] = []
         self.received = 0
         self.open_now = 0
@@ -42,20 +43,20 @@ class Wire(httpcore.AsyncNetworkBackend):
         port: int,
         timeout: float | None = None,  # noqa: ASYNC109
         local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
         self.tried.append(host)
         if host not in self._routes:
-            raise httpcore.ConnectError(f"nothing listens at {host}")
+            raise httpcore2.ConnectError(f"nothing listens at {host}")
         stream = await self._sockets.connect_tcp(self._routes[host], port, timeout, local_address, socket_options)
         self.open_now += 1
         return _Counted(stream, self)
 
 
-class _Counted(httpcore.AsyncNetworkStream):
-    """A connection whose bytes are counted as they are handed up: above TLS, below HTTP."""
+class _Counted(httpcore2.AsyncNetworkStream):
+    """A connection that counts received bytes, above TLS and below HTTP."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream, wire: Wire) -> None:
+    def __init__(self, stream: httpcore2.AsyncNetworkStream, wire: Wire) -> None:
         self._stream = stream
         self._wire = wire
         self._open = True
@@ -78,7 +79,7 @@ class _Counted(httpcore.AsyncNetworkStream):
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109
-    ) -> httpcore.AsyncNetworkStream:
+    ) -> httpcore2.AsyncNetworkStream:
         self._stream = await self._stream.start_tls(ssl_context, server_hostname, timeout)
         return self
 
@@ -94,9 +95,9 @@ def fetcher(
     timeout: float = 20.0,
     ports: PortPolicy = PortPolicy(every=True),  # noqa: B008
 ) -> Fetcher:
-    """As `main` builds it, without an exception for any address."""
+    """The fetcher as `main` builds it, without allowed addresses."""
     return Fetcher(
-        user_agent="RobotsDecisions/1",
+        profile=FetchProfile("RobotsDecisions/1"),
         guard=AddressGuard(),
         ports=ports,
         resolver=resolver,
@@ -108,9 +109,9 @@ def fetcher(
 
 @asynccontextmanager
 async def nothing_left() -> AsyncIterator[None]:
-    """What runs inside leaves no task and no socket behind that was not there before."""
+    """Check that the block leaves no new task and no new socket behind."""
     tasks, sockets = asyncio.all_tasks(), _sockets()
-    async with asyncio.timeout(60):  # whatever waits for something that never comes: a failure, and no suite that hangs
+    async with asyncio.timeout(60):  # fail instead of hanging the suite
         yield
     await until_so(lambda: asyncio.all_tasks() <= tasks and _sockets() <= sockets)
 

@@ -2,12 +2,12 @@
 
 python -m tests.faults.fuzz_api
 
-First schemathesis asks every route what its description lets one ask, and what it does not; then come requests that no
-client sends (hostile_requests). Meanwhile /healthz is asked on a connection of its own, and the memory of the process
-is measured.
+First schemathesis sends valid and invalid requests to every route; then come requests that no client sends
+(hostile_requests). Meanwhile, /healthz is requested on a separate connection, and the memory of the process is
+measured.
 
-The run fails where the service answers 500, ends, logs an unexpected error, holds more than FUZZ_RSS_MB, or leaves
-/healthz or a connection without an answer for HANG seconds. What was under way then is left in build/fuzz-api.
+The run fails if the service answers 500, exits, logs an unexpected error, uses more than FUZZ_RSS_MB, or leaves
+/healthz or a connection without an answer for HANG seconds. The requests under way are then stored in build/fuzz-api.
 """
 
 import asyncio
@@ -35,25 +35,25 @@ from tests.origins import text
 
 SECONDS = 60.0
 RSS_MB = 700
-"""MiB that the process may hold: less than the 1 GiB that the manifests give it."""
+"""MiB that the process may use: less than the 1 GiB limit of the manifests."""
 
 HANG = 30.0
-"""Seconds after which an answer is not late but missing, on a machine however busy."""
+"""Seconds after which an answer counts as missing, even on a busy machine."""
 
 AT_ONCE = 4
-"""Connections at once: enough to meet one another, few enough to tell which one did it."""
+"""Concurrent connections: enough to interact, few enough to identify a culprit."""
 
 FILES = 30
-"""Origins, each with a hostile file of its own."""
+"""Origins, each with its own hostile file."""
 
 EXAMPLES_A_MINUTE = 4
 """Requests of schemathesis per route and kind, for every minute of the run; one at least."""
 
 UNREAD = 0.3
-"""Seconds for which a client that reads nothing stays."""
+"""Seconds for which a client that reads nothing stays connected."""
 
 READ = 64 * 1024 * 1024
-"""Bytes of an answer that are read before the connection is closed."""
+"""Bytes of an answer to read before closing the connection."""
 
 LEFT = Path("build/fuzz-api")
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3}) ")
@@ -61,11 +61,11 @@ _ERRORS = ("unexpected error", "Traceback", "Exception in ASGI")
 
 
 class Broken(Exception):
-    """The service did what it must not do; the text says what."""
+    """The service misbehaved; the message says how."""
 
 
 class Watch:
-    """Asks /healthz on one connection, again and again, and looks at the process in between."""
+    """Requests /healthz repeatedly on one connection, and checks the process in between."""
 
     def __init__(self, service: Process, most: int) -> None:
         self._service = service
@@ -73,9 +73,11 @@ class Watch:
         self._over = Event()
         self._thread = Thread(target=self._run, daemon=True)
         self.broken: str | None = None
-        self.peak = self.asked = self.late = 0
+        self.peak = self.probes = self.late = 0
         self.worst = 0.0
-        self.under_way: Sequence[str] = ["schemathesis"]  # what is sent now, and what was when the worst was asked
+        self.under_way: Sequence[str] = [
+            "schemathesis"
+        ]  # the current requests, and those at the time of the worst answer
         self.met: Sequence[str] = ()
 
     def __enter__(self) -> "Watch":
@@ -92,33 +94,33 @@ class Watch:
         try:
             with socket.create_connection((host, int(port)), HANG) as connection:
                 while not self._over.wait(0.02):
-                    self._ask(connection)
+                    self._probe(connection)
                     self.peak = max(self.peak, measured.memory_info().rss // 2**20)
                     if self.peak > self._most:
                         raise Broken(f"the process holds {self.peak} MiB; {self._most} are its bound")
-                    if any(error in self._service.said for error in _ERRORS):
-                        raise Broken(f"an error was logged: {self._service.said[-4000:]}")
+                    if any(error in self._service.output for error in _ERRORS):
+                        raise Broken(f"an error was logged: {self._service.output[-4000:]}")
         except (Broken, OSError, psutil.Error) as error:
             self.broken = str(error) or repr(error)
 
-    def _ask(self, connection: socket.socket) -> None:
+    def _probe(self, connection: socket.socket) -> None:
         begun = time.monotonic()
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        said = b""
-        while not said.endswith(b'{"status":"ok"}'):
+        received = b""
+        while not received.endswith(b'{"status":"ok"}'):
             piece = connection.recv(4096)
             if not piece:
-                raise Broken(f"/healthz was answered with {said!r}")
-            said += piece
+                raise Broken(f"/healthz was answered with {received!r}")
+            received += piece
         waited = time.monotonic() - begun
-        self.asked += 1
+        self.probes += 1
         self.late += waited > 0.1
         if waited > self.worst:
             self.worst, self.met = waited, tuple(self.under_way)
 
 
 class Fuzzer:
-    """Sends hostile requests, and counts by kind what they were answered with."""
+    """Sends hostile requests, and counts the responses by kind."""
 
     def __init__(self, service: Process, watch: Watch, seed: int, origins: Sequence[str]) -> None:
         host, _, port = service.url.removeprefix("http://").partition(":")
@@ -153,7 +155,7 @@ class Fuzzer:
             self._under_way.remove(hostile)
 
     async def _send(self, hostile: Hostile) -> str:
-        """The status of the last answer, or what came instead of one."""
+        """The status of the last answer, or what came instead."""
         try:
             reader, writer = await asyncio.open_connection(*self._address)
         except OSError as error:
@@ -174,7 +176,7 @@ class Fuzzer:
         return statuses[-1].decode() if statuses else "closed"
 
     def _leave(self) -> None:
-        """Write what was under way into LEFT."""
+        """Store the current requests in LEFT."""
         LEFT.mkdir(parents=True, exist_ok=True)
         for number, hostile in enumerate(self._under_way):
             (LEFT / f"{number}-{hostile.kind.replace(' ', '-')}").write_bytes(b"".join(hostile.pieces))
@@ -200,19 +202,19 @@ async def _statuses(reader: asyncio.StreamReader) -> list[bytes]:
 
 
 def schema_of(url: str) -> dict[str, object]:
-    """The description that the service gives of itself."""
+    """The service's OpenAPI document."""
     described: dict[str, object] = httpx.get(f"{url}/openapi.json").json()
     return described
 
 
 async def fuzz(seconds: float, seed: int, most: int) -> str:
-    """What one run saw; raises Broken."""
+    """The results of one run. Raises Broken."""
     settings = {"FETCH_TIMEOUT": "1", "MEMORY_BYTES": str(16 * 2**20), "ACCESS_LOG": "false"}
     chance = random.Random(seed)
     async with web(text(404)) as origins:
         hostile = [origins.new(text(200, file(chance))) for _ in range(FILES)]
         with process(**settings) as service:
-            await asyncio.to_thread(service.listens)
+            await asyncio.to_thread(service.wait_ready)
             with Watch(service, most) as watch:
                 described = await asyncio.to_thread(schema_of, service.url)
                 examples = max(1, round(EXAMPLES_A_MINUTE * seconds / 60))
@@ -228,7 +230,7 @@ async def fuzz(seconds: float, seed: int, most: int) -> str:
         kinds.setdefault(kind, {})[status] = count
     lines = [f"{kind}: {json.dumps(statuses)}" for kind, statuses in kinds.items()]
     lines.append(
-        f"/healthz: {watch.asked} asked, {watch.late} later than 0.1 s, the latest after {watch.worst:.2f} s "
+        f"/healthz: {watch.probes} requests, {watch.late} later than 0.1 s, the latest after {watch.worst:.2f} s "
         f"(with {', '.join(watch.met)})"
     )
     lines.append(f"memory: {watch.peak} MiB at most; {most} are the bound")
@@ -236,7 +238,7 @@ async def fuzz(seconds: float, seed: int, most: int) -> str:
 
 
 def main() -> int:
-    """Run, say what was seen, and with which seed; 1 where the service broke."""
+    """Run, and print the results and the seed; exit with 1 if the service broke."""
     seconds = float(os.environ.get("FUZZ_SECONDS") or SECONDS)
     seed = int(os.environ.get("FUZZ_SEED") or random.SystemRandom().randrange(2**32))
     print(f"FUZZ_SEED={seed}", flush=True)

@@ -1,4 +1,4 @@
-"""Requests that no client sends, made by chance from a seed, for `make fuzz-api`; nothing here does I/O."""
+"""Random requests that no client would send, from a seed, for `make fuzz-api`; no I/O."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ NASTY = (
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """What is sent on one connection, piece by piece; whether anything is read of the answer, and an end is sent."""
+    """The pieces sent on one connection; whether the client reads the answer, and whether it half-closes."""
 
     kind: str
     pieces: Sequence[bytes]
@@ -44,7 +44,7 @@ class Hostile:
 
 
 def requests(chance: random.Random, origins: Sequence[str]) -> Iterator[Hostile]:
-    """Without end; `origins` are those that questions may be about."""
+    """Yield requests without end; questions are about `origins`."""
     kinds: list[Callable[[random.Random, Sequence[str]], Hostile]] = [
         _broken_framing,
         _two_ways_of_framing,
@@ -125,7 +125,7 @@ def _trailers(chance: random.Random, _origins: Sequence[str]) -> Hostile:
         b"2\r\n{}\r\n0\r\n" if chance.random() < 0.7 else b"2;" + b"x" * chance.randrange(2**18) + b"\r\n{}\r\n0\r\n"
     )
     unit = chance.choice([b"X: a\r\n", b"X-API-Key: b\r\n", b"a", b":\r\n", b"Content-Length: 5\r\n"])
-    # 64 MiB at most, of which a service that bounds them reads little.
+    # At most 64 MiB; a service with limits reads little of it.
     trailers = [unit * (PIECE // len(unit))] * chance.choice([0, 1, 30, 1000])
     return Hostile("trailers", [begin + chunks, *trailers, b"\r\n\r\n"], ends=True)
 
@@ -254,7 +254,7 @@ def _batch(chance: random.Random, origins: Sequence[str]) -> Hostile:
 
 
 def file(chance: random.Random) -> str:
-    """A robots.txt of at most some 500 KB that is made to be large or slow."""
+    """A large or slow robots.txt of at most about 500 KB."""
     line = chance.choice(
         [
             "User-agent: \x01\x01{}\nDisallow: /x\n",

@@ -1,6 +1,6 @@
-"""Many origins behind one listening socket: every address of 127.0.0.0/8 at its port is one of its own.
+"""Many origins behind one listening socket: every address of 127.0.0.0/8 at its port is an origin.
 
-Addresses of their own are what matters: four connections to one address is the most that a process opens at once.
+Separate addresses matter, since a process opens at most four connections to one address.
 """
 
 import asyncio
@@ -15,32 +15,32 @@ Reply: TypeAlias = bytes | Callable[["Visit"], Awaitable[None]]
 
 
 class Visit:
-    """One request: the address that was asked, and the way back."""
+    """One request: its destination address, and its connection."""
 
     def __init__(self, address: str, writer: asyncio.StreamWriter) -> None:
         self.address = address
         self.writer = writer
 
     async def send(self, data: bytes) -> None:
-        """Send bytes as they are; ConnectionError once the client has gone."""
+        """Send raw bytes. Raises ConnectionError once the client has disconnected."""
         self.writer.write(data)
         await self.writer.drain()
 
 
 class Web:
-    """`reply` is what all origins answer, and `replies` what those of some addresses do; `asked` counts, by address."""
+    """`reply` is the answer of all origins except those in `replies`; `requests` counts them by address."""
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
         self.replies: dict[str, Reply] = {}
-        self.asked: dict[str, int] = {}
+        self.requests: dict[str, int] = {}
         self.open_now = 0
         self.port = 0
         self._given = 0
         self._handlers: set[asyncio.Task[None]] = set()
 
     def new(self, reply: Reply | None = None) -> str:
-        """An origin that has not been asked about."""
+        """An origin that has not been used yet."""
         address = str(IPv4Address(FIRST + self._given))
         self._given += 1
         if reply is not None:
@@ -55,7 +55,7 @@ class Web:
         try:
             await reader.readuntil(b"\r\n\r\n")
             address = writer.get_extra_info("sockname")[0]
-            self.asked[address] = self.asked.get(address, 0) + 1
+            self.requests[address] = self.requests.get(address, 0) + 1
             reply = self.replies.get(address, self.reply)
             if isinstance(reply, bytes):
                 writer.write(reply)
@@ -64,7 +64,7 @@ class Web:
                 await reply(Visit(address, writer))
             writer.close()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            writer.transport.abort()  # the client has gone, as clients with a deadline do, or this is the end
+            writer.transport.abort()  # the client has disconnected, or the server stops
         finally:
             with suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()

@@ -1,11 +1,11 @@
-"""How long the event loop stands still in a service that holds ORIGINS (100,000) origins, beside one that holds none.
+"""The longest pause of the event loop with ORIGINS (100,000) cached origins, compared with none.
 
 python -m tests.faults.pauses
 
-Two real processes on one store. One is asked about every origin once, so that it holds them all; then both answer the
-same number of questions, by turns, and each tells for how long its loop stood still at the longest, and what the
-garbage collections cost that it makes in quiet moments. It ends with 1 where what is held makes the longest pause more
-than MOST times as long.
+Two real processes share a store. One caches every origin. Then both answer the same number of questions in alternating
+rounds, and each reports the longest pause of its event loop per round, and the CPU time of its garbage collections in
+quiet moments. Pauses do not include time in which a process waits for a CPU, and the medians are compared, so other
+load hardly matters. Exits with 1 if the ratio is above MOST.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import sys
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from statistics import median
 
 import httpx
 import psutil
@@ -30,11 +31,11 @@ from tests.faults.process import process
 
 ORIGINS = 100_000
 HOT = 20
-"""Origins that both services are asked about in half of the questions."""
+"""Origins that half of the questions to both services are about."""
 
-MAX_CONCURRENT, QUESTIONS, CALLERS, BATCH = 4, 4000, 8, 500
+TURNS, QUESTIONS, CALLERS, BATCH = 7, 3000, 8, 500
 MOST = 3.0
-"""How many times as long the longest pause may be as in the service that holds nothing."""
+"""The largest ratio to the pause of the empty service."""
 
 
 def url_of(number: int) -> str:
@@ -43,57 +44,63 @@ def url_of(number: int) -> str:
 
 
 def file_of(number: int) -> bytes:
-    """Its file: ten rules, as no other has them."""
+    """The origin's file: ten rules that no other file has."""
     rules = "".join(f"Disallow: /{number}/{rule}\n" for rule in range(10))
     return f"User-agent: *\n{rules}Crawl-delay: 2\n".encode()
 
 
 @dataclass
 class Service:
-    """One of the two, and the numbers of the origins that it is asked about."""
+    """One of the two services, and the numbers of its origins."""
 
     name: str
     client: httpx.AsyncClient
     pid: int
-    asked: range
-    longest: float = 0.0
+    numbers: range
+    pauses: list[float] = field(default_factory=list)
     collections: list[float] = field(default_factory=list)
 
     async def touch_all(self) -> None:
         """Ask about every origin once."""
-        batches = iter(range(0, len(self.asked), BATCH))
+        batches = iter(range(0, len(self.numbers), BATCH))
 
         async def some() -> None:
             for start in batches:
-                items = [{"url": url_of(number), "agent": "a"} for number in self.asked[start : start + BATCH]]
-                answer = await self.client.post("/v1/allowed", json={"items": items})
-                assert answer.text.count('"verdict":"allow"') == len(items), answer.text[:500]
+                items = [{"url": url_of(number), "agent": "a"} for number in self.numbers[start : start + BATCH]]
+                allowed = 0
+                while allowed < len(items):  # on a busy machine, the store may be late and count as down
+                    answer = await self.client.post("/v1/allowed", json={"items": items})
+                    allowed = answer.text.count('"verdict":"allow"')
 
         await asyncio.gather(some(), some())
 
     async def turn(self) -> float:
-        """Ask QUESTIONS questions; the longest pause meanwhile, in milliseconds."""
+        """Ask QUESTIONS questions; return the longest pause meanwhile, in milliseconds."""
         await self.client.get("/pauses")
         questions = iter(range(QUESTIONS))
 
         async def some() -> None:
             for number in questions:
-                wanted = random.choice(self.asked) if number % 2 else number % HOT
+                wanted = random.choice(self.numbers) if number % 2 else number % HOT
                 answer = await self.client.get("/v1/allowed", params={"url": url_of(wanted), "agent": "a"})
                 assert answer.status_code == 200, answer.text
 
         await asyncio.gather(*(some() for _ in range(CALLERS)))
-        pauses = (await self.client.get("/pauses")).json()
-        self.longest = max(self.longest, pauses["loop"])
-        return float(pauses["loop"])
+        self.pauses.append((await self.client.get("/pauses")).json()["loop"])
+        return self.pauses[-1]
+
+    @property
+    def pause(self) -> float:
+        """The median over rounds of the longest pause, in milliseconds."""
+        return median(self.pauses)
 
     async def collect(self) -> None:
-        """Let it collect its garbage, as it does in a quiet moment."""
+        """Make the service collect garbage, as in a quiet moment."""
         self.collections.append((await self.client.get("/collection")).json())
 
     @property
     def memory(self) -> float:
-        """Its resident memory, in MiB."""
+        """The resident memory of the service, in MiB."""
         return float(psutil.Process(self.pid).memory_info().rss) / 2**20
 
 
@@ -110,27 +117,27 @@ async def fill(url: str, origins: int) -> None:
 
 
 async def measure(origins: int) -> tuple[Service, Service]:
-    """The service that holds nothing, and the one that holds so many origins, both measured."""
+    """Measure the empty service and the one with `origins` origins."""
     async with AsyncExitStack() as stack:
         store = stack.enter_context(serve_valkey(None))
         await fill(store, origins)
         services = []
-        for name, asked in (("nothing", range(HOT)), (f"{origins:,} origins", range(origins))):
+        for name, numbers in (("nothing", range(HOT)), (f"{origins:,} origins", range(origins))):
             running = stack.enter_context(process(module="tests.faults.watched", REDIS_URL=store, ACCESS_LOG="false"))
-            url = await asyncio.to_thread(running.listens)
+            url = await asyncio.to_thread(running.wait_ready)
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=120.0))
-            services.append(Service(name, client, running.pid, asked))
+            services.append(Service(name, client, running.pid, numbers))
         for service in services:
             await service.touch_all()
             await service.collect()
         print("turn   " + "".join(f"{service.name:>20}" for service in services))
-        for turn in range(MAX_CONCURRENT):
+        for turn in range(TURNS):
             row = [await service.turn() for service in services]
             print(f"{turn + 1:<7}" + "".join(f"{pause:>17.1f} ms" for pause in row))
         for service in services:
             await service.collect()
             print(
-                f"holds {service.name}: longest pause {service.longest:.1f} ms, "
+                f"holds {service.name}: pause {service.pause:.1f} ms (median of the turns' longest), "
                 f"collection in the first quiet moment {service.collections[0]:.1f} ms, "
                 f"in a later one {service.collections[1]:.1f} ms; {service.memory:.0f} MiB"
             )
@@ -138,10 +145,10 @@ async def measure(origins: int) -> tuple[Service, Service]:
 
 
 def main() -> int:
-    """Measure, and say how they compare; 1 where too much."""
+    """Measure and compare; exit with 1 if the ratio is too large."""
     empty, full = asyncio.run(measure(int(os.environ.get("ORIGINS") or ORIGINS)))
-    ratio = full.longest / empty.longest
-    print(f"longest pause: {ratio:.2f}x; {MOST:g}x at most")
+    ratio = full.pause / empty.pause
+    print(f"pause: {ratio:.2f}x; {MOST:g}x at most")
     return 1 if ratio > MOST else 0
 
 

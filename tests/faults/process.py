@@ -1,4 +1,4 @@
-"""The service as a process of its own: `python -m app`, and what becomes of all that it starts."""
+"""The service in its own process, `python -m app`, and all processes that it starts."""
 
 import os
 import re
@@ -16,11 +16,11 @@ ROOT = Path(__file__).parent.parent.parent
 LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
 STARTED = "Application startup complete"
 PATIENCE = 120.0
-"""Seconds after which what a test waits for has not come, on a machine however busy."""
+"""Seconds after which a wait fails, even on a busy machine."""
 
 
 class Process:
-    """`python -m app` in a session of its own; `below` is every process that was ever seen below it."""
+    """`python -m app` in its own session; `below` has every descendant process seen so far."""
 
     def __init__(self, *, module: str = "app", **environment: str) -> None:
         kept = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
@@ -35,42 +35,42 @@ class Process:
             start_new_session=True,
         )
         self.pid = self._process.pid
-        self.said = ""
+        self.output = ""
         self.url = ""
         self.below: set[psutil.Process] = set()
         self._ended = False
-        self._news = Condition()
+        self._changed = Condition()
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def says(self, word: str, times: int = 1) -> None:
-        """Wait until it has said this so often."""
-        with self._news:
-            self._news.wait_for(lambda: self._ended or self.said.count(word) >= times, PATIENCE)
-            assert self.said.count(word) >= times, f"it did not say {word!r}: {self.said}"
-        self.look()
+    def wait_for(self, text: str, times: int = 1) -> None:
+        """Wait until the text has appeared `times` times in its output."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self.output.count(text) >= times, PATIENCE)
+            assert self.output.count(text) >= times, f"{text!r} is missing from its output: {self.output}"
+        self._find_descendants()
 
-    def listens(self, workers: int = 1) -> str:
-        """Wait until it serves, and say where."""
-        self.says(STARTED, workers)
-        self.says("Uvicorn running on")
-        found = LISTENING.search(self.said)
+    def wait_ready(self, workers: int = 1) -> str:
+        """Wait until it serves, and return its URL."""
+        self.wait_for(STARTED, workers)
+        self.wait_for("Uvicorn running on")
+        found = LISTENING.search(self.output)
         assert found is not None
         self.url = found[1]
         return self.url
 
-    def look(self) -> None:
-        """See what processes there are now."""
+    def _find_descendants(self) -> None:
+        """Add its descendant processes to `below`."""
         with suppress(psutil.NoSuchProcess):
             self.below |= set(psutil.Process(self.pid).children(recursive=True))
 
-    def tell(self, number: int = signal.SIGTERM) -> None:
-        """Send a signal to the one process that was started, as a platform does."""
-        self.look()
+    def send_signal(self, number: int = signal.SIGTERM) -> None:
+        """Send a signal to the process that was started, as a platform does."""
+        self._find_descendants()
         os.kill(self.pid, number)
 
     def ended(self) -> int:
-        """Wait until it has ended, with all that it started; its status. AssertionError where something stays."""
+        """Wait until it and its descendants have exited; return its status. Raises AssertionError if any remains."""
         status = self._process.wait(PATIENCE)
         _, left = psutil.wait_procs(self.below, PATIENCE)
         assert not left, left
@@ -78,8 +78,8 @@ class Process:
         return status
 
     def kill(self) -> None:
-        """End everything, whatever it is doing."""
-        self.look()
+        """Kill all processes."""
+        self._find_descendants()
         for one in self.below:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
@@ -92,17 +92,17 @@ class Process:
     def _read(self) -> None:
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            with self._news:
-                self.said += line
-                self._news.notify_all()
-        with self._news:
+            with self._changed:
+                self.output += line
+                self._changed.notify_all()
+        with self._changed:
             self._ended = True
-            self._news.notify_all()
+            self._changed.notify_all()
 
 
 @contextmanager
 def process(*, module: str = "app", **environment: str) -> Iterator[Process]:
-    """A process that is there until the block ends, or longer only where the machine does not let it be killed."""
+    """A process that is killed at the end of the block."""
     one = Process(module=module, **environment)
     try:
         yield one

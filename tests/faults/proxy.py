@@ -1,4 +1,4 @@
-"""A way to the store that can be cut, held up, led elsewhere or made to talk nonsense: a socket of the test's own."""
+"""A proxy to the store that can cut, delay, redirect or corrupt connections."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,11 +10,11 @@ PIECE = 65_536
 
 
 class Proxy:
-    """Connections to `url` go on to the socket of `target`, as long as nothing is switched.
+    """Forwards connections to `url` to the socket of `target`, until a switch is set.
 
-    `refusing`: every new connection is closed. `nonsense`: whatever is sent is answered with these bytes. `latency`:
-    seconds that the first answer on a new connection is late. `held`: what the server says is kept back while the
-    event is not set. `answers` counts the pieces that were let through.
+    `refusing`: every new connection is closed. `nonsense`: everything is answered with these bytes. `latency`: seconds
+    by which the first answer on a new connection is delayed. `held`: answers are held back while the event is not set.
+    `answers` counts the pieces of answers that were forwarded.
     """
 
     def __init__(self, url: str, target: str) -> None:
@@ -31,7 +31,7 @@ class Proxy:
         self._open: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
 
     def cut(self) -> None:
-        """Reset all connections, whatever is under way on them; new ones may be made."""
+        """Reset all connections; new ones may be opened."""
         for writers in self._open.values():
             for writer in writers:
                 writer.transport.abort()
@@ -58,7 +58,7 @@ class Proxy:
                     way.cancel()
                 await asyncio.gather(*ways, return_exceptions=True)
         except OSError:
-            pass  # a side has gone, or there is no server behind
+            pass  # one side has closed, or there is no server
         finally:
             for one in writers:
                 one.transport.abort()

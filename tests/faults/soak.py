@@ -1,10 +1,10 @@
-"""A service under load while its store and its origins fail, for SOAK_SECONDS: does anything grow that should not?
+"""A service under load while its store and its origins fail, for SOAK_SECONDS, to find leaks.
 
 python -m tests.faults.soak
 
-A real process, which callers ask without a pause; a Valkey that is killed, stopped, made slow, filled up and flushed
-beneath it; origins that answer 5xx, stall, reset, drip and send bombs. What the process holds is measured at rest,
-after a warm-up and at the end; `Figures.faults` says what there is more of than there may be.
+A real process with continuous callers; a Valkey that is killed, stopped, slowed down, filled up and flushed; origins
+that answer 5xx, stall, reset, drip and send bombs. The resources of the process are measured at rest, after a warm-up
+and at the end; `Figures.faults` lists the ones that have grown too much.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ from tests.valkey import process_of, stopped
 
 SECONDS = 600.0
 WARM_UP = 0.2
-"""The part of the time after which what the process holds is measured for the first time."""
+"""The share of the time after which resources are first measured."""
 
 MORE_MEMORY, MORE_FILES, MORE_TASKS, MORE_THREADS = 24 * 1024 * 1024, 2 * MAX_CONCURRENT, 4, 8
-"""By how much that may grow between then and the end, both times at rest: bytes, descriptors, tasks, threads.
+"""Maximum growth from then until the end, both at rest: bytes, descriptors, tasks, threads.
 
-The descriptors are the connections to the store, which are kept for the next time that so many are needed.
+Descriptors may grow by the connections to the store, which the pool keeps.
 """
 
 CALLERS = 12
@@ -58,32 +58,32 @@ BOMB = zlib.compress(FILE.encode() + b"\0" * 20_000_000, wbits=31)
 
 
 async def stalls(visit: Visit) -> None:
-    """Says nothing for longer than anybody waits."""
+    """Stay silent for longer than any client waits."""
     await asyncio.sleep(2 * FETCH_TIMEOUT)
 
 
 async def stalls_in_the_body(visit: Visit) -> None:
-    """Says half of it, and no more."""
+    """Send half of a response."""
     await visit.send(text(200, FILE)[:2000])
     await asyncio.sleep(2 * FETCH_TIMEOUT)
 
 
 async def resets(visit: Visit) -> None:
-    """Ends the connection with a reset, half of the times in the midst of the body."""
+    """Reset the connection, half of the time within the body."""
     if random.random() < 0.5:
         await visit.send(text(200, FILE)[:2000])
     visit.writer.transport.abort()
 
 
 async def drips(visit: Visit) -> None:
-    """An octet now and then."""
-    for octet in text(200, FILE):
-        await visit.send(bytes([octet]))
+    """Send a byte now and then."""
+    for byte in text(200, FILE):
+        await visit.send(bytes([byte]))
         await asyncio.sleep(0.1)
 
 
 async def never_ends(visit: Visit) -> None:
-    """A body without an end."""
+    """Send an endless body."""
     await visit.send(head(200) + FILE.encode())
     while True:
         await visit.send(b"x" * 65_536)
@@ -105,7 +105,7 @@ BEHAVIOURS: list[bytes | Callable[[Visit], Awaitable[None]]] = [
 
 
 async def behaves(visit: Visit) -> None:
-    """Not always the same way: an origin that was well fails, and is well again."""
+    """Change over time: a healthy origin fails, and recovers."""
     reply = random.choice(BEHAVIOURS)
     if isinstance(reply, bytes):
         await visit.send(reply)
@@ -117,16 +117,16 @@ async def behaves(visit: Visit) -> None:
 
 
 class Store:
-    """A Valkey that can be replaced behind the way that leads to it."""
+    """A Valkey behind a proxy, which can be replaced."""
 
     def __init__(self, between: Proxy, servers: ExitStack) -> None:
-        """`servers` has the one that there is now."""
+        """`servers` has the current server."""
         self.between = between
         self._servers = servers
         self.url = between.target
 
     async def killed(self, seconds: float) -> None:
-        """It is gone with all it held, and another comes."""
+        """Replace the server by an empty one."""
         client = connect(self.url)
         os.kill(await process_of(client), signal.SIGKILL)
         await client.aclose()
@@ -136,13 +136,13 @@ class Store:
         self.between.cut()
 
     async def stopped(self, seconds: float) -> None:
-        """It hangs, and goes on."""
+        """Suspend the server, then resume it."""
         async with self._client() as client:
             with stopped(await process_of(client)):
                 await asyncio.sleep(seconds)
 
     async def slow(self, seconds: float) -> None:
-        """What it says comes late."""
+        """Delay its replies."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self.between.held.clear()
@@ -151,27 +151,27 @@ class Store:
             await asyncio.sleep(0.05)
 
     async def full(self, seconds: float) -> None:
-        """It refuses what would be written."""
+        """Make it refuse writes."""
         async with self._client() as client:
             await client.config_set("maxmemory", "1")
             await asyncio.sleep(seconds)
             await client.config_set("maxmemory", "0")
 
     async def flushed(self, seconds: float) -> None:
-        """It has lost everything."""
+        """Flush it."""
         async with self._client() as client:
             await client.flushall()
         await asyncio.sleep(seconds)
 
     async def cut_off(self, seconds: float) -> None:
-        """Nobody gets there."""
+        """Make it unreachable."""
         self.between.refusing = True
         self.between.cut()
         await asyncio.sleep(seconds)
         self.between.refusing = False
 
     async def nonsense(self, seconds: float) -> None:
-        """Another program answers."""
+        """Answer as another program."""
         self.between.nonsense = b"HTTP/1.1 400 Bad Request\r\n\r\n"
         self.between.cut()
         await asyncio.sleep(seconds)
@@ -187,7 +187,7 @@ class Store:
             await client.aclose()
 
     def close(self) -> None:
-        """End the server that there is now."""
+        """Stop the current server."""
         self._servers.close()
 
 
@@ -196,14 +196,14 @@ class Store:
 
 @dataclass
 class Tally:
-    """What callers were answered."""
+    """The answers that callers got."""
 
     answers: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
 
     def judge(self, answer: dict[str, object]) -> None:
-        """None of these origins ever allows it."""
+        """Check that none of these origins is ever allowed."""
         verdict = str(answer.get("verdict", "problem"))
         self.answers[verdict] += 1
         if answer.get("allowed") or verdict not in {"disallow", "defer", "problem"}:
@@ -211,7 +211,7 @@ class Tally:
 
 
 class Callers:
-    """Ask all the time, unless they rest."""
+    """Callers that ask continuously, unless they are paused."""
 
     def __init__(self, url: str, origins: Web, count: int, tally: Tally) -> None:
         limits = httpx.Limits(max_connections=CALLERS)
@@ -223,7 +223,7 @@ class Callers:
         self._busy = 0
 
     async def rest(self) -> None:
-        """Ask no more until they work again; returns once all are answered."""
+        """Pause; return once all requests are answered."""
         self._work.clear()
 
         async def busy() -> int:
@@ -234,11 +234,11 @@ class Callers:
         self._client = httpx.AsyncClient(base_url=self._client.base_url, timeout=60.0)
 
     def work(self) -> None:
-        """Ask."""
+        """Run all callers until they are cancelled."""
         self._work.set()
 
     async def call(self) -> None:
-        """One of them."""
+        """Run one caller."""
         asks = [self._ask] * 12 + [self._batch, self._stream, self._purge, self._look, self._leave, self._babble]
         while True:
             await self._work.wait()
@@ -282,11 +282,11 @@ class Callers:
         self._note(await self._client.get(path, params=query), {200, 503})
 
     async def _leave(self) -> None:
-        """Ask, and go before there is an answer."""
+        """Ask, and disconnect before the answer."""
         await self._say(f"GET /v1/allowed?agent=a&url={random.choice(self._origins)}/ HTTP/1.1\r\nHost: h\r\n\r\n")
 
     async def _babble(self) -> None:
-        """Half a head, half a body, no HTTP at all."""
+        """Send half a head, half a body, or no HTTP."""
         half = ["GET /v1/allo", "POST /v1/test HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n{", "\0\1\2\r\n\r\n"]
         await self._say(random.choice(half))
 
@@ -303,16 +303,16 @@ class Callers:
             self._tally.wrong.append(f"{answer.request.url}: {answer.status_code} {answer.text[:300]}")
 
     async def aclose(self) -> None:
-        """Be gone."""
+        """Disconnect."""
         await self._client.aclose()
 
 
-# What there is, and how much more of it.
+# Resources, and their growth.
 
 
 @dataclass(frozen=True)
 class CacheResult:
-    """What a process holds at rest."""
+    """The resources of a process at rest."""
 
     memory: int
     files: int
@@ -325,7 +325,7 @@ class CacheResult:
 
 @dataclass(frozen=True)
 class Figures:
-    """What came of it."""
+    """The results."""
 
     seconds: float
     warm: CacheResult
@@ -336,7 +336,7 @@ class Figures:
 
     @property
     def faults(self) -> list[str]:
-        """All that is not as it should be."""
+        """Everything that is wrong."""
         bounds = {"memory": self.more_memory, "files": MORE_FILES, "tasks": MORE_TASKS, "threads": MORE_THREADS}
         grown = {name: getattr(self.end, name) - getattr(self.warm, name) for name in bounds}
         found = [f"{grown[name]} more {name}; {bound} at most" for name, bound in bounds.items() if grown[name] > bound]
@@ -354,15 +354,15 @@ class Figures:
         return "\n".join(f"{name:24}{value}" for name, value in rows.items())
 
 
-async def held(service: Process, client: httpx.AsyncClient, at_rest: int) -> CacheResult:
-    """What the process holds once nothing is under way any more; `at_rest` tasks are there before anybody asks."""
+async def resources(service: Process, client: httpx.AsyncClient, at_rest: int) -> CacheResult:
+    """The resources of the process once all requests are finished; `at_rest` is its number of tasks before the load."""
 
     async def under_way() -> float:
         lines = (await client.get("/metrics")).text.splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith("robots_fetches_in_flight "))
 
     await until(under_way, lambda number: number == 0)
-    # Calls to the store that are late end within a few seconds; a task that never does is seen by its number, below.
+    # Late calls to the store end within a few seconds; a task that never ends shows in the number below.
     with suppress(TimeoutError):
         await until(partial(tasks_of, client), lambda number: number <= at_rest)
     one = psutil.Process(service.pid)
@@ -370,14 +370,14 @@ async def held(service: Process, client: httpx.AsyncClient, at_rest: int) -> Cac
 
 
 async def tasks_of(client: httpx.AsyncClient) -> int:
-    """How many tasks there are."""
+    """The number of tasks."""
     return int((await client.get("/tasks")).text)
 
 
 async def soak(seconds: float, *, origins: int, fault_seconds: float, more_memory: int = MORE_MEMORY) -> Figures:
-    """Load and faults for so many seconds, over so many origins, each fault for `fault_seconds`.
+    """Run load and faults for `seconds` over `origins` origins, each fault for `fault_seconds`.
 
-    `more_memory` is the bound in place of MORE_MEMORY where the warm-up is too short to have touched everything.
+    `more_memory` replaces MORE_MEMORY if the warm-up is too short to touch everything.
     """
     tally = Tally()
     async with AsyncExitStack() as stack:
@@ -389,7 +389,7 @@ async def soak(seconds: float, *, origins: int, fault_seconds: float, more_memor
         places = await stack.enter_async_context(web(behaves))
         settings = {"FETCH_TIMEOUT": str(FETCH_TIMEOUT), "MEMORY_BYTES": str(MEMORY_BYTES), "ACCESS_LOG": "false"}
         service = stack.enter_context(process(module="tests.faults.watched", REDIS_URL=between.url, **settings))
-        url = await asyncio.to_thread(service.listens)
+        url = await asyncio.to_thread(service.wait_ready)
         client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=60.0))
         await client.get("/readyz")
         at_rest = await tasks_of(client)
@@ -397,28 +397,30 @@ async def soak(seconds: float, *, origins: int, fault_seconds: float, more_memor
         stack.push_async_callback(callers.aclose)
         begun = time.monotonic()
         async with asyncio.TaskGroup() as group:
-            calling = [group.create_task(callers.call()) for _ in range(CALLERS)]
+            calls = [group.create_task(callers.call()) for _ in range(CALLERS)]
             callers.work()
             await fail(store, tally, seconds * WARM_UP, fault_seconds)
             await callers.rest()
-            warm = await held(service, client, at_rest)
+            warm = await resources(service, client, at_rest)
             callers.work()
             highest = await fail(store, tally, seconds * (1 - WARM_UP), fault_seconds, service.pid)
             await callers.rest()
-            end = await held(service, client, at_rest)
-            for task in calling:
+            end = await resources(service, client, at_rest)
+            for task in calls:
                 task.cancel()
         assert (await client.get("/readyz")).json()["store"] == "ok"
-        service.tell()
+        service.send_signal()
         await asyncio.to_thread(service.ended)
-        tally.wrong += [line for line in service.said.splitlines() if "Traceback" in line or "never retrieved" in line]
+        tally.wrong += [
+            line for line in service.output.splitlines() if "Traceback" in line or "never retrieved" in line
+        ]
     return Figures(time.monotonic() - begun, warm, end, highest, tally, more_memory)
 
 
 async def fail(store: Store, tally: Tally, seconds: float, fault_seconds: float, pid: int | None = None) -> int:
-    """One fault after the other, with as much time between them, for so long; the most memory that was seen.
+    """Run one fault after the other, with as much time in between; return the peak memory.
 
-    With `pid`, whose memory is looked at, every fault comes once at least.
+    With `pid`, the process whose memory is measured, every fault occurs at least once.
     """
     faults = [store.killed, store.stopped, store.slow, store.full, store.flushed, store.cut_off, store.nonsense]
     ends = time.monotonic() + seconds
@@ -436,19 +438,20 @@ async def fail(store: Store, tally: Tally, seconds: float, fault_seconds: float,
 
 
 async def in_turns(stalling: int, healthy: int, rounds: int) -> list[tuple[float, float]]:
-    """Seconds in which cold healthy origins are answered about, without and with others that stall; by turns."""
+    """Seconds to answer about cold healthy origins, without and with stalled ones, in alternation."""
     found: list[tuple[float, float]] = []
     async with AsyncExitStack() as stack:
         valkey = stack.enter_context(serve_valkey(None))
         places = await stack.enter_async_context(web(text(200, FILE)))
-        service = stack.enter_context(process(REDIS_URL=valkey, FETCH_TIMEOUT="3", ACCESS_LOG="false"))
-        url = await asyncio.to_thread(service.listens)
+        # A busy machine must not cause a defer, since the two times are compared.
+        service = stack.enter_context(process(REDIS_URL=valkey, FETCH_TIMEOUT="60", ACCESS_LOG="false"))
+        url = await asyncio.to_thread(service.wait_ready)
         host, port = url.removeprefix("http://").split(":")
 
         async def ask(origin: str) -> None:
-            # By hand: a client that is made for comfort would be what is measured.
+            # Without a client library, whose cost would dominate.
             reader, writer = await asyncio.open_connection(host, int(port))
-            path = f"/v1/allowed?agent=a&url={origin}/private/"
+            path = f"/v1/allowed?agent=a&wait=60&url={origin}/private/"
             writer.write(f"GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode())
             answer = await reader.read()
             writer.close()
@@ -473,11 +476,11 @@ async def in_turns(stalling: int, healthy: int, rounds: int) -> list[tuple[float
 
 
 def main() -> int:
-    """Run it, and say what came of it; 1 where something is not as it should be."""
+    """Run, and print the results; exit with 1 if anything is wrong."""
     turns = asyncio.run(in_turns(50, 450, rounds=5))
-    without, beside = (sum(seconds) for seconds in zip(*turns, strict=True))
+    without, stalled = (sum(seconds) for seconds in zip(*turns, strict=True))
     print(f"900 callers, 450 cold origins, {len(turns)} times: {without:.1f} s")
-    print(f"the same beside 50 that stall: {beside:.1f} s, {beside / without:.2f}x")
+    print(f"the same with 50 that stall: {stalled:.1f} s, {stalled / without:.2f}x")
     figures = asyncio.run(soak(float(os.environ.get("SOAK_SECONDS") or SECONDS), origins=1500, fault_seconds=4.0))
     print(figures)
     for fault in figures.faults:

@@ -1,4 +1,4 @@
-"""Name servers that lie, change their minds, say too much or nothing: what is connected to, and what is reported."""
+"""Hostile name servers: wrong, changing, excessive or no answers; connections made, and outcomes."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -32,7 +32,7 @@ ELSEWHERE = "other.example"
 
 
 class World:
-    """An origin that a public address leads to, a name server, and a fetcher that knows no other."""
+    """An origin behind a public address, a name server, and a fetcher that uses it."""
 
     def __init__(self, origin: LoopbackOrigin, server: NameServer, wire: Wire, fetcher: Fetcher) -> None:
         self.origin = origin
@@ -63,10 +63,10 @@ async def world(
     assert wire.open_now == 0
 
 
-async def test_a_public_name_is_looked_up_once_and_its_file_is_found() -> None:
+async def test_public_name_is_looked_up_once_and_fetched() -> None:
     async with world({SITE: [addresses(PUBLIC)]}) as our:
         assert await our.fetch() == FOUND
-        assert our.server.asked == [(SITE, "AAAA", "udp"), (SITE, "A", "udp")]
+        assert our.server.questions == [(SITE, "AAAA", "udp"), (SITE, "A", "udp")]
         assert our.wire.tried == [PUBLIC]
 
 
@@ -86,7 +86,7 @@ async def test_spec_a32_a_name_that_rebinds_between_hops_is_refused() -> None:
         assert our.wire.tried == [PUBLIC]
 
 
-async def test_a_name_that_was_private_once_is_judged_by_its_new_answer() -> None:
+async def test_formerly_private_name_is_judged_by_its_new_answer() -> None:
     async with world({SITE: [addresses(PRIVATE), addresses(PUBLIC)]}) as our:
         assert await our.fetch() == Blocked(PRIVATE)
         assert await our.fetch() == FOUND
@@ -111,7 +111,7 @@ async def test_spec_a32_a_mix_of_public_and_private_addresses_is_refused(mixed: 
 
 
 @pytest.mark.parametrize("private", [(), (PRIVATE,), (PRIVATE_6,)])
-async def test_a_name_with_more_addresses_than_are_judged_is_refused(private: tuple[str, ...]) -> None:
+async def test_name_with_too_many_addresses_is_refused(private: tuple[str, ...]) -> None:
     many = [f"93.184.{high}.{low}" for high in range(1, 4) for low in range(1, 250)]
     zone = {
         SITE: [addresses(*many, *private)],
@@ -148,12 +148,12 @@ async def test_an_alias_of_a_public_name_is_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answer",
     [SERVFAIL, REFUSED, NXDOMAIN, addresses(), alias("nowhere.example")],
     ids=["SERVFAIL", "REFUSED", "NXDOMAIN", "no address", "an alias of nothing"],
 )
-async def test_spec_a15_a_name_without_an_address_is_unreachable_for_now(said: Answer) -> None:
-    async with world({SITE: [said, addresses(PUBLIC)], ELSEWHERE: [addresses(PUBLIC)]}) as our:
+async def test_spec_a15_a_name_without_an_address_is_unreachable_for_now(answer: Answer) -> None:
+    async with world({SITE: [answer, addresses(PUBLIC)], ELSEWHERE: [addresses(PUBLIC)]}) as our:
         assert await our.fetch() == Unreachable(Cause.DNS)
         assert our.wire.tried == []
         assert await our.fetch() == FOUND
@@ -175,7 +175,7 @@ async def test_of_five_hundred_addresses_three_are_tried() -> None:
     async with world({SITE: [addresses(*many)]}) as our:
         assert await our.fetch() == Unreachable(Cause.CONNECTION)
         assert len(our.wire.tried) == ADDRESSES_TRIED
-        assert (SITE, "A", "tcp") in our.server.asked
+        assert (SITE, "A", "tcp") in our.server.questions
 
 
 async def test_spec_a32_one_private_address_among_500_public_ones_is_found() -> None:
@@ -185,17 +185,17 @@ async def test_spec_a32_one_private_address_among_500_public_ones_is_found() -> 
         assert our.wire.tried == []
 
 
-async def test_a_name_server_that_never_answers_meets_the_deadline() -> None:
+async def test_silent_name_server_ends_at_the_deadline() -> None:
     async with world({SITE: [SILENCE]}, timeout=0.2, patience=0.4) as our:
         assert await our.fetch() == Unreachable(Cause.TIMEOUT)
 
 
-async def test_a_look_up_that_the_system_gives_up_is_dns() -> None:
+async def test_failed_lookup_is_a_dns_failure() -> None:
     async with world({SITE: [SILENCE]}, patience=0.2) as our:
         assert await our.fetch() == Unreachable(Cause.DNS)
 
 
-async def test_one_silent_name_server_does_not_hold_up_another_name() -> None:
+async def test_silent_name_server_does_not_delay_other_names() -> None:
     async with world({SITE: [SILENCE], ELSEWHERE: [addresses(PUBLIC)]}, timeout=1.0, patience=0.7) as our:
         assert await our.fetch() == Unreachable(Cause.TIMEOUT)
         assert our.server.lookups_under_way == 1

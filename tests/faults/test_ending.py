@@ -21,14 +21,14 @@ PATIENCE = httpx.Timeout(60.0)
 
 
 class Gate:
-    """An origin that answers when it is let to."""
+    """An origin that answers when the test lets it."""
 
     def __init__(self) -> None:
         self.open = asyncio.Event()
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
 
     async def __call__(self, visit: Visit) -> None:
-        self.asked.set()
+        self.requested.set()
         await self.open.wait()
         await visit.send(CLOSED)
 
@@ -42,7 +42,7 @@ def left_in(directory: Path) -> list[Path]:
 
 
 async def refused(url: str) -> bool:
-    """Whether nobody listens there."""
+    """Whether nothing listens there."""
     host, port = url.removeprefix("http://").split(":")
     try:
         _, writer = await asyncio.open_connection(host, int(port))
@@ -59,34 +59,34 @@ async def closed_to_new(url: str) -> None:
     await until(look, bool)
 
 
-async def test_what_was_asked_is_answered_and_nothing_new_is_taken(tmp_path: Path) -> None:
-    workers = 2  # one alone is less: a socket that it has is no other's
+async def test_shutdown_answers_open_requests_and_accepts_no_new_ones(tmp_path: Path) -> None:
+    workers = 2  # more than one: their listening socket is shared
     gate = Gate()
     async with web(gate) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
         with process(WORKERS=str(workers), TMPDIR=str(tmp_path), FETCH_TIMEOUT="60") as service:
-            url = service.listens(workers)
+            url = service.wait_ready(workers)
             answer = asyncio.create_task(client.get(f"{url}/v1/allowed", params=question(origins.new())))
-            await gate.asked.wait()
-            service.tell()
+            await gate.requested.wait()
+            service.send_signal()
             await closed_to_new(url)
-            service.tell()  # a second signal does not make it hurry
+            service.send_signal()  # a second signal changes nothing
             assert not answer.done()
             gate.open.set()
             assert (await answer).json()["verdict"] == "disallow"
             await asyncio.to_thread(service.ended)
-            assert service.said.count("Finished server process") == workers
-            assert "Traceback" not in service.said
+            assert service.output.count("Finished server process") == workers
+            assert "Traceback" not in service.output
         assert left_in(tmp_path) == []
 
 
-async def test_what_was_counted_is_written_back(store_url: str, store_client: Redis) -> None:
+async def test_shutdown_writes_counts_back(store_url: str, store_client: Redis) -> None:
     async with web(CLOSED) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
         with process(REDIS_URL=store_url) as service:
             origin = origins.new()
             for _ in range(3):
-                await client.get(f"{service.listens()}/v1/allowed", params=question(origin, "SeznamBot"))
+                await client.get(f"{service.wait_ready()}/v1/allowed", params=question(origin, "SeznamBot"))
             assert await store_client.get(f"robots:{{{origin}}}:visits") is None
-            service.tell()
+            service.send_signal()
             await asyncio.to_thread(service.ended)
             visits: Any = await store_client.get(f"robots:{{{origin}}}:visits")
             assert visits.split()[:2] == [b"V1", b"3"] or visits.startswith(b"V1 2.99")
@@ -95,35 +95,35 @@ async def test_what_was_counted_is_written_back(store_url: str, store_client: Re
 async def test_an_unfinished_request_does_not_delay_shutdown(store_url: str, store_client: Redis) -> None:
     lines = b"POST /v1/allowed HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-ndjson\r\n"
     with process(REDIS_URL=store_url) as service:
-        host, port = service.listens().removeprefix("http://").split(":")
+        host, port = service.wait_ready().removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as stream, socket.create_connection((host, int(port))) as half:
             stream.sendall(lines + b"Transfer-Encoding: chunked\r\n\r\n1\r\n\n\r\n")
             half.sendall(b"GET /v1/allowed HTTP/1.1\r\n")
             stream.settimeout(60)
             assert stream.recv(100).startswith(b"HTTP/1.1 200")
-            service.tell()
+            service.send_signal()
             await asyncio.to_thread(service.ended)
-        assert "Traceback" not in service.said
+        assert "Traceback" not in service.output
 
 
 @pytest.mark.parametrize(
     ("workers", "moment"), [(1, ""), (1, "Waiting for application startup"), (2, "Started server process")]
 )
-async def test_a_start_is_ended_at_any_moment(workers: int, moment: str, tmp_path: Path) -> None:
+async def test_start_can_be_interrupted_at_any_moment(workers: int, moment: str, tmp_path: Path) -> None:
     with process(WORKERS=str(workers), TMPDIR=str(tmp_path)) as service:
         if moment:
-            service.says(moment)
-        service.tell()
+            service.wait_for(moment)
+        service.send_signal()
         await asyncio.to_thread(service.ended)
-        assert "Traceback" not in service.said
+        assert "Traceback" not in service.output
     assert left_in(tmp_path) == []
 
 
-async def test_without_a_store_it_starts_answers_and_uses_it_when_it_comes(tmp_path: Path) -> None:
+async def test_service_starts_without_a_store_and_uses_it_later(tmp_path: Path) -> None:
     path = tmp_path / "later.sock"
     async with web(CLOSED) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
         with process(REDIS_URL=f"unix://{path}") as service:
-            url = service.listens()
+            url = service.wait_ready()
 
             async def store() -> str:
                 response = await client.get(f"{url}/readyz")
@@ -136,13 +136,13 @@ async def test_without_a_store_it_starts_answers_and_uses_it_when_it_comes(tmp_p
             assert (answer["verdict"], answer["robots"]["source"]) == ("disallow", "fetched")
             with serve_valkey(None) as valkey:
                 path.symlink_to(valkey.removeprefix("unix://"))
-                await until(store, lambda said: said == "ok")
+                await until(store, lambda state: state == "ok")
                 other = origins.new()
                 await client.get(f"{url}/v1/allowed", params=question(other))
                 held = connect(valkey)
                 assert await held.exists(f"robots:{{{other}}}") == 1
                 await held.aclose()
-            # Without a store again: what could be written back is lost, and the end is an end.
-            service.tell()
+            # Without a store again: counts are lost, but the service stops.
+            service.send_signal()
             await asyncio.to_thread(service.ended)
-            assert "Finished server process" in service.said
+            assert "Finished server process" in service.output

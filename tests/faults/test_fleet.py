@@ -1,4 +1,4 @@
-"""Four processes of the service on one store: they ask an origin once, also when the one that asks is killed."""
+"""Four processes on one store fetch an origin once, even if the fetching one is killed."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent.parent
 LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
 STARTED = "Application startup complete"
 FETCH_TIMEOUT = 60
-"""Seconds within which no fetch is given up while a test holds it."""
+"""Seconds within which no fetch times out while a test delays it."""
 
 CALLERS = 200
 FILE = text(200, "User-agent: *\nDisallow: /private/\n")
@@ -35,7 +35,7 @@ PATIENCE = httpx.Timeout(90.0)
 
 
 class Process:
-    """The service on the store; `listen` waits until it does, and says where."""
+    """The service on the store; `listen` waits until it serves, and returns its URL."""
 
     def __init__(self, store_url: str) -> None:
         settings = {
@@ -59,15 +59,15 @@ class Process:
         self._reader = Thread(target=deque, args=(self._output, 0))
 
     def listen(self) -> str:
-        said, url = "", None
+        output, url = "", None
         for line in self._output:
-            said += line
+            output += line
             found = LISTENING.search(line)
             url = found[1] if found else url
-            if url and STARTED in said:
+            if url and STARTED in output:
                 self._reader.start()
                 return url
-        raise AssertionError(f"it ended while starting: {said}")
+        raise AssertionError(f"it ended while starting: {output}")
 
     def kill(self) -> None:
         self._process.kill()
@@ -78,14 +78,14 @@ class Process:
 
 
 class Fleet:
-    """Running processes, and where they are."""
+    """Running processes, with their URLs."""
 
     def __init__(self, processes: Sequence[Process]) -> None:
         self.processes = processes
         self.urls = [process.listen() for process in processes]
 
     async def ask(self, origin: LoopbackOrigin, among: Sequence[int], callers: int) -> list[dict[str, Any]]:
-        """The answers to so many callers at once, who turn to these processes in turn."""
+        """The answers to concurrent callers, distributed over the processes."""
         limits = httpx.Limits(max_connections=callers)
         async with httpx.AsyncClient(timeout=PATIENCE, limits=limits) as client:
             query = {"url": f"{origin.url}/private/page", "agent": "ExampleBot", "wait": "60"}
@@ -111,7 +111,7 @@ def fleet(store_url: str) -> Iterator[Fleet]:
 
 
 async def all_look_for_the_lease(client: Redis, processes: int) -> None:
-    """Wait until so many have tried to take a lease since the statistics were reset."""
+    """Wait until so many processes have tried to take a lease since the statistics were reset."""
 
     async def tried() -> int:
         statistics = await client.info("commandstats")
@@ -120,12 +120,12 @@ async def all_look_for_the_lease(client: Redis, processes: int) -> None:
     await until(tried, lambda calls: calls >= processes)
 
 
-async def test_two_hundred_callers_of_four_processes_make_one_request(fleet: Fleet, store_client: Redis) -> None:
+async def test_200_callers_of_4_processes_cause_one_fetch(fleet: Fleet, store_client: Redis) -> None:
     gate = Gate(FILE)
     async with serve(gate) as origin:
         await store_client.config_resetstat()
         asking = asyncio.create_task(fleet.ask(origin, range(4), CALLERS))
-        await origin.asked(1)
+        await origin.wait_for_requests(1)
         await all_look_for_the_lease(store_client, 4)
         gate.open.set()
         answers = await asking
@@ -134,7 +134,7 @@ async def test_two_hundred_callers_of_four_processes_make_one_request(fleet: Fle
         assert len(origin.requests) == 1
 
 
-async def test_a_due_copy_is_refreshed_by_one_request(fleet: Fleet, store_client: Redis) -> None:
+async def test_due_copy_is_refreshed_by_one_fetch(fleet: Fleet, store_client: Redis) -> None:
     gate = Gate(head(304))
     async with serve(gate) as origin:
         copy = Snapshot(
@@ -143,7 +143,7 @@ async def test_a_due_copy_is_refreshed_by_one_request(fleet: Fleet, store_client
         await store_client.set(f"robots:{{{origin.url}}}", encode(copy))
         await store_client.config_resetstat()
         asking = asyncio.create_task(fleet.ask(origin, range(4), CALLERS))
-        await origin.asked(1)
+        await origin.wait_for_requests(1)
         await all_look_for_the_lease(store_client, 4)
         gate.open.set()
         answers = await asking
@@ -153,13 +153,11 @@ async def test_a_due_copy_is_refreshed_by_one_request(fleet: Fleet, store_client
         assert b'if-none-match: "1"' in origin.requests[0].lower()
 
 
-async def test_when_the_process_that_asks_is_killed_one_more_request_is_made(
-    fleet: Fleet, store_url: str, store_client: Redis
-) -> None:
+async def test_killed_holder_of_a_lease_costs_one_more_fetch(fleet: Fleet, store_url: str, store_client: Redis) -> None:
     async with serve(Exchange.stall, FILE) as origin:
         with running(store_url, 1) as doomed:
             lost = asyncio.create_task(doomed.ask(origin, [0], 1))
-            await origin.asked(1)
+            await origin.wait_for_requests(1)
             assert await store_client.exists(f"robots:{{{origin.url}}}:lease") == 1
             doomed.processes[0].kill()
             with pytest.raises(httpx.TransportError):
@@ -169,11 +167,11 @@ async def test_when_the_process_that_asks_is_killed_one_more_request_is_made(
         assert len(origin.requests) == 2
 
 
-async def test_callers_who_hang_up_fail_no_other_caller(fleet: Fleet, store_client: Redis) -> None:
+async def test_disconnecting_callers_fail_no_other_caller(fleet: Fleet, store_client: Redis) -> None:
     gate = Gate(FILE)
     async with serve(gate) as origin:
         leaving = [asyncio.create_task(fleet.ask(origin, [process], 10)) for process in range(4)]
-        await origin.asked(1)
+        await origin.wait_for_requests(1)
         await store_client.config_resetstat()
         staying = asyncio.create_task(fleet.ask(origin, range(4), 20))
         await all_look_for_the_lease(store_client, 4)

@@ -1,4 +1,4 @@
-"""`make fuzz-api` finds what it is there to find: too much memory, a 500, a hang; and a seed sends the same again."""
+"""`make fuzz-api` detects too much memory, a 500 and a hang, and is reproducible by its seed."""
 
 import random
 from itertools import islice
@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from tests.api.listening import listening
+from tests.api.raw_client import serve_app
 from tests.faults.fuzz_api import LEFT, Broken, Fuzzer, Watch, fuzz
 from tests.faults.hostile_requests import Hostile, requests
 from tests.faults.process import Process
@@ -16,7 +16,7 @@ ORIGINS = ["http://127.0.0.1:1"]
 
 
 class At:
-    """What a fuzzer knows of a process: where it listens."""
+    """The part of a process that the fuzzer uses: its address."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -37,11 +37,11 @@ def test_a_seed_makes_the_same_requests_again() -> None:
     assert len({one.kind for one in some(1)}) > 10
 
 
-async def test_an_answer_of_500_ends_the_run_and_what_was_sent_is_kept(
+async def test_a_500_ends_the_run_and_its_request_is_stored(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path_factory.mktemp("run"))
-    async with listening(broken) as ((_, port), _):
+    async with serve_app(broken) as ((_, port), _):
         service = cast("Process", At(port))
         fuzzer = Fuzzer(service, Watch(service, 1), 1, ORIGINS)
         with pytest.raises(Broken, match="answered with 500"):
@@ -49,6 +49,6 @@ async def test_an_answer_of_500_ends_the_run_and_what_was_sent_is_kept(
     assert list(LEFT.glob("*"))
 
 
-async def test_a_service_that_holds_too_much_ends_the_run() -> None:
+async def test_too_much_memory_ends_the_run() -> None:
     with pytest.raises(Broken, match=r"holds [0-9]+ MiB; 1 are its bound"):
         await fuzz(5, seed=1, most=1)

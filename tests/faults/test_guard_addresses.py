@@ -1,4 +1,4 @@
-"""Every way to say "inside" that is known, as an address and as a URL's host: no socket is ever opened to one."""
+"""Every known spelling of an internal address, alone and as a URL's host: no connection is ever made."""
 
 from ipaddress import ip_address
 
@@ -149,7 +149,7 @@ REFUSED = [
 ]
 
 INSIDE = [
-    # Spellings that mean one thing to everybody are read as that, and refused as the address they are.
+    # Unambiguous spellings are read as their address, which is refused.
     ("127.0.0.1", "127.0.0.1"),
     ("127.0.0.1.", "127.0.0.1"),
     ("127.0.0.1:80", "127.0.0.1"),
@@ -182,7 +182,7 @@ INSIDE = [
 ]
 
 NAMES = [
-    # Names that a resolver knows: whatever they are called, the address decides.
+    # Names that resolve: the address decides, not the name.
     ("localhost.localdomain", "127.0.0.1"),
     ("ip6-localhost", "::1"),
     ("127.0.0.1.nip.example", "127.0.0.1"),
@@ -198,7 +198,7 @@ NAMES = [
 ]
 
 UNREADABLE = [
-    # Spellings that one reader takes for an address and the next for a name: no URL of ours is written so.
+    # Spellings that some parsers read as an address and others as a name: invalid here.
     ("2130706433", "decimal"),
     ("２１３０７０６４３３", "decimal, full width"),
     ("017700000001", "octal"),
@@ -216,8 +216,8 @@ UNREADABLE = [
     ("１２７。１", "short, full width"),
     ("0", "short"),
     ("127.0.0.1..", "two dots"),
-    ("127.0.0.256", "no octet"),
-    ("127.0.0.1.1", "five octets"),
+    ("127.0.0.256", "a part above 255"),
+    ("127.0.0.1.1", "five parts"),
     ("١٢٧.0.0.1", "Arabic digits"),
     ("127.0.0.1%00", "escaped"),
     ("127.0.0.1%2f", "escaped"),
@@ -254,9 +254,9 @@ KNOWN = Names({SITE: [PUBLIC]} | {name.removesuffix("."): [address] for name, ad
 
 
 async def led_to(location: str, hops: int) -> Fetched:
-    """What a fetch finds that the last of so many redirects sends to `location`; nobody else is connected to."""
+    """The result of a fetch whose last redirect leads to `location`; nothing else is connected to."""
     steps: list[Reply] = [redirect(f"/{hop}") for hop in range(1, hops)]
-    written = location.encode().decode("latin-1")  # a field's octets: UTF-8, which `redirect` sends as it is
+    written = location.encode().decode("latin-1")  # the field's bytes: UTF-8, which `redirect` sends unchanged
     async with serve(*steps, redirect(written)) as origin:
         wire = Wire({PUBLIC: origin})
         fetched = await fetcher(KNOWN, wire).fetch(origin.named(SITE))
@@ -267,9 +267,7 @@ async def led_to(location: str, hops: int) -> Fetched:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize(("host", "address"), INSIDE + NAMES)
-async def test_spec_a32_a_host_that_is_inside_however_it_is_written_is_blocked(
-    scheme: str, host: str, address: str
-) -> None:
+async def test_spec_a32_internal_host_in_any_spelling_is_blocked(scheme: str, host: str, address: str) -> None:
     wire = Wire({})
     fetched = await fetcher(KNOWN, wire).fetch(read_target(f"{scheme}://{host}/page").origin)
     assert fetched == Fetched(Blocked(str(ip_address(address))))

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from redis.asyncio import Redis
 
-from tests.api.asking import Answer, request
+from tests.api.asgi_client import Answer, request
 from tests.api.service import Service, running
 from tests.faults.loopback import Visit, web
 from tests.faults.until import until_so
@@ -16,14 +16,14 @@ HEALTHY, STALLING, CALLERS = 150, 50, 2
 """Origins of each kind, and callers of each origin."""
 
 FOREVER = 100.0
-"""Seconds within which no fetch is given up while a test runs."""
+"""Seconds within which no fetch times out during a test."""
 
 FILE = "User-agent: *\nDisallow: /private/\n" + "# padding, so that memory has something to hold\n" * 200
 MEMORY = 2 * 1024 * 1024
 
 
 class Gate:
-    """Origins that accept, read the request, and say nothing until it opens."""
+    """Origins that accept, read the request, and stay silent until the gate opens."""
 
     def __init__(self) -> None:
         self.open = asyncio.Event()
@@ -47,7 +47,7 @@ async def memory(service: Service) -> float:
     return sum(float(line.split()[-1]) for line in lines if line.startswith("robots_memory_bytes{"))
 
 
-async def test_origins_that_stall_hold_up_no_answer_about_others(store_url: str, store_client: Redis) -> None:
+async def test_stalled_origins_do_not_delay_others(store_url: str, store_client: Redis) -> None:
     gate = Gate()
     async with (
         web(text(200, FILE)) as origins,
@@ -57,19 +57,19 @@ async def test_origins_that_stall_hold_up_no_answer_about_others(store_url: str,
         healthy = [origins.new() for _ in range(HEALTHY)]
         stalled = [ask(service, origin) for origin in stalling for _ in range(CALLERS)]
         answered = [ask(service, origin) for origin in healthy for _ in range(CALLERS)]
-        # Nothing ends the fetches that stall before this has: all others are answered while they are under way.
+        # The stalled fetches last until here, so all others were answered meanwhile.
         assert verdicts(await asyncio.gather(*answered)) == {(200, "disallow")}
         assert not any(task.done() for task in stalled)
-        assert sum(origins.asked.values()) == HEALTHY + STALLING
+        assert sum(origins.requests.values()) == HEALTHY + STALLING
         assert await memory(service) <= MEMORY
         gate.open.set()
         assert verdicts(await asyncio.gather(*stalled)) == {(200, "disallow")}
-        assert sum(origins.asked.values()) == HEALTHY + STALLING
+        assert sum(origins.requests.values()) == HEALTHY + STALLING
 
 
-async def test_more_of_them_than_fetches_at_once_do_not_either(store_url: str, store_client: Redis) -> None:
+async def test_more_stalled_origins_than_fetches_do_not_delay_others(store_url: str, store_client: Redis) -> None:
     gate = Gate()
-    # A fifth of this later, those that stall leave their places to the others; none of them is given up meanwhile.
+    # After a fifth of this, stalled fetches leave their slots to others; none times out meanwhile.
     async with web(text(200, FILE)) as origins, running(store_url, fetch_timeout=50.0) as service:
         stalled = [ask(service, origins.new(gate)) for _ in range(300)]
         await until_so(lambda: origins.open_now == 300)
@@ -80,7 +80,7 @@ async def test_more_of_them_than_fetches_at_once_do_not_either(store_url: str, s
 
 
 class Silence:
-    """Name servers that say nothing until it is over; then every number has an address of its own."""
+    """Name servers that are silent until the end; then every number has its own address."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()
@@ -95,20 +95,20 @@ async def test_requests_beyond_the_fetch_queue_get_503_and_succeed_on_retry(
 ) -> None:
     names = Silence()
     async with web(text(200, FILE)) as origins, running(store_url, fetch_timeout=FOREVER, resolver=names) as service:
-        # As many as are fetched at once, as many as wait in line, and some more.
+        # As many as run at once, as many as fit the queue, and some more.
         urls = [f"http://{number}.example:{origins.port}" for number in range(256 + 1024 + 20)]
-        asked = {url: ask(service, url) for url in urls}
-        await until_so(lambda: sum(task.done() for task in asked.values()) == 20)
-        refused = [url for url, task in asked.items() if task.done()]
+        calls = {url: ask(service, url) for url in urls}
+        await until_so(lambda: sum(task.done() for task in calls.values()) == 20)
+        refused = [url for url, task in calls.items() if task.done()]
         for url in refused:
-            answer = asked.pop(url).result()
+            answer = calls.pop(url).result()
             assert answer.status == 503
             assert answer.json["type"].endswith(":busy")
             assert int(answer.headers[b"retry-after"]) == FOREVER
         assert (await service.client.get("/healthz")).status_code == 200
         names.over.set()
-        answers = await asyncio.gather(*asked.values())
-        # On a slow machine the last of them are still being fetched after the longest wait there is.
-        late = [url for url, answer in zip(asked, answers, strict=True) if answer.json["verdict"] == "defer"]
+        answers = await asyncio.gather(*calls.values())
+        # On a slow machine the last fetches may still run after the longest wait.
+        late = [url for url, answer in zip(calls, answers, strict=True) if answer.json["verdict"] == "defer"]
         answers = [answer for answer in answers if answer.json["verdict"] != "defer"]
         assert verdicts([*answers, *[await ask(service, url) for url in (*late, *refused)]]) == {(200, "disallow")}

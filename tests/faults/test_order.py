@@ -1,6 +1,6 @@
-"""One truth for the fleet: what is kept depends on when fetches began, and not on who was late, stopped or cut off.
+"""The fleet orders snapshots by the start of their fetch, whichever process was late, stopped or isolated.
 
-Pods are applications of their own on one real Valkey, with clocks of their own; all of them go by the server's time.
+Pods are separate applications on one real Valkey, with separate clocks; all of them use the server's time.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ async def pod(
     ahead: float = 0.0,
     resolver: Resolver | None = None,
 ) -> AsyncIterator[Service]:
-    """A service whose clock is so many seconds ahead of the true time."""
+    """A service whose clock is ahead by some seconds."""
     known = Names(names or {})
-    settings = settings_on(store_url, fetch_timeout=60.0)  # no fetch that a test holds is given up
+    settings = settings_on(store_url, fetch_timeout=60.0)  # no fetch times out while a test delays it
 
     def clock() -> float:
         return time.time() + ahead
@@ -65,8 +65,8 @@ async def refresh(service: Service, url: str) -> None:
     assert response.status_code == 200, response.text
 
 
-async def held(store_url: str, origin: LoopbackOrigin) -> Snapshot | None:
-    """What the store has of the origin."""
+async def stored(store_url: str, origin: LoopbackOrigin) -> Snapshot | None:
+    """The origin's snapshot in the store."""
     client = connect(store_url)
     data = await client.get(f"robots:{{{origin.url}}}")
     await client.aclose()
@@ -77,7 +77,7 @@ async def test_a_slow_fetch_does_not_undo_a_refresh_that_began_after_it(store_ur
     slow = Gate(OPEN)
     async with serve(slow, CLOSED) as origin, pod(store_url) as one, pod(store_url) as other:
         asking = asyncio.create_task(verdict(one, origin.url))
-        await origin.asked(1)
+        await origin.wait_for_requests(1)
         await refresh(other, origin.url)
         slow.open.set()
         assert await asking == "disallow"
@@ -87,11 +87,11 @@ async def test_a_slow_fetch_does_not_undo_a_refresh_that_began_after_it(store_ur
         assert len(origin.requests) == 2
 
 
-async def test_a_fetch_that_began_before_a_purge_is_made_again(store_url: str, store_client: Redis) -> None:
+async def test_fetch_begun_before_a_purge_is_repeated(store_url: str, store_client: Redis) -> None:
     slow = Gate(OPEN)
     async with serve(slow, CLOSED) as origin, pod(store_url) as one, pod(store_url) as other:
         asking = asyncio.create_task(verdict(one, origin.url))
-        await origin.asked(1)
+        await origin.wait_for_requests(1)
         assert (await other.client.delete("/v1/robots", params={"url": origin.url})).status_code == 204
         slow.open.set()
         assert await asking == "disallow"
@@ -99,11 +99,11 @@ async def test_a_fetch_that_began_before_a_purge_is_made_again(store_url: str, s
         assert len(origin.requests) == 2
 
 
-async def test_a_clock_that_is_ahead_does_not_put_an_older_file_back(store_url: str, store_client: Redis) -> None:
+async def test_clock_ahead_does_not_restore_an_older_file(store_url: str, store_client: Redis) -> None:
     async with serve(OPEN, CLOSED) as origin, pod(store_url, ahead=60) as ahead, pod(store_url) as right:
         assert await verdict(ahead, origin.url) == "allow"
         await refresh(right, origin.url)
-        await until(lambda: verdict(ahead, origin.url), lambda said: said == "disallow")
+        await until(lambda: verdict(ahead, origin.url), lambda answer: answer == "disallow")
         assert await verdict(right, origin.url) == "disallow"
         async with pod(store_url) as third:
             assert await verdict(third, origin.url) == "disallow"
@@ -121,34 +121,32 @@ async def test_a_resumed_holder_does_not_overwrite_a_file_with_its_timeout(store
             process(module=PATIENT, REDIS_URL=store_url, FETCH_TIMEOUT="3") as holder,
             process(module=PATIENT, REDIS_URL=store_url, FETCH_TIMEOUT="30") as other,
         ):
-            holder.listens()
-            other.listens()
+            holder.wait_ready()
+            other.wait_ready()
             asking = asyncio.create_task(ask(client, holder.url, origin))
-            await origin.asked(1)
-            holder.tell(signal.SIGSTOP)
-            # Longer than the holder may wait for the origin: its first deed will be to give up.
+            await origin.wait_for_requests(1)
+            holder.send_signal(signal.SIGSTOP)
+            # Longer than the holder may wait for the origin, so it will time out first.
             await asyncio.sleep(4)
             assert await ask(client, other.url, origin) == "disallow"
-            holder.tell(signal.SIGCONT)
+            holder.send_signal(signal.SIGCONT)
             assert await asking == "disallow"
             assert await ask(client, holder.url, origin) == await ask(client, other.url, origin) == "disallow"
-        kept = await held(store_url, origin)
+        kept = await stored(store_url, origin)
         assert kept is not None
         assert kept.failing is None
         assert len(origin.requests) == 2
 
 
-async def test_the_lease_of_a_holder_that_was_killed_ends_while_callers_wait(
-    store_url: str, store_client: Redis
-) -> None:
-    """The fetch alone may take longer than callers wait: they need the lease to end, and not to run out."""
+async def test_lease_of_a_killed_holder_ends_while_callers_wait(store_url: str, store_client: Redis) -> None:
+    """The fetch may take longer than callers wait: they depend on the end of the lease, not on its expiry."""
     async with serve(Exchange.stall, CLOSED) as origin, httpx.AsyncClient(timeout=60) as client:
         settings = {"REDIS_URL": store_url, "FETCH_TIMEOUT": "60"}
         with process(module=PATIENT, **settings) as holder, process(module=PATIENT, **settings) as other:
-            holder.listens()
-            other.listens()
+            holder.wait_ready()
+            other.wait_ready()
             lost = asyncio.create_task(ask(client, holder.url, origin))
-            await origin.asked(1)
+            await origin.wait_for_requests(1)
             holder.kill()
             await asyncio.wait([lost])
             assert isinstance(lost.exception(), httpx.TransportError)
@@ -163,7 +161,7 @@ async def no_way_out(_name: str) -> Sequence[object]:
 HOSTS = {f"host{number}.example": ["127.0.0.1"] for number in range(FAILING_AFTER + 2)}
 
 
-async def test_a_pod_without_a_way_out_poisons_no_other_and_says_so(store_url: str, store_client: Redis) -> None:
+async def test_isolated_pod_reports_itself_and_affects_no_other(store_url: str, store_client: Redis) -> None:
     async with (
         serve(CLOSED) as origin,
         pod(store_url, resolver=no_way_out) as broken,  # type: ignore[arg-type]
@@ -175,27 +173,27 @@ async def test_a_pod_without_a_way_out_poisons_no_other_and_says_so(store_url: s
         assert [await verdict(healthy, url) for url in urls] == ["disallow"] * len(urls)
         assert len(origin.requests) == len(urls)
 
-        # The healthy one's news leads the broken one to what it could not fetch itself.
+        # The event of the healthy pod makes the isolated one read the file that it could not fetch.
         async def ready() -> object:
             return (await broken.client.get("/readyz")).json()
 
         await until(ready, lambda answer: answer == {"status": "ready", "store": "ok", "fetches": "failing"})
         for url in urls:
-            await until(lambda url=url: verdict(broken, url), lambda said: said == "disallow")  # type: ignore[misc]
+            await until(lambda url=url: verdict(broken, url), lambda answer: answer == "disallow")  # type: ignore[misc]
         assert await counted(broken, "robots_fetches_failing") == 1
         assert await counted(broken, "robots_fetches_contradicted_total") == len(urls)
         assert await counted(healthy, "robots_fetches_failing") == 0
         assert (await healthy.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
 
 
-async def test_a_failure_that_two_instances_met_is_asked_for_by_no_third(store_url: str, store_client: Redis) -> None:
+async def test_failure_confirmed_by_two_instances_is_shared(store_url: str, store_client: Redis) -> None:
     dead = f"http://127.0.0.1:{free_port()}/"
     with ExitStack() as stack:
         three = [stack.enter_context(process(module=PATIENT, REDIS_URL=store_url)) for _ in range(3)]
         async with httpx.AsyncClient(timeout=60) as client:
             sources = []
             for one in three:
-                answer = await client.get(f"{one.listens()}/v1/allowed", params={"url": dead, "agent": "ExampleBot"})
+                answer = await client.get(f"{one.wait_ready()}/v1/allowed", params={"url": dead, "agent": "ExampleBot"})
                 assert answer.json()["verdict"] == "defer"
                 sources.append(answer.json()["robots"]["source"])
     assert sources == ["fetched", "fetched", "store"]
@@ -216,8 +214,8 @@ async def test_a_refresh_in_an_outage_reaches_the_fleet_afterwards(
         await refresh(cut_off, origin.url)
         assert await verdict(other, origin.url) == "allow"
         between.refusing = False
-        # Nobody asks the one that was cut off.
-        await until(lambda: verdict(other, origin.url), lambda said: said == "disallow")
+        # The isolated pod gets no questions.
+        await until(lambda: verdict(other, origin.url), lambda answer: answer == "disallow")
         assert len(origin.requests) == 2
 
 
@@ -235,7 +233,7 @@ async def test_a_purge_in_an_outage_reaches_the_fleet_afterwards(
         between.cut()
         assert (await cut_off.client.delete("/v1/robots", params={"url": origin.url})).status_code == 503
         between.refusing = False
-        await until(lambda: verdict(other, origin.url), lambda said: said == "disallow")
+        await until(lambda: verdict(other, origin.url), lambda answer: answer == "disallow")
         assert len(origin.requests) == 2
 
 
@@ -245,8 +243,8 @@ async def test_a_cluster_orders_as_one_server_does() -> None:
         slow, late = Gate(OPEN), Gate(OPEN)
         async with serve(slow, CLOSED) as refreshed, serve(late, CLOSED) as purged, pod(url) as one, pod(url) as other:
             asking = [asyncio.create_task(verdict(one, origin.url)) for origin in (refreshed, purged)]
-            await refreshed.asked(1)
-            await purged.asked(1)
+            await refreshed.wait_for_requests(1)
+            await purged.wait_for_requests(1)
             await refresh(other, refreshed.url)
             assert (await other.client.delete("/v1/robots", params={"url": purged.url})).status_code == 204
             slow.open.set()
@@ -255,10 +253,10 @@ async def test_a_cluster_orders_as_one_server_does() -> None:
             assert await verdict(one, "http://dead.example/") == await verdict(other, "http://dead.example/") == "defer"
 
 
-async def test_what_is_stored_bears_the_time_of_the_server(store_url: str, store_client: Redis) -> None:
+async def test_stored_snapshot_has_the_time_of_the_server(store_url: str, store_client: Redis) -> None:
     async with serve(CLOSED) as origin, pod(store_url, ahead=-7200) as behind:
         before = time.time() - 1
         assert await verdict(behind, origin.url) == "disallow"
-        kept = await held(store_url, origin)
+        kept = await stored(store_url, origin)
         assert kept is not None
         assert before < kept.fetched_at < time.time() + 1

@@ -1,6 +1,6 @@
-"""What Redis holds is not trusted: a poisoned value is as good as none, and cannot execute, crash, hang or mislead.
+"""Redis is not trusted: a poisoned value counts as absent, and cannot execute, crash, hang or mislead.
 
-What is written by somebody who knows the form, and may write to the same Redis, is believed: see SECURITY.md.
+A writer who knows the formats, and may write to the same Redis, is trusted: see SECURITY.md.
 """
 
 import ast
@@ -19,6 +19,7 @@ from redis.asyncio import Redis
 
 from app.auth.quotas import Quotas
 from app.cache.codec import decode, encode
+from app.cache.compression import compress
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import CHANNEL
 from app.history import versions as history
@@ -36,7 +37,7 @@ APP = Path(__file__).parent.parent.parent / "app"
 CLOSED = text(200, "User-agent: *\nDisallow: /private/\n")
 OPEN = Snapshot(Successful(200, b"User-agent: *\nAllow: /\n"), START)
 PROBE_INTERVAL = 30.0
-"""Seconds that nothing takes, however busy the machine is."""
+"""Seconds after which a step fails, even on a busy machine."""
 
 Poison = str | tuple[str, Any]
 
@@ -50,7 +51,7 @@ KINDS: dict[str, Callable[[Redis, str], Any]] = {
 
 
 class Bomb:
-    """What a program that unpickles would call."""
+    """Called if anything unpickles the value."""
 
     def __reduce__(self) -> Any:
         return exec, ("raise SystemExit('it was executed')",)
@@ -69,8 +70,8 @@ FACTS: dict[str, Any] = {
 }
 
 
-def packed(facts: object, body: bytes = b"User-agent: *\nAllow: /\n", mark: bytes = b"R\x01") -> bytes:
-    return mark + zlib.compress(json.dumps(facts).encode() + b"\n" + body)
+def packed(facts: object, body: bytes = b"User-agent: *\nAllow: /\n", mark: bytes = b"R\x02") -> bytes:
+    return mark + compress(json.dumps(facts).encode() + b"\n" + body)
 
 
 nonsense: st.SearchStrategy[Any] = st.one_of(
@@ -103,9 +104,11 @@ def _flipped(data: bytes, at: int, by: int) -> bytes:
 bombs = st.sampled_from(
     [
         b"R\x01" + zlib.compress(b"\0" * 50_000_000),
+        b"R\x02" + compress(b"\0" * 50_000_000),
         packed(FACTS, b"\n" * 20_000_000),
         packed("[" * 100_000),
         b"R\x01" + zlib.compress(b"[" * 1_000_000 + b"\n"),
+        b"R\x02" + compress(b"[" * 1_000_000 + b"\n"),
         b"P\x01" + b"9" * 1_000_000,
         b"P\x01nan",
         b"P\x01inf",
@@ -113,7 +116,7 @@ bombs = st.sampled_from(
         b"H\x01" + b"\0" * 600_000,
         b"x" * 8_000_000,
         pickle.dumps(Bomb()),
-        b"R\x01" + pickle.dumps(Bomb()),
+        b"R\x02" + pickle.dumps(Bomb()),
         b"V1 1e308 99999999999 0",
         b"V1 nan 1 1",
         b"V1 1 1 1 1",
@@ -127,7 +130,7 @@ poisons: st.SearchStrategy[Poison | bytes] = st.sampled_from(sorted(KINDS)) | va
 
 
 def _is_mark(value: bytes) -> bool:
-    """Whether it is what a purge leaves: that nothing is known, which is no poison."""
+    """Whether it is the mark of a purge, which is valid."""
     return value.startswith(b"P\x01")
 
 
@@ -140,7 +143,7 @@ async def put(client: Redis, key: str, poison: object) -> None:
 
 
 class Room:
-    """A service on a Valkey, a way to that, and origins that are all closed: for many examples in turn."""
+    """A service on a Valkey, a proxy, and origins that disallow everything, for many examples."""
 
     def __init__(self, service: Service, client: Redis, origins: Web) -> None:
         self.service = service
@@ -154,7 +157,7 @@ class Room:
         return response.json()
 
     async def refuses(self, origin: str) -> None:
-        """The answer is that of the origin's file."""
+        """Check that the answer is that of the origin's file."""
         answer = await self.get("/v1/allowed", url=f"{origin}/private/page", agent="SeznamBot")
         assert (answer["verdict"], answer["reason"]) == ("disallow", "rule")
 
@@ -193,7 +196,7 @@ def room(store_url: str) -> Iterator[tuple[asyncio.Runner, Room]]:
 few = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
-def test_a_poisoned_value_beside_an_origin_is_as_good_as_none(store_url: str) -> None:
+def test_poisoned_value_of_an_origin_counts_as_absent(store_url: str) -> None:
     with room(store_url) as (runner, it):
 
         async def example(found: dict[str, Poison | bytes]) -> None:
@@ -216,8 +219,8 @@ def test_a_poisoned_value_beside_an_origin_is_as_good_as_none(store_url: str) ->
         check()
 
 
-def test_a_poisoned_history_is_as_good_as_none(store_url: str) -> None:
-    """Rows that look right, of contents that are not what they are called: they name no version, and answer nothing."""
+def test_poisoned_history_counts_as_absent(store_url: str) -> None:
+    """Rows with wrong digests, which are not used as versions."""
     real = history.write(history.add((), [history.version_of(OPEN)], START), b"12345678")
     with room(store_url) as (runner, it):
 
@@ -247,11 +250,11 @@ def test_poisoned_overrides_crash_nothing(store_url: str) -> None:
             await it.client.delete(*keys)
             override = {"scope": "example.com", "action": "deny", "reason": "It is to be so."}
 
-            async def told() -> int:
+            async def put_again() -> int:
                 return (await it.service.client.put("/v1/overrides/mine", json=override)).status_code
 
-            # What is missing is given back by the service itself, which may come between.
-            await until(told, lambda status: status in {200, 201})
+            # The service may write missing overrides back in between.
+            await until(put_again, lambda status: status in {200, 201})
             if isinstance(poison, dict):
                 await it.client.delete(key)
                 await it.client.hset(key, mapping=poison)
@@ -272,7 +275,7 @@ def test_poisoned_overrides_crash_nothing(store_url: str) -> None:
         check()
 
 
-def test_a_poisoned_quota_is_as_good_as_none(store_url: str) -> None:
+def test_poisoned_quota_counts_as_absent(store_url: str) -> None:
     with room(store_url) as (runner, it):
 
         async def example(poison: Poison | bytes) -> None:
@@ -292,8 +295,8 @@ def test_a_poisoned_quota_is_as_good_as_none(store_url: str) -> None:
         check()
 
 
-def test_a_poisoned_pace_gives_turns_all_the_same(store_url: str) -> None:
-    """That they are the right ones is for tests/pacing to show."""
+def test_poisoned_pace_still_gives_slots(store_url: str) -> None:
+    """tests/pacing checks that the slots are right."""
     with room(store_url) as (runner, it):
 
         async def permit(origin: str) -> None:
@@ -329,10 +332,10 @@ def test_a_poisoned_pace_gives_turns_all_the_same(store_url: str) -> None:
 def test_poisoned_events_are_ignored(store_url: str) -> None:
     words = st.sampled_from([b"changed", b"purged", b"executed", b""])
     places = st.sampled_from([b"http://127.0.0.1", b"http://[::1", b"file:///etc/passwd", b"\xff", b"http://h\r\n"])
-    said = st.tuples(st.binary(max_size=5), words, places).map(b" ".join)
+    messages = st.tuples(st.binary(max_size=5), words, places).map(b" ".join)
     with room(store_url) as (runner, it):
 
-        async def heard() -> str:
+        async def connected() -> str:
             return next(
                 line
                 for line in (await it.service.client.get("/metrics")).text.splitlines()
@@ -340,22 +343,20 @@ def test_poisoned_events_are_ignored(store_url: str) -> None:
             )
 
         async def example(message: bytes) -> None:
-            await until(heard, lambda line: line == "robots_pubsub_connected 1.0")
+            await until(connected, lambda line: line == "robots_pubsub_connected 1.0")
             assert await it.client.publish(CHANNEL, message) == 1
             await it.refuses(it.origins.new())
-            assert await heard() == "robots_pubsub_connected 1.0"
+            assert await connected() == "robots_pubsub_connected 1.0"
 
         @few
-        @given(said | st.binary(max_size=200) | bombs)
+        @given(messages | st.binary(max_size=200) | bombs)
         def check(message: bytes) -> None:
             runner.run(example(message))
 
         check()
 
 
-async def test_all_keys_and_channels_have_our_prefix_and_others_stay_as_are(
-    store_url: str, store_client: Redis
-) -> None:
+async def test_only_keys_and_channels_with_our_prefix_are_used(store_url: str, store_client: Redis) -> None:
     theirs = {b"robot": b"1", b"{robots}": b"2", b"snapshot:http://h": b"3"}
     await store_client.mset(theirs)
     async with web(CLOSED) as origins, running(store_url) as service:
@@ -382,7 +383,7 @@ EXECUTING = {"eval", "exec", "compile", "__import__"}
 UNPACKING = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "jsonpickle", "yaml", "code", "runpy"}
 
 
-def test_nothing_that_was_read_is_ever_executed_or_unpickled() -> None:
+def test_stored_values_are_never_executed_or_unpickled() -> None:
     found = []
     for path in sorted(APP.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -400,8 +401,8 @@ def test_nothing_that_was_read_is_ever_executed_or_unpickled() -> None:
     assert found == []
 
 
-def test_no_script_is_made_of_what_was_read() -> None:
-    """Scripts that the store runs are constants of ours; what is read goes to them as keys and arguments."""
+def test_no_script_contains_stored_values() -> None:
+    """Scripts are constants; stored values are passed only as keys and arguments."""
     scripts = []
     for path in sorted(APP.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

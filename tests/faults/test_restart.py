@@ -1,4 +1,4 @@
-"""SIGHUP replaces all workers one by one, however slowly they start, and fails no request; SIGTERM is a clean end."""
+"""SIGHUP replaces all workers one by one, however slowly they start, and fails no request; SIGTERM stops cleanly."""
 
 import asyncio
 import re
@@ -20,12 +20,12 @@ STARTED = re.compile(r"Started server process \[(\d+)\]")
 SLOW_START = """
 import sys, time
 if "--multiprocessing-fork" in sys.argv:
-    time.sleep(5.5)  # more than uvicorn waits for
+    time.sleep(5.5)  # longer than uvicorn waits
 """
 
 
 class Caller:
-    """Asks the same question again and again on one connection. A new one replaces it where the service closed it."""
+    """Repeats a question on one connection, and reconnects when the service closes it."""
 
     def __init__(self, url: str, query: str) -> None:
         host, port = url.removeprefix("http://").split(":")
@@ -64,13 +64,13 @@ class Caller:
             used = True
             if b"connection: close" in head.lower():
                 return
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.05)
 
 
 def alive(service: Process) -> set[int]:
-    """The workers that there are now."""
+    """The current workers."""
     children = {child.pid for child in psutil.Process(service.pid).children()}
-    return children & set(map(int, STARTED.findall(service.said)))
+    return children & set(map(int, STARTED.findall(service.output)))
 
 
 async def test_sighup_replaces_slow_workers_one_by_one_and_fails_no_request(store_url: str, tmp_path: Path) -> None:
@@ -78,15 +78,15 @@ async def test_sighup_replaces_slow_workers_one_by_one_and_fails_no_request(stor
     settings = {"REDIS_URL": store_url, "WORKERS": str(WORKERS), "ACCESS_LOG": "false", "PYTHONPATH": str(tmp_path)}
     async with web(CLOSED) as origins:
         with process(**settings) as service:
-            url = await asyncio.to_thread(service.listens, WORKERS)
+            url = await asyncio.to_thread(service.wait_ready, WORKERS)
             before = alive(service)
             assert len(before) == WORKERS
             query = urlencode({"url": f"{origins.new()}/private/page", "agent": "ExampleBot"})
             callers = [Caller(url, query) for _ in range(CALLERS)]
             tasks = [asyncio.create_task(caller.ask_on()) for caller in callers]
-            service.tell(signal.SIGHUP)
-            await asyncio.to_thread(service.says, "All workers were replaced")
-            await asyncio.to_thread(service.says, "Finished server process", WORKERS)
+            service.send_signal(signal.SIGHUP)
+            await asyncio.to_thread(service.wait_for, "All workers were replaced")
+            await asyncio.to_thread(service.wait_for, "Finished server process", WORKERS)
             after = alive(service)
             for task in tasks:
                 task.cancel()
@@ -95,55 +95,55 @@ async def test_sighup_replaces_slow_workers_one_by_one_and_fails_no_request(stor
             assert all(caller.answers > 100 for caller in callers)
             assert len(after) == WORKERS
             assert not after & before
-            assert service.said.count("Started server process") == 2 * WORKERS
-            service.tell()
+            assert service.output.count("Started server process") == 2 * WORKERS
+            service.send_signal()
             assert await asyncio.to_thread(service.ended) == 0
-            assert "Traceback" not in service.said
+            assert "Traceback" not in service.output
 
 
-async def test_workers_that_cannot_start_replace_none(store_url: str, tmp_path: Path) -> None:
+async def test_workers_that_fail_to_start_replace_none(store_url: str, tmp_path: Path) -> None:
     table = tmp_path / "recheck.toml"
     table.write_text("")
     with process(REDIS_URL=store_url, WORKERS="2", RECHECK_FILE=str(table)) as service:
-        await asyncio.to_thread(service.listens, 2)
+        await asyncio.to_thread(service.wait_ready, 2)
         before = alive(service)
-        table.write_text("this is no TOML")
-        service.tell(signal.SIGHUP)
-        await asyncio.to_thread(service.says, "Restart aborted")
+        table.write_text("this is not TOML")
+        service.send_signal(signal.SIGHUP)
+        await asyncio.to_thread(service.wait_for, "Restart aborted")
         assert alive(service) == before
         table.write_text("")
-        service.tell(signal.SIGHUP)
-        await asyncio.to_thread(service.says, "All workers were replaced")
+        service.send_signal(signal.SIGHUP)
+        await asyncio.to_thread(service.wait_for, "All workers were replaced")
         assert not alive(service) & before
-        service.tell()
+        service.send_signal()
         assert await asyncio.to_thread(service.ended) == 0
 
 
 async def test_sigterm_ends_one_worker_with_status_0(store_url: str) -> None:
-    # Two workers end so in the tests above.
+    # The tests above stop two workers this way.
     with process(REDIS_URL=store_url, WORKERS="1") as service:
-        await asyncio.to_thread(service.listens)
-        service.tell()
+        await asyncio.to_thread(service.wait_ready)
+        service.send_signal()
         assert await asyncio.to_thread(service.ended) == 0
-        assert "Traceback" not in service.said
+        assert "Traceback" not in service.output
 
 
-async def test_a_first_request_on_its_way_when_the_process_ends_is_answered(store_url: str) -> None:
+async def test_first_request_during_shutdown_is_answered(store_url: str) -> None:
     with process(REDIS_URL=store_url) as service:
-        host, port = (await asyncio.to_thread(service.listens)).removeprefix("http://").split(":")
-        # One connection that has not been used, and one with a request that has begun to arrive.
+        host, port = (await asyncio.to_thread(service.wait_ready)).removeprefix("http://").split(":")
+        # An unused connection, and one with part of a request.
         first, second = [await asyncio.open_connection(host, int(port)) for _ in range(2)]
         second[1].write(b"GET /healthz HTTP/1.1\r\n")
-        # Connections are taken in turn: when a later one has its answer, both are with the process.
+        # Connections are accepted in order: once a later one is answered, the process has both.
         async with httpx.AsyncClient(base_url=service.url) as client:
             assert (await client.get("/healthz")).status_code == 200
-        service.tell()
-        await asyncio.to_thread(service.says, "Shutting down")
+        service.send_signal()
+        await asyncio.to_thread(service.wait_for, "Shutting down")
         first[1].write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         second[1].write(b"Host: localhost\r\n\r\n")
         for reader, writer in (first, second):
-            said = await reader.read()
-            assert said.startswith(b"HTTP/1.1 200 ")
-            assert b"connection: close" in said.lower()
+            answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            assert b"connection: close" in answer.lower()
             writer.close()
         assert await asyncio.to_thread(service.ended) == 0

@@ -1,4 +1,4 @@
-"""A revoked API key is refused after SIGHUP by every worker, whatever hinders their replacements."""
+"""After SIGHUP, every worker refuses a revoked API key, even if its replacement is delayed."""
 
 import asyncio
 import signal
@@ -16,7 +16,7 @@ from tests.valkey import process_of, stopped
 REQUESTS = 20
 
 
-async def test_a_revoked_key_ends_with_sighup_though_the_store_hangs(tmp_path: Path) -> None:
+async def test_sighup_revokes_a_key_while_the_store_hangs(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     (kept, kept_lines), (revoked, revoked_lines) = new_key("kept"), new_key("revoked")
     file.write_text(kept_lines + revoked_lines)
@@ -25,21 +25,21 @@ async def test_a_revoked_key_ends_with_sighup_though_the_store_hangs(tmp_path: P
         pid = await process_of(client)
         await client.aclose()
         with process(WORKERS="3", REDIS_URL=url, API_KEYS_FILE=str(file)) as service:
-            service.listens(workers=3)
+            service.wait_ready(workers=3)
 
             async def answered(key: str) -> set[int]:
-                """The statuses that all workers together give; each request has a connection of its own."""
+                """The statuses from all workers; each request has its own connection."""
                 async with httpx.AsyncClient(timeout=60) as caller:
                     query = {"url": "http://127.0.0.1:1/robots.txt", "agent": "ExampleBot", "wait": "0"}
                     headers = {"Authorization": f"Bearer {key}", "Connection": "close"}
-                    asked = (
+                    requests = (
                         caller.get(f"{service.url}/v1/allowed", params=query, headers=headers) for _ in range(REQUESTS)
                     )
-                    return {response.status_code for response in await asyncio.gather(*asked)}
+                    return {response.status_code for response in await asyncio.gather(*requests)}
 
             assert await answered(revoked) == {200}
             with stopped(pid):
                 file.write_text(kept_lines)
-                service.tell(signal.SIGHUP)
+                service.send_signal(signal.SIGHUP)
                 await until(lambda: answered(revoked), lambda statuses: statuses == {401})
                 assert await answered(kept) == {200}

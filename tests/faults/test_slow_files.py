@@ -1,8 +1,8 @@
-"""Files and paths made to be slow, asked of a service with one event loop: others are answered in between.
+"""Slow files and paths in a service with one event loop: others are answered in between.
 
-Callers ask slow questions without a pause while one asks for /healthz. The bound counts answers: how many slow ones
-come before /healthz has its own. A queue that a few callers can fill shows in it; what one question costs is measured
-by `tests/bench/budget.py`.
+Callers ask slow questions continuously while one requests /healthz. The bound is the number of slow answers before each
+answer of /healthz, so a queue that a few callers can fill would exceed it. `tests/bench/budget.py` measures the cost of
+one question.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ import pytest
 from redis.asyncio import Redis
 
 from app.origin import URL_LIMIT
-from tests.api.listening import calling, listening, status
+from tests.api.raw_client import connect, serve_app, status
 from tests.api.service import Service, running
 from tests.bench.adversaries import Adversary, adversaries
 from tests.faults.loopback import Web, web
 from tests.origins import text
 
 CALLERS, QUESTIONS = 4, 4
-"""Callers who ask slow questions, and how many each of them asks."""
+"""Callers with slow questions, and questions of each."""
 
 BETWEEN = 3 * CALLERS
-"""So many slow answers may come between two of /healthz: callers ask again at once, and each may be before it twice."""
+"""Slow answers between two of /healthz, at most: each caller asks again at once, and may come first twice."""
 
 SLOW = (
     "the same, and a segment that is absent",
@@ -34,7 +34,7 @@ SLOW = (
     "rfc9309: 18,000 groups",
     "as many as fit of Content-Usage:{}",
 )
-"""A row for each step that may be slow: reading, selecting, compiling, matching, terms."""
+"""A row for each slow step: parsing, selecting, compiling, matching, terms."""
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +50,11 @@ def question(row: Adversary, origin: str) -> bytes:
 
 @asynccontextmanager
 async def serving(store_url: str, row: Adversary) -> AsyncIterator[tuple[Service, Web, tuple[str, int]]]:
-    """A service that listens, and origins that all have the file of this row."""
+    """A listening service, and origins with the file of this row."""
     async with (
         web(text(200, row.body)) as origins,
         running(store_url, fetch_timeout=100.0) as service,
-        listening(service.app) as (address, _),
+        serve_app(service.app) as (address, _),
     ):
         yield service, origins, address
 
@@ -62,13 +62,13 @@ async def serving(store_url: str, row: Adversary) -> AsyncIterator[tuple[Service
 async def answered_between(
     address: tuple[str, int], questions: Callable[[int], Sequence[bytes]]
 ) -> tuple[list[int], list[bytes]]:
-    """How many slow answers came before each one of /healthz, and all of them."""
+    """The number of slow answers before each one of /healthz, and in all."""
     counts, answers = [0], list[bytes]()
     asking = CALLERS
 
     async def ask(number: int) -> None:
         nonlocal asking
-        async with calling(address) as caller:
+        async with connect(address) as caller:
             for each in questions(number):
                 await caller.send(each)
                 answers.append(await caller.answer())
@@ -76,7 +76,7 @@ async def answered_between(
         asking -= 1
 
     async def watch() -> None:
-        async with calling(address) as caller:
+        async with connect(address) as caller:
             while asking:
                 await caller.send(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
                 assert status(await caller.answer()) == 200
@@ -87,7 +87,7 @@ async def answered_between(
 
 
 @pytest.mark.parametrize("name", SLOW)
-async def test_a_slow_decision_lets_others_in_between(
+async def test_slow_decision_yields_to_others(
     name: str, rows: dict[str, Adversary], store_url: str, store_client: Redis
 ) -> None:
     async with serving(store_url, rows[name]) as (_, origins, address):
@@ -99,12 +99,12 @@ async def test_a_slow_decision_lets_others_in_between(
 
 
 @pytest.mark.parametrize("name", SLOW)
-async def test_a_slow_first_read_lets_others_in_between(
+async def test_slow_parse_yields_to_others(
     name: str, rows: dict[str, Adversary], store_url: str, store_client: Redis
 ) -> None:
     async with serving(store_url, rows[name]) as (_, origins, address):
-        asked = [[question(rows[name], origins.new()) for _ in range(QUESTIONS)] for _ in range(CALLERS)]
-        counts, answers = await answered_between(address, asked.__getitem__)
+        questions = [[question(rows[name], origins.new()) for _ in range(QUESTIONS)] for _ in range(CALLERS)]
+        counts, answers = await answered_between(address, questions.__getitem__)
     assert {status(answer) for answer in answers} == {200}
-    assert len(origins.asked) == CALLERS * QUESTIONS
+    assert len(origins.requests) == CALLERS * QUESTIONS
     assert max(counts) <= BETWEEN

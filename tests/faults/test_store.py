@@ -1,4 +1,4 @@
-"""The service while its store fails: right answers from memory and by fetching, and no allow that no file gave."""
+"""The service while its store fails: right answers from memory and fetches, and no unfounded allow."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +24,7 @@ from tests.valkey import process_of, stopped
 CLOSED = text(200, "User-agent: *\nDisallow: /private/\n")
 OPEN = Snapshot(Successful(200, b"User-agent: *\nAllow: /\n"), START)
 ENOUGH = 30.0
-"""Seconds that no answer takes, however busy the machine is: a tenth of what all deadlines missed would add up to."""
+"""Seconds after which an answer fails, even on a busy machine: a tenth of the sum of all deadlines."""
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ async def talking_nonsense(between: Proxy, client: Redis) -> AsyncIterator[None]
 
 @asynccontextmanager
 async def paused(between: Proxy, client: Redis) -> AsyncIterator[None]:
-    # Writes and messages only: a server that is paused for all does not hear CLIENT UNPAUSE either.
+    # Pause writes and messages only: otherwise the server would not process CLIENT UNPAUSE.
     await client.client_pause(600_000, all=False)
     yield
     await client.client_unpause()
@@ -81,7 +81,7 @@ async def full(between: Proxy, client: Redis) -> AsyncIterator[None]:
 
 
 impatient = partial(running, store_timeout=TIMEOUT)
-"""A service that takes a store that hangs for down as soon as it does in production."""
+"""A service with the production timeout for a hanging store."""
 
 Fault = Callable[[Proxy, Redis], AbstractAsyncContextManager[None]]
 FAULTS = (down, silent, talking_nonsense, paused, hanging, full)
@@ -109,7 +109,7 @@ def private(origin: LoopbackOrigin) -> str:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_failing_store_changes_no_answer_and_is_used_once_it_is_back(
+async def test_failing_store_changes_no_answer_and_is_used_again(
     fault: Fault, between: Proxy, store_client: Redis
 ) -> None:
     async with (
@@ -132,13 +132,13 @@ async def test_a_failing_store_changes_no_answer_and_is_used_once_it_is_back(
         await until(readiness(service), lambda store: store == "ok")
         service.now += 31
         assert await verdict(service, private(new)) == "disallow"
-        # What was learnt meanwhile is the fleet's now.
+        # Results from the outage now reach the fleet.
         await until(partial(store_client.exists, f"robots:{{{new.url}}}"), bool)
         assert len(new.requests) == 1
 
 
 @pytest.mark.parametrize("fault", [down, silent, talking_nonsense])
-async def test_no_caller_waits_for_a_store_that_fails_at_the_start(
+async def test_no_caller_waits_for_a_store_that_is_down_at_the_start(
     fault: Fault, between: Proxy, store_client: Redis
 ) -> None:
     async with serve(CLOSED) as origin, fault(between, store_client), impatient(between.url) as service:
@@ -153,14 +153,14 @@ async def test_no_caller_waits_for_a_store_that_fails_at_the_start(
         await until(readiness(service), lambda store: store == "ok")
 
 
-async def test_a_store_that_is_slow_to_connect_to_comes_up(between: Proxy) -> None:
+async def test_store_with_slow_connections_comes_up(between: Proxy) -> None:
     between.latency = 0.3
     async with serve(CLOSED) as origin, impatient(between.url) as service:
         assert await verdict(service, private(origin)) == "disallow"
         await until(readiness(service), lambda store: store == "ok")
 
 
-async def test_a_store_that_is_paused_for_a_while_changes_no_answer(between: Proxy, store_client: Redis) -> None:
+async def test_paused_store_changes_no_answer(between: Proxy, store_client: Redis) -> None:
     async with serve(CLOSED) as origin, impatient(between.url) as service:
         await store_client.client_pause(1000)
         assert await verdict(service, private(origin)) == "disallow"
@@ -170,14 +170,14 @@ async def test_a_store_that_is_paused_for_a_while_changes_no_answer(between: Pro
         assert len(origin.requests) == 1
 
 
-async def test_many_callers_of_a_store_that_is_silent_are_all_answered(between: Proxy, store_client: Redis) -> None:
+async def test_silent_store_leaves_no_caller_unanswered(between: Proxy, store_client: Redis) -> None:
     async with serve(CLOSED) as origin, impatient(between.url) as service, silent(between, store_client):
         verdicts = await asyncio.gather(*(verdict(service, private(origin)) for _ in range(200)))
         assert set(verdicts) == {"disallow"}
         assert len(origin.requests) == 1
 
 
-async def test_connections_that_are_cut_again_and_again_change_no_answer(between: Proxy) -> None:
+async def test_repeatedly_cut_connections_change_no_answer(between: Proxy) -> None:
     async with serve(CLOSED) as origin, running(between.url) as service:
         for _ in range(50):
             asking = asyncio.create_task(verdict(service, private(origin)))
@@ -206,7 +206,7 @@ FOREIGN: list[Foreign] = [
 
 @pytest.mark.parametrize("foreign", FOREIGN)
 @pytest.mark.parametrize("known", [False, True])
-async def test_what_is_not_ours_under_our_key_is_not_believed_and_is_replaced(
+async def test_foreign_value_under_our_key_is_replaced(
     foreign: Foreign, store_url: str, store_client: Redis, *, known: bool
 ) -> None:
     async with serve(CLOSED) as origin, running(store_url) as service, running(store_url) as other:
@@ -222,7 +222,7 @@ async def test_what_is_not_ours_under_our_key_is_not_believed_and_is_replaced(
         assert len(origin.requests) == 1
 
 
-async def test_a_store_that_was_restarted_empty_is_filled_from_memory(between: Proxy, store_client: Redis) -> None:
+async def test_emptied_store_is_filled_from_memory(between: Proxy, store_client: Redis) -> None:
     async with serve(CLOSED) as origin, running(between.url) as service:
         assert await verdict(service, private(origin)) == "disallow"
         with serve_valkey(None) as empty:
@@ -244,7 +244,7 @@ async def test_a_store_that_was_restarted_empty_is_filled_from_memory(between: P
             assert len(origin.requests) == 1
 
 
-# Two processes, whose clocks stand still: what one takes over from the other, it was told.
+# Two processes with stopped clocks, so that one changes only by events of the other.
 
 CHANGED = text(200, "User-agent: *\nDisallow: /\n")
 
@@ -254,7 +254,7 @@ async def line(service: Service, origin: LoopbackOrigin) -> str | None:
     return rule and str(rule["pattern"])
 
 
-async def test_what_one_process_refreshes_the_other_knows_at_once(store_url: str, store_client: Redis) -> None:
+async def test_refresh_reaches_other_processes_at_once(store_url: str, store_client: Redis) -> None:
     async with serve(CLOSED, CHANGED) as origin, running(store_url) as one, running(store_url) as other:
         await until(lambda: subscribers(store_client), lambda count: count == 2)
         assert await line(one, origin) == await line(other, origin) == "/private/"

@@ -1,4 +1,4 @@
-"""Waiting for what has to come, and comes with no event that a test could wait for."""
+"""Polling, for conditions without an event to wait for."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,11 +7,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE = 60.0
-"""Seconds after which it has not come, on a machine however busy."""
+"""Seconds after which a wait fails, even on a busy machine."""
 
 
 async def until(question: Callable[[], Awaitable[T]], enough: Callable[[T], bool]) -> T:
-    """Ask again and again until the answer will do, and give that."""
+    """Repeat the question until the answer is good enough, and return it."""
     async with asyncio.timeout(PATIENCE):
         while not enough(answer := await question()):  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.02)
@@ -19,7 +19,7 @@ async def until(question: Callable[[], Awaitable[T]], enough: Callable[[T], bool
 
 
 async def until_so(condition: Callable[[], bool]) -> None:
-    """Look again and again until it is so."""
+    """Poll until the condition holds."""
 
     async def look() -> bool:
         return condition()

@@ -1,4 +1,4 @@
-"""The service as `python -m app` serves it, with routes more that tell what goes on in the process."""
+"""The service as `python -m app` serves it, with additional routes that report on the process."""
 
 import asyncio
 import time
@@ -16,42 +16,44 @@ SAMPLE_EVERY = 0.005
 
 
 class Pauses:
-    """The longest pause since it was last told, in milliseconds."""
+    """The longest pause since it was last read, without the time in which the process waited for a processor."""
 
     def __init__(self) -> None:
         self._longest = 0.0
+        self._worked = time.thread_time()
 
     def observe(self, seconds: float) -> None:
-        """The loop was so late."""
-        self._longest = max(self._longest, seconds)
+        """Record a pause of the loop."""
+        before, self._worked = self._worked, time.thread_time()
+        self._longest = max(self._longest, min(seconds, self._worked - before))
 
-    def told(self) -> float:
-        """The longest, from which on it begins anew."""
+    def read(self) -> float:
+        """Return the longest pause in milliseconds, and reset it."""
         longest, self._longest = self._longest, 0.0
         return longest * 1000
 
 
 def create() -> FastAPI:
-    """The application that is watched."""
+    """The application with these routes."""
     app = serve.create()
     pauses = Pauses()
     sampling: set[asyncio.Task[None]] = set()
 
     @app.get("/tasks")
     async def tasks() -> int:
-        """How many tasks there are beside the one that counts, and the one that samples."""
+        """The number of tasks, without the counting and the sampling one."""
         return len(asyncio.all_tasks() - sampling) - 1
 
     @app.get("/pauses")
     async def longest_pause() -> dict[str, float]:
-        """For how long the loop stood still at the longest since this was last asked; the first time begins it."""
+        """The longest pause of the loop since the last request, in milliseconds; the first request starts measuring."""
         if not sampling:
             sampling.add(asyncio.create_task(sample_lag(pauses.observe, every=SAMPLE_EVERY)))
-        return {"loop": pauses.told()}
+        return {"loop": pauses.read()}
 
     @app.get("/collection")
     async def collection() -> float:
-        """The processor time of a garbage collection as the service makes one, in milliseconds."""
+        """The CPU time of a full garbage collection, in milliseconds."""
         begun = time.thread_time()
         collect()
         return (time.thread_time() - begun) * 1000

@@ -1,6 +1,6 @@
 """Random files for the invariant, from a seed: `python -m tests.fuzz.bodies COUNT [SEED]`.
 
-Most consist of lines such as files have, with every kind of mistake in them; some are noise.
+Most have realistic lines with every kind of mistake; some are noise.
 """
 
 import sys
@@ -45,7 +45,7 @@ def body(random: Random) -> bytes:
 
 
 def line(random: Random) -> bytes:
-    """One line, most often a rule."""
+    """One line, usually a rule."""
     key = random.choice(RULES if random.random() < 0.8 else OTHERS)
     slash = b" /" if random.random() < 0.8 else b" "
     end = b"\n" if random.random() < 0.8 else random.choice(ENDS)
@@ -53,13 +53,13 @@ def line(random: Random) -> bytes:
 
 
 def text(random: Random, most: int) -> bytes:
-    """Up to `most` pieces of few kinds, so that they repeat."""
+    """Up to `most` pieces of a few kinds, so that they repeat."""
     kinds = random.sample(PIECES, random.randrange(1, 6))
     return b"".join(random.choices(kinds, k=random.randrange(most + 1)))
 
 
 def main() -> None:
-    """Check so many files; number and seed of one that breaks the core are printed, and make it again."""
+    """Check `count` files; print the number and seed that reproduce a failure."""
     count = int(sys.argv[1])
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     for number in range(count):

@@ -1,10 +1,10 @@
-"""Deliberate mistakes: `make sanitize` trusts its sanitizers only once they have found these."""
+"""Deliberate bugs: `make sanitize` first checks that its sanitizers detect these."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 
 def read_past_the_end(Py_ssize_t size):
-    """The byte behind an allocation of `size` bytes."""
+    """The byte after an allocation of `size` bytes."""
     cdef char *room = <char *>PyMem_Malloc(size)
     if room == NULL:
         raise MemoryError

@@ -1,7 +1,7 @@
 #!/bin/sh
 # `make fuzz`: coverage-guided fuzzing of the core, of its compiled modules too, with AddressSanitizer in them.
-# $1 is the bin directory of the environment that atheris is in, $2 a directory that keeps the corpus and what breaks the
-# core; what follows is for libFuzzer.
+# $1 is the bin directory of the environment with atheris, $2 a directory for the corpus and for failing inputs of the
+# core; further arguments are for libFuzzer.
 set -eu
 
 python=$(cd "$1" && pwd)/python
@@ -20,8 +20,8 @@ watched="-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -fsanit
 CC="$compiler $watched" LDSHARED="$compiler -shared $(pwd)/build/coverage.o" CFLAGS=-fno-wrapv \
     "$python" setup.py --quiet build_ext --inplace --parallel 2
 
-# Who asked for the memory is told in one line, which saves more than half of the time. What gcc says of strings that it has
-# merged looks to the runtime of atheris as if they were defined twice.
+# Allocation stacks have one line, which saves more than half of the time. gcc's merged
+# strings look like duplicate definitions to the runtime of atheris.
 LD_PRELOAD=$("$python" -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so PYTHONMALLOC=malloc PYTHONPATH=. \
     ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0:allocator_may_return_null=1:malloc_context_size=1:quarantine_size_mb=16 \
     "$python" tests/fuzz/robots.py -artifact_prefix="$kept/" "$@" "$kept/corpus"

@@ -1,12 +1,12 @@
-"""What no input may break."""
+"""The invariant that no input may violate."""
 
 from datetime import UTC, datetime
 
+from app.lint.linter import lint
 from app.origin import URL_LIMIT
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.explain import explain
-from app.robots.lint import lint
 from app.robots.robots_txt import RobotsTxt
 from app.robots.verdict import Permission, Reason
 
@@ -15,7 +15,7 @@ INSTANTS = [datetime(2026, 11, 21, hour, 59, tzinfo=UTC) for hour in (0, 7, 23)]
 
 
 def check(data: bytes) -> None:
-    """Any bytes, asked about any path in any dialect, give a verdict whose rule is the first one that is explained.
+    """Any bytes give a verdict for any path in any dialect, and its rule is the first one of the explanation.
 
     The bytes: dialect, agent and how often the path is repeated, length of the path, path, file.
     """

@@ -14,7 +14,7 @@ cd "$build"
 cp tests/fuzz/canary.pyx app/robots/_native
 
 # Python's own flags define signed overflow (-fwrapv), and what is defined is not reported. Without
-# -fno-sanitize-recover the process would go on after undefined behaviour.
+# -fno-sanitize-recover the process would continue after undefined behaviour.
 sanitizers="-fsanitize=address,undefined"
 CFLAGS="$sanitizers -fno-sanitize-recover=all -fno-wrapv -fno-omit-frame-pointer -g" LDFLAGS="$sanitizers" \
     "$python" setup.py --quiet build_ext --inplace --parallel 2
@@ -30,7 +30,7 @@ watched() {
         "$python" "$@"
 }
 
-# Sanitizers that are not at work find nothing either.
+# Check that the sanitizers are active.
 finds() {
     if watched -c "from app.robots._native import canary; canary.$1" >canary.log 2>&1 || ! grep -q "$2" canary.log; then
         cat canary.log >&2

@@ -1,4 +1,4 @@
-"""Files read, compiled and asked by several threads at once: `python -m tests.fuzz.threads COUNT [SEED]`.
+"""Parse, compile and match files in several threads at once: `python -m tests.fuzz.threads COUNT [SEED]`.
 
 Some threads share a file, others have one each; every one has to say what a single thread says. The interpreter
 switches threads as often as it can and collects garbage all the time, so that nothing is safe by accident.
@@ -11,16 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from threading import Barrier
 
+from app.lint.linter import lint
 from app.robots.dialects import DIALECTS
 from app.robots.explain import explain
-from app.robots.lint import lint
 from app.robots.robots_txt import RobotsTxt
 from tests.fuzz.bodies import line, text
 from tests.fuzz.invariant import AGENTS, INSTANTS
 
 THREADS = 6
 PATIENCE = 600.0
-"""Seconds within which all threads have begun, on a machine however busy."""
+"""Seconds within which all threads must have started, even on a busy machine."""
 
 
 def file(random: Random) -> bytes:
@@ -38,7 +38,7 @@ def file(random: Random) -> bytes:
 
 
 def answers(robots: RobotsTxt, paths: Sequence[str]) -> list[object]:
-    """All that a file says to every agent in every dialect, as values that compare."""
+    """All decisions of a file for every agent in every dialect, as comparable values."""
     found: list[object] = [robots.sitemaps, [(advice.code, advice.line) for advice in lint(robots)]]
     for dialect in DIALECTS.values():
         for agent in AGENTS:
@@ -56,7 +56,7 @@ def answers(robots: RobotsTxt, paths: Sequence[str]) -> list[object]:
 
 
 def at_once(work: Callable[[int], object]) -> list[object]:
-    """What each thread returns; all of them begin together."""
+    """The results of all threads, which start together."""
     barrier = Barrier(THREADS)
 
     def begin(number: int) -> object:
@@ -68,7 +68,7 @@ def at_once(work: Callable[[int], object]) -> list[object]:
 
 
 def stress(random: Random) -> None:
-    """One round: half of the threads read one object that has not been asked before, the others one of their own."""
+    """One round: half of the threads share one new object, and each of the others has its own."""
     body = file(random)
     own = [file(random) for _ in range(THREADS // 2)]
     paths = ["/" + text(random, 30).decode("utf-8", "replace") * random.choice((1, 1, 40)) for _ in range(3)]
@@ -85,7 +85,7 @@ def stress(random: Random) -> None:
 
 
 def main() -> None:
-    """Run so many rounds; number and seed of one that fails are printed, and make its files again."""
+    """Run `count` rounds; print the number and seed that reproduce a failure."""
     count = int(sys.argv[1])
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     sys.setswitchinterval(1e-6)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Copy the service and its tests into the directory $1 without compiled modules, to compile them there with other flags:
-# those built in place are what the service runs on.
+# Copy the service and its tests into the directory $1, without compiled modules, to compile them with other flags:
+# the service runs on those built in place.
 set -eu
 
 here=$(pwd)

@@ -1,8 +1,8 @@
-"""How long one request keeps the event loop from others: `python -m tests.faults.turns` prints the worst of each route.
+"""How long one request blocks the event loop: `python -m tests.faults.loop_blocking` prints the worst of each route.
 
-While a service answers the worst request that is known for a route, `/healthz` is asked on another connection, again
-and again. Whoever asks works meanwhile, one unit after the other: how many units it does before an answer comes says
-how many turns it missed, on a machine of any speed, and beside whatever else this one does.
+While the service answers the worst known request of a route, this process requests /healthz every PAUSE seconds on
+another connection, and hashes units of data until each answer arrives. The number of units measures how long the event
+loop was blocked, whatever the speed and the load of the machine.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -24,14 +25,16 @@ from tests.faults.process import process
 
 LIMIT = 512_000
 UNIT = bytes(512 * 1024)
-IDLE_TURNS = 300
+IDLE_PROBES = 100
+PAUSE = 0.01
+"""Seconds between two probes, so that the probes do not keep the service busy."""
 PATIENCE = 120.0
 
 _JSON = {"Content-Type": "application/json"}
 
 
-class Asked(NamedTuple):
-    """A request, and how many bytes of its answer are read before its client leaves."""
+class Request(NamedTuple):
+    """A request, and how many bytes of its answer to read before disconnecting."""
 
     method: str
     path: str
@@ -39,23 +42,23 @@ class Asked(NamedTuple):
     read: int = 64 * 1024 * 1024
 
 
-class Turns(NamedTuple):
-    """Units of work, and seconds, while one turn was waited for, at worst; and turns in all."""
+class Lag(NamedTuple):
+    """The longest wait for an answer of /healthz, in units and seconds, and the number of probes."""
 
     worst: int
     seconds: float
     number: int
 
 
-class Watch:
-    """Asks for /healthz on a connection of its own."""
+class Probe:
+    """Requests /healthz on its own connection."""
 
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def turns(self, over: Callable[[], bool]) -> Turns:
-        """Ask until it is over."""
+    def run(self, over: Callable[[], bool]) -> Lag:
+        """Repeat requests until `over()`, and return the lag."""
         worst = count = 0
         slowest = 0.0
         while not over():
@@ -67,7 +70,8 @@ class Watch:
                 units += 1
             self._read_answer()
             worst, count, slowest = max(worst, units), count + 1, max(slowest, time.monotonic() - begun)
-        return Turns(worst, slowest, count)
+            time.sleep(PAUSE)
+        return Lag(worst, slowest, count)
 
     def _read_answer(self) -> None:
         answer = b""
@@ -78,68 +82,68 @@ class Watch:
         assert answer.startswith(b"HTTP/1.1 200")
 
     def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         self._socket.close()
 
 
 class Service:
-    """A service as a process of its own, and whoever watches it."""
+    """A service in its own process, and probes of it."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._address = parts.hostname or "", parts.port or 0
-        self.idle = self._turns(_after(IDLE_TURNS))
+        self.idle = self._lag(_after(IDLE_PROBES))
 
-    def ask(self, asked: Asked) -> int:
+    def send(self, request: Request) -> int:
         """The status of the answer."""
         connection = http.client.HTTPConnection(*self._address, timeout=PATIENCE)
         try:
-            connection.request(asked.method, asked.path, asked.body, _JSON if asked.body else {})
+            connection.request(request.method, request.path, request.body, _JSON if request.body else {})
             answer = connection.getresponse()
-            left = asked.read
+            left = request.read
             while left > 0 and (piece := answer.read(min(65_536, left))):
                 left -= len(piece)
             return answer.status
         finally:
             connection.close()
 
-    def turns_during(self, asked: Asked) -> tuple[Turns, int]:
-        """The turns that others have while it is answered, and the status of the answer."""
-        said: list[int] = []
-        asking = threading.Thread(target=lambda: said.append(self.ask(asked)), daemon=True)
-        asking.start()
-        turns = self._turns(lambda: not asking.is_alive())
-        [status] = said
-        return turns, status
+    def lag_during(self, request: Request) -> tuple[Lag, int]:
+        """The lag while the request is answered, and the status of the answer."""
+        statuses: list[int] = []
+        requester = threading.Thread(target=lambda: statuses.append(self.send(request)), daemon=True)
+        requester.start()
+        lag = self._lag(lambda: not requester.is_alive())
+        [status] = statuses
+        return lag, status
 
-    def _turns(self, over: Callable[[], bool]) -> Turns:
-        with closing(Watch(*self._address)) as watch:
-            return watch.turns(over)
+    def _lag(self, over: Callable[[], bool]) -> Lag:
+        with closing(Probe(*self._address)) as probe:
+            return probe.run(over)
 
 
 @contextmanager
 def running() -> Iterator[Service]:
-    """A service, until the block ends."""
+    """A service that runs while the block lasts."""
     with process(ACCESS_LOG="false") as one:
-        yield Service(one.listens())
+        yield Service(one.wait_ready())
 
 
 @contextmanager
 def site(file: bytes) -> Iterator["Site"]:
-    """An origin on loopback whose robots.txt this is."""
-    held = Site(file)
-    thread = threading.Thread(target=held.server.serve_forever, daemon=True)
+    """An origin on loopback with this robots.txt."""
+    origin = Site(file)
+    thread = threading.Thread(target=origin.server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield held
+        yield origin
     finally:
-        held.server.shutdown()
-        held.server.server_close()
+        origin.server.shutdown()
+        origin.server.server_close()
         thread.join()
 
 
 class Site:
-    """What an origin serves, which may change."""
+    """The file that an origin serves, which may change."""
 
     def __init__(self, file: bytes) -> None:
         self.file = file
@@ -166,7 +170,7 @@ def _after(count: int) -> Callable[[], bool]:
 
 
 GLOBS = ("v2: 15,000 sets", "v2: 30 globs of sets", "v2: 15,000 globs that backtrack")
-"""The patterns of version 2.0 that `make bench-hostile` finds slowest to match."""
+"""The slowest patterns of version 2.0, by `make bench-hostile`."""
 
 FILES = {
     **dict(zip(("sets", "stars", "backtracking"), GLOBS, strict=True)),
@@ -176,16 +180,17 @@ FILES = {
     "rates": "as many as fit of Request-rate:1/{}",
     "pages": "google: index pages",
 }
-"""Files of `tests.bench.adversaries` that are slow to read, to check or to compare."""
+"""Files of `tests.bench.adversaries` that are slow to parse, lint or compare."""
 
 
-def _hostile() -> dict[str, Adversary]:
+@cache
+def _hostile() -> Mapping[str, Adversary]:
     by_name = {one.name: one for one in adversaries() if one.name in FILES.values()}
     return {short: by_name[name] for short, name in FILES.items()}
 
 
 def lines(line: str) -> bytes:
-    """A group of as many of these lines as fit; `{}` is the number of each."""
+    """A group with as many of these lines as fit; `{}` is the number of the line."""
     text = ["User-agent: *\n"]
     size, number = len(text[0]), 0
     while size < LIMIT - 100:
@@ -202,23 +207,23 @@ MEMBERS = b"{" + b",".join(b'"k%d":1' % number for number in range(340_000)) + b
 TOKENS = b'{"items":[' + b",".join([b"{}"] * 21_000) + b"]}"
 
 
-def _get(route: str, **query: object) -> Asked:
-    return Asked("GET", f"{route}?{urlencode(query, doseq=True)}")
+def _get(route: str, **query: object) -> Request:
+    return Request("GET", f"{route}?{urlencode(query, doseq=True)}")
 
 
-def _post(route: str, members: Mapping[str, object], **others: Any) -> Asked:
-    return Asked("POST", route, json.dumps(members).encode(), **others)
+def _post(route: str, members: Mapping[str, object], **others: Any) -> Request:
+    return Request("POST", route, json.dumps(members).encode(), **others)
 
 
-def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Asked]]:
-    """By route, the requests that were found to keep the loop longest; `urls` are of origins with hostile files."""
+def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Request]]:
+    """The worst known requests by route; `urls` are of origins with hostile files."""
     hostile = _hostile()
     globs = ("sets", "stars", "backtracking")
     slow = [(urls[name] + hostile[name].path)[:URL_LIMIT] for name in globs]
     posts = ("/v1/allowed", "/v1/permits", "/v1/test", "/v1/indexing")
-    large = {route: [Asked("POST", route, body) for body in (MEMBERS, TOKENS)] for route in posts}
+    large = {route: [Request("POST", route, body) for body in (MEMBERS, TOKENS)] for route in posts}
     items = [{"url": urls["agents"] + f"/{number}", "agent": "a"} for number in range(400)]
-    trial = {"urls": [f"http://h/{number}" for number in range(10_000)], "agents": ["0000"]}
+    test = {"urls": [f"http://h/{number}" for number in range(10_000)], "agents": ["0000"]}
     return {
         "GET /v1/allowed": [
             _get("/v1/allowed", url=urls["agents"], agent=LONG_AGENTS),
@@ -238,8 +243,8 @@ def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Asked]]:
         ],
         "POST /v1/test": [
             *large["/v1/test"],
-            _post("/v1/test", {"robots": AGENTS.decode(), **trial}),
-            _post("/v1/test", {"robots": AGENTS.decode(), **trial, "explain": True}),
+            _post("/v1/test", {"robots": AGENTS.decode(), **test}),
+            _post("/v1/test", {"robots": AGENTS.decode(), **test, "explain": True}),
             *(
                 _post(
                     "/v1/test",
@@ -270,12 +275,12 @@ def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Asked]]:
 
 
 CHECKED = ("delays", "usages", "agents", "names", "groups", "keys", "rates")
-"""Files whose warnings take long."""
+"""Files whose warnings are slow to compute."""
 
 
 @contextmanager
 def sites() -> Iterator[Mapping[str, Site]]:
-    """Origins with files that were made to be slow."""
+    """Origins with slow files."""
     files = {
         **{name: one.body for name, one in _hostile().items()},
         "agents": CONTROLS * 30 + b"user-agent: a\ndisallow: /x\n",
@@ -286,26 +291,26 @@ def sites() -> Iterator[Mapping[str, Site]]:
         yield {name: stack.enter_context(site(file)) for name, file in files.items()}
 
 
-def warm(service: Service, held: Mapping[str, Site]) -> None:
-    """Have each file fetched, after another was, so that there is a history."""
-    files = {name: one.file for name, one in held.items()}
+def warm(service: Service, origins: Mapping[str, Site]) -> None:
+    """Fetch a former version of each file and then the file, so that it has a history."""
+    files = {name: one.file for name, one in origins.items()}
     for served in ({name: file[: len(file) * 9 // 10] for name, file in files.items()}, files):
-        time.sleep(1.1)  # a version is known by the second it was first seen in
-        for name, one in held.items():
+        time.sleep(1.1)  # a version is identified by the second in which it was first seen
+        for name, one in origins.items():
             one.file = served[name]
-            assert service.ask(Asked("POST", f"/v1/robots/refresh?{urlencode({'url': one.url})}")) == 200
+            assert service.send(Request("POST", f"/v1/robots/refresh?{urlencode({'url': one.url})}")) == 200
 
 
 def main() -> None:
-    """Print the worst of each route, in milliseconds and units, and how many turns others had meanwhile."""
-    with sites() as held, running() as service:
-        warm(service, held)
+    """Print the worst request of each route, in milliseconds and units, with the number of probes."""
+    with sites() as origins, running() as service:
+        warm(service, origins)
         print(f"nothing: {1000 * service.idle.seconds:.0f} ms, {service.idle.worst} units")
-        for route, requests in worst_requests({name: one.url for name, one in held.items()}).items():
-            for number, asked in enumerate(requests):
-                turns, status = service.turns_during(asked)
-                said = f"{1000 * turns.seconds:.0f} ms, {turns.worst} units, {turns.number} turns"
-                print(f"{route} {number}: {said} ({status})", flush=True)
+        for route, requests in worst_requests({name: one.url for name, one in origins.items()}).items():
+            for number, request in enumerate(requests):
+                lag, status = service.lag_during(request)
+                result = f"{1000 * lag.seconds:.0f} ms, {lag.worst} units, {lag.number} probes"
+                print(f"{route} {number}: {result} ({status})", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a hostile origin does to its clients: replies for tests.origins.serve, which end when the client goes."""
+"""Replies of hostile origins for tests.origins.serve; they end when the client disconnects."""
 
 import asyncio
 import gzip
@@ -12,7 +12,7 @@ CHUNKED = head(200, {"Transfer-Encoding": "chunked"})
 
 
 def endless(start: bytes, again: bytes) -> Handler:
-    """Send `start`, and `again` for as long as it is taken."""
+    """Send `start`, then repeat `again` for as long as the client reads."""
 
     async def send_on(exchange: Exchange) -> None:
         await exchange.send(start)
@@ -23,7 +23,7 @@ def endless(start: bytes, again: bytes) -> Handler:
 
 
 def dripping(start: bytes, drop: bytes) -> Handler:
-    """The same, but a drop only every now and then: a time-out for each read would never be met."""
+    """The same, but slowly: a timeout per read would never expire."""
 
     async def drip(exchange: Exchange) -> None:
         await exchange.send(start)
@@ -35,7 +35,7 @@ def dripping(start: bytes, drop: bytes) -> Handler:
 
 
 def stalling(start: bytes = b"") -> Handler:
-    """Send `start`, and nothing more."""
+    """Send `start`, then stay silent."""
 
     async def stall(exchange: Exchange) -> None:
         await exchange.send(start)
@@ -45,7 +45,7 @@ def stalling(start: bytes = b"") -> Handler:
 
 
 def resetting(start: bytes = b"", *, after: int = 0) -> Handler:
-    """Send `start` once so many bytes of the request are there, and reset the connection."""
+    """Send `start` once so many bytes of the request have arrived, and reset the connection."""
 
     async def reset(exchange: Exchange) -> None:
         await exchange.receive(after)
@@ -56,7 +56,7 @@ def resetting(start: bytes = b"", *, after: int = 0) -> Handler:
 
 
 def zipped_zeros(size: int) -> bytes:
-    """A gzip bomb: a thousandth of what it becomes."""
+    """A gzip bomb, which expands a thousandfold."""
     return gzip.compress(b"\0" * size)
 
 
@@ -66,11 +66,11 @@ def deflated_zeros(size: int) -> bytes:
 
 
 BROTLI = bytes.fromhex("cbffff3ff82700e2b14020f7fe8fffff7ff04f00c4611180eefd5ffeb3c4e09f0088c302005d9218")
-"""The same in Brotli (RFC 7932): twenty million zeros in forty bytes, by the coding's own tool."""
+"""The same in Brotli (RFC 7932): twenty million zeros in forty bytes."""
 
 
 def zstd_zeros(size: int) -> bytes:
-    """The same in Zstandard, block by block: each says how often its one octet comes (RFC 8878 3.1.1)."""
+    """The same in Zstandard, with run-length blocks (RFC 8878 3.1.1)."""
     sizes = [min(ZSTD_BLOCK, size - at) for at in range(0, size, ZSTD_BLOCK)]
     blocks = [
         (size << 3 | 0b010 | (number == len(sizes))).to_bytes(3, "little") for number, size in enumerate(sizes, 1)
@@ -79,11 +79,11 @@ def zstd_zeros(size: int) -> bytes:
 
 
 ZSTD_BLOCK = 128 * 1024
-"""The most that one block may stand for."""
+"""The most bytes that one block can expand to."""
 
 
 def old_tls(authority: Authority, name: str, newest: ssl.TLSVersion) -> ssl.SSLContext:
-    """A server that speaks `newest` and older, as if it had never been updated."""
+    """An outdated server, which supports `newest` and older versions."""
     context = authority.server_context(name)
     allow_old_tls(context)
     with warnings.catch_warnings():
@@ -93,7 +93,7 @@ def old_tls(authority: Authority, name: str, newest: ssl.TLSVersion) -> ssl.SSLC
 
 
 def allow_old_tls(context: ssl.SSLContext) -> ssl.SSLContext:
-    """The same context, which now speaks what OpenSSL has put away."""
+    """Enable versions in the context that OpenSSL disables by default."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = ssl.TLSVersion.TLSv1
@@ -102,7 +102,7 @@ def allow_old_tls(context: ssl.SSLContext) -> ssl.SSLContext:
 
 
 def handshaking(context: ssl.SSLContext) -> Handler:
-    """Shake hands, and tell the client why not, as asyncio's own servers do not: they end without an alert."""
+    """Perform the handshake and send an alert on failure, which asyncio's servers do not."""
 
     async def shake(exchange: Exchange) -> None:
         received, to_send = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -1,7 +1,7 @@
-"""Wicked origins over real sockets and real TLS: what is reported, in bounded time and bytes, and no trace left.
+"""Hostile origins over real sockets and TLS: outcomes, bounded time and bytes, and no leaks.
 
-Every row goes through a fetcher as `main` builds it, by name and public address; `nothing_left` asserts that no task
-and no socket is there afterwards that was not there before.
+Every row goes through a fetcher as `main` builds it, by name and public address; `nothing_left` asserts that no new
+task and no new socket remains.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from app.robots.access import (
 )
 from app.robots.judge import recognise_challenge
 from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher, nothing_left
-from tests.faults.wicked import (
+from tests.faults.hostile_replies import (
     BROTLI,
     CHUNKED,
     allow_old_tls,
@@ -54,13 +54,13 @@ FILE = text(200, ROBOTS)
 NAMES = Names({SITE: [PUBLIC], ELSEWHERE: [PUBLIC], "inside.example": ["192.168.0.1", "fd00::1"]})
 
 HEAD = HEAD_BYTES + READ_BYTES
-"""The most that is read of an answer that has no body to read."""
+"""Bytes read, at most, of a response without a usable body."""
 
 WHOLE = HEAD_BYTES + BODY_BYTES + READ_BYTES
-"""The most that is read of one that has."""
+"""Bytes read, at most, of a response with a body."""
 
 SHORT = 1.0
-"""Seconds for those who are silent, or have all the time in the world."""
+"""The fetch timeout for silent and slow origins, in seconds."""
 
 BAD = Unreachable(Cause.BAD_RESPONSE)
 BAD_200 = Unreachable(Cause.BAD_RESPONSE, 200)
@@ -72,7 +72,7 @@ PLAIN = "text/plain"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What an origin does, and what is made of it; `read_limit` is the most bytes that are read."""
+    """The behaviour of an origin, and the expected outcome; `read_limit` is the most bytes read."""
 
     access: Access
     replies: tuple[Reply, ...] = ()
@@ -82,7 +82,7 @@ class Row:
     validators: Validators = UNCONDITIONAL
 
 
-def says(access: Access, *replies: Reply, read_limit: int = HEAD) -> Row:
+def sends(access: Access, *replies: Reply, read_limit: int = HEAD) -> Row:
     return Row(access, replies, read_limit)
 
 
@@ -99,118 +99,118 @@ def sized(*lengths: str, body: bytes = ROBOTS) -> bytes:
 
 
 HTTP: dict[str, Row] = {
-    # Not the HTTP that was asked for.
-    "HTTP/0.9": says(BAD, b"User-agent: *\r\nDisallow:\r\n\r\n"),
-    "HTTP/0.9, a page": says(BAD, b"<html>hello</html>"),
-    "HTTP/2 by name": says(BAD, b"HTTP/2 200 OK\r\n\r\n"),
-    "HTTP/2 frames": says(BAD, b"\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64" * 20),
-    "a status line and no more": says(BAD, b"HTTP/1.1 200"),
-    "half a head": says(BAD, b"HTTP/1.1 200 OK\r\n"),
-    "a status below 100": says(BAD, b"HTTP/1.1 099 Low\r\n\r\n"),
-    "a status of two digits": says(BAD, b"HTTP/1.1 20 Short\r\n\r\n"),
-    "a field without a colon": says(BAD, b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n"),
-    "a field with a NUL": says(BAD, b"HTTP/1.1 200 OK\r\nA: \x00\r\n\r\n"),
-    "a protocol switched to": says(BAD, b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-    "another protocol": says(BAD, b"SSH-2.0-OpenSSH_9.6\r\n"),
-    "TLS where HTTP was asked": says(BAD, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100),
-    "nothing at all": says(LOST, b""),
-    # Heads without end.
-    "fields without end": says(BAD, endless(b"HTTP/1.1 200 OK\r\n", b"X-Padding: " + b"a" * 1000 + b"\r\n")),
-    "small fields without end": says(BAD, endless(b"HTTP/1.1 200 OK\r\n", b"a:\r\n" * 500)),
-    "folded lines without end": says(BAD, endless(b"HTTP/1.1 200 OK\r\nA: b\r\n", b" c\r\n" * 500)),
-    "one field without end": says(BAD, endless(b"HTTP/1.1 200 OK\r\nX: ", b"a" * 1000)),
-    "a status line without end": says(BAD, endless(b"HTTP/1.1 200 ", b"OK" * 500)),
-    "empty lines without end": says(BAD, endless(b"", b"\r\n" * 500)),
-    "noise without end": says(BAD, endless(b"", b"garbage without a line end")),
-    "100 Continue without end": says(BAD, endless(b"", head(100) * 50)),
-    "103 Early Hints without end": says(BAD, endless(b"", head(103, {"Link": "</a>"}) * 50)),
-    "1xx of every kind without end": says(BAD, endless(b"", head(102) + head(104) + head(199))),
-    "a thousand 100 Continue and a file": says(
+    # Not HTTP/1.1.
+    "HTTP/0.9": sends(BAD, b"User-agent: *\r\nDisallow:\r\n\r\n"),
+    "HTTP/0.9, a page": sends(BAD, b"<html>hello</html>"),
+    "HTTP/2 by name": sends(BAD, b"HTTP/2 200 OK\r\n\r\n"),
+    "HTTP/2 frames": sends(BAD, b"\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64" * 20),
+    "a status line and no more": sends(BAD, b"HTTP/1.1 200"),
+    "half a head": sends(BAD, b"HTTP/1.1 200 OK\r\n"),
+    "a status below 100": sends(BAD, b"HTTP/1.1 099 Low\r\n\r\n"),
+    "a status of two digits": sends(BAD, b"HTTP/1.1 20 Short\r\n\r\n"),
+    "a field without a colon": sends(BAD, b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n"),
+    "a field with a NUL": sends(BAD, b"HTTP/1.1 200 OK\r\nA: \x00\r\n\r\n"),
+    "a protocol switched to": sends(BAD, b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+    "another protocol": sends(BAD, b"SSH-2.0-OpenSSH_9.6\r\n"),
+    "TLS where HTTP was expected": sends(BAD, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100),
+    "nothing at all": sends(LOST, b""),
+    # Endless heads.
+    "fields without end": sends(BAD, endless(b"HTTP/1.1 200 OK\r\n", b"X-Padding: " + b"a" * 1000 + b"\r\n")),
+    "small fields without end": sends(BAD, endless(b"HTTP/1.1 200 OK\r\n", b"a:\r\n" * 500)),
+    "folded lines without end": sends(BAD, endless(b"HTTP/1.1 200 OK\r\nA: b\r\n", b" c\r\n" * 500)),
+    "one field without end": sends(BAD, endless(b"HTTP/1.1 200 OK\r\nX: ", b"a" * 1000)),
+    "a status line without end": sends(BAD, endless(b"HTTP/1.1 200 ", b"OK" * 500)),
+    "empty lines without end": sends(BAD, endless(b"", b"\r\n" * 500)),
+    "noise without end": sends(BAD, endless(b"", b"garbage without a line end")),
+    "100 Continue without end": sends(BAD, endless(b"", head(100) * 50)),
+    "103 Early Hints without end": sends(BAD, endless(b"", head(103, {"Link": "</a>"}) * 50)),
+    "1xx of every kind without end": sends(BAD, endless(b"", head(102) + head(104) + head(199))),
+    "a thousand 100 Continue and a file": sends(
         Successful(200, ROBOTS, content_type=PLAIN), head(100) * 1000 + text(200, ROBOTS), read_limit=WHOLE
     ),
     # Lengths and chunks.
-    "Content-Length too long": says(BAD_200, sized("100")),
-    "Content-Length too short": says(Successful(200, ROBOTS[:5]), sized("5")),
-    "Content-Length negative": says(BAD, sized("-1")),
-    "Content-Length signed": says(BAD, sized("+34")),
-    "Content-Length with an exponent": says(BAD, sized("1e3")),
-    "Content-Length hexadecimal": says(BAD, sized("0x22")),
-    "Content-Length twice, one way": says(Successful(200, ROBOTS[:5]), sized("5", "5")),
-    "Content-Length twice, two ways": says(BAD, sized("5", "6")),
-    "Content-Length a list, two ways": says(BAD, sized("5, 6")),
-    "Content-Length of twenty digits, and no such body": says(BAD_200, sized("9" * 20)),
-    "Content-Length of a thousand digits": says(BAD, sized("9" * 1000)),
-    "a length and chunks": says(
+    "Content-Length too long": sends(BAD_200, sized("100")),
+    "Content-Length too short": sends(Successful(200, ROBOTS[:5]), sized("5")),
+    "Content-Length negative": sends(BAD, sized("-1")),
+    "Content-Length signed": sends(BAD, sized("+34")),
+    "Content-Length with an exponent": sends(BAD, sized("1e3")),
+    "Content-Length hexadecimal": sends(BAD, sized("0x22")),
+    "Content-Length twice, one way": sends(Successful(200, ROBOTS[:5]), sized("5", "5")),
+    "Content-Length twice, two ways": sends(BAD, sized("5", "6")),
+    "Content-Length a list, two ways": sends(BAD, sized("5, 6")),
+    "Content-Length of twenty digits, and no such body": sends(BAD_200, sized("9" * 20)),
+    "Content-Length of a thousand digits": sends(BAD, sized("9" * 1000)),
+    "a length and chunks": sends(
         Successful(200, b"abc"),
         head(200, [("Content-Length", "1"), ("Transfer-Encoding", "chunked")]) + b"3\r\nabc\r\n0\r\n\r\n",
     ),
-    "a chunk of no size": says(BAD_200, CHUNKED + b"zz\r\n"),
-    "a chunk of negative size": says(BAD_200, CHUNKED + b"-1\r\na\r\n"),
-    "a chunk of a size without end": says(BAD_200, CHUNKED + b"f" * 1000 + b"\r\na"),
-    "a chunk cut short": says(BAD_200, CHUNKED + b"5\r\nabc"),
-    "a chunk too long": says(BAD_200, CHUNKED + b"3\r\nabcXX0\r\n\r\n"),
-    "no last chunk": says(BAD_200, CHUNKED + b"3\r\nabc\r\n"),
-    "an unknown transfer coding": says(BAD, head(200, {"Transfer-Encoding": "gzip, chunked"}) + b"0\r\n\r\n"),
-    "chunk extensions without end": says(
+    "a chunk of no size": sends(BAD_200, CHUNKED + b"zz\r\n"),
+    "a chunk of negative size": sends(BAD_200, CHUNKED + b"-1\r\na\r\n"),
+    "a chunk of a size without end": sends(BAD_200, CHUNKED + b"f" * 1000 + b"\r\na"),
+    "a chunk cut short": sends(BAD_200, CHUNKED + b"5\r\nabc"),
+    "a chunk too long": sends(BAD_200, CHUNKED + b"3\r\nabcXX0\r\n\r\n"),
+    "no last chunk": sends(BAD_200, CHUNKED + b"3\r\nabc\r\n"),
+    "an unknown transfer coding": sends(BAD, head(200, {"Transfer-Encoding": "gzip, chunked"}) + b"0\r\n\r\n"),
+    "chunk extensions without end": sends(
         BAD_200, endless(CHUNKED, b"1;" + b"x" * 1000 + b"\r\na\r\n"), read_limit=WHOLE
     ),
-    "chunks of one octet without end": says(BAD_200, endless(CHUNKED, b"1\r\na\r\n" * 200), read_limit=WHOLE),
-    "trailers without end": says(BAD_200, endless(CHUNKED + b"0\r\n", b"X-Trailer: a\r\n" * 100), read_limit=WHOLE),
-    # Bodies without end.
-    "a body without end": says(
+    "chunks of one byte without end": sends(BAD_200, endless(CHUNKED, b"1\r\na\r\n" * 200), read_limit=WHOLE),
+    "trailers without end": sends(BAD_200, endless(CHUNKED + b"0\r\n", b"X-Trailer: a\r\n" * 100), read_limit=WHOLE),
+    # Endless bodies.
+    "a body without end": sends(
         Successful(200, b"a" * BODY_LIMIT, truncated=True), endless(head(200), b"a" * 1000), read_limit=WHOLE
     ),
-    "a body of an exabyte": says(
+    "a body of an exabyte": sends(
         Successful(200, b"a" * BODY_LIMIT, truncated=True),
         endless(sized("1" + "0" * 18, body=b""), b"a" * 1000),
         read_limit=WHOLE,
     ),
-    "a body of chunks without end": says(
+    "a body of chunks without end": sends(
         Successful(200, b"a" * BODY_LIMIT, truncated=True),
         endless(CHUNKED, b"14\r\n" + b"a" * 20 + b"\r\n"),
         read_limit=WHOLE,
     ),
-    "a body of a 404 without end": says(Unavailable(404), endless(head(404), b"a" * 1000)),
-    "a body of a 503 without end": says(Unreachable(Cause.SERVER_ERROR, 503), endless(head(503), b"a" * 1000)),
+    "a body of a 404 without end": sends(Unavailable(404), endless(head(404), b"a" * 1000)),
+    "a body of a 503 without end": sends(Unreachable(Cause.SERVER_ERROR, 503), endless(head(503), b"a" * 1000)),
     # Content codings.
-    "a gzip bomb": says(
+    "a gzip bomb": sends(
         Successful(200, b"\0" * BODY_LIMIT, truncated=True, content_type=PLAIN), coded("gzip", zipped_zeros(20_000_000))
     ),
-    "a deflate bomb": says(
+    "a deflate bomb": sends(
         Successful(200, b"\0" * BODY_LIMIT, truncated=True, content_type=PLAIN),
         coded("deflate", deflated_zeros(20_000_000)),
     ),
-    "gzip members of nothing without end": says(
+    "gzip members of nothing without end": sends(
         BAD_200, endless(head(200, {"Content-Encoding": "gzip"}), gzip.compress(b"") * 50), read_limit=WHOLE
     ),
-    "a gzip bomb in a gzip bomb": says(BAD_200, coded("gzip, gzip", gzip.compress(zipped_zeros(20_000_000)))),
-    "gzip a hundred times": says(BAD_200, coded(", ".join(["gzip"] * 100), gzip.compress(ROBOTS))),
-    "two fields of gzip": says(
+    "a gzip bomb in a gzip bomb": sends(BAD_200, coded("gzip, gzip", gzip.compress(zipped_zeros(20_000_000)))),
+    "gzip a hundred times": sends(BAD_200, coded(", ".join(["gzip"] * 100), gzip.compress(ROBOTS))),
+    "two fields of gzip": sends(
         BAD_200, head(200, [("Content-Encoding", "gzip")] * 2) + gzip.compress(gzip.compress(ROBOTS))
     ),
-    "a br bomb, unrequested": says(BAD_200, coded("br", BROTLI)),
-    "a zstd bomb, unrequested": says(BAD_200, coded("zstd", zstd_zeros(20_000_000))),
-    "gzip in name only": says(BAD_200, coded("gzip", ROBOTS)),
-    "gzip cut short": says(BAD_200, coded("gzip", gzip.compress(ROBOTS)[:-3])),
-    "gzip with a wrong checksum": says(BAD_200, coded("gzip", gzip.compress(ROBOTS)[:-8] + b"\0" * 8)),
+    "a br bomb, unrequested": sends(BAD_200, coded("br", BROTLI)),
+    "a zstd bomb, unrequested": sends(BAD_200, coded("zstd", zstd_zeros(20_000_000))),
+    "gzip in name only": sends(BAD_200, coded("gzip", ROBOTS)),
+    "gzip cut short": sends(BAD_200, coded("gzip", gzip.compress(ROBOTS)[:-3])),
+    "gzip with a wrong checksum": sends(BAD_200, coded("gzip", gzip.compress(ROBOTS)[:-8] + b"\0" * 8)),
     # Redirects.
-    "a redirect to itself": says(Unavailable(301, Cause.REDIRECT_LOOP), redirect("/robots.txt")),
-    "a redirect to itself by a fragment": says(Unavailable(301, Cause.REDIRECT_LOOP), redirect("/robots.txt#again")),
-    "a circle of two": says(Unavailable(301, Cause.REDIRECT_LOOP), redirect("/a"), redirect("/b"), redirect("/a")),
-    "six redirects": says(
+    "a redirect to itself": sends(Unavailable(301, Cause.REDIRECT_LOOP), redirect("/robots.txt")),
+    "a redirect to itself by a fragment": sends(Unavailable(301, Cause.REDIRECT_LOOP), redirect("/robots.txt#again")),
+    "a circle of two": sends(Unavailable(301, Cause.REDIRECT_LOOP), redirect("/a"), redirect("/b"), redirect("/a")),
+    "six redirects": sends(
         Unavailable(308, Cause.REDIRECT_LOOP), *(redirect(f"/{hop}") for hop in range(5)), redirect("/6", 308)
     ),
-    "a redirect without a Location": says(Unreachable(Cause.BAD_RESPONSE, 302), text(302)),
-    "a redirect with an empty Location": says(Unreachable(Cause.BAD_RESPONSE, 302), head(302, {"Location": ""})),
-    "a redirect with two Locations": says(
+    "a redirect without a Location": sends(Unreachable(Cause.BAD_RESPONSE, 302), text(302)),
+    "a redirect with an empty Location": sends(Unreachable(Cause.BAD_RESPONSE, 302), head(302, {"Location": ""})),
+    "a redirect with two Locations": sends(
         Unreachable(Cause.BAD_RESPONSE, 302), head(302, [("Location", "/a"), ("Location", "/b")])
     ),
-    "a redirect of a body without end": says(
+    "a redirect of a body without end": sends(
         Unavailable(301, Cause.REFUSED_REDIRECT), endless(head(301, {"Location": "file:///etc/passwd"}), b"a" * 1000)
     ),
-    "a Location of 100 KB": says(Unreachable(Cause.BAD_RESPONSE, 301), redirect("/" + "a" * 90_000)),
+    "a Location of 100 KB": sends(Unreachable(Cause.BAD_RESPONSE, 301), redirect("/" + "a" * 90_000)),
     **{
-        f"a redirect to {location}": says(Unavailable(301, Cause.REFUSED_REDIRECT), redirect(location))
+        f"a redirect to {location}": sends(Unavailable(301, Cause.REFUSED_REDIRECT), redirect(location))
         for location in (
             "file:///etc/passwd",
             "file://localhost/etc/passwd",
@@ -223,7 +223,7 @@ HTTP: dict[str, Row] = {
         )
     },
     **{
-        f"a redirect to {location}": says(Unreachable(Cause.BAD_RESPONSE, 301), redirect(location))
+        f"a redirect to {location}": sends(Unreachable(Cause.BAD_RESPONSE, 301), redirect(location))
         for location in (
             "https://",
             "http://other.example:0/",
@@ -236,33 +236,33 @@ HTTP: dict[str, Row] = {
         )
     },
     **{
-        f"a redirect to {host}": says(
+        f"a redirect to {host}": sends(
             Unreachable(Cause.REFUSED_REDIRECT, 307), redirect(f"http://{host}/robots.txt", 307)
         )
         for host in ("127.0.0.1", "10.0.0.1", "[::1]", "169.254.169.254", "localhost", "inside.example")
     },
-    # Statuses that answer nothing that was asked.
+    # Unexpected statuses.
     **{
-        f"{status} unasked": says(Unreachable(Cause.BAD_RESPONSE, status), text(status))
+        f"{status} unasked": sends(Unreachable(Cause.BAD_RESPONSE, status), text(status))
         for status in (206, 300, 304, 305, 306, 399, 600, 999)
     },
-    "206 with all of the file": says(
+    "206 with all of the file": sends(
         Unreachable(Cause.BAD_RESPONSE, 206), text(206, ROBOTS, {"Content-Range": f"bytes 0-33/{len(ROBOTS)}"})
     ),
-    "401 with a challenge": says(Unavailable(401), text(401, "", {"WWW-Authenticate": 'Basic realm="give me all"'})),
-    "407 with a challenge": says(Unavailable(407), text(407, "", {"Proxy-Authenticate": "NTLM"})),
-    "416 unasked": says(Unavailable(416), text(416, "", {"Content-Range": "bytes */5"})),
-    "a page as the file": says(
+    "401 with a challenge": sends(Unavailable(401), text(401, "", {"WWW-Authenticate": 'Basic realm="give me all"'})),
+    "407 with a challenge": sends(Unavailable(407), text(407, "", {"Proxy-Authenticate": "NTLM"})),
+    "416 unasked": sends(Unavailable(416), text(416, "", {"Content-Range": "bytes */5"})),
+    "a page as the file": sends(
         Successful(200, b"<!doctype html><title>Hi</title>", content_type="text/html"),
         text(200, "<!doctype html><title>Hi</title>", {"Content-Type": "text/html"}),
     ),
-    "a challenge page with 202": says(
+    "a challenge page with 202": sends(
         Unreachable(Cause.CHALLENGE, 202),
         text(202, "<html><title>Are you human?</title></html>", {"Content-Type": "text/html"}),
     ),
     # Retry-After.
     **{
-        f"Retry-After: {written:.20}": says(
+        f"Retry-After: {written:.20}": sends(
             Unreachable(Cause.SERVER_ERROR, 503, seconds), text(503, "", {"Retry-After": written})
         )
         for written, seconds in (
@@ -279,13 +279,13 @@ HTTP: dict[str, Row] = {
     # Connections that end before their time.
     "reset when accepted": Row(LOST, at_once=resetting()),
     "reset in the middle of the request": Row(LOST, at_once=resetting(after=10)),
-    "reset instead of an answer": says(LOST, resetting()),
-    "reset in the status line": says(LOST, resetting(b"HTTP/1.1 2")),
-    "reset in the head": says(LOST, resetting(b"HTTP/1.1 200 OK\r\nX: ")),
+    "reset instead of an answer": sends(LOST, resetting()),
+    "reset in the status line": sends(LOST, resetting(b"HTTP/1.1 2")),
+    "reset in the head": sends(LOST, resetting(b"HTTP/1.1 200 OK\r\nX: ")),
 }
 
 LATE_ROWS: dict[str, Row] = {
-    # All at once, since each takes its whole time.
+    # Concurrently, since each takes the whole timeout.
     "accepted and never answered": Row(LATE, at_once=stalling(), within=SHORT),
     "a request and no answer": is_late(LATE, stalling()),
     "silence in the status line": is_late(LATE, stalling(b"HTTP/1.1 2")),
@@ -305,33 +305,33 @@ LATE_ROWS: dict[str, Row] = {
 }
 
 RESET_LATER: dict[str, Row] = {
-    # What was sent before a reset may be lost with it: then it is the status that was not learnt.
-    "reset after the head": says(Unreachable(Cause.CONNECTION, 200), resetting(head(200, {"Content-Length": "10"}))),
-    "reset in the body": says(Unreachable(Cause.CONNECTION, 200), resetting(sized("1000"))),
-    "reset in a chunk": says(Unreachable(Cause.CONNECTION, 200), resetting(CHUNKED + b"5\r\nab")),
-    "reset in a body without a length": says(Unreachable(Cause.CONNECTION, 200), resetting(head(200) + ROBOTS)),
+    # A reset may discard data that was sent before it, including the status.
+    "reset after the head": sends(Unreachable(Cause.CONNECTION, 200), resetting(head(200, {"Content-Length": "10"}))),
+    "reset in the body": sends(Unreachable(Cause.CONNECTION, 200), resetting(sized("1000"))),
+    "reset in a chunk": sends(Unreachable(Cause.CONNECTION, 200), resetting(CHUNKED + b"5\r\nab")),
+    "reset in a body without a length": sends(Unreachable(Cause.CONNECTION, 200), resetting(head(200) + ROBOTS)),
 }
 
 
 async def outcome(row: Row) -> Fetched:
-    """What is made of the row's origin, over sockets of its own; nothing is open at its end, and no more was read."""
+    """The outcome for the row's origin. Checks that nothing stays open, and the bytes read."""
     async with serve(*row.replies, at_once=row.at_once) as origin:
         wire = Wire({PUBLIC: origin})
         ours = fetcher(NAMES, wire, timeout=row.within)
         fetched = recognise_challenge(await ours.fetch(origin.named(SITE), row.validators))
-        assert wire.open_now == ours.under_way == ours.waiting == 0
+        assert wire.open_now == ours.queue.in_flight == ours.queue.waiting == 0
         await origin.left()
     assert wire.received <= row.read_limit
     return fetched
 
 
 @pytest.mark.parametrize("row", HTTP.values(), ids=HTTP)
-async def test_a_wicked_origin_is_a_fact_like_any_other(row: Row) -> None:
+async def test_hostile_response_has_its_outcome(row: Row) -> None:
     async with nothing_left():
         assert (await outcome(row)).access == row.access
 
 
-async def test_an_origin_that_takes_its_time_meets_the_one_deadline() -> None:
+async def test_slow_origin_ends_at_the_deadline() -> None:
     async with nothing_left():
         found = await asyncio.gather(*map(outcome, LATE_ROWS.values()))
     assert {name: fetched.access for name, fetched in zip(LATE_ROWS, found, strict=True)} == {
@@ -345,24 +345,24 @@ async def test_a_response_cut_by_a_reset_is_discarded(row: Row) -> None:
         assert (await outcome(row)).access in (row.access, LOST)
 
 
-async def test_a_server_that_never_accepts_meets_the_deadline() -> None:
+async def test_server_that_never_accepts_ends_at_the_deadline() -> None:
     async with nothing_left(), serve(b"") as origin:
-        with socket.socket() as listening:
-            listening.bind(("127.0.0.1", 0))
-            listening.listen(1)
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(1)
             wire = Wire({PUBLIC: origin})
-            fetched = await fetcher(NAMES, wire, timeout=SHORT).fetch(Origin("http", SITE, listening.getsockname()[1]))
+            fetched = await fetcher(NAMES, wire, timeout=SHORT).fetch(Origin("http", SITE, listener.getsockname()[1]))
     assert fetched == Fetched(LATE)
 
 
-async def test_a_304_to_a_conditional_request_is_the_only_one_that_counts() -> None:
+async def test_304_counts_only_for_a_conditional_request() -> None:
     async with nothing_left():
-        asked = await outcome(Row(BAD, (head(304),), validators=Validators(etag='"1"')))
-    assert asked.access == NotModified()
+        fetched = await outcome(Row(BAD, (head(304),), validators=Validators(etag='"1"')))
+    assert fetched.access == NotModified()
 
 
 @pytest.mark.parametrize("port", [1, 22, 25, 6379, 8000, 65535])
-async def test_a_redirect_to_a_port_where_no_web_server_is_teaches_nothing(port: int) -> None:
+async def test_redirect_to_a_port_without_a_web_server_is_unreachable(port: int) -> None:
     async with nothing_left(), serve(redirect(f"http://{ELSEWHERE}:{port}/")) as origin:
         wire = Wire({PUBLIC: origin})
         fetched = await fetcher(NAMES, wire, ports=PortPolicy()).fetch(origin.named(SITE))
@@ -371,7 +371,7 @@ async def test_a_redirect_to_a_port_where_no_web_server_is_teaches_nothing(port:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "dates",
     [
         {"Date": "Thu, 01 Jan 1970 00:00:00 GMT", "Expires": "Fri, 31 Dec 9999 23:59:59 GMT"},
         {"Date": "Fri, 31 Dec 9999 23:59:59 GMT", "Expires": "Mon, 01 Jan 0001 00:00:00 GMT"},
@@ -379,16 +379,16 @@ async def test_a_redirect_to_a_port_where_no_web_server_is_teaches_nothing(port:
         {"Cache-Control": "max-age=" + "9" * 500, "Age": "9" * 500},
     ],
 )
-async def test_dates_of_other_ages_are_kept_as_sent(said: Mapping[str, str]) -> None:
+async def test_unusual_dates_are_stored_as_sent(dates: Mapping[str, str]) -> None:
     async with nothing_left():
-        fetched = await outcome(says(BAD, text(200, ROBOTS, said)))
+        fetched = await outcome(sends(BAD, text(200, ROBOTS, dates)))
     assert fetched == Fetched(
         Successful(200, ROBOTS, content_type=PLAIN),
         lifetime=Lifetime(
-            date=said.get("Date"),
-            expires=said.get("Expires"),
-            cache_control=said.get("Cache-Control"),
-            age=said.get("Age"),
+            date=dates.get("Date"),
+            expires=dates.get("Expires"),
+            cache_control=dates.get("Cache-Control"),
+            age=dates.get("Age"),
         ),
     )
 
@@ -408,7 +408,7 @@ async def test_no_cookie_is_returned_and_no_auth_challenge_is_answered() -> None
 
 
 async def over_tls(server: ssl.SSLContext, client: ssl.SSLContext, reply: Reply = FILE) -> Fetched:
-    """What is made of an origin with that context by a client with the other."""
+    """The outcome for an origin with one context and a client with the other."""
     async with nothing_left(), serve(reply, tls=server) as origin:
         wire = Wire({PUBLIC: origin})
         fetched = await fetcher(NAMES, wire, tls=client).fetch(origin.named(SITE))
@@ -419,7 +419,7 @@ async def over_tls(server: ssl.SSLContext, client: ssl.SSLContext, reply: Reply 
     return fetched
 
 
-async def test_a_certificate_that_holds_is_believed() -> None:
+async def test_valid_certificate_is_accepted() -> None:
     ours = Authority()
     fetched = await over_tls(ours.server_context(SITE), ours.trusted_by(client_tls()))
     assert fetched.access == Successful(200, ROBOTS, content_type=PLAIN)
@@ -437,7 +437,7 @@ async def test_a_certificate_that_holds_is_believed() -> None:
     ],
     ids=["another name", "the name above", "the names below", "the address", "out of date", "not yet"],
 )
-async def test_spec_a15_a_certificate_that_does_not_hold_is_tls(
+async def test_spec_a15_invalid_certificate_is_a_tls_failure(
     names: tuple[str, ...], since: datetime | None, until: datetime | None
 ) -> None:
     ours = Authority()
@@ -452,7 +452,7 @@ async def test_spec_a15_an_untrusted_certificate_is_a_tls_failure() -> None:
 
 
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
-async def test_spec_a15_an_origin_that_speaks_old_versions_only_is_tls(newest: ssl.TLSVersion) -> None:
+async def test_spec_a15_old_tls_version_is_a_tls_failure(newest: ssl.TLSVersion) -> None:
     ours = Authority()
     server = old_tls(ours, SITE, newest)
     async with nothing_left(), serve(at_once=handshaking(server)) as origin:
@@ -460,7 +460,7 @@ async def test_spec_a15_an_origin_that_speaks_old_versions_only_is_tls(newest: s
         fetched = await ourselves.fetch(Origin("https", SITE, origin.port))
         await origin.left()
     assert fetched == Fetched(Unreachable(Cause.TLS))
-    # The server does speak it: with a client that would, it comes to an answer.
+    # The server does support it: a client that does, too, gets an answer.
     lenient = ours.trusted_by(allow_old_tls(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)))
     assert isinstance((await over_tls(server, lenient)).access, Successful)
 
