@@ -1,0 +1,14 @@
+"""How `make docs` builds the site: Sphinx, with Markdown by MyST."""
+
+project = "robots.txt decisions"
+html_title = project
+html_theme = "furo"
+extensions = ["myst_parser"]
+exclude_patterns = ["example-site"]
+myst_heading_anchors = 4
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+suppress_warnings = [
+    "misc.highlighting_failure",  # JSON in which "..." stands for further members
+]

@@ -1,0 +1,34 @@
+"""Take the picture of the page for README.md: `make screenshot`."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from playwright.async_api import ViewportSize
+
+from app.redis.embedded import serve
+from tests.browser.tester import browsing, serving, visiting
+
+VIEW = ViewportSize(width=1440, height=1180)
+"""As much of the page as shows the file, the question and the verdicts."""
+
+
+async def take(path: Path, store_url: str) -> None:
+    """Open the page with its own example, and write a PNG."""
+    async with (
+        serving(store_url) as url,
+        browsing() as browser,
+        visiting(browser, url, viewport=VIEW, color_scheme="light") as visitor,
+    ):
+        await visitor.open()
+        await visitor.page.screenshot(path=path, animations="disabled")
+
+
+def main() -> None:
+    """Write the PNG that the argument names."""
+    with serve(None) as store_url:
+        asyncio.run(take(Path(sys.argv[1]), store_url))
+
+
+if __name__ == "__main__":
+    main()
