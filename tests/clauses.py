@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "reference" / "robots-spec.md"
 
-_FOLDERS: Final = ("app", "clients", "deploy", "docs", "tests")
+_FOLDERS: Final = ("app", "clients/javascript/src", "clients/python/src", "deploy", "docs", "tests")
 _SUFFIXES: Final = frozenset(
     {".css", ".h", ".html", ".js", ".jsonl", ".lua", ".md", ".pxd", ".py", ".pyi", ".pyx", ".sh", ".toml", ".yaml"}
 )
@@ -34,7 +34,7 @@ _SOURCES: Final = re.compile(r"^\| V2 \||\[V2\]", re.MULTILINE)
 
 
 class Citation(NamedTuple):
-    """One clause or section, or a range of clauses (`last` is None where it is one), and where it is cited."""
+    """One clause or section (`last` is None), or a range of clauses, and where it is cited."""
 
     place: str
     first: str
@@ -54,7 +54,7 @@ class Spec:
         self.sections = frozenset(_SECTION.findall(page))
 
     def named(self, citation: Citation) -> list[str] | None:
-        """The clauses that a citation names, none for a whole section; None where it names what does not exist."""
+        """The clauses that a citation names, none for a whole section; None if any does not exist."""
         first, last = citation.first, citation.last or citation.first
         if not citation.last and first in self.sections:
             return []

@@ -1,4 +1,4 @@
-"""Real robots.txt: the test data in protego's sdist, which make fetches, checked by its hash (`make corpus`)."""
+"""Real robots.txt files: the test data in protego's sdist, which `make corpus` downloads, pinned by hash."""
 
 import tarfile
 from functools import cache
@@ -9,12 +9,10 @@ FOLDER = Path(__file__).parent.parent / "build" / "corpus"
 
 @cache
 def real_files() -> dict[str, bytes]:
-    """Hosts and their files, several thousand; FileNotFoundError says which command brings them."""
+    """Several thousand hosts and their files. Raises FileNotFoundError, which names the command to run."""
     sdist = next(FOLDER.glob("protego-*.tar.gz"), None)
     if sdist is None:
-        raise FileNotFoundError(
-            f"there is no sdist of protego in {FOLDER}: `make corpus` gets it from the package index"
-        )
+        raise FileNotFoundError(f"{FOLDER} has no sdist of protego; run `make corpus`, which downloads it")
     with tarfile.open(sdist) as archive:
         members = [member for member in archive if member.isfile() and "/tests/test_data/" in member.name]
         found = {member.name.rpartition("/")[2]: archive.extractfile(member) for member in members}

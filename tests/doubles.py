@@ -1,4 +1,4 @@
-"""Stand-ins that several tests share: clocks that a test sets, and stores that fail or wait when a test says so."""
+"""Test doubles that several tests share: clocks that a test sets, and stores that a test makes fail or wait."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
 from app.cache.ordering import Purged
+from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.redis_visits import RedisVisits
 from app.cache.snapshot_store import Put
@@ -13,7 +14,7 @@ from app.cache.visits import Tally
 from app.origin import Origin
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.table import Override
-from app.redis.guarded_client import StoreDown
+from app.redis.guarded_client import GuardedClient, StoreDown
 
 
 class Clock:
@@ -27,7 +28,7 @@ class Clock:
 
 
 class SleepingClock(Clock):
-    """A monotonic clock that moves only while a caller sleeps."""
+    """A monotonic clock that advances only by sleeps."""
 
     def __init__(self, now: float = 1000.0) -> None:
         super().__init__(now)
@@ -53,11 +54,12 @@ class _Switch:
 
 
 class SwitchableSnapshots(_Switch):
-    """The snapshots in Redis, which a test can switch off, and whose reads are counted."""
+    """The snapshots and leases in Redis, which a test can switch off, and whose reads are counted."""
 
-    def __init__(self, store: RedisSnapshots) -> None:
+    def __init__(self, redis: GuardedClient, clock: Clock) -> None:
         super().__init__()
-        self._store = store
+        self._store = RedisSnapshots(redis, clock=clock)
+        self._leases = RedisLeases(redis, clock=clock)
         self.gets = 0
 
     async def get(self, origin: Origin) -> Snapshot | Purged | None:
@@ -87,25 +89,25 @@ class SwitchableSnapshots(_Switch):
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
         self._check()
-        return await self._store.take(origin, token, seconds, by_force=by_force)
+        return await self._leases.take(origin, token, seconds, by_force=by_force)
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
         self._check()
-        await self._store.renew(origin, token, seconds)
+        await self._leases.renew(origin, token, seconds)
 
     async def release(self, origin: Origin, token: str) -> None:
         self._check()
-        await self._store.release(origin, token)
+        await self._leases.release(origin, token)
 
 
 class SlowSnapshots(_Switch):
-    """A store in memory whose reads and writes wait until a test lets them go on."""
+    """A store in memory whose reads and writes wait until a test lets them continue."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self._clock = clock
         self.has: Snapshot | None = None
-        self.asked = asyncio.Event()
+        self.called = asyncio.Event()
         self.says_so = asyncio.Event()
         self.says_so.set()
         self.written = asyncio.Event()
@@ -114,7 +116,7 @@ class SlowSnapshots(_Switch):
 
     async def get(self, origin: Origin) -> Snapshot | None:
         found = self.has
-        self.asked.set()
+        self.called.set()
         await self.says_so.wait()
         self._check()
         return found
@@ -153,7 +155,7 @@ class SlowSnapshots(_Switch):
 
 
 class SwitchableVisits(_Switch):
-    """The visits in Redis, which a test can switch off, hold back and count."""
+    """The visits in Redis, which a test can switch off, delay and count."""
 
     def __init__(self, store: RedisVisits, *, on: bool = True) -> None:
         super().__init__(on=on)
@@ -161,7 +163,7 @@ class SwitchableVisits(_Switch):
         self.refused: set[Origin] = set()
         self.reads = 0
         self.written: list[int] = []
-        self.asked = asyncio.Event()
+        self.called = asyncio.Event()
         self.let_go = asyncio.Event()
         self.let_go.set()
 
@@ -171,7 +173,7 @@ class SwitchableVisits(_Switch):
         return await self._store.read(origin)
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
-        self.asked.set()
+        self.called.set()
         await self.let_go.wait()
         self._check()
         self.written.append(len(tallies))

@@ -39,7 +39,7 @@ _SLOTS = 16384
 
 
 def eventually(what: str, condition: Callable[[], bool]) -> None:
-    """Ask until it is so; a server that cannot be asked yet is asked again."""
+    """Poll until the condition holds; errors of a server that is starting are ignored."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         with suppress(RedisError):
@@ -50,10 +50,9 @@ def eventually(what: str, condition: Callable[[], bool]) -> None:
 
 
 def free_port() -> int:
-    """A port that nothing listens on; nor on the one that a cluster's bus would take, 10000 above.
+    """A free port, whose cluster bus port (10000 above) is free, too.
 
-    Both lie below the ports that systems give to outgoing connections: such a one would be taken again before the
-    server is there.
+    Both are below the ephemeral ports: an outgoing connection could take one of those before the server starts.
     """
     while True:
         port = random.randrange(10_240, 22_000)
@@ -75,20 +74,20 @@ class Node:
         self.process.kill()
 
     def stop(self) -> None:
-        """Let it hang: its connections stay, and nothing is answered."""
+        """Suspend it: its connections stay open, and nothing is answered."""
         self.process.send_signal(signal.SIGSTOP)
         eventually("the server is stopped", lambda: bool(self.process.status() == psutil.STATUS_STOPPED))
 
     def ask(self, *command: str | int) -> Any:
-        """The server's answer, as redis-py reads it."""
+        """The server's reply, as redis-py parses it."""
         return self.admin.execute_command(*command)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
 def node(*, port: int | None = None, password: str = PASSWORD, config: str = "", **options: str) -> Iterator[Node]:
-    """One server under way, with `config` in a file or the options on its command line; it ends with us, come what may.
+    """A running server, with `config` in a file or options on its command line.
 
-    The guard of the embedded server is its parent, so that it ends even if the tests are killed.
+    Its parent is the guard of the embedded server, so it stops even if the tests are killed.
     """
     port = free_port() if port is None else port
     directory = Path(tempfile.mkdtemp(prefix="robots-test-"))
@@ -112,7 +111,7 @@ def node(*, port: int | None = None, password: str = PASSWORD, config: str = "",
         yield Node(port, admin, process)
     finally:
         admin.close()
-        # It may have been stopped, or killed by the test; either way nothing of it is needed any more.
+        # The test may have suspended or killed it.
         with suppress(psutil.Error):
             for child in psutil.Process(guard.pid).children():
                 child.kill()
@@ -123,7 +122,7 @@ def node(*, port: int | None = None, password: str = PASSWORD, config: str = "",
 
 @dataclass(frozen=True)
 class Fleet:
-    """Servers that work together, by `hosts` of a URL; the replicas follow the masters in turn."""
+    """Servers that work together; `hosts` is for a URL. Replicas are assigned to masters in rotation."""
 
     hosts: str
     masters: Sequence[Node]
@@ -131,7 +130,7 @@ class Fleet:
     sentinels: Sequence[Node] = ()
 
     def copied(self) -> None:
-        """Come back when every replica has what its master has now."""
+        """Wait until every replica has caught up with its master."""
         for i, replica in enumerate(self.replicas):
             offset = self.masters[i % len(self.masters)].ask("INFO", "replication")["master_repl_offset"]
             eventually("a replica has what its master has", partial(_has, replica, offset))
@@ -148,7 +147,7 @@ def alone() -> Iterator[Fleet]:
 def watched(sentinels: int, replicas: int, front: Callable[[Node], int] | None = None) -> Iterator[Fleet]:
     """A master with replicas and sentinels, all of which know each other.
 
-    `front` gives the port by which the sentinels are to know the master, where that is not its own.
+    `front` returns the port that the sentinels use for the master, if it is not its own.
     """
     with ExitStack() as stack:
         master = stack.enter_context(node(repl_diskless_sync_delay="0"))
@@ -177,7 +176,7 @@ def watched(sentinels: int, replicas: int, front: Callable[[Node], int] | None =
 
 @contextmanager
 def clustered(replicas: int, announced: Sequence[int] = (0, 0, 0), **options: str) -> Iterator[Fleet]:
-    """Three masters, which share the slots, each with so many replicas; clients are told the ports `announced`.
+    """Three masters, which share the slots, each with `replicas` replicas; they announce the ports `announced`.
 
     `options` are settings of every server.
     """
@@ -196,9 +195,9 @@ def clustered(replicas: int, announced: Sequence[int] = (0, 0, 0), **options: st
                 "repl_diskless_sync_delay": "0",
                 **options,
             }
-            made = stack.enter_context(node(port=own, **every))
-            made.ask("CLUSTER", "SET-CONFIG-EPOCH", next(epoch))
-            return made
+            added = stack.enter_context(node(port=own, **every))
+            added.ask("CLUSTER", "SET-CONFIG-EPOCH", next(epoch))
+            return added
 
         masters = [member(port) for port in announced]
         followers = [member() for _ in range(replicas * len(masters))]
@@ -248,7 +247,7 @@ def _replicates(one: Node, master_id: str) -> bool:
 
 
 def _is_whole(one: Node, copies: int) -> bool:
-    # An entry: the first slot, the last, and then the nodes that have them.
+    # An entry: the first slot, the last slot, and their nodes.
     entries = one.admin.cluster("SLOTS")
     return bool(
         one.ask("CLUSTER INFO")["cluster_state"] == "ok" and entries and all(len(e) == 2 + copies for e in entries)
@@ -256,7 +255,7 @@ def _is_whole(one: Node, copies: int) -> bool:
 
 
 class Certificates:
-    """Files of an authority of the tests' own: a server's certificate for 127.0.0.1, and a client's."""
+    """Certificates of a test CA, in files: a server's for 127.0.0.1, and a client's."""
 
     def __init__(self, directory: Path) -> None:
         authority = trustme.CA()
@@ -276,16 +275,16 @@ class Certificates:
 
 @contextmanager
 def behind_tls(certificates: Certificates, port: int, target: int) -> Iterator[None]:
-    """What comes to `port` goes on to `target` of this machine, in plain text whether or not it came so.
+    """Forward connections from `port` to the local port `target`, and terminate TLS.
 
-    Clients come by TLS; the sentinels, which know the server by the same port, do not.
+    Clients use TLS; the sentinels, which use the same port, do not.
     """
 
     class Connection(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             plain: socket.socket = self.request
             with suppress(OSError), socket.create_connection(("127.0.0.1", target)) as server:
-                if plain.recv(1, socket.MSG_PEEK) == b"\x16":  # a TLS record that holds a handshake
+                if plain.recv(1, socket.MSG_PEEK) == b"\x16":  # a TLS handshake record
                     with certificates.server.wrap_socket(plain, server_side=True) as client:
                         _pass_on(client, server)
                 else:

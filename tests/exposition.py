@@ -1,4 +1,4 @@
-"""What /metrics shows, read as Prometheus reads it."""
+"""Parse /metrics as Prometheus does."""
 
 from prometheus_client.parser import text_string_to_metric_families
 

@@ -1,4 +1,4 @@
-"""Small web servers on loopback that say exactly what a test wants said: real sockets, real TLS, raw bytes.
+"""Small web servers on loopback with responses from the test: real sockets, real TLS, raw bytes.
 
 async with serve(text(200, "User-agent: *\nDisallow: /")) as origin:
     ... fetch origin.named("www.example.com") with a resolver that leads the name to origin.address ...
@@ -21,7 +21,7 @@ from app.origin import Origin
 
 
 class Exchange:
-    """One request and the connection that it came on: `head` is the request as it was sent, up to its empty line."""
+    """One request and its connection; `head` is the request as sent, up to its empty line."""
 
     def __init__(
         self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, closing: asyncio.Event
@@ -37,16 +37,16 @@ class Exchange:
         return self.head.split(b" ", 2)[1].decode("ascii")
 
     async def send(self, data: bytes) -> None:
-        """Send bytes as they are; ConnectionError once the client has gone."""
+        """Send raw bytes. Raises ConnectionError once the client has disconnected."""
         self._writer.write(data)
         await self._writer.drain()
 
     async def receive(self, size: int) -> bytes:
-        """Read so many bytes of what the client sends; asyncio.IncompleteReadError once it has gone."""
+        """Read exactly `size` bytes from the client. Raises asyncio.IncompleteReadError if it disconnects."""
         return await self._reader.readexactly(size)
 
     async def stall(self) -> None:
-        """Say nothing until the client goes or the server is closed."""
+        """Stay silent until the client disconnects or the server is closed."""
         gone = asyncio.ensure_future(self._reader.read())
         closed = asyncio.ensure_future(self._closing.wait())
         try:
@@ -65,11 +65,11 @@ class Exchange:
 
 Handler: TypeAlias = Callable[[Exchange], Awaitable[None]]
 Reply: TypeAlias = bytes | Handler
-"""Octets to send before the connection is closed, or anything else that can be done to a client."""
+"""Bytes to send before closing the connection, or a handler."""
 
 
 class LoopbackOrigin:
-    """A server under way: where it is, and what it was asked."""
+    """A running server: its address, and its requests."""
 
     def __init__(self, host: str, port: int, scheme: str) -> None:
         self.address: IPv4Address | IPv6Address = ip_address(host)
@@ -83,17 +83,17 @@ class LoopbackOrigin:
 
     @property
     def url(self) -> str:
-        """The origin by its address for http, as `localhost` for https."""
+        """The origin, by its address for http, by `localhost` for https."""
         return (self.named("localhost") if self.scheme == "https" else self.named(str(self.address))).key
 
     def named(self, host: str) -> Origin:
-        """This server as the origin of that host name or address."""
+        """This server as the origin of a host name or address."""
         return Origin(self.scheme, host, self.port)
 
-    async def asked(self, times: int) -> None:
-        """Wait until so many requests have come."""
+    async def wait_for_requests(self, count: int) -> None:
+        """Wait until `count` requests have arrived."""
         async with self._changed:
-            await self._changed.wait_for(lambda: len(self.requests) >= times)
+            await self._changed.wait_for(lambda: len(self.requests) >= count)
 
     async def left(self) -> None:
         """Wait until no connection is open."""
@@ -111,7 +111,7 @@ class LoopbackOrigin:
 
 
 class Gate:
-    """A reply that comes when it is let go."""
+    """A reply that waits until it is released."""
 
     def __init__(self, reply: bytes) -> None:
         self._reply = reply
@@ -132,7 +132,7 @@ async def serve(
 ) -> AsyncIterator[LoopbackOrigin]:
     """Answer the first request with the first reply, and so on; the last reply answers every request after it.
 
-    A `greeting` is sent to every connection before it has asked anything; `at_once` has it for itself from the start,
+    A `greeting` is sent on every connection before its request; `at_once` handles the connection from the start,
     and no request is read.
     """
     closing = asyncio.Event()
@@ -157,7 +157,7 @@ async def serve(
             else:
                 await reply(exchange)
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
-            pass  # the client has gone, as clients with a deadline do
+            pass  # the client has disconnected, as clients with a deadline do
         finally:
             await _close(writer, at_once=closing.is_set())
             await origin._note(opened=-1)
@@ -177,7 +177,7 @@ async def serve(
 
 
 async def _close(writer: asyncio.StreamWriter, *, at_once: bool) -> None:
-    """Close, sending what is still to be sent unless it is `at_once`; the server's end cuts short what takes longer."""
+    """Close after sending buffered data, unless `at_once`; the end of the server aborts what takes longer."""
     if at_once:
         writer.transport.abort()
     writer.close()
@@ -189,34 +189,47 @@ async def _close(writer: asyncio.StreamWriter, *, at_once: bool) -> None:
         writer.transport.abort()
 
 
+def http_only(reply: bytes) -> Handler:
+    """A handler for `at_once` that hangs up on a TLS handshake, as servers without TLS do."""
+
+    async def answer(exchange: Exchange) -> None:
+        if (head := await exchange.receive(1)) == b"\x16":
+            return
+        while not head.endswith(b"\r\n\r\n"):
+            head += await exchange.receive(1)
+        await exchange.send(reply)
+
+    return answer
+
+
 def text(status: int, body: str | bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
-    """A whole response with the right Content-Length; `headers` are added, text/plain unless they say otherwise."""
+    """A response with the right Content-Length; `headers` are added, and may replace text/plain."""
     content = body.encode() if isinstance(body, str) else body
     fields = {"Content-Type": "text/plain", "Content-Length": str(len(content)), **(headers or {})}
     return head(status, fields) + content
 
 
 def head(status: int, headers: Mapping[str, str] | Sequence[tuple[str, str]] = ()) -> bytes:
-    """Status line and fields, and the empty line after them; values are sent as ISO 8859-1."""
+    """The status line, the fields and the empty line; values are encoded as ISO 8859-1."""
     fields = headers.items() if isinstance(headers, Mapping) else headers
     lines = [f"HTTP/1.1 {status} Status", *(f"{name}: {value}" for name, value in fields), "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
 
 def redirect(location: str, status: int = 301) -> bytes:
-    """A response that leads elsewhere."""
+    """A redirect."""
     return text(status, "", {"Location": location})
 
 
 class Names:
-    """A resolver by table that remembers what it was asked; a name that it does not hold has no address."""
+    """A resolver with a table, which records its queries; other names have no address."""
 
     def __init__(self, table: Mapping[str, Sequence[str]]) -> None:
         self._table = {name: [ip_address(address) for address in addresses] for name, addresses in table.items()}
-        self.asked: list[str] = []
+        self.queries: list[str] = []
 
     async def __call__(self, name: str) -> Sequence[IPv4Address | IPv6Address]:
-        self.asked.append(name)
+        self.queries.append(name)
         if name not in self._table:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return self._table[name]
@@ -232,32 +245,32 @@ def _has_ipv6() -> bool:
 
 
 LOOPBACKS = ("127.0.0.1", "::1") if _has_ipv6() else ("127.0.0.1",)
-"""Where an origin can be on this machine: a kernel without IPv6 has one row less, and nothing to skip."""
+"""The loopback addresses of this machine, without ::1 if the kernel has no IPv6."""
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Trusts no authority."""
+"""Trusts no CA."""
 
 
 class Authority:
-    """A certificate authority of the test's own."""
+    """A test CA."""
 
     def __init__(self) -> None:
         self._ca = trustme.CA()
-        self.names_asked: list[str | None] = []
+        self.requested_names: list[str | None] = []
 
     def client_context(self) -> ssl.SSLContext:
-        """What trusts this authority, and no other."""
+        """A client context that trusts only this CA."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._ca.configure_trust(context)
         return context
 
     def trusted_by(self, context: ssl.SSLContext) -> ssl.SSLContext:
-        """The same context, which now trusts this authority beside those that it did."""
+        """Add this CA to the context, and return it."""
         self._ca.configure_trust(context)
         return context
 
     def self_signed_context(self) -> ssl.SSLContext:
-        """A server that shows the authority's own certificate, which nobody else has signed."""
+        """A server context with the CA's own, self-signed certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with self._ca.private_key_pem.tempfile() as key, self._ca.cert_pem.tempfile() as certificate:
             context.load_cert_chain(certificate, key)
@@ -266,12 +279,12 @@ class Authority:
     def server_context(
         self, *names: str, since: datetime | None = None, until: datetime | None = None
     ) -> ssl.SSLContext:
-        """A server with a certificate for those names; the names that clients ask for go to `names_asked`."""
+        """A server context with a certificate for these names; `requested_names` records the names in SNI."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._ca.issue_cert(*names, not_before=since, not_after=until).configure_cert(context)
 
         def remember(_socket: object, name: str | None, _context: object) -> None:
-            self.names_asked.append(name)
+            self.requested_names.append(name)
 
         context.sni_callback = remember
         return context

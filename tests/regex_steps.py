@@ -1,7 +1,7 @@
-"""How many steps a regular expression takes: a backtracking matcher that tries what `re` tries, and counts it.
+"""Count the steps of a regular expression: a backtracking matcher that tries what `re` tries.
 
-`re` itself cannot be asked. This one walks the same parsed pattern in the same order, without the shortcuts of `re`, so
-that an expression which is linear here is linear there. It knows what the expressions of app/ are made of.
+`re` itself does not count. This matcher walks the same parsed pattern in the same order, without the shortcuts of `re`,
+so an expression that is linear here is linear there. It supports the nodes that expressions of app/ have.
 """
 
 import importlib
@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-# Private modules of `re`, for which there are no types.
+# Private modules of `re`, which have no types.
 op: Any = importlib.import_module("re._constants")
 _parser: Any = importlib.import_module("re._parser")
 _CATEGORIES = {op.CATEGORY_SPACE: str.isspace, op.CATEGORY_DIGIT: str.isdigit}
 
 
 class StepCounter:
-    """Matches one pattern, as `re` would, and counts in `steps` how often a piece of it was tried somewhere."""
+    """Matches one pattern as `re` would; `steps` counts attempts to match a node at a position."""
 
     def __init__(self, pattern: re.Pattern[Any]) -> None:
-        """Bytes are read as Latin-1, which is what `re` does with them."""
+        """Bytes are decoded as Latin-1, which is how `re` treats them."""
         source = pattern.pattern
         self._tree = list(_parser.parse(source if isinstance(source, str) else source.decode("latin-1"), pattern.flags))
         self._ignores_case = bool(pattern.flags & re.IGNORECASE)
@@ -51,7 +51,7 @@ class StepCounter:
         return [end for end, _ in zip(self._ends(self._tree, text, start), range(1), strict=False)]
 
     def _ends(self, nodes: list[Any], text: str, start: int) -> Iterator[int]:
-        """Where the nodes, one after the other, may end, in the order in which `re` tries it."""
+        """The ends of a sequence of nodes, in the order in which `re` tries them."""
         self.steps += 1
         if not nodes:
             yield start
@@ -74,7 +74,7 @@ class StepCounter:
                 yield from self._repeated(argument, text, start)
             case op.POSSESSIVE_REPEAT:
                 yield from [end for end, _ in zip(self._repeated(argument, text, start), range(1), strict=False)]
-            case op.ASSERT_NOT if argument[0] < 0:  # all that are there look one character back
+            case op.ASSERT_NOT if argument[0] < 0:  # all lookbehinds in use are one character long
                 [inner] = argument[1]
                 if start == 0 or not self._is_one(inner, text[start - 1]):
                     yield start

@@ -1,4 +1,4 @@
-"""The service as its users start it: `make run`, in a process of its own."""
+"""The service as users start it: `make run`, in its own process."""
 
 import os
 import re
@@ -18,7 +18,7 @@ LOOPBACK = {"PORT": "0", "ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
 
 
 class Process:
-    """`make run` under way, once it listens: `url` is where."""
+    """A running `make run` that listens at `url`."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         kept = {name: value for name, value in os.environ.items() if name not in NOT_KEPT}
@@ -32,14 +32,14 @@ class Process:
             start_new_session=True,
         )
         self.url = ""
-        self.said = ""
+        self.output = ""
         self.servers: list[psutil.Process] = []
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.said += line
+            self.output += line
             found = LISTENING.search(line)
             self.url = found[1] if found else self.url
-            if self.url and STARTED in self.said:
+            if self.url and STARTED in self.output:
                 self.servers = self._servers()
                 break
 
@@ -48,7 +48,7 @@ class Process:
         return [process for process in below if process.name() == "valkey-server"]
 
     def signal(self, number: int) -> str:
-        """Send to all that `make run` started in its own session, and return what was said until all had ended.
+        """Send a signal to the session of `make run`, and return the output until all its processes have exited.
 
         The guard of the embedded server holds the same standard error: this returns when it, too, is gone.
         """

@@ -1,4 +1,4 @@
-"""A task is cancelled until it ends."""
+"""Cancelling tasks until they end."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""Decisions about files made to be slow: each is soon made, and others have their answers between them."""
+"""Decisions about slow files are bounded, and yield to others."""
 
 import asyncio
 
@@ -10,12 +10,12 @@ from tests.origins import serve, text
 pytestmark = pytest.mark.usefixtures("store_client")
 
 QUESTIONS = 150
-# Every rule has to be followed up to its last text, which the path has not.
+# Every rule must be followed up to its last segment, which the path lacks.
 RULES = "\n".join(["User-agent: *", *(f"Disallow: /*{'*'.join('abcdefgh' * 12)}*{line}x" for line in range(1800))])
 PATH = "abcdefgh" * 750
 
 
-async def test_a_batch_has_the_answers_of_such_a_file_in_their_places(store_url: str) -> None:
+async def test_batch_answers_about_a_slow_file_are_in_order(store_url: str) -> None:
     other = text(200, "User-agent: *\nDisallow: /")
     async with serve(text(200, RULES)) as one, serve(other) as two, running(store_url) as service:
         items = [{"url": f"{origin.url}/{path}", "agent": "ExampleBot"} for path in "ab" for origin in (one, two)]
@@ -26,7 +26,7 @@ async def test_a_batch_has_the_answers_of_such_a_file_in_their_places(store_url:
             assert [answer["allowed"] for answer in answers] == [True, False] * 2
 
 
-async def test_others_are_answered_while_a_batch_asks_such_a_file(store_url: str) -> None:
+async def test_batch_about_a_slow_file_yields_to_others(store_url: str) -> None:
     other = text(200, "User-agent: *\nDisallow: /")
     async with serve(text(200, RULES)) as one, serve(other) as two, running(store_url) as service:
         for origin in (one, two):

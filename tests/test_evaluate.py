@@ -1,19 +1,22 @@
-"""`evaluate` is the one place where a decision is worked out; overrides are applied to what it returns."""
+"""`evaluate` computes decisions, and overrides are applied to its result."""
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from app.cache.freshness import Freshness, Snapshot, State
 from app.cache.robots_cache import CacheResult, Source
-from app.evaluate import PENDING_SECONDS, CachedFile, Decision, Question, evaluate
+from app.evaluate import PENDING_SECONDS, CachedFile, Decision, Question, evaluate, is_partial
 from app.origin import read_target
 from app.overrides.apply import apply
 from app.overrides.table import Action as OverrideAction
 from app.overrides.table import Allow, Delay, Deny, Matching, Override, Replace
-from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.rates import RateSource
 from app.robots.robots_txt import RobotsTxt
+from app.robots.usage import Preference
 from app.robots.verdict import Permission, Reason
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
@@ -58,7 +61,7 @@ def test_unreachable_file_defers_until_the_recheck() -> None:
     assert decided(Unreachable(Cause.SERVER_ERROR, 503)).retry_at == RECHECK
 
 
-def test_forbidden_closes_the_site_where_that_is_set() -> None:
+def test_on_forbidden_deny_closes_the_site() -> None:
     assert decided(Unavailable(403)).allowed
     assert decided(Unavailable(403), forbidden=True).verdict.reason is Reason.FORBIDDEN
 
@@ -74,18 +77,18 @@ def test_rate_and_visit_end_at_the_earlier_of_the_two() -> None:
     assert decision.valid_until == decision.visit.valid_until == NOW + timedelta(minutes=15)
 
 
-def test_rate_is_that_of_the_instant_asked_for() -> None:
+def test_rate_is_evaluated_at_the_given_instant() -> None:
     rate = decided(Successful(200, RULES), at=NOW + timedelta(hours=1)).rate
     assert rate is not None
     assert rate.value is not None
     assert rate.value.interval == 2
 
 
-def test_usage_is_not_stated_for_a_page_that_is_disallowed() -> None:
+def test_disallowed_page_has_no_usage() -> None:
     body = b"User-agent: *\nDisallow: /a\nContent-Usage: train-ai=n\n"
     usage = decided(Successful(200, body), "/b").usage
     assert usage is not None
-    assert dict(usage.content_usage) == {"train-ai": "n"}
+    assert dict(usage.content_usage) == {"train-ai": Preference("n", 3)}
     assert decided(Successful(200, body), "/a").usage is None
 
 
@@ -101,7 +104,7 @@ def test_override_with_a_file_brings_its_rates() -> None:
     assert (decision.allowed, decision.crawl_delay, decision.verdict.reason) == (False, 7, Reason.OVERRIDDEN)
 
 
-def test_delay_slows_down_until_it_expires_and_never_hurries() -> None:
+def test_delay_only_slows_down_until_it_expires() -> None:
     decision = decided(Successful(200, RULES))
     slow = overridden(decision, Delay(60.0), NOW.timestamp() + 60).rate
     assert slow is not None
@@ -122,3 +125,34 @@ def test_override_never_closes_the_robots_file_itself() -> None:
     assert not decision.allowed
     pending = decision._replace(question=question("/robots.txt"))
     assert overridden(pending, Deny()).verdict.reason is Reason.IMPLICIT
+
+
+LONG = b"User-agent: a\nDisallow: /a\nAllow: /b\n" + b"#\n" * BODY_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "dialect", "partial"),
+    [
+        ("a", "/a", "rfc9309", True),
+        ("a", "/c", "google", True),
+        ("b", "/a", "seznam", True),
+        ("a", "/robots.txt", "rfc9309", False),
+        ("a", "/a", "draft1996", False),
+        ("a", "/c", "draft1996", True),
+        ("b", "/a", "draft1996", True),
+    ],
+)
+def test_a24_a_verdict_that_unread_lines_could_change_is_partial(
+    agent: str, path: str, dialect: str, partial: bool
+) -> None:
+    robots = RobotsTxt(LONG)
+    verdict = robots.judge(DIALECTS[dialect], read_agent(agent), path)
+    assert is_partial(robots, DIALECTS[dialect], verdict) is partial
+    whole = RobotsTxt(LONG[:BODY_LIMIT])
+    assert is_partial(whole, DIALECTS[dialect], whole.judge(DIALECTS[dialect], read_agent(agent), path)) is False
+
+
+def test_a24_a_decision_without_a_file_is_never_partial() -> None:
+    assert decided(Unavailable(404)).partial is False
+    assert decided(Successful(200, LONG)).partial is True
+    assert overridden(decided(Successful(200, LONG)), Deny()).partial is False

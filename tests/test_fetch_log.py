@@ -1,4 +1,4 @@
-"""A failed fetch is one line of the log, and an origin that fails again and again is no flood of them."""
+"""Failed fetches are logged, at a limited rate per origin."""
 
 import logging
 from typing import Any
@@ -40,7 +40,7 @@ def log(caplog: pytest.LogCaptureFixture, clock: Clock) -> FetchLog:
     return FetchLog(clock)
 
 
-def test_a_failure_is_told_with_its_cause_and_its_next_try(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_fetch_is_logged_with_cause_and_next_try(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
     log.note(origin(), failed(attempts=3), 0.0123)
     (line,) = lines(caplog)
     recheck_at = line.pop("recheck_at")
@@ -54,10 +54,10 @@ def test_a_failure_is_told_with_its_cause_and_its_next_try(log: FetchLog, caplog
         "left_out": 0,
     }
     assert "2027-01-15T08:1" <= recheck_at <= "2027-01-15T08:23:00Z"
-    said = (
+    message = (
         "fetch of https://host-0.example/robots.txt failed after 12.3 ms: unreachable, server_error, 503; next try at "
     )
-    assert caplog.messages == [said + recheck_at]
+    assert caplog.messages == [message + recheck_at]
 
 
 def test_only_failures_are_logged(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
@@ -69,7 +69,7 @@ def test_only_failures_are_logged(log: FetchLog, caplog: pytest.LogCaptureFixtur
     assert (line["outcome"], line["cause"], line["status"]) == ("blocked_address", None, None)
 
 
-def test_an_origin_has_a_line_a_minute_which_counts_the_rest(
+def test_origin_is_logged_once_a_minute_with_a_count(
     log: FetchLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(5):
@@ -84,7 +84,7 @@ def test_an_origin_has_a_line_a_minute_which_counts_the_rest(
     ]
 
 
-def test_what_is_remembered_of_lines_is_bounded(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_remembered_origins_are_bounded(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(MAX_ORIGINS + 5):
         log.note(origin(number), failed(), 0.1)
     assert len(log._lines) == MAX_ORIGINS
@@ -103,3 +103,10 @@ async def test_a_service_logs_one_line_for_a_failed_fetch(
             response = await service.client.post("/v1/robots/refresh", params={"url": broken.url})
             assert response.status_code == 200
     assert [(line["origin"], line["status"]) for line in lines(caplog)] == [(broken.url, 503)]
+
+
+def test_line_names_the_fetch_profile_if_there_is_one(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
+    log.note(origin(), failed(), 0.1)
+    log.note(origin().with_profile("acme"), failed(), 0.1)
+    found = [(line["origin"], line.get("profile")) for line in lines(caplog)]
+    assert found == [("https://host-0.example", None), ("https://host-0.example", "acme")]

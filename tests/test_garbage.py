@@ -1,5 +1,6 @@
-"""The garbage collector walks everything in quiet moments only, and nothing twice."""
+"""Full garbage collections run in quiet moments only, and visit no object twice."""
 
+import asyncio
 import gc
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -12,7 +13,7 @@ from tests.faults.until import until_so
 
 @pytest.fixture
 def collections() -> Iterator[list[int]]:
-    """The generations that were collected since the test began."""
+    """The generations collected since the test began."""
     seen: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:
@@ -24,8 +25,8 @@ def collections() -> Iterator[list[int]]:
     gc.callbacks.remove(note)
 
 
-async def looks(number: int, worked: Callable[[], float], **settings: float) -> list[int]:
-    """The full collections, by number, within so many looks of a block that has begun."""
+async def collections_within(number: int, worked: Callable[[], float], **settings: float) -> list[int]:
+    """The full collections within `number` checks, by the number of the check."""
     seen: list[int] = []
     looked = 0
 
@@ -38,14 +39,14 @@ async def looks(number: int, worked: Callable[[], float], **settings: float) -> 
         if phase == "stop" and info["generation"] == 2:
             seen.append(looked)
 
-    async with collected_when_quiet(look=0.0, worked=look, **settings):
+    async with collected_when_quiet(every=0.0, cpu_seconds=look, **settings):
         gc.callbacks.append(note)
         await until_so(lambda: looked >= number)
         gc.callbacks.remove(note)
     return seen
 
 
-async def test_what_is_there_at_the_start_is_walked_no_more(collections: list[int]) -> None:
+async def test_objects_of_the_start_are_frozen(collections: list[int]) -> None:
     before = gc.get_threshold()
     async with collected_when_quiet():
         assert collections.count(2) == 1
@@ -59,27 +60,41 @@ async def test_what_is_there_at_the_start_is_walked_no_more(collections: list[in
     assert gc.get_threshold() == before
 
 
-async def test_a_quiet_moment_is_used_for_a_collection() -> None:
-    assert await looks(20, lambda: 0.0, least=0.0, most=1e9)
+async def test_quiet_process_collects() -> None:
+    assert await collections_within(20, lambda: 0.0, least=0.0, most=1e9)
 
 
-async def test_a_busy_process_is_left_alone() -> None:
+async def test_busy_process_does_not_collect() -> None:
     clock = count(0.0, 1000.0)
-    assert await looks(20, lambda: next(clock), least=0.0, most=1e9) == []
+    assert await collections_within(20, lambda: next(clock), least=0.0, most=1e9) == []
 
 
-async def test_a_process_that_is_never_quiet_collects_in_the_end() -> None:
+async def test_process_that_is_never_quiet_collects_eventually() -> None:
     clock = count(0.0, 1000.0)
-    assert await looks(20, lambda: next(clock), least=1e9, most=0.0)
+    assert await collections_within(20, lambda: next(clock), least=1e9, most=0.0)
 
 
-async def test_quiet_moments_that_follow_at_once_are_passed_over() -> None:
-    assert await looks(20, lambda: 0.0, least=1e9, most=1e9) == []
+async def test_collections_are_at_least_so_far_apart() -> None:
+    assert await collections_within(20, lambda: 0.0, least=1e9, most=1e9) == []
 
 
-async def test_what_came_since_the_last_collection_is_frozen_by_the_next() -> None:
-    async with collected_when_quiet(look=0.0, least=0.0, worked=lambda: 0.0):
+async def test_collection_freezes_newer_objects() -> None:
+    async with collected_when_quiet(every=0.0, least=0.0, cpu_seconds=lambda: 0.0):
         frozen = gc.get_freeze_count()
         held = [[number] for number in range(1000)]
         await until_so(lambda: gc.get_freeze_count() >= frozen + 1000)
         assert len(held) == 1000
+
+
+async def test_young_objects_do_not_add_up_while_as_many_are_freed() -> None:
+    cache = [[number] for number in range(20_000)]
+    most = 0
+    async with collected_when_quiet(young_every=0.0, least=1e9):
+        for start in range(0, len(cache), 100):
+            # Each takes the place of an older one, so that Python counts no more objects than before.
+            for place in range(start, start + 100):
+                cache[place] = [place]
+            most = max(most, len(gc.get_objects(0)) + len(gc.get_objects(1)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+    assert most < 5000

@@ -132,12 +132,12 @@ async def test_service_without_a_terminal_logs_json_only() -> None:
     with started() as service:
         async with httpx.AsyncClient(base_url=service.url) as client:
             request_id = (await client.get("/healthz")).headers["x-request-id"]
-        said = service.said + service.signal(signal.SIGTERM)
-    lines = [json.loads(line) for line in said.splitlines() if not line.startswith("make")]
+        output = service.output + service.signal(signal.SIGTERM)
+    lines = [json.loads(line) for line in output.splitlines() if not line.startswith("make")]
     assert [line["path"] for line in lines if line["request_id"] == request_id] == ["/healthz"]
     assert {line["logger"] for line in lines} == {"uvicorn.error", "app.access", "app.main.service"}
 
 
 async def test_log_format_text() -> None:
     with started(LOG_FORMAT="text") as service:
-        assert " INFO     uvicorn.error: Application startup complete." in service.said
+        assert " INFO     uvicorn.error: Application startup complete." in service.output

@@ -1,4 +1,4 @@
-"""What is counted, and how several processes count together."""
+"""Metrics of one process, and of several workers together."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ import pytest
 from app import __version__
 from app.background import background
 from app.observability.event_loop import sample_lag
-from app.observability.metrics import KEYS_COUNTED, Metrics, State
+from app.observability.metrics import KEYS_COUNTED, Metrics, ServiceState
 from app.robots.access import (
     Access,
     Blocked,
@@ -28,7 +28,7 @@ from tests.exposition import value
 from tests.faults.until import until
 from tests.service_process import started
 
-CALM = State(store_degraded=False, pubsub_connected=True, fetches_in_flight=0, fetches_queued=0, memory={})
+CALM = ServiceState(store_degraded=False, pubsub_connected=True, fetches_in_flight=0, fetches_queued=0, memory={})
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_a_fetch_is_counted_by_outcome_cause_and_class_of_status(
     assert value(text, "robots_fetch_seconds_bucket", outcome=outcome, le="0.5") == 1
 
 
-def test_the_state_is_read_when_it_is_shown() -> None:
+def test_state_is_read_at_each_scrape() -> None:
     now = CALM
     metrics = Metrics(lambda: now)
     assert value(metrics.text().decode(), "robots_store_degraded") == 0
-    now = State(True, False, 3, 2, {"files": (70, 7)})
+    now = ServiceState(True, False, 3, 2, {"files": (70, 7)})
     text = metrics.text().decode()
     assert (value(text, "robots_store_degraded"), value(text, "robots_pubsub_connected")) == (1, 0)
     assert (value(text, "robots_fetches_in_flight"), value(text, "robots_fetches_queued")) == (3, 2)
@@ -67,7 +67,7 @@ def test_the_state_is_read_when_it_is_shown() -> None:
     assert value(text, "robots_memory_entries", cache="files") == 7
 
 
-def test_decisions_told_together_have_no_time_of_their_own() -> None:
+def test_batch_decisions_have_no_latency() -> None:
     metrics = Metrics(lambda: CALM)
     metrics.decided("allow", "no_match", "memory", "rfc9309", 0.002)
     metrics.decided("allow", "no_match", "memory", "rfc9309")
@@ -83,7 +83,7 @@ def test_two_applications_in_one_process_count_apart() -> None:
     assert value(other.text().decode(), "robots_decisions_overloaded_total") == 0
 
 
-def test_the_process_and_its_version_are_shown() -> None:
+def test_process_and_version_are_exported() -> None:
     text = Metrics(lambda: CALM).text().decode()
     assert value(text, "robots_build_info", version=__version__) == 1
     assert value(text, "python_info") == 1
@@ -91,13 +91,13 @@ def test_the_process_and_its_version_are_shown() -> None:
     assert value(text, "process_open_fds") > 0
 
 
-def test_failures_of_the_store_are_shown_before_the_first() -> None:
+def test_store_failures_are_exported_before_the_first() -> None:
     text = Metrics(lambda: CALM).text().decode()
     assert 'robots_store_failures_total{kind="refused"} 0.0' in text
     assert 'robots_store_failures_total{kind="unanswered"} 0.0' in text
 
 
-def test_keys_are_counted_one_by_one_up_to_a_bound() -> None:
+def test_requests_are_counted_per_key_up_to_a_bound() -> None:
     metrics = Metrics(lambda: CALM)
     for number in range(KEYS_COUNTED + 5):
         metrics.key_used(f"key-{number}", 200)
@@ -122,16 +122,16 @@ async def test_the_lag_of_the_event_loop_is_sampled() -> None:
 
     async with background(sample_lag(observe, every=0.01)):
         await asyncio.sleep(0)
-        time.sleep(0.05)  # noqa: ASYNC251 - this is what is looked for
+        time.sleep(0.05)  # noqa: ASYNC251 - the lag to detect
         await enough.wait()
     assert seen[0] >= 0.03
     assert all(seconds >= 0 for seconds in seen)
 
 
-async def test_a_watch_that_failed_says_so_at_the_end() -> None:
+async def test_error_of_a_probe_is_raised_at_the_end() -> None:
     looked = asyncio.Event()
 
-    def read() -> State:
+    def read() -> ServiceState:
         return CALM
 
     async def probe() -> None:
@@ -148,10 +148,10 @@ def gone(directory: Path) -> bool:
 
 
 async def ask(url: str, path: str, times: int = 1) -> str:
-    """So many times, each by a connection of its own; the last answer."""
+    """Send `times` requests, each on its own connection; return the last answer."""
     text = ""
     for _ in range(times):
-        # A worker that has started does not listen yet, and the one that does may be the one that is stopped.
+        # A worker that has started may not listen yet, and the one that does may be suspended.
         transport = httpx.AsyncHTTPTransport(retries=8)
         async with httpx.AsyncClient(base_url=url, timeout=60.0, transport=transport) as client:
             text = (await client.get(path)).text
@@ -167,7 +167,7 @@ def stopped(process: psutil.Process) -> Iterator[None]:
         process.resume()
 
 
-async def test_any_worker_tells_the_sum_of_all_and_counts_of_the_dead() -> None:
+async def test_any_worker_exports_the_sums_of_all_workers() -> None:
     question = "/v1/allowed?url=http://192.0.2.1/&agent=a"
     with started(WORKERS="2") as service:
         below = psutil.Process(service.process.pid).children(recursive=True)

@@ -1,10 +1,10 @@
-"""Spec A2, A3, A31, D6: the URL at the door."""
+"""Parsing URLs: spec A2, A3, A31, D6."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.origin import URL_LIMIT, BadUrl, read_target
+from app.origin import URL_LIMIT, BadUrl, read_key, read_suffix, read_target
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a3_one_origin_has_one_key(url: str, key: str, path: str) -> None:
         "http://h/" + "é" * (URL_LIMIT // 2),
     ],
 )
-def test_a31_what_no_robots_txt_speaks_for_is_named(url: str) -> None:
+def test_a31_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(BadUrl) as refused:
         read_target(url)
     assert len(str(refused.value)) < 700
@@ -104,3 +104,54 @@ def test_a31_any_text_is_a_target_or_is_refused(rest: str) -> None:
             continue
         assert target.path.startswith("/")
         assert read_target(target.url) == target
+
+
+def test_an_origin_with_a_profile_is_another_one_with_the_same_url() -> None:
+    origin = read_target("https://www.example.com:8443/a").origin
+    profiled = origin.with_profile("acme")
+    assert profiled != origin
+    assert profiled.key == "https://www.example.com:8443#acme"
+    assert profiled.robots_url == origin.robots_url
+    assert profiled.with_profile("acme") is profiled
+    assert profiled.with_profile(None) == origin
+
+
+@pytest.mark.parametrize(
+    "key", ["https://a.test", "http://[2001:db8::1]:8080", "https://a.test#acme", f"http://a.test:81#{'a' * 32}"]
+)
+def test_a_key_is_read_as_its_origin(key: str) -> None:
+    origin = read_key(key)
+    assert origin is not None
+    assert origin.key == key
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "a.test",
+        "https://a.test:443",
+        "https://a.test/",
+        "https://a.test#",
+        "https://a.test#a b",
+        "https://a.test#a#b",
+    ],
+)
+def test_any_other_text_is_no_key(key: str) -> None:
+    assert read_key(key) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [("Example.COM.", "example.com"), (".example.com", "example.com"), ("[2001:DB8::1]", "2001:db8::1"), ("a", "a")],
+)
+def test_a_host_suffix_has_one_normal_form(text: str, suffix: str) -> None:
+    assert read_suffix(text) == suffix
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "..a", "*.a", "a:80", "[::1]:80", "http://a", "a/b", "a?b", "a#b", "u@a", "a\\b", "2.1", "\ud800"]
+)
+def test_a_host_suffix_is_only_a_host(text: str) -> None:
+    with pytest.raises(BadUrl):
+        read_suffix(text)

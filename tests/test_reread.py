@@ -1,4 +1,4 @@
-"""Files that are read again at SIGHUP, as the domain table is."""
+"""Files that are reloaded on SIGHUP, such as the domain table."""
 
 import asyncio
 import logging
@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.cache.recheck_file import load
-from app.reread import Reread, on_sighup
+from app.reread import Reread, on_change, on_sighup
+from tests.faults.until import until_so
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def write(path: Path, text: str | None) -> None:
 
 
 class Lines(logging.Handler):
-    """What is logged, and an event at each of it."""
+    """Log lines, with an event for each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,3 +78,31 @@ async def test_the_file_at_the_time_of_a_reload_is_in_force_after_it(path: Path)
             file.reload()
             await asyncio.sleep(0)
     assert list(file.value.rows) == ["19a.example"]
+
+
+async def test_a_mounted_file_that_changes_is_reloaded_without_a_signal(tmp_path: Path) -> None:
+    """As the kubelet does it: the file is a link into a directory that is a link, which is replaced."""
+    for number in ("1", "2"):
+        (tmp_path / number).mkdir()
+        (tmp_path / number / "recheck.toml").write_text(f'"{number}a.example" = {{delay = "1h"}}')
+    (tmp_path / "..data").symlink_to("1")
+    (tmp_path / "recheck.toml").symlink_to("..data/recheck.toml")
+    file = Reread("RECHECK_FILE", tmp_path / "recheck.toml", load)
+    async with on_change(0.01, file):
+        (tmp_path / "new").symlink_to("2")
+        (tmp_path / "new").rename(tmp_path / "..data")
+        await until_so(lambda: list(file.value.rows) == ["2a.example"])
+
+
+async def test_an_unchanged_file_is_not_read_again(path: Path) -> None:
+    loads: list[Path] = []
+    file = Reread("RECHECK_FILE", path, loads.append)
+    for _ in range(3):
+        await file.reload_if_changed()
+    await file.end()
+    assert len(loads) == 1
+    write(path, None)
+    for _ in range(3):
+        await file.reload_if_changed()
+        await file.end()
+    assert len(loads) == 2  # a file that is missing is reported once

@@ -1,4 +1,4 @@
-"""The service as its users start it: a process, by the command of the README, asked over HTTP, and killed."""
+"""The service as users start it, as a process."""
 
 import signal
 
@@ -43,9 +43,9 @@ async def test_workers_share_one_embedded_server() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("FETCH_TIMEOUT", "soon"), ("REDIS_URL", "mysql://h"), ("ALLOW_ADDRESSES", "all")]
 )
-def test_a_setting_that_cannot_be_read_stops_the_start(name: str, value: str) -> None:
+def test_invalid_setting_stops_the_start(name: str, value: str) -> None:
     with started(**{name: value}) as service:
         service.process.communicate()
         assert service.process.returncode != 0
-        assert name in service.said
-        assert "Traceback" not in service.said
+        assert name in service.output
+        assert "Traceback" not in service.output

@@ -1,4 +1,4 @@
-"""The environment is read once, and a value that cannot be read is named."""
+"""Settings from the environment; errors name invalid values."""
 
 from ipaddress import ip_network
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_by_default_it_serves_loopback_and_fetches_public_addresses() -> None:
     assert settings.user_agent.startswith("RobotsDecisions/")
 
 
-def test_lists_are_parted_by_commas_or_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_separated_by_commas_or_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALLOW_ADDRESSES", "127.0.0.0/8, ::1 fd00::/8")
     monkeypatch.setenv("ALLOW_PORTS", "81,8001")
     settings = Settings.read()
@@ -29,6 +29,8 @@ def test_lists_are_parted_by_commas_or_blanks(monkeypatch: pytest.MonkeyPatch) -
     assert settings.allow_ports == frozenset({81, 8001})
     monkeypatch.setenv("ALLOW_PORTS", "*")
     assert Settings.read().allow_ports == "*"
+    monkeypatch.setenv("PURPOSES", "ai-train, search ai-train")
+    assert Settings.read().purposes == ("search", "ai-train")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,8 @@ def test_lists_are_parted_by_commas_or_blanks(monkeypatch: pytest.MonkeyPatch) -
         ("ALLOW_PORTS", "99999"),
         ("ON_FORBIDDEN", "maybe"),
         ("FETCH_TIMEOUT", "0"),
+        ("PURPOSES", "search,training"),
+        ("ENFORCE_PURPOSES", "perhaps"),
         ("MEMORY_BYTES", "1"),
         ("USER_AGENT", "a\nb"),
         ("RECHECK_MODEL", "weekly"),
@@ -50,11 +54,14 @@ def test_lists_are_parted_by_commas_or_blanks(monkeypatch: pytest.MonkeyPatch) -
         ("PACE_FLOOR", "86401"),
         ("PACE_CAP", "0.5"),
         ("PACE_INSTANCES", "0"),
+        ("WATCH_SECONDS", "0"),
+        ("MAX_CONNECTION_AGE", "0.5"),
         ("RECHECK_FILE", "/nowhere/recheck.toml"),
+        ("AGENTS_FILE", "/nowhere/agents.toml"),
         ("API_KEYS_FILE", "/nowhere/keys.toml"),
     ],
 )
-def test_what_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_invalid_input_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(BadSetting, match=f"{name}="):
         Settings.read()
@@ -70,9 +77,18 @@ def test_an_invalid_recheck_file_is_named_with_its_error(monkeypatch: pytest.Mon
     assert Settings.read().recheck_file == table
 
 
-def test_a_setting_that_is_a_secret_is_read_from_the_file_of_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invalid_agents_file_is_named_with_its_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "agents.toml"
+    file.write_text('agents.ExampleBot.dialect = "latin"')
+    monkeypatch.setenv("AGENTS_FILE", str(file))
+    message = r"AGENTS_FILE=.*agents.toml is invalid: the agent 'ExampleBot' has dialect = 'latin'"
+    with pytest.raises(BadSetting, match=message):
+        Settings.read()
+    file.write_text("[agents.ExampleBot]")
+    assert Settings.read().agents_file == file
+
+
+def test_secret_is_read_from_the_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "redis_url").write_text("redis://user:password@host\n")
     (tmp_path / "ca.crt").write_text("no setting")
     monkeypatch.setenv("SECRETS_DIR", str(tmp_path))
@@ -81,15 +97,13 @@ def test_a_setting_that_is_a_secret_is_read_from_the_file_of_its_name(
     assert Settings.read().redis_url == "redis://other"
 
 
-def test_a_directory_of_secrets_that_is_not_there_stops_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_secrets_directory_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRETS_DIR", str(tmp_path / "none"))
     with pytest.raises(BadSetting, match=r"SECRETS_DIR=.*none is not a directory"):
         Settings.read()
 
 
-def test_a_permit_secret_that_is_too_short_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_permit_secret_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERMIT_SECRET", "hunter2")
     with pytest.raises(BadSetting, match="PERMIT_SECRET is invalid: use at least 32 characters") as raised:
         Settings.read()

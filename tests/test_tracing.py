@@ -1,22 +1,22 @@
-"""Traces: what is told, to whom it belongs, and that nothing is told unless it is asked for."""
+"""Traces: their spans, and the variables that enable them."""
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from app.observability.tracing import Spans, wanted
+from app.observability.tracing import Spans, is_enabled
 from tests.api.service import running
 from tests.origins import serve, text
 
 
-class Told:
-    """Spans kept in memory, by name."""
+class Exporter:
+    """An exporter that stores spans in memory."""
 
     def __init__(self) -> None:
-        self._kept = InMemorySpanExporter()
+        self._exported = InMemorySpanExporter()
         provider = TracerProvider()
-        provider.add_span_processor(SimpleSpanProcessor(self._kept))
+        provider.add_span_processor(SimpleSpanProcessor(self._exported))
         self.ended = False
         self.spans = Spans(provider, self._end)
 
@@ -24,21 +24,21 @@ class Told:
         self.ended = True
 
     def by_name(self) -> dict[str, ReadableSpan]:
-        return {span.name: span for span in self._kept.get_finished_spans()}
+        return {span.name: span for span in self._exported.get_finished_spans()}
 
 
 @pytest.mark.usefixtures("store_client")
-async def test_request_decision_and_fetch_are_one_trace_below_the_callers(store_url: str) -> None:
-    told = Told()
+async def test_request_decision_and_fetch_are_one_trace(store_url: str) -> None:
+    exporter = Exporter()
     caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     async with (
         serve(text(200, "User-agent: *\nDisallow: /")) as origin,
-        running(store_url, spans=told.spans) as service,
+        running(store_url, spans=exporter.spans) as service,
     ):
         query = {"url": f"{origin.url}/secret", "agent": "ExampleBot"}
         answer = await service.client.get("/v1/allowed", params=query, headers={"traceparent": caller})
         assert answer.status_code == 200
-    spans = told.by_name()
+    spans = exporter.by_name()
     request, decision, fetch = spans["GET /v1/allowed"], spans["decision"], spans["fetch"]
     assert request.context is not None
     assert request.parent is not None
@@ -56,11 +56,11 @@ async def test_request_decision_and_fetch_are_one_trace_below_the_callers(store_
     everything = "".join(f"{span.name}{span.attributes}" for span in spans.values())
     assert "secret" not in everything
     assert "ExampleBot" not in everything
-    assert told.ended
+    assert exporter.ended
 
 
 @pytest.mark.parametrize(
-    ("environment", "asks"),
+    ("environment", "enabled"),
     [
         ({}, False),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, True),
@@ -70,5 +70,5 @@ async def test_request_decision_and_fetch_are_one_trace_below_the_callers(store_
         ({"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, False),
     ],
 )
-def test_traces_are_told_where_the_environment_asks_for_them(environment: dict[str, str], asks: bool) -> None:
-    assert wanted(environment) is asks
+def test_environment_enables_tracing(environment: dict[str, str], enabled: bool) -> None:
+    assert is_enabled(environment) is enabled

@@ -1,4 +1,4 @@
-"""A real Valkey for tests: one server per session, and per test a client of it whose server holds nothing."""
+"""A real Valkey for tests: one server per session, and a client per test, which flushes it."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from app.redis.embedded import serve
 
 @pytest.fixture(scope="session")
 def store_url() -> Iterator[str]:
-    """The URL of the session's Valkey, for what connects by itself; ask for `store_client` too to find it empty."""
+    """The URL of the session's Valkey; use `store_client`, too, to flush it."""
     with serve(None) as url:
         yield url
 
@@ -31,7 +31,7 @@ async def store_client(store_url: str) -> AsyncIterator[Redis]:
 
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
-    """A server that hangs for the length of the block."""
+    """Suspend a server while the block lasts."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -40,5 +40,5 @@ def stopped(pid: int) -> Iterator[None]:
 
 
 async def process_of(client: Client) -> int:
-    """The process of the server that a client talks to."""
+    """The process id of the client's server."""
     return int((await client.info("server"))["process_id"])
