@@ -522,19 +522,23 @@ async def test_a_fetch_beyond_the_queue_is_rejected_at_once() -> None:
 
 
 async def test_a_fetch_whose_time_ends_in_the_queue_is_busy() -> None:
-    go = asyncio.Event()
+    asked, go = asyncio.Event(), asyncio.Event()
 
     async def slow_to_end(name: str) -> Sequence[Address]:
+        if name != SITE:
+            return []
+        asked.set()
         try:
             await asyncio.Event().wait()
         finally:
             await go.wait()
         return []
 
-    our = fetcher(resolver=slow_to_end, concurrency=1, slow=0, timeout=0.05)
+    our = fetcher(resolver=slow_to_end, concurrency=1, slow=0, timeout=1.0)
     first = asyncio.create_task(our.fetch(Origin("http", SITE, 80)))
+    await asked.wait()
     with pytest.raises(Busy):
-        await asyncio.create_task(our.fetch(Origin("http", "other.example", 80)))
+        await our.fetch(Origin("http", "other.example", 80))
     go.set()
     with pytest.raises(Busy):
         await first
