@@ -15,9 +15,7 @@ run: $(VENV)/.service
 demo: $(VENV)/.service
 	@exec $(BIN)/python docs/demo.py
 
-# Many tests wait for processes and sockets, so more test processes than cores save time.
-TEST_PROCESSES ?= 3
-PYTEST := $(BIN)/python -m pytest -n $(TEST_PROCESSES)
+PYTEST := sh tests/run.sh
 
 # Coverage doubles the CPU time of a test on Python 3.11. It is measured for packages whose tests are cheap and run the code
 # in their own process.
