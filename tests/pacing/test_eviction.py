@@ -5,6 +5,7 @@ import math
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,13 @@ HOUR = 3600.0
 FILE = bytes(1000)
 
 
+@asynccontextmanager
 async def client_of(server: Node) -> AsyncIterator[Client]:
     client = connect(f"redis://:{QUOTED}@127.0.0.1:{server.port}")
-    yield client
-    await client.aclose()
+    try:
+        yield client
+    finally:
+        await client.aclose()
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,7 @@ def small() -> Iterator[Node]:
 @pytest.fixture
 async def pace(small: Node) -> AsyncIterator[RedisPacer]:
     small.ask("FLUSHALL")
-    async for client in client_of(small):
+    async with client_of(small) as client:
         yield RedisPacer(GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0))
 
 
@@ -103,14 +107,17 @@ async def test_the_durable_record_is_bounded_and_expires(pace: RedisPacer, small
 
 
 class ServerClock:
-    """The clock of a server, in seconds relative to ours."""
+    """The clock of a server that was started with the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.set(0)
+        path.write_text("0")
 
-    def set(self, seconds: int) -> None:
+    def set(self, server: Node, seconds: int) -> None:
+        """Move the clock to so many seconds after ours, and wait until scripts read it."""
         self._path.write_text(str(seconds))
+        while abs(int(server.ask("EVAL", "return redis.call('time')[1]", 0)) - time.time() - seconds) > 60:
+            time.sleep(0.001)
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +138,10 @@ def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerCl
 @pytest.mark.parametrize("ahead", [HOUR, 600], ids=["an hour", "ten minutes"])
 async def test_a_clock_set_back_makes_no_queue_longer(clocked: tuple[ServerClock, Node], ahead: float) -> None:
     clock, server = clocked
-    clock.set(round(ahead))
+    clock.set(server, round(ahead))
     server.ask("FLUSHALL")
     steps = []
-    async for client in client_of(server):
+    async with client_of(server) as client:
         pace = RedisPacer(GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0))
         pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic, clock_stepped=lambda: steps.append(1))
         key, other, slow, pushed = KEYS[:4]
@@ -143,8 +150,7 @@ async def test_a_clock_set_back_makes_no_queue_longer(clocked: tuple[ServerClock
         assert (await pacer.reserve(SlotRequest(other, MINUTE, "w"))).result.wait == 0
         await pace.back_off(pushed, 120)
         assert steps == []
-        clock.set(0)
-        server.ask("PING")  # it reads its clock between two commands
+        clock.set(server, 0)
         # Granted slots are respected, and no wait grows by the clock's step.
         after = await pacer.reserve(SlotRequest(key, SECOND, "w", max_wait=60))
         assert isinstance(after.result, Slot)
@@ -161,14 +167,13 @@ async def test_a_clock_set_back_makes_no_queue_longer(clocked: tuple[ServerClock
 
 async def test_a_process_with_the_old_clock_closes_no_queue(clocked: tuple[ServerClock, Node]) -> None:
     clock, server = clocked
-    clock.set(round(HOUR))
+    clock.set(server, round(HOUR))
     server.ask("FLUSHALL")
-    async for client in client_of(server):
+    async with client_of(server) as client:
         pace = RedisPacer(GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0))
         pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic)
         await pacer.reserve(SlotRequest(KEYS[0], SECOND, "w", max_wait=60))
-        clock.set(0)
-        server.ask("PING")  # it reads its clock between two commands
+        clock.set(server, 0)
         server.ask("FLUSHALL")  # as if a replica without this state had taken over
         assert (await pacer.reserve(SlotRequest(KEYS[0], SECOND, "w", max_wait=60))).result.wait < 6
         await pacer.aclose()
