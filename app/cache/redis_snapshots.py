@@ -2,10 +2,11 @@
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from secrets import token_hex
 
 from app.cache.codec import ENCODED_LIMIT, decode, encode
+from app.cache.content import digest, same
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import CHANNEL, Event
 from app.cache.invalidation_publisher import InvalidationPublisher
@@ -17,19 +18,43 @@ from app.redis.guarded_client import GuardedClient, StoreDown
 ATTEMPTS = 5
 """How often a write is tried if others change the value meanwhile; with the lease even one conflict is rare."""
 
+UNRECORDED = 4
+"""How many versions of an origin that have ended may wait in the store for the history."""
+
 _PURGED = b"P\x01"
-# Compare and set. ARGV: the SHA-1 of the value that the new one is based on, the new value and its seconds. If there is
-# another value, it is returned with the server's time and nothing is written. A key of another type counts as empty,
-# and no more of a value is read than a snapshot can have.
+# Compare and set. ARGV: the SHA-1 of the value that the new one is based on, the new value and its seconds, and the
+# digest of the content that this write ends, if any. If there is another value, it is returned with the server's time
+# and nothing is written. A key of another type counts as empty, and no more of a value is read than a snapshot has.
+# The value of a content that ends stays in KEYS[2]. Returns 2 if others were there before.
 _PUT = f"""
 local held = redis.pcall('getrange', KEYS[1], 0, {ENCODED_LIMIT})
 if type(held) ~= 'string' then held = '' end
 if redis.sha1hex(held) == ARGV[1] then
   redis.call('set', KEYS[1], ARGV[2], 'ex', ARGV[3])
-  return 1
+  local kind = redis.call('type', KEYS[2]).ok
+  if ARGV[4] ~= '' then
+    if kind ~= 'hash' then redis.call('del', KEYS[2]) end
+    if redis.call('hlen', KEYS[2]) < {UNRECORDED} then redis.call('hset', KEYS[2], ARGV[4], held) end
+    redis.call('expire', KEYS[2], ARGV[3])
+  end
+  return kind == 'hash' and 2 or 1
 end
 local time = redis.call('time')
 return {{held, time[1], time[2]}}
+"""
+# No more is read than UNRECORDED values of the length of a snapshot.
+_READ_UNRECORDED = f"""
+if redis.call('type', KEYS[1]).ok ~= 'hash' or redis.call('hlen', KEYS[1]) > {UNRECORDED} then
+  redis.call('del', KEYS[1])
+  return {{}}
+end
+local found = {{}}
+for _, name in ipairs(redis.call('hkeys', KEYS[1])) do
+  if redis.call('hstrlen', KEYS[1], name) <= {ENCODED_LIMIT} then
+    found[#found + 1] = redis.call('hget', KEYS[1], name)
+  end
+end
+return found
 """
 _TIME = "return redis.call('time')"
 # Returns whether another instance has left its name here; if not, leaves ours for so many milliseconds.
@@ -43,6 +68,9 @@ return 0
 
 class RedisSnapshots:
     """Snapshots under `robots:{scheme://host:port[#profile]}`; any other value under such a key is a miss.
+
+    A write that ends a version keeps its last snapshot under `...:unrecorded`, until the history has the version. If
+    the process is killed before it writes the history, the next one that puts a snapshot of the origin gets the rest.
 
     `name` identifies this process in its invalidations, and `instance` the processes that share a network: the
     workers of one service. `clock` is what tests put in place of the server's (Unix seconds).
@@ -72,13 +100,15 @@ class RedisSnapshots:
 
     async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> Put:
         """Merge the snapshot with the stored one, see `ordering`, and keep the result for so long; raises StoreDown."""
-        seen, stored, result = _digest(b""), None, snapshot
+        seen, result = _digest(b""), snapshot
+        before: Snapshot | None = None
         for _ in range(ATTEMPTS):
-            other = await self._replace(origin, seen, encode(result), keep_seconds)
-            if other is None:
-                return Put(result, stored if isinstance(stored, Snapshot) else None)
+            other = await self._replace(origin, seen, encode(result), keep_seconds, _ended(before, result))
+            if isinstance(other, bool):
+                return Put(result, before, await self._unrecorded(origin, before) if other else ())
             data, now = other
             seen, stored = _digest(data), _read(data)
+            before = stored if isinstance(stored, Snapshot) else None
             match stored:
                 case Snapshot():
                     result = merge(stored, snapshot, now)
@@ -96,10 +126,10 @@ class RedisSnapshots:
     async def purge(self, origin: Origin, keep_seconds: float, at: float | None = None) -> None:
         """Replace what began before `at`, by default now, with a mark kept for so long; raises StoreDown."""
         # A mark, because a missing value may also have been lost, and a process that has it in memory would restore it.
-        seen, mark = "", b""  # matches no value: the first attempt reads the value and the time
+        seen, mark, ended = "", b"", b""  # matches no value: the first attempt reads the value and the time
         for _ in range(ATTEMPTS):
-            other = await self._replace(origin, seen, mark, keep_seconds)
-            if other is None:
+            other = await self._replace(origin, seen, mark, keep_seconds, ended)
+            if isinstance(other, bool):
                 return
             data, now = other
             purged = Purged(now if at is None else min(at, now))
@@ -112,6 +142,7 @@ class RedisSnapshots:
             if left is not None and left == stored:
                 return
             mark = _PURGED + repr(purged.at).encode() if left is None else encode(left)
+            ended = _ended(stored if isinstance(stored, Snapshot) else None, left)
             seen = _digest(data)
         raise _overtaken(origin)
 
@@ -142,18 +173,38 @@ class RedisSnapshots:
     async def _send(self, message: bytes) -> None:
         await self.redis.run(None, lambda: self._client.publish(CHANNEL, message))
 
-    async def _replace(self, origin: Origin, seen: str, data: bytes, keep_seconds: float) -> tuple[bytes, float] | None:
-        """Replace the value with the SHA-1 `seen`; if it is another one, return that and the server's time."""
-        key, arguments = snapshot_key(origin), (seen, data, str(max(1, math.ceil(keep_seconds))))
+    async def _replace(
+        self, origin: Origin, seen: str, data: bytes, keep_seconds: float, ended: bytes
+    ) -> bool | tuple[bytes, float]:
+        """Replace the value with the SHA-1 `seen`; if it is another one, return that and the server's time.
+
+        Otherwise returns whether versions that ended before are not in the history. `ended`: the digest of the content
+        that ends with this write, if any.
+        """
+        key = snapshot_key(origin)
+        keys, arguments = (key, unrecorded_key(origin)), (seen, data, str(max(1, math.ceil(keep_seconds))), ended)
         # The client accepts bytes, which its annotations do not say.
-        reply = await self.redis.run(key, lambda: self._client.eval(_PUT, 1, key, *arguments))
+        reply = await self.redis.run(key, lambda: self._client.eval(_PUT, 2, *keys, *arguments))
         match reply:
             case 1:
-                return None
+                return False
+            case 2:
+                return True
             case [bytes(stored), *time] if (now := server_time(time, self._clock)) is not None:
                 return stored, now
             case _:
                 raise StoreDown(f"the store answered {reply!r:.80} to a write")
+
+    async def _unrecorded(self, origin: Origin, before: Snapshot | None) -> Sequence[Snapshot]:
+        """The versions that ended before the snapshot `before` and wait for the history, in the order of their ends."""
+        key = unrecorded_key(origin)
+        try:
+            reply = await self.redis.run(key, lambda: self._client.eval(_READ_UNRECORDED, 1, key))
+        except StoreDown:
+            return ()  # the snapshot is written; the next put finds them
+        found = [decode(data) for data in reply if isinstance(data, bytes)] if isinstance(reply, list) else []
+        ended = [it for it in found if it is not None and (before is None or not same(it.access, before.access))]
+        return sorted(ended, key=lambda it: it.fetched_at)
 
 
 def snapshot_key(origin: Origin) -> str:
@@ -161,6 +212,11 @@ def snapshot_key(origin: Origin) -> str:
     # The braces put all keys of an origin into one slot of a cluster; a host has no braces.
     profile = "" if origin.profile is None else f"#{origin.profile}"
     return f"robots:{{{origin.scheme}://{origin.uri_host}:{origin.port}{profile}}}"
+
+
+def unrecorded_key(origin: Origin) -> str:
+    """The key of the origin's versions that have ended and are not in the history yet: snapshots by digest."""
+    return f"{snapshot_key(origin)}:unrecorded"
 
 
 def server_time(reply: object, clock: Callable[[], float] | None = None) -> float | None:
@@ -174,6 +230,13 @@ def server_time(reply: object, clock: Callable[[], float] | None = None) -> floa
 
 def _digest(data: bytes) -> str:
     return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+
+
+def _ended(before: Snapshot | None, after: Snapshot | None) -> bytes:
+    """The digest of the content that ends when `after` replaces `before`; empty if none ends."""
+    if before is None or (after is not None and same(before.access, after.access)):
+        return b""
+    return digest(before.access)
 
 
 def _overtaken(origin: Origin) -> StoreDown:

@@ -1,5 +1,6 @@
 """What the cache needs of the store that processes share."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from app.cache.freshness import Snapshot
@@ -9,10 +10,15 @@ from app.origin import Origin
 
 
 class Put(NamedTuple):
-    """What the store holds after a put, and the snapshot it held before, if any."""
+    """What the store holds after a put, and the snapshot it held before, if any.
+
+    `unrecorded`: the last snapshots of versions that ended before that one and that are not in the history, in their
+    order. The process that ended them may have been killed.
+    """
 
     held: Snapshot | Purged
     before: Snapshot | None
+    unrecorded: Sequence[Snapshot] = ()
 
 
 class SnapshotStore(Protocol):

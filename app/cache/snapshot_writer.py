@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from itertools import pairwise
 
 from app.cache.content import same
 from app.cache.freshness import FIRST_RETRY, KEEP, Snapshot
@@ -117,6 +118,9 @@ class SnapshotWriter:
             result, before = await self._share_copy(origin, snapshot)
         else:
             put = await self._store.put(origin, snapshot, KEEP)
+            for ended, following in pairwise((*put.unrecorded, put.before)):
+                if ended is not None:
+                    self._on_version_ended(origin, ended, following)
             result, before = None if isinstance(put.held, Purged) else put.held, put.before
         if result is not None:
             result = as_known(snapshot, result)

@@ -9,8 +9,9 @@ from secrets import token_bytes
 from typing import Final, NamedTuple
 
 from app.background import cancel_and_wait
+from app.cache.content import digest
 from app.cache.freshness import Snapshot
-from app.cache.redis_snapshots import snapshot_key
+from app.cache.redis_snapshots import snapshot_key, unrecorded_key
 from app.history import versions as history
 from app.history.redis_changes import RedisChanges
 from app.history.versions import BYTES, EXPIRY, TAGGED, History
@@ -31,11 +32,13 @@ _ATTEMPTS = 5
 _OVERHEAD = 1024  # bytes of a snapshot without the body
 
 # Writes only if the value has not changed since it was read. Comparing the head is enough: it identifies the write.
+# ARGV[3]: the digest of the version that is in the history now, and so need not wait for it in KEYS[2] any more.
 _REPLACE: Final = f"""
 local head = redis.pcall('GETRANGE', KEYS[1], 0, {TAGGED - 1})
 if type(head) ~= 'string' then head = '' end
 if head ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', {EXPIRY:.0f})
+redis.pcall('HDEL', KEYS[2], ARGV[3])
 return 1
 """
 
@@ -127,7 +130,8 @@ class RedisHistory:
                 await self._ends.wait()
 
     async def _write(self, waiting: _Waiting) -> None:
-        key = history_key(waiting.origin)
+        key, name = history_key(waiting.origin), digest(waiting.ended.access)
+        keys = key, unrecorded_key(waiting.origin)
         for _ in range(_ATTEMPTS):
             stored = await self._read(waiting.origin)
             known = history.read(stored)
@@ -137,15 +141,15 @@ class RedisHistory:
             # In a thread: compressing half a megabyte would block the event loop.
             versions = await asyncio.to_thread(self._with, known, [waiting.ended])
             data = history.write(versions, token_bytes(8))
-            if await self._redis.run(key, partial(self._replace, key, stored[:TAGGED], data)):
+            if await self._redis.run(key, partial(self._replace, keys, stored[:TAGGED], data, name)):
                 return
         raise StoreDown(f"the history of {waiting.origin.key} was changed by others {_ATTEMPTS} times meanwhile")
 
     def _with(self, stored: History, ended: Iterable[Snapshot]) -> History:
         return history.add(stored, map(history.version_of, ended), self._clock())
 
-    async def _replace(self, key: str, head: bytes, data: bytes) -> bool:
-        return bool(await self._client.eval(_REPLACE, 1, key, head, data))
+    async def _replace(self, keys: tuple[str, str], head: bytes, data: bytes, name: bytes) -> bool:
+        return bool(await self._client.eval(_REPLACE, 2, *keys, head, data, name))
 
     async def _read(self, origin: Origin) -> bytes:
         # At most one byte more than a history can have, which is how a value that is too long is noticed.

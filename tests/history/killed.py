@@ -1,0 +1,38 @@
+"""A process that is killed as soon as it has replaced a version, before the history has it.
+
+python -m tests.history.killed STORE_URL NOW BODY
+"""
+
+import asyncio
+import os
+import signal
+import sys
+
+from app.cache.freshness import Recheck, Snapshot
+from app.cache.redis_leases import RedisLeases
+from app.cache.redis_snapshots import RedisSnapshots
+from app.cache.robots_cache import RobotsCache
+from app.origin import Origin
+from app.redis.connect import connect
+from app.redis.guarded_client import GuardedClient
+from app.robots.access import Fetched, Lifetime, Successful, Validators
+
+SITE = Origin("https", "www.example.com", 443)
+
+
+def kill(_origin: Origin, _ended: Snapshot, _following: Snapshot | None) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def main(url: str, now: float, body: str) -> None:
+    async def fetch(_origin: Origin, _validators: Validators) -> Fetched:
+        return Fetched(Successful(200, body.encode()), None, Validators(), Lifetime())
+
+    redis = GuardedClient(connect(url), monotonic=lambda: 0.0, timeout=20.0)
+    store, leases = RedisSnapshots(redis, clock=lambda: now), RedisLeases(redis, clock=lambda: now)
+    cache = RobotsCache(store, leases, fetch, lambda: now, 1_000_000, on_version_ended=kill)
+    await cache.refresh(SITE, Recheck())
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], float(sys.argv[2]), sys.argv[3]))
