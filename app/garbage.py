@@ -8,6 +8,9 @@ a quiet moment, and the objects that remain are frozen: the next one visits only
 A frozen object that becomes part of a cycle later is never freed. In a quiet moment hardly any request is in progress,
 and LEAST keeps collections rare.
 
+Few objects in a cycle may hold much memory, such as parsed files. So one also runs whenever the process has grown by
+GROWTH, in the middle of requests; it freezes nothing.
+
 Python starts a collection of young objects when 700 more were allocated than freed. A full cache frees as much as it
 allocates, so young objects would come to include everything in it, and their collection would take as long as one of
 the oldest generation. Therefore young objects are also collected every YOUNG_EVERY seconds.
@@ -15,14 +18,19 @@ the oldest generation. Therefore young objects are also collected every YOUNG_EV
 
 import asyncio
 import gc
+import resource
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from app.background import background, periodically
 
 LEAST, MOST = 300.0, 3600.0
 """Minimum and maximum seconds between two full collections, however busy the process is."""
+
+GROWTH = 64 * 1024 * 1024
+"""Bytes of memory by which the process may grow between two full collections."""
 
 YOUNG_EVERY = 0.25
 """Seconds between two collections of young objects, each of which takes a few milliseconds."""
@@ -30,6 +38,7 @@ YOUNG_EVERY = 0.25
 QUIET = 0.05
 """The largest share of a processor that a quiet process uses."""
 
+_STATM = Path("/proc/self/statm")  # on Linux
 _NEVER = 1_000_000_000  # collections of the middle generation, of which there are a few thousand a day
 
 
@@ -37,6 +46,14 @@ def collect() -> None:
     """Collect all objects created since the last call, and freeze those that remain."""
     gc.collect()
     gc.freeze()
+
+
+def resident_bytes() -> int:
+    """The memory that the process has in RAM; 0 where that cannot be read."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * resource.getpagesize()
+    except (OSError, LookupError, ValueError):
+        return 0
 
 
 @asynccontextmanager
@@ -47,16 +64,20 @@ async def collected_when_quiet(
     every: float = 1.0,
     young_every: float = YOUNG_EVERY,
     cpu_seconds: Callable[[], float] = time.process_time,
+    memory: Callable[[], int] = resident_bytes,
 ) -> AsyncIterator[None]:
-    """While the block lasts, run full collections in quiet moments only.
+    """While the block lasts, run full collections in quiet moments, and when the process has grown by GROWTH.
 
-    `every`: seconds between two checks of `cpu_seconds`, the processor time that the process has used.
+    `every`: seconds between two checks of `cpu_seconds`, the processor time that the process has used, and of `memory`.
     """
     before = gc.get_threshold()
     collect()
     gc.set_threshold(before[0], before[1], _NEVER)
     try:
-        async with periodically(_collect_young, young_every), background(_collect(least, most, every, cpu_seconds)):
+        async with (
+            periodically(_collect_young, young_every),
+            background(_collect(least, most, every, cpu_seconds, memory)),
+        ):
             yield
     finally:
         gc.set_threshold(*before)
@@ -67,9 +88,11 @@ async def _collect_young() -> None:
     gc.collect(1)
 
 
-async def _collect(least: float, most: float, every: float, cpu_seconds: Callable[[], float]) -> None:
+async def _collect(
+    least: float, most: float, every: float, cpu_seconds: Callable[[], float], memory: Callable[[], int]
+) -> None:
     now = asyncio.get_running_loop().time
-    collected_at = now()
+    collected_at, held = now(), memory()
     while True:
         begun, before = now(), cpu_seconds()
         await asyncio.sleep(every)
@@ -77,4 +100,7 @@ async def _collect(least: float, most: float, every: float, cpu_seconds: Callabl
         waited = now() - collected_at
         if waited >= most or (quiet and waited >= least):
             collect()
-            collected_at = now()
+            collected_at, held = now(), memory()
+        elif memory() > held + GROWTH:
+            gc.collect()
+            held = memory()

@@ -5,9 +5,10 @@ import gc
 from collections.abc import Callable, Iterator
 from itertools import count
 
+import psutil
 import pytest
 
-from app.garbage import collected_when_quiet
+from app.garbage import GROWTH, collected_when_quiet, resident_bytes
 from tests.faults.until import until_so
 
 
@@ -25,7 +26,7 @@ def collections() -> Iterator[list[int]]:
     gc.callbacks.remove(note)
 
 
-async def collections_within(number: int, worked: Callable[[], float], **settings: float) -> list[int]:
+async def collections_within(number: int, worked: Callable[[], float], *, least: float, most: float) -> list[int]:
     """The full collections within `number` checks, by the number of the check."""
     seen: list[int] = []
     looked = 0
@@ -39,7 +40,7 @@ async def collections_within(number: int, worked: Callable[[], float], **setting
         if phase == "stop" and info["generation"] == 2:
             seen.append(looked)
 
-    async with collected_when_quiet(every=0.0, cpu_seconds=look, **settings):
+    async with collected_when_quiet(every=0.0, cpu_seconds=look, least=least, most=most):
         gc.callbacks.append(note)
         await until_so(lambda: looked >= number)
         gc.callbacks.remove(note)
@@ -72,6 +73,37 @@ async def test_busy_process_does_not_collect() -> None:
 async def test_process_that_is_never_quiet_collects_eventually() -> None:
     clock = count(0.0, 1000.0)
     assert await collections_within(20, lambda: next(clock), least=1e9, most=0.0)
+
+
+async def test_process_that_has_grown_collects_and_freezes_nothing(collections: list[int]) -> None:
+    resident, looked = 0, 0
+
+    def memory() -> int:
+        nonlocal looked
+        looked += 1
+        return resident
+
+    async def looks() -> int:
+        """The full collections after a few more looks at the memory."""
+        seen = looked
+        await until_so(lambda: looked > seen + 5)
+        return collections.count(2)
+
+    async with collected_when_quiet(every=0.0, least=1e9, most=1e9, memory=memory):
+        before, frozen = await looks(), gc.get_freeze_count()
+        resident += GROWTH
+        assert await looks() == before
+        resident += 1
+        assert await looks() == before + 1
+        resident += GROWTH - 100
+        assert await looks() == before + 1
+        resident += 200
+        assert await looks() == before + 2
+        assert gc.get_freeze_count() == frozen
+
+
+def test_memory_in_ram_is_read() -> None:
+    assert abs(resident_bytes() - psutil.Process().memory_info().rss) < 32 * 1024 * 1024
 
 
 async def test_collections_are_at_least_so_far_apart() -> None:
