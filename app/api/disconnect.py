@@ -25,7 +25,10 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
                 raise ClientDisconnect
     finally:
         await cancel_and_wait(tasks)
-    return working.result()
+    try:
+        return working.result()
+    finally:
+        del working, tasks  # or this frame is in a cycle with an exception, which refers to it
 
 
 async def _disconnected(receive: Receive) -> None:

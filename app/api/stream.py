@@ -20,6 +20,7 @@ from app.api.middleware.auth import wait_and_charge
 from app.api.problems import Problem
 from app.background import cancel_and_wait
 from app.decide import Decider
+from app.error_values import as_value
 from app.evaluate import Question
 from app.origin import Origin
 from app.purposes.policy import PurposePolicy
@@ -178,7 +179,7 @@ class AnswerLines(Response):
             question = question_of(read_json(line, "The line"), self._agents(), caller=self._policy)
         except Problem as problem:
             problem.extra["line"] = number
-            await self._window.put(problem, 0)
+            await self._window.put(as_value(problem), 0)
             return
         before = self._latest.get(question.origin)
         answer = None if before else self._decider.decide_if_cached(question)

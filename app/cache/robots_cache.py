@@ -117,7 +117,10 @@ class RobotsCache:
             return self._result(known, source, origin, recheck)
         if known is not None and isinstance(known.access, Successful) and isinstance(refresh.exception(), Busy):
             return self._result(known, source, origin, recheck)
-        return self._result(*refresh.result(), origin, recheck)
+        try:
+            return self._result(*refresh.result(), origin, recheck)
+        finally:
+            del refresh  # or this frame is in a cycle with an exception, which refers to it
 
     async def refresh(self, origin: Origin, recheck: Recheck) -> CacheResult:
         """Fetch the whole file now, whatever the age of the snapshot and the backoff, and invalidate it in the fleet.
@@ -129,7 +132,10 @@ class RobotsCache:
             await asyncio.wait([under_way])  # it may have read the file before a change that this caller knows about
         ordered = self._ordered.start(origin, partial(self._refresher.fetch_now, origin))
         await asyncio.wait([ordered])
-        return self._result(*ordered.result(), origin, recheck)
+        try:
+            return self._result(*ordered.result(), origin, recheck)
+        finally:
+            del ordered
 
     async def purge(self, origin: Origin) -> None:
         """Remove the origin here and in the fleet; raises StoreDown if that is left until the store is back.

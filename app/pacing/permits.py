@@ -9,6 +9,7 @@ from typing import TypeAlias, assert_never
 
 from app.decide import Decider
 from app.edge.replica import EdgeFacts
+from app.error_values import as_value
 from app.evaluate import Decision, Question
 from app.observability.metrics import Metrics
 from app.pacing.fleet_secret import FleetSecret
@@ -124,7 +125,7 @@ class Permits:
                 try:
                     decisions[number] = await self._decider.decide(question._replace(wait=left))
                 except Busy as busy:
-                    results[number] = busy
+                    results[number] = as_value(busy)
                 if budget.is_over():
                     await budget.next()
 

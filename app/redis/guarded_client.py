@@ -86,9 +86,12 @@ class GuardedClient:
         """Probe every shard; raises StoreDown unless all of them do what the service needs."""
         # PING is not enough: a full server, a replica, and one whose ACL denies commands all answer it.
         results = await asyncio.gather(*map(self.ping_shard, shards(self.client)), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        failure = next((result for result in results if isinstance(result, BaseException)), None)
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure, results  # or this frame is in a cycle with an exception, which refers to it
 
     async def ping_shard(self, shard: int) -> None:
         """Probe this shard; raises StoreDown unless it does what the service needs."""

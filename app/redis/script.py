@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from redis.exceptions import NoScriptError
 
+from app.error_values import as_value
 from app.redis.guarded_client import GuardedClient
 
 
@@ -24,7 +25,8 @@ class Script:
         async def command() -> Any:
             try:
                 return await store.client.evalsha(self._sha, len(keys), *keys, *arguments)
-            except NoScriptError:
+            except NoScriptError as error:
+                as_value(error)  # redis-py keeps it in one of the frames that it refers to
                 return await store.client.eval(self._text, len(keys), *keys, *arguments)
 
         return await store.run(keys[0], command)

@@ -24,7 +24,10 @@ class SingleFlight(Generic[K, V]):
         flight = self.start(key, fn)
         # asyncio.wait leaves the flight alone when this caller is cancelled; a bare await would cancel it for all.
         await asyncio.wait([flight])
-        return flight.result()
+        try:
+            return flight.result()
+        finally:
+            del flight  # or this frame is in a cycle with an exception, which refers to it
 
     def start(self, key: K, fn: Callable[[], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
         """The flight under way for `key`, started with `fn` if there was none; it need not be awaited.

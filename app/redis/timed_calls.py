@@ -61,7 +61,10 @@ class TimedCalls:
                 call.exception()  # retrieved even if the caller is cancelled now, or asyncio would log it
         if not call.done():
             raise TimeoutError
-        return call.result()
+        try:
+            return call.result()
+        finally:
+            del call  # or this frame is in a cycle with an exception, which refers to it
 
     async def aclose(self) -> None:
         """Cancel the late calls and wait for them."""

@@ -22,6 +22,7 @@ from app.api.schemas.answers import AnswerOut, ProblemOut
 from app.api.services import services_of
 from app.api.stream import LINES, AnswerLines
 from app.decide import BatchMemo, Decider
+from app.error_values import as_value
 from app.evaluate import Decision, Question
 from app.origin import Origin
 from app.purposes.policy import PurposePolicy
@@ -126,7 +127,7 @@ async def _answers(decider: Decider, known: AgentDirectory, batch: BatchIn, poli
         try:
             question = question_of(item, known, batch.max_age, batch.wait, policy)
         except Problem as problem:
-            answer = problem
+            answer = as_value(problem)
         else:
             answer = decider.decide_if_cached(question, memo)
             if answer is None:

@@ -24,6 +24,7 @@ from app.api.purposes import Purposes, asked_policy, caller_policy
 from app.api.routes.batch import ITEMS, FailedOut
 from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
+from app.error_values import as_value
 from app.evaluate import Question
 from app.pacing.pacer import Grant
 from app.pacing.permit import BadPermit
@@ -227,7 +228,7 @@ async def _batch(
         try:
             requests[number] = _read(item, known, caller, policy, "item")
         except Problem as problem:
-            results[number] = problem
+            results[number] = as_value(problem)
         if budget.is_over():
             await budget.next()
     results.update(await permits.request_batch(requests))
