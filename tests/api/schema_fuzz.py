@@ -64,6 +64,7 @@ def broken_promises(description: Mapping[str, Any], url: str, examples: int, see
                         "content_type_conformance": {"enabled": False},
                         "response_schema_conformance": {"enabled": False},
                         "positive_data_acceptance": {"expected-statuses": [*_ACCEPTED, "403"]},
+                        "not_a_server_error": {"expected-statuses": ["2xx", "4xx", "503"]},
                     },
                 }
             ]

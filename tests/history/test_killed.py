@@ -92,7 +92,7 @@ async def test_the_next_process_records_what_a_killed_one_did_not(
     assert len(await changes(store)) == 1 + len(ended)
 
 
-async def test_versions_that_several_killed_processes_ended_are_recorded_in_order(
+async def test_versions_that_two_killed_processes_ended_are_recorded(
     store: RedisSnapshots, store_url: str, clock: Clock
 ) -> None:
     await find(store, clock, A)
