@@ -110,6 +110,7 @@ setup(
             "api/examples.json",
             "cache/dictionaries/*.dict",
             "edge/*.lua",
+            "history/*.lua",
             "pacing/*.lua",
             "robots/agents.toml",
             "robots/_native/*.pyi",

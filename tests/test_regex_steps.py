@@ -37,6 +37,7 @@ EXPRESSIONS = {
     "app.cli.settings:_PASSWORD": "findall",
     "app.cli.squid_helper:_CHANNEL": "fullmatch",
     "app.durations:_WRITTEN": "fullmatch",
+    "app.history.change_groups:_NAME": "fullmatch",
     "app.history.redis_changes:_ID": "fullmatch",
     "app.history.witness:_GLOB": "findall",
     "app.auth.keys:_DIGEST": "fullmatch",

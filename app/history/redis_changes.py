@@ -23,9 +23,13 @@ AGAIN = 3600
 A process that is killed after it added a change, and before it wrote the history, leaves that to another process.
 """
 
-_SLOT: Final = "robots:{changes}"
+STREAM: Final = "robots:{changes}"
+"""The key of the stream."""
+
+ID_LIMIT: Final = 2**64
+"""The milliseconds and the number of an id are less."""
+
 _ID = re.compile(r"[0-9]{1,20}(?:-[0-9]{1,20})?")
-_LIMIT = 2**64
 
 # ARGV: the seconds of AGAIN, the length of the stream, the change. A value of another type is replaced.
 _ADD: Final = """
@@ -71,7 +75,7 @@ def read_id(text: str) -> ChangeId | None:
     if not _ID.fullmatch(text):
         return None
     parts = [int(part) for part in text.split("-")]
-    return ChangeId(*parts) if max(parts) < _LIMIT else None
+    return ChangeId(*parts) if max(parts) < ID_LIMIT else None
 
 
 class Page(NamedTuple):
@@ -99,14 +103,14 @@ class RedisChanges:
         # In a thread, since it compares two files.
         change = await asyncio.to_thread(change_of, origin, before, after, forbidden=self._forbidden)
         text = change.model_dump_json()
-        keys = _SLOT, f"{_SLOT}:{_fingerprint(origin, before, after)}"
+        keys = STREAM, f"{STREAM}:{_fingerprint(origin, before, after)}"
         arguments = str(AGAIN), str(self._length), text
-        await self._redis.run(_SLOT, lambda: self._client.eval(_ADD, 2, *keys, *arguments))
+        await self._redis.run(STREAM, lambda: self._client.eval(_ADD, 2, *keys, *arguments))
 
     async def read(self, after: ChangeId, count: int) -> Page:
         """Up to `count` changes after the id; raises StoreDown."""
         arguments = str(after), str(count)
-        reply = await self._redis.run(_SLOT, lambda: self._client.eval(_READ, 1, _SLOT, *arguments))
+        reply = await self._redis.run(STREAM, lambda: self._client.eval(_READ, 1, STREAM, *arguments))
         match reply:
             case [bytes(oldest), int(removed), list(entries)]:
                 pass
@@ -121,7 +125,7 @@ class RedisChanges:
             if read is None:
                 continue
             last = read
-            change = _parse(text)
+            change = parse_change(text)
             if change is not None:
                 found.append((read, change))
         return Page(found, last, missed)
@@ -133,7 +137,8 @@ def _fingerprint(origin: Origin, before: Snapshot, after: Snapshot | None) -> st
     return blake2s(b"\0".join([origin.key.encode(), digest(before.access), following]), digest_size=16).hexdigest()
 
 
-def _parse(text: bytes) -> Change | None:
+def parse_change(text: bytes) -> Change | None:
+    """The change that an entry has; None if it is not one."""
     try:
         return Change.model_validate_json(text)
     except ValidationError:

@@ -106,7 +106,7 @@ async def test_every_response_has_cache_control(store_url: str) -> None:
             request = ASKED.get(label, {})
             good = await service.client.request(
                 method,
-                path.format_map(request.get("path", {"id": "a", "permit": "a"})),
+                path.format_map(request.get("path", {"id": "a", "permit": "a", "name": "a"})),
                 params=request.get("query"),
                 json=request.get("body"),
             )

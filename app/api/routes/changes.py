@@ -2,24 +2,35 @@
 
 import asyncio
 import time
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api.disconnect import while_connected
 from app.api.instants import instant
+from app.api.middleware.auth import key_of
+from app.api.middleware.same_origin import is_cross_site
 from app.api.params import read_instant
 from app.api.problems import Problem, bad_value, documented
+from app.api.routes.change_groups import GROUP_PATTERN, GROUP_TEXT, group_problems
 from app.api.schemas.history import FileChangeOut
 from app.api.services import ServicesDep
 from app.api.stream import LINES
-from app.history.redis_changes import ChangeId, Page, RedisChanges, read_id
+from app.history.change import Change
+from app.history.change_groups import RedisChangeGroups
+from app.history.redis_changes import ChangeId, RedisChanges, read_id
 
 LIMIT, LONGEST_WAIT = 1000, 60.0
 """Changes of one answer, and the seconds that a request may wait for the first one, at most."""
 
 PAUSE = 1.0
 """Seconds between two looks into the store while a request waits."""
+
+NOW = "now"
+"""The value of `after` with which a group begins at the end of the feed."""
+
+Found: TypeAlias = Sequence[tuple[ChangeId, Change]]
 
 router = APIRouter(tags=["files"])
 
@@ -29,45 +40,82 @@ router = APIRouter(tags=["files"])
     response_class=Response,
     responses={
         200: {"content": {LINES: {"schema": {"$ref": "#/components/schemas/FileChangeOut"}}}},
-        **documented(410, 422, 503),
+        **documented(403, 404, 409, 410, 422, 503),
     },
 )
 async def changes(
     request: Request,
     services: ServicesDep,
     after: Annotated[
-        str, Query(description="The id of the last change that you have processed, or an instant; 0: the oldest.")
-    ] = "0",
+        str | None,
+        Query(
+            description="The id of the last change that you have processed, or an instant; 0, the default: the oldest. "
+            "With `group`: where it begins if it does not exist; also `now`; without it, an unknown group is a 404."
+        ),
+    ] = None,
+    group: Annotated[
+        str | None, Query(pattern=GROUP_PATTERN, description=f"{GROUP_TEXT} Its consumers share the changes.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=LIMIT)] = 100,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait if there is no change yet.")] = 0,
 ) -> Response:
     """List the changes of robots.txt files that any process of the fleet has found, the oldest first, as JSON lines.
 
-    Store the id of the last change with your own work, and continue after it: you then see each change once. The feed
-    keeps the latest changes only. If some after `after` were removed, the answer is 410; use `after=0`, and
-    `GET /v1/robots/diff` for origins that matter. 503 means that the store is unavailable.
+    Without `group`, store the id of the last change with your own work, and continue after it: you then see each change
+    once. The feed keeps the latest changes only. If some after `after` were removed, the answer is 410; use `after=0`,
+    and `GET /v1/robots/diff` for origins that matter. 503 means that the store is unavailable.
+
+    With `group`, the changes are leased to you for a minute. Acknowledge those that you have processed
+    (`POST /v1/changes/acknowledgements`); the others are given to a consumer of the group again.
     """
-    feed, start = services.changes, _id_from(after)
-    page = await while_connected(request.receive, _wait_for(feed, start, limit, wait))
-    if page.missed is not None:
-        detail = f"Changes after {after[:100]} were removed; the oldest is {page.missed}. Continue with after=0."
-        raise Problem(410, "changes-removed", detail, parameter="after", value=after)
+    if group is None:
+        look = _feed(services.changes, "0" if after is None else after, limit)
+    else:
+        if key_of(request.scope) is None and is_cross_site(request.headers):
+            raise Problem(403, "forbidden", "Without API keys, web pages of another origin may not read for a group.")
+        look = _group(services.change_groups, group, after, limit)
     lines = [
         FileChangeOut(id=str(id_), at=instant(id_.milliseconds / 1000), **dict(change)).model_dump_json() + "\n"
-        for id_, change in page.changes
+        for id_, change in await while_connected(request.receive, _wait_for(look, wait))
     ]
     return Response("".join(lines), media_type=LINES)
 
 
-async def _wait_for(feed: RedisChanges, after: ChangeId, limit: int, wait: float) -> Page:
-    """The first page with a change, or the one after `wait` seconds."""
+def _feed(feed: RedisChanges, after: str, limit: int) -> Callable[[], Awaitable[Found]]:
+    """Look for changes after that one."""
+    position = _id_from(after)
+
+    async def look() -> Found:
+        nonlocal position
+        page = await feed.read(position, limit)
+        if page.missed is not None:
+            detail = f"Changes after {after[:100]} were removed; the oldest is {page.missed}. Continue with after=0."
+            raise Problem(410, "changes-removed", detail, parameter="after", value=after)
+        position = page.last  # behind entries that could not be read
+        return page.changes
+
+    return look
+
+
+def _group(groups: RedisChangeGroups, name: str, after: str | None, limit: int) -> Callable[[], Awaitable[Found]]:
+    """Lease changes to a consumer of the group."""
+    begin = None if after is None or after == NOW else _id_from(after)
+
+    async def look() -> Found:
+        with group_problems(name):
+            return await groups.lease(name, limit, begin, at_end=after == NOW)
+
+    return look
+
+
+async def _wait_for(look: Callable[[], Awaitable[Found]], wait: float) -> Found:
+    """The first changes, or none after `wait` seconds."""
     deadline = time.monotonic() + wait
     while True:
-        page = await feed.read(after, limit)
+        found = await look()
         left = deadline - time.monotonic()
-        if page.changes or page.missed or left <= 0:
-            return page
-        after = page.last  # behind entries that could not be read
+        if found or left <= 0:
+            return found
         await asyncio.sleep(min(PAUSE, left))
 
 
