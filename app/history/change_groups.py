@@ -88,7 +88,7 @@ class RedisChangeGroups:
                 raise UnknownGroup(group)
             case [b"full"]:
                 raise TooManyGroups
-            case [b"removed" | b"begun" as kind, bytes(oldest)] if id_ := _id(oldest):
+            case [b"removed" | b"too old" as kind, bytes(oldest)] if id_ := _id(oldest):
                 raise ChangesMissed(id_, exists=kind == b"removed")
             case other:
                 raise _unexpected(other)

@@ -5,9 +5,11 @@
 --       6 where a group begins that does not exist: an id, 0-0 for the oldest change, '$' for the end, '' for nowhere
 --       7 groups that the stream may have   8 bytes of the longest change
 --
--- Returns {'leased', id, text, id, text, ...}, with '' for the text of an entry that is too long or not a change;
--- {'unknown'} if the group does not exist; {'full'} if there are too many; {'removed', oldest id} if changes were removed
--- that the group did not get, or did not acknowledge; {'begun', oldest id} if it should begin where changes were removed.
+-- Returns one of
+--   {'leased', id, text, id, text, ...}, with '' for the text of an entry that is too long or not a change
+--   {'unknown'} if the group does not exist, {'full'} if there are too many
+--   {'removed', oldest id} if changes were removed that the group did not get, or did not acknowledge
+--   {'too old', oldest id} if a new group would begin where changes were removed
 local stream, name, consumer, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local count, most, start = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 
@@ -42,7 +44,7 @@ else
     if not oldest then start = '$' end
   elseif start ~= '$' then
     if precedes(newest, start) then start = '$'
-    elseif removed and precedes(start, oldest) then return {'begun', oldest} end
+    elseif removed and precedes(start, oldest) then return {'too old', oldest} end
   end
   if kind ~= 'stream' and kind ~= 'none' then redis.call('DEL', stream) end
   redis.call('XGROUP', 'CREATE', stream, name, start, 'MKSTREAM')
