@@ -117,6 +117,8 @@ class RedisChangeGroups:
     async def list(self) -> Sequence[GroupState]:
         """The groups by name; raises StoreDown."""
         reply = await _LIST.run(self._redis, [STREAM], _CONSUMER, str(GROUPS), str(_LONGEST_NAME))
+        if not isinstance(reply, Sequence) or len(reply) % 4:
+            raise _unexpected(reply)
         rows = zip(*(reply[at::4] for at in range(4)), strict=True)
         found = ((name.decode("ascii", "replace"), lag, pending, idle) for name, lag, pending, idle in rows)
         return sorted(

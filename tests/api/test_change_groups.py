@@ -84,7 +84,7 @@ async def test_an_unknown_group_is_a_404(store_url: str) -> None:
         assert "after=0" in (await ask(service)).json()["detail"]
 
 
-async def test_a_group_behind_the_feed_is_answered_410_until_it_says_so(store_url: str, store_client: Redis) -> None:
+async def test_a_group_behind_the_feed_gets_410_until_it_says_so(store_url: str, store_client: Redis) -> None:
     added = await add_changes(store_client, 5)
     async with running(store_url) as service:
         await leased(service, after=0, limit=1)

@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from tests.api.service import Service, running, slug
 from tests.faults.until import until
+from tests.history.feed import change_text
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
@@ -69,6 +70,15 @@ async def test_a_reader_behind_the_feed_is_answered_410(store_url: str, store_cl
         response = await service.client.get("/v1/changes", params={"after": ids[0]})
         assert (response.status_code, slug(response)) == (410, "changes-removed")
         assert ids[2] in response.json()["detail"]
+
+
+async def test_a_foreign_id_is_answered(store_url: str, store_client: Redis) -> None:
+    id_ = "18446744073709551615-1"
+    await store_client.xadd("robots:{changes}", {"change": change_text(1)}, id=id_)
+    async with running(store_url) as service:
+        for query in ({}, {"group": "index", "after": 0}):
+            [change] = await listed(service, **query)
+            assert (change["id"], change["at"]) == (id_, "9999-12-31T23:59:59Z")
 
 
 @pytest.mark.parametrize("after", ["noon", "-1", "", "1-2-3", "99999999999999999999"])

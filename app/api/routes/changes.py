@@ -27,6 +27,9 @@ LIMIT, LONGEST_WAIT = 1000, 60.0
 PAUSE = 1.0
 """Seconds between two looks into the store while a request waits."""
 
+LATEST = 253_402_300_799
+"""The last second of the year 9999, in Unix seconds."""
+
 NOW = "now"
 """The value of `after` with which a group begins at the end of the feed."""
 
@@ -75,10 +78,15 @@ async def changes(
             raise Problem(403, "forbidden", "Without API keys, web pages of another origin may not read for a group.")
         look = _group(services.change_groups, group, after, limit)
     lines = [
-        FileChangeOut(id=str(id_), at=instant(id_.milliseconds / 1000), **dict(change)).model_dump_json() + "\n"
+        FileChangeOut(id=str(id_), at=_found_at(id_), **dict(change)).model_dump_json() + "\n"
         for id_, change in await while_connected(request.receive, _wait_for(look, wait))
     ]
     return Response("".join(lines), media_type=LINES)
+
+
+def _found_at(id_: ChangeId) -> str:
+    """When the change was added; an id that another program chose may be beyond what RFC 3339 can write."""
+    return instant(min(id_.milliseconds // 1000, LATEST))
 
 
 def _feed(feed: RedisChanges, after: str, limit: int) -> Callable[[], Awaitable[Found]]:
