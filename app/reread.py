@@ -17,48 +17,61 @@ T = TypeVar("T")
 
 
 class Reread(Generic[T]):
-    """The content of a file. A failed reload leaves `value` unchanged."""
+    """The content of a file, or of several that belong together. A failed reload leaves `value` unchanged."""
 
-    def __init__(self, name: str, path: Path, load: Callable[[Path], T]) -> None:
-        """Load the file at `path`, the value of the setting `name`. `load` raises ValueError for an invalid file."""
+    def __init__(self, name: str, load: Callable[[], T], *paths: Path) -> None:
+        """Load the files at `paths`, which the log calls `name`. `load` raises ValueError for an invalid file."""
         self._name = name
-        self._path = path
         self._load = load
+        self.paths = paths
         self._wanted = False
         self._reloading: asyncio.Task[None] | None = None
-        self._version = version(path)
-        self.value = load(path)
+        self._versions = self._versions_now()
+        self.value = load()
 
     def reload(self) -> None:
         """Reload the file in the background: as it is now, or as a later change leaves it. The result is logged."""
         self._wanted = True
-        if self._reloading is None or self._reloading.done():
+        if not self._in_progress:
             self._reloading = asyncio.create_task(self._read())
 
     async def reload_if_changed(self) -> None:
         """Reload the file if it is another one, or has been written to, since it was last read."""
-        if await asyncio.to_thread(version, self._path) != self._version:
+        changed = await asyncio.to_thread(self._versions_now) != self._versions
+        # A reload in progress will have the change, or the next call finds it: several callers notice one change.
+        if changed and not self._in_progress:
             self.reload()
+
+    async def current(self) -> T:
+        """The content as it is now; `value` if it cannot be loaded."""
+        await self.reload_if_changed()
+        await self.end()
+        return self.value
 
     async def end(self) -> None:
         """Wait for a reload in progress."""
         if self._reloading is not None:
             await asyncio.wait([self._reloading])
 
+    @property
+    def _in_progress(self) -> bool:
+        return self._reloading is not None and not self._reloading.done()
+
     async def _read(self) -> None:
         # One reload at a time, so that an older one cannot end last. In a thread, so that no request waits for it.
         while self._wanted:
             self._wanted = False
             try:
-                self._version = await asyncio.to_thread(version, self._path)
-                value = await asyncio.to_thread(self._load, self._path)
+                self._versions = await asyncio.to_thread(self._versions_now)
+                value = await asyncio.to_thread(self._load)
             except ValueError as error:
-                _log.error(
-                    "cannot reload %s=%s, so its previous content stays in force: %s", self._name, self._path, error
-                )
+                _log.error("cannot reload %s, so the previous content stays in force: %s", self._name, error)
             else:
                 self.value = value
-                _log.info("reloaded %s=%s", self._name, self._path)
+                _log.info("reloaded %s", self._name)
+
+    def _versions_now(self) -> list[tuple[int, ...] | None]:
+        return [version(path) for path in self.paths]
 
 
 def version(path: Path) -> tuple[int, ...] | None:
@@ -69,7 +82,7 @@ def version(path: Path) -> tuple[int, ...] | None:
     """
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no file can have
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 

@@ -16,6 +16,7 @@ from app.cache.recheck_file import load
 from app.history.redis_changes import LENGTH as CHANGES
 from app.purposes.policy import Purpose, read_purposes
 from app.redis.connect import CONNECTIONS, FEWEST_CONNECTIONS
+from app.redis.password_file import load_password
 from app.validation import message
 
 Network = IPv4Network | IPv6Network
@@ -38,6 +39,7 @@ class Settings(BaseSettings):
     allow_unauthenticated: bool = False
     workers: int = Field(1, ge=1, le=256)
     redis_url: str | None = None
+    redis_password_file: Path | None = None
     redis_connections: int = Field(CONNECTIONS, ge=FEWEST_CONNECTIONS, le=1000)
     data_dir: Path | None = None
     allow_addresses: Annotated[tuple[Network, ...], NoDecode] = ()
@@ -102,6 +104,16 @@ class Settings(BaseSettings):
     def _readable_keys(cls, value: Path | None) -> Path | None:
         if value is not None:
             load_keys(value)
+        return value
+
+    @field_validator("redis_password_file")
+    @classmethod
+    def _readable_password(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value is None:
+            return value
+        if info.data.get("redis_url") is None:
+            raise ValueError("set REDIS_URL, too: it is the password of that store, and the embedded Valkey has none")
+        load_password(value)
         return value
 
     @field_validator("decision_log")

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ async def test_sighup_rereads_the_file_and_an_invalid_one_changes_nothing(path: 
     log = logging.getLogger("app.reread")
     log.addHandler(lines)
     log.setLevel(logging.INFO)
-    file = Reread("RECHECK_FILE", path, load)
+    file = Reread("RECHECK_FILE", partial(load, path), path)
     try:
         async with on_sighup(file):
             write(path, '"b.example" = {delay = "2h"}')
@@ -71,7 +72,7 @@ async def hang_up(lines: Lines) -> None:
 
 
 async def test_the_file_at_the_time_of_a_reload_is_in_force_after_it(path: Path) -> None:
-    file = Reread("RECHECK_FILE", path, load)
+    file = Reread("RECHECK_FILE", partial(load, path), path)
     async with on_sighup(file):
         for number in range(20):
             write(path, f'"{number}a.example" = {{delay = "2h"}}')
@@ -87,7 +88,8 @@ async def test_a_mounted_file_that_changes_is_reloaded_without_a_signal(tmp_path
         (tmp_path / number / "recheck.toml").write_text(f'"{number}a.example" = {{delay = "1h"}}')
     (tmp_path / "..data").symlink_to("1")
     (tmp_path / "recheck.toml").symlink_to("..data/recheck.toml")
-    file = Reread("RECHECK_FILE", tmp_path / "recheck.toml", load)
+    path = tmp_path / "recheck.toml"
+    file = Reread("RECHECK_FILE", partial(load, path), path)
     async with on_change(0.01, file):
         (tmp_path / "new").symlink_to("2")
         (tmp_path / "new").rename(tmp_path / "..data")
@@ -96,7 +98,7 @@ async def test_a_mounted_file_that_changes_is_reloaded_without_a_signal(tmp_path
 
 async def test_an_unchanged_file_is_not_read_again(path: Path) -> None:
     loads: list[Path] = []
-    file = Reread("RECHECK_FILE", path, loads.append)
+    file = Reread("RECHECK_FILE", partial(loads.append, path), path)
     for _ in range(3):
         await file.reload_if_changed()
     await file.end()

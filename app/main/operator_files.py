@@ -1,6 +1,7 @@
 """What the files of operators say: recheck models and pace bounds by host, and their own crawlers."""
 
 from collections.abc import Callable
+from functools import partial
 
 from app import agents_file
 from app.agents.directory import AgentDirectory, builtin_directory
@@ -16,13 +17,13 @@ from app.settings import Settings
 def domain_table(settings: Settings) -> Reread[DomainTable] | None:
     """The file that RECHECK_FILE names, or None if it names none."""
     path = settings.recheck_file
-    return None if path is None else Reread("RECHECK_FILE", path, load)
+    return None if path is None else Reread(f"RECHECK_FILE={path}", partial(load, path), path)
 
 
 def own_agents(settings: Settings) -> Reread[OwnAgents] | None:
     """The file that AGENTS_FILE names, or None if it names none."""
     path = settings.agents_file
-    return None if path is None else Reread("AGENTS_FILE", path, agents_file.load)
+    return None if path is None else Reread(f"AGENTS_FILE={path}", partial(agents_file.load, path), path)
 
 
 def agent_directory(agents: Reread[OwnAgents] | None) -> Callable[[], AgentDirectory]:

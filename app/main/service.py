@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -59,12 +60,12 @@ def create(
     settings = settings or Settings.read()
     spans = spans or tracing.spans_from_environment()
     table, agents, keys_file = domain_table(settings), own_agents(settings), settings.api_keys_file
-    keys = None if keys_file is None else Reread("API_KEYS_FILE", keys_file, load_keys)
-    operator_files = [file for file in (table, agents, keys) if file is not None]
+    keys = None if keys_file is None else Reread(f"API_KEYS_FILE={keys_file}", partial(load_keys, keys_file), keys_file)
     # Every part reports to the metrics. They read the state of the parts only when they are scraped.
     metrics = tracing.metrics_for(lambda: _state(store, files, decisions), spans)
 
     store = make_store(settings, metrics, store_timeout)
+    reread = [file for file in (table, agents, keys, *store.files) if file is not None]
     files = make_files(
         settings,
         store,
@@ -84,8 +85,8 @@ def create(
         """Start the parts; at the end they are stopped in reverse."""
         for context in (
             tracing.flushing(spans),
-            on_sighup(*operator_files),
-            on_change(settings.watch_seconds, *operator_files) if settings.watch_seconds else nullcontext(),
+            on_sighup(*reread),
+            on_change(settings.watch_seconds, *reread) if settings.watch_seconds else nullcontext(),
             store.running(),
             metrics.updating(store.probe),
             files.running(),

@@ -4,21 +4,25 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from app.observability.metrics import Metrics
-from app.redis.connect import Client, connect
+from app.redis import url as redis_url
+from app.redis.connect import Client, connect_to
 from app.redis.eviction import EvictionPolicy
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.reread import Reread
 from app.settings import BadSetting, Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The client of the store, the calls through it, and what a full store would drop."""
+    """The client of the store, the calls through it, what a full store would drop, and the files of its secrets."""
 
     client: Client
     redis: GuardedClient
     eviction: EvictionPolicy
+    files: tuple[Reread[Any], ...]
 
     async def probe(self) -> None:
         """Find out whether the store can be used; it is marked as degraded if not."""
@@ -41,9 +45,10 @@ def make_store(settings: Settings, metrics: Metrics, timeout: float) -> Store:
     if settings.redis_url is None:
         raise BadSetting("REDIS_URL is not set: set it, or run `python -m app`, which starts an embedded Valkey.")
     try:
-        client = connect(settings.redis_url, settings.redis_connections)
+        target = redis_url.read(settings.redis_url, settings.redis_password_file)
     except ValueError as error:
         raise BadSetting(str(error)) from None
+    client = connect_to(target, settings.redis_connections)
     redis = GuardedClient(
         client,
         monotonic=time.monotonic,
@@ -52,4 +57,4 @@ def make_store(settings: Settings, metrics: Metrics, timeout: float) -> Store:
         failed=metrics.store_failed,
         answered=metrics.store_answered,
     )
-    return Store(client, redis, EvictionPolicy(redis))
+    return Store(client, redis, EvictionPolicy(redis), target.files)

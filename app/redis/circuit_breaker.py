@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from redis.exceptions import ResponseError
+from redis.exceptions import AuthenticationError, ResponseError
 
 from app.redis.failures import FAILURES
 from app.redis.timed_calls import Limits, TimedCalls
@@ -119,7 +119,11 @@ class CircuitBreaker:
                     raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {error}") from error
             except FAILURES as error:
                 self._down, self._open_until = True, self._monotonic() + COOLDOWN
-                text = f"{self._name} did not answer within {self._timeout} s: {type(error).__name__}: {error}"
+                text = (
+                    f"{self._name} refused the user or the password: {error}"
+                    if isinstance(error, AuthenticationError)
+                    else f"{self._name} did not answer within {self._timeout} s: {type(error).__name__}: {error}"
+                )
                 raise self._note_failure(Failure.UNANSWERED, text) from error
             self._down, self._open_until = False, None
             self._note_success()

@@ -27,8 +27,10 @@ from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
 from app.redis import url as redis_url
+from app.redis.password_file import FileCredentials
 from app.redis.single_flight import SingleFlight
-from app.redis.url import Address, Cluster, LocalSocket, Login, Sentinels, Server
+from app.redis.url import Address, Cluster, LocalSocket, Login, RedisTarget, Sentinels, Server
+from app.reread import Reread
 
 CONNECTIONS = 16
 """How many connections a process has to one server, unless set otherwise: 500 processes take 8,000 of the 10,000 that
@@ -48,8 +50,15 @@ def connect(url: str, connections: int = CONNECTIONS) -> Client:
     Its calls raise RedisError or OSError and have no deadline. Every engine supports commands with one key, alone or in
     pipelines, and publish; to receive messages, see `subscriber`. Close it with `aclose`.
     """
-    target = redis_url.read(url)
+    return connect_to(redis_url.read(url), connections)
+
+
+def connect_to(target: RedisTarget, connections: int) -> Client:
+    """A client as of `connect`. A connection that it opens uses the password and certificates that its files have."""
     options = _options(target.login, target.tls, connections)
+    if target.password is not None:
+        credentials = FileCredentials(target.login.username, target.password)
+        options |= {"username": None, "password": None, "credential_provider": credentials}
     match target.engine:
         case Server(address, database):
             return _single(address, db=database, **options)
@@ -126,7 +135,7 @@ def _single(address: Address, **options: Any) -> Redis:
     return Redis.from_pool(ConnectionPool(connection_class=kind, host=address.host, port=address.port, **options))
 
 
-def _options(login: Login, tls: ssl.SSLContext | None, connections: int) -> dict[str, Any]:
+def _options(login: Login, tls: Reread[ssl.SSLContext] | None, connections: int) -> dict[str, Any]:
     options = {
         "username": login.username,
         "password": login.password,
@@ -147,9 +156,13 @@ def _options(login: Login, tls: ssl.SSLContext | None, connections: int) -> dict
 class _TlsConnection(SSLConnection):
     """Shares one TLS context: that of redis-py would read the system's certificates for every connection."""
 
-    def __init__(self, *, tls: ssl.SSLContext, **options: Any) -> None:
+    def __init__(self, *, tls: Reread[ssl.SSLContext], **options: Any) -> None:
         super().__init__(**options)
-        self.ssl_context.context = tls
+        self._tls = tls
+
+    async def _connect(self) -> None:
+        self.ssl_context.context = await self._tls.current()
+        await super()._connect()  # type: ignore[no-untyped-call]
 
 
 class _MasterTlsConnection(SentinelManagedConnection, _TlsConnection):
@@ -225,7 +238,9 @@ class ClusterClient(RedisCluster):
         "PUBLISH": RedisCluster.RANDOM,
     }
 
-    def __init__(self, addresses: tuple[Address, ...], tls: ssl.SSLContext | None, options: dict[str, Any]) -> None:
+    def __init__(
+        self, addresses: tuple[Address, ...], tls: Reread[ssl.SSLContext] | None, options: dict[str, Any]
+    ) -> None:
         common = {name: value for name, value in options.items() if name != "tls"}
         first = addresses[0]
         # A MOVED updates the map of slots; by default redis-py would close all connections at every fifth one.

@@ -1,12 +1,17 @@
-"""Read REDIS_URL: the servers that it names, the credentials, and the TLS context."""
+"""Read REDIS_URL: the servers that it names, the credentials, and the TLS context; the password may be in a file."""
 
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import IPv6Address
+from pathlib import Path
 from re import compile as pattern
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import unquote
+
+from app.redis.password_file import load_password
+from app.reread import Reread
 
 PORT = 6379
 SENTINEL_PORT = 26379
@@ -71,24 +76,34 @@ Engine = Server | LocalSocket | Sentinels | Cluster
 
 @dataclass(frozen=True, slots=True)
 class RedisTarget:
-    """Where the store is; `tls` is None for plain text."""
+    """Where the store is; `tls` is None for plain text, `password` unless a file has the password of `login`."""
 
     engine: Engine
     login: Login
-    tls: ssl.SSLContext | None
+    tls: Reread[ssl.SSLContext] | None
+    password: Reread[str] | None = None
+
+    @property
+    def files(self) -> tuple[Reread[Any], ...]:
+        """The files that may change while the service runs."""
+        return tuple(file for file in (self.tls, self.password) if file is not None and file.paths)
 
 
 _HOST_NAME = pattern(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})\Z")
 _SCHEME = pattern(r"[a-z][a-z0-9+.-]{0,31}\Z")
 _LARGEST_DATABASE = 1_000_000
-_TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname", "ssl_cert_reqs")
+_TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_TLS_OPTIONS = (*_TLS_FILES, "ssl_check_hostname", "ssl_cert_reqs")
 _SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
 
 _Options = dict[str, str]
 
 
-def read(url: str) -> RedisTarget:
-    """Read the URL. Raises ValueError, which says what is expected and quotes nothing that may be a secret."""
+def read(url: str, password_file: Path | None = None) -> RedisTarget:
+    """Read the URL, and the file with the password.
+
+    Raises ValueError, which says what is expected and quotes nothing that may be a secret.
+    """
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _SCHEMES:
         # Text before "://" is quoted only if it looks like a scheme: it may be part of a password.
@@ -103,7 +118,22 @@ def read(url: str) -> RedisTarget:
     engine = read_engine(hosts, _decoded(slash + path), options)
     username, _, password = user_info.partition(":")
     login = Login(_decoded(username) or None, _decoded(password) or None)
-    return RedisTarget(engine, login, _tls(options) if secured else None)
+    return RedisTarget(engine, login, _tls(options) if secured else None, _password(password_file, login))
+
+
+def _password(path: Path | None, login: Login) -> Reread[str] | None:
+    if path is None:
+        return None
+    if login.password is not None:
+        raise ValueError(
+            f"REDIS_URL has a password, and REDIS_PASSWORD_FILE={path} names another one; remove one of them "
+            "(with the file, REDIS_URL has the user name only: redis://user@host)"
+        )
+    name = f"REDIS_PASSWORD_FILE={path}"
+    try:
+        return Reread(name, partial(load_password, path), path)
+    except ValueError as error:
+        raise ValueError(f"{name} is invalid: {error}") from None
 
 
 def _server(hosts: str, path: str, _: _Options) -> Engine:
@@ -207,23 +237,37 @@ def _options(query: str, known: tuple[str, ...]) -> _Options:
     return options
 
 
-def _tls(options: _Options) -> ssl.SSLContext:
-    """One context for all connections: reading the system's certificates takes long and blocks the event loop."""
+def _tls(options: _Options) -> Reread[ssl.SSLContext]:
+    """One context for all connections: reading the system's certificates takes long and blocks the event loop.
+
+    It is replaced, not changed, when its files change: an authority that is gone from them is no longer trusted.
+    """
     checks = _choice(options, "ssl_cert_reqs", {"required": True, "none": False}, otherwise=True)
     hostname = _choice(options, "ssl_check_hostname", {"true": True, "false": False}, otherwise=True)
-    ca_certs, certificate, key = (options.get(name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"))
+    ca_certs, certificate, key = files = [options.get(name) for name in _TLS_FILES]
+    if key is not None and certificate is None:
+        _refuse("ssl_keyfile needs ssl_certfile, too")
+    load = partial(_context, ca_certs, certificate, key, checks=checks, hostname=hostname)
+    try:
+        return Reread("the TLS files of REDIS_URL", load, *(Path(file) for file in files if file is not None))
+    except ValueError as error:
+        _refuse(str(error))
+
+
+def _context(
+    ca_certs: str | None, certificate: str | None, key: str | None, *, checks: bool, hostname: bool
+) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca_certs)
     except (OSError, ValueError):
-        _refuse("the file of ssl_ca_certs cannot be read, or has no PEM certificate")
-    if key is not None and certificate is None:
-        _refuse("ssl_keyfile needs ssl_certfile, too")
+        raise ValueError("the file of ssl_ca_certs cannot be read, or has no PEM certificate") from None
     if certificate is not None:
         try:
             # Without a password, an encrypted key would prompt for one at the terminal.
             context.load_cert_chain(certificate, key, password="")
         except (OSError, ValueError):
-            _refuse("the files of ssl_certfile and ssl_keyfile cannot be read, or are not a PEM pair")
+            reason = "the files of ssl_certfile and ssl_keyfile cannot be read, or are not a PEM pair"
+            raise ValueError(reason) from None
     context.check_hostname = checks and hostname
     context.verify_mode = ssl.CERT_REQUIRED if checks else ssl.CERT_NONE
     return context

@@ -110,7 +110,7 @@ for values in dev prod; do
         { cat "$out/output" >&2; fail "helm lint finds something."; }
 done
 # Values that no object would have are refused.
-for value in settings.WORKERS=2 image.tagg=1 service.ipFamilyPolicy=Both settings.PERMIT_SECRET=x autoscaling.maxReplicas=many; do
+for value in settings.WORKERS=2 image.tagg=1 service.ipFamilyPolicy=Both settings.PERMIT_SECRET=x storePasswordKey=x autoscaling.maxReplicas=many; do
     if "$helm" template robots $chart --kube-version 1.34.0 --set "$value" >/dev/null 2>"$out/output"; then
         fail "The chart takes $value."
     fi

@@ -131,7 +131,7 @@ def test_servers_are_authenticated_unless_the_url_says_otherwise(certificates: C
     def checks(query: str) -> tuple[ssl.VerifyMode, bool]:
         tls = read(f"rediss://host?{query}").tls
         assert tls is not None
-        return tls.verify_mode, tls.check_hostname
+        return tls.value.verify_mode, tls.value.check_hostname
 
     assert checks("") == (ssl.CERT_REQUIRED, True)
     assert checks(certificates.query) == (ssl.CERT_REQUIRED, True)
@@ -142,7 +142,7 @@ def test_servers_are_authenticated_unless_the_url_says_otherwise(certificates: C
 def test_an_own_authority_replaces_those_of_the_system(certificates: Certificates) -> None:
     tls = read(f"rediss://host?{certificates.query}").tls
     assert tls is not None
-    assert len(tls.get_ca_certs()) == 1
+    assert len(tls.value.get_ca_certs()) == 1
 
 
 def test_an_encrypted_key_is_refused_without_a_prompt(tmp_path: Path, certificates: Certificates) -> None:

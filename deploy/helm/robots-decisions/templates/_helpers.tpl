@@ -17,6 +17,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
   "RECHECK_FILE" "/etc/robots/recheck/recheck.toml"
   "AGENTS_FILE" "/etc/robots/agents/agents.toml" }}
 {{- if .Values.storeSecret }}{{- $_ := set $settings "SECRETS_DIR" "/run/secrets/robots" }}{{- end }}
+{{- with .Values.storePasswordKey }}{{- $_ := set $settings "REDIS_PASSWORD_FILE" (print "/run/secrets/robots/" .) }}{{- end }}
 {{- if .Values.apiKeysSecret }}{{- $_ := set $settings "API_KEYS_FILE" "/run/secrets/robots-keys/api-keys" }}{{- end }}
 {{- toYaml (mergeOverwrite $settings .Values.settings) }}
 {{- end }}
