@@ -119,7 +119,8 @@ done
 echo "the chart renders what the overlays do"
 
 for version in $versions; do
-    # Kubernetes has no schemas of the operator's own kinds: expect warnings about these two, and no others.
+    # Kubernetes has no schemas of the operator's own kinds, which are checked below: expect warnings about these two, and
+    # no others.
     "$bin/kubernetes-validate" --strict --quiet -k "$version" "$out"/rendered/*.yaml "$out"/chart/*.yaml >"$out/output" 2>&1 ||
         { cat "$out/output" >&2; fail "A manifest is not valid for Kubernetes $version."; }
     if grep -v -E "for kind (PrometheusRule|ServiceMonitor) with" "$out/output" >&2; then
@@ -127,6 +128,15 @@ for version in $versions; do
     fi
 done
 echo "the overlays and the chart are valid for Kubernetes $versions"
+"$bin/python" tests/deploy/operator_objects.py "$out"/rendered/*.yaml "$out"/chart/*.yaml
+# Fields and values that the operator does not have are found.
+for change in s/scrapeTimeout:/scrapeTimout:/ 's/interval: 15s/interval: 15 s/' 's/^\( *\)expr:/\1query:/' s/ServiceMonitor$/ServiceMonitors/; do
+    sed "$change" "$out/rendered/prod.yaml" >"$out/wrong.yaml"
+    if "$bin/python" tests/deploy/operator_objects.py "$out/wrong.yaml" >"$out/output"; then
+        fail "The objects of the Prometheus Operator are accepted after $change."
+    fi
+done
+echo "the objects of the Prometheus Operator are valid"
 "$bin/checkov" --config-file .checkov.yaml --directory "$out/rendered"
 "$bin/checkov" --config-file .checkov.yaml --file Dockerfile
 echo "checkov finds nothing"
