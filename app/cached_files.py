@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
 from app.cache.recheck import RFC9309, Model, VisitBasedRecheck
@@ -11,7 +11,7 @@ from app.cache.robots_cache import CacheResult, RobotsCache, Source
 from app.cache.visits import Visits
 from app.evaluate import CachedFile, Question
 from app.history.reader import HistoryReader
-from app.history.versions import Version, version_at
+from app.history.versions import History, Version, version_at
 from app.origin import Origin
 from app.parsed_files import ParsedFiles, parse
 from app.robots.access import Successful
@@ -94,15 +94,9 @@ class CachedFiles:
             memo[origin, visitor.recheck, max_age] = file
         return file
 
-    async def get_version(self, origin: Origin, at: datetime) -> CachedFile:
-        """The version that was in use at the instant `at`; nothing is fetched. Raises NoVersion and StoreDown."""
-        history = await self._history.read(origin)
-        version = version_at(history, at.timestamp())
-        # In a thread, since versions are stored compressed.
-        file = None if version is None else await asyncio.to_thread(_read, version)
-        if file is None:
-            raise NoVersion(origin, at, history[0].first_seen if history else None)
-        return file
+    async def past(self, origin: Origin) -> "PastFiles":
+        """The origin's file as it was at any instant; nothing is fetched. Raises StoreDown."""
+        return PastFiles(origin, await self._history.read(origin))
 
     async def refresh(self, origin: Origin) -> CachedFile:
         """Fetch the file now, whatever the cache has. Raises Busy when the fetch queue is full."""
@@ -147,6 +141,35 @@ class CachedFiles:
                 return model.recheck(await visits)
             case unknown:
                 assert_never(unknown)
+
+
+class PastFile(NamedTuple):
+    """A version of a file, parsed, and its id. `is_new`: nothing has been evaluated by it yet."""
+
+    version: str
+    file: CachedFile
+    is_new: bool
+
+
+class PastFiles:
+    """The versions of one origin's file. Only the last one that was asked for stays parsed: files may be large."""
+
+    def __init__(self, origin: Origin, history: History) -> None:
+        self._origin = origin
+        self._history = history
+        self._latest: tuple[Version, CachedFile | None] | None = None
+
+    async def get(self, at: datetime) -> PastFile:
+        """The version that was in use at the instant `at`. Raises NoVersion."""
+        version = version_at(self._history, at.timestamp())
+        is_new = self._latest is None or self._latest[0] is not version
+        if version is not None and is_new:
+            # In a thread, since versions are stored compressed.
+            self._latest = version, await asyncio.to_thread(_read, version)
+        file = None if version is None or self._latest is None else self._latest[1]
+        if version is None or file is None:
+            raise NoVersion(self._origin, at, self._history[0].first_seen if self._history else None)
+        return PastFile(version.id, file, is_new)
 
 
 def _read(version: Version) -> CachedFile | None:

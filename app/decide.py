@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Protocol
 
 from app.cache.byte_lru import ByteLRU
 from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
-from app.cached_files import BatchMemo, CachedFiles, Models, NoVersion
+from app.cached_files import BatchMemo, CachedFiles, Models, NoVersion, PastFiles
 from app.edge.facts import EdgeTable
+from app.error_values import as_value
 from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy, with_delay
 from app.history.reader import HistoryReader
 from app.history.versions import History
@@ -23,8 +24,12 @@ from app.purposes.policy import PurposePolicy
 from app.robots.access import Busy, Successful
 from app.robots.agents import Agent
 from app.robots.robots_txt import RobotsTxt
+from app.yield_budget import YieldBudget
 
 __all__ = ["BatchMemo", "Decider", "Models", "NoVersion"]
+
+PAST_ORIGINS = 8
+"""Origins whose histories are in memory at once: each may take 640 KiB, and a parsed file more."""
 
 
 class OverrideSource(Protocol):
@@ -71,6 +76,7 @@ class Decider:
         self._asked = asked
         self._log = log
         self._monotonic = monotonic
+        self._past_slots = asyncio.Semaphore(PAST_ORIGINS)
 
     @property
     def usage(self) -> tuple[int, int]:
@@ -78,8 +84,15 @@ class Decider:
         return self._parsed.usage
 
     async def decide(self, question: Question) -> Decision:
-        """Decide a question, fetching if needed. Raises Busy when the fetch queue is full."""
+        """Decide a question, fetching if needed. Raises Busy when the fetch queue is full.
+
+        Raises NoVersion and StoreDown for a question about the past.
+        """
         started = self._monotonic()
+        if question.as_of is not None:
+            async with self._past_slots:
+                files = await self._files.past(question.origin)
+                return await self._decide_past(question, question.as_of, files, started)
         decision = self.decide_if_cached(question)
         if decision is None:
             try:
@@ -94,9 +107,9 @@ class Decider:
     def decide_if_cached(self, question: Question, memo: BatchMemo | None = None) -> Decision | None:
         """Decide a question if memory has a fresh file for it; the caller counts the decisions with count().
 
-        For `memo` see CachedFiles.get_if_fresh().
+        A question about the past is left to decide(). For `memo` see CachedFiles.get_if_fresh().
         """
-        file = self._files.get_if_fresh(question, memo)
+        file = None if question.as_of is not None else self._files.get_if_fresh(question, memo)
         return None if file is None else self._decide_by(file, question)
 
     def count(self, decisions: Iterable[Decision]) -> None:
@@ -112,21 +125,42 @@ class Decider:
         if self._log is not None:
             self._log(decision)
 
-    async def decide_as_of(self, question: Question, as_of: datetime) -> Decision:
-        """Decide by the version in use at `as_of`, with its rates at that time unless the question has an `at`.
+    async def decide_past(self, questions: Sequence[Question]) -> list[Decision | NoVersion]:
+        """Decide questions of one origin, each by the version in use at its `as_of`. Raises StoreDown.
 
-        Overrides are not applied, nothing is fetched, and no visit is counted. Raises NoVersion and StoreDown.
+        The rates are those of that time, unless the question has an `at`. Overrides are not applied, nothing is
+        fetched, and no visit is counted.
         """
         started = self._monotonic()
-        file = await self._files.get_version(question.origin, as_of)
+        async with self._past_slots:
+            files = await self._files.past(questions[0].origin)
+            now = datetime.fromtimestamp(self._clock(), UTC)
+            instants = [question.as_of or now for question in questions]
+            results: dict[int, Decision | NoVersion] = {}
+            budget = YieldBudget()
+            # By time, so that each version is parsed once.
+            for number in sorted(range(len(questions)), key=instants.__getitem__):
+                try:
+                    results[number] = await self._decide_past(questions[number], instants[number], files, started)
+                except NoVersion as error:
+                    results[number] = as_value(error)
+                if budget.is_over():
+                    await budget.next()
+        return [results[number] for number in range(len(questions))]
+
+    async def _decide_past(self, question: Question, as_of: datetime, files: PastFiles, started: float) -> Decision:
+        version, file, is_new = await files.get(as_of)
         question = question._replace(at=question.at or as_of)
-        # In a thread: this file is not compiled yet, and it is not cached.
-        decision = await asyncio.to_thread(evaluate, question, file, as_of.timestamp(), forbidden=self._forbidden)
+        if is_new:
+            # In a thread: this file is not compiled yet, and it is not cached.
+            decision = await asyncio.to_thread(evaluate, question, file, as_of.timestamp(), forbidden=self._forbidden)
+        else:
+            decision = evaluate(question, file, as_of.timestamp(), forbidden=self._forbidden)
         if question.policy is not None:
             decision = self._judge_policy(decision, question.policy)
         self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
         # There is no time to ask again after a defer in the past.
-        return decision._replace(retry_at=None)
+        return decision._replace(retry_at=None, version=version)
 
     async def get_file(self, origin: Origin, *, max_age: float | None = None, wait: float = 10.0) -> CachedFile:
         """The origin's file, fetched if needed; no visit is counted. Raises Busy when the fetch queue is full."""

@@ -34,7 +34,8 @@ class Question(NamedTuple):
     """Whether `agent` may fetch `target`, as `dialect` reads the file, at the instant `at` (None: now).
 
     `max_age`: the oldest acceptable copy, in seconds; None leaves it to the cache. `wait`: seconds that a cold fetch
-    may hold up the answer. `policy`: the purposes that the page is wanted for, None for none.
+    may hold up the answer. `policy`: the purposes that the page is wanted for, None for none. `as_of`: the instant in
+    the past whose version of the file decides, None for the file of now.
     """
 
     target: Target
@@ -44,6 +45,7 @@ class Question(NamedTuple):
     max_age: float | None = None
     wait: float = 10.0
     policy: PurposePolicy | None = None
+    as_of: datetime | None = None
 
     @property
     def origin(self) -> Origin:
@@ -70,7 +72,8 @@ class Decision(NamedTuple):
     `robots` is the file that decided, None without one. `retry_at` (Unix seconds) is set if the verdict is defer.
     `revision` is that of the CachedFile, None if anything else took part. `overrides` are those that match, shadows
     included; None if there are none. `purposes` are decided if the question has any. `edge` is what callers reported of
-    the origin's pages; it never changes the verdict.
+    the origin's pages; it never changes the verdict. `version` is the id of the file's version, None for the file of
+    now.
 
     Rates, visit times and usage are computed on access: a cached answer needs none of them.
     """
@@ -85,6 +88,7 @@ class Decision(NamedTuple):
     overrides: Matching | None = None
     purposes: Judgements | None = None
     edge: EdgeFact | None = None
+    version: str | None = None
 
     @property
     def at(self) -> datetime:
@@ -175,8 +179,8 @@ def judge_policy(decision: Decision, policy: PurposePolicy) -> Decision:
     Overrides are applied before: statements of a file that an override brings count in place of the origin's.
     """
     verdict, judgements = judge_for(policy, decision.verdict, decision.usage)
-    question, _, cached, robots, now, retry_at, revision, overrides, _, edge = decision
-    return Decision(question, verdict, cached, robots, now, retry_at, revision, overrides, judgements, edge)
+    question, _, cached, robots, now, retry_at, revision, overrides, _, edge, version = decision
+    return Decision(question, verdict, cached, robots, now, retry_at, revision, overrides, judgements, edge, version)
 
 
 def judge_every_purpose(decision: Decision | None) -> Judgements:

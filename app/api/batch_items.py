@@ -1,6 +1,8 @@
 """The items of a batch: their schema, the questions they ask, and the JSON of their results."""
 
 import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
@@ -10,6 +12,7 @@ from app.api.encoding import AnswerEncoder, encode_problem
 from app.api.json_bodies import RequestModel, as_list, validated
 from app.api.parameters import (
     AGENTS,
+    AS_OF_TEXT,
     AT_TEXT,
     DIALECT_TEXT,
     MAX_AGE_LIMIT,
@@ -18,12 +21,13 @@ from app.api.parameters import (
     WAIT_LIMIT,
     WAIT_TEXT,
 )
-from app.api.params import agent_from, dialect_from, instant_from, target_from
-from app.api.problems import Problem, bad_value, busy
+from app.api.params import agent_from, dialect_from, instant_from, past_from, target_from
+from app.api.problems import Problem, bad_value, busy, no_version, store_down
 from app.api.purposes import Purposes, asked_policy
-from app.decide import Decider
+from app.decide import Decider, NoVersion
 from app.evaluate import Decision, Question
 from app.purposes.policy import PurposePolicy
+from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
 
 NO_POLICY = PurposePolicy()
@@ -53,6 +57,7 @@ class ItemIn(RequestModel):
     agent: Agents
     dialect: str | None = Field(None, description=DIALECT_TEXT)
     at: str | None = Field(None, description=AT_TEXT)
+    as_of: str | None = Field(None, description=AS_OF_TEXT)
     max_age: float | None = Field(None, ge=0, le=MAX_AGE_LIMIT, description=MAX_AGE_TEXT)
     wait: float | None = Field(None, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
     purposes: Purposes = None
@@ -61,11 +66,15 @@ class ItemIn(RequestModel):
 def question_of(
     item: object,
     known: AgentDirectory,
+    now: Callable[[], datetime],
     max_age: float | None = None,
     wait: float = WAIT,
     caller: PurposePolicy = NO_POLICY,
 ) -> Question:
-    """Read an item of parsed JSON. `max_age`, `wait` and the purposes of `caller` are its defaults. Raises Problem."""
+    """Read an item of parsed JSON. `max_age`, `wait` and the purposes of `caller` are its defaults. Raises Problem.
+
+    `now` is the clock that tells the past from the future.
+    """
     if type(item) is dict and len(item) == 2:
         url, agent = item.get("url"), item.get("agent")
         if type(url) is str and type(agent) is str:  # most items: skip pydantic
@@ -84,6 +93,7 @@ def question_of(
         max_age=max_age if fields.max_age is None else fields.max_age,
         wait=wait if fields.wait is None else fields.wait,
         policy=asked_policy(fields.purposes, caller),
+        as_of=None if fields.as_of is None else past_from(fields.as_of, now()),
     )
 
 
@@ -99,11 +109,24 @@ def after_waiting(question: Question, begun: float) -> Question:
 
 
 async def answer_to(decider: Decider, question: Question) -> ItemResult:
-    """Decide a question, fetching if needed; Busy becomes a problem."""
+    """Decide a question, fetching if needed; Busy becomes a problem, and so does a past that cannot be read."""
     try:
         return await decider.decide(question)
     except Busy as error:
         return busy(error, retry_after=error.retry_after)
+    except NoVersion as error:
+        return no_version(error)
+    except StoreDown as error:
+        return store_down(error, retry_after=1)
+
+
+async def answers_about_past(decider: Decider, questions: Sequence[Question]) -> Sequence[ItemResult]:
+    """Decide questions about the past of one origin, whose history is read once."""
+    try:
+        found = await decider.decide_past(questions)
+    except StoreDown as error:
+        return [store_down(error, retry_after=1)] * len(questions)
+    return [no_version(it) if isinstance(it, NoVersion) else it for it in found]
 
 
 def encode_item(result: ItemResult, encoder: AnswerEncoder) -> bytes:

@@ -87,6 +87,8 @@ class AnswerEncoder:
             optional: _Members = {} if decision.purposes is None else {"purposes": _purposes(decision.purposes)}
             if decision.edge is not None:
                 optional["edge"] = _edge(decision.edge)
+            if decision.version is not None:
+                optional["version"] = decision.version
             return orjson.dumps({**_members(answer_out(decision, explained=False)), **optional, **more})
         row_key, row, file = self._cached(decision)
         members = row.members.copy()
@@ -159,7 +161,7 @@ def _edge(fact: EdgeFact) -> orjson.Fragment:
 
 
 def _members(out: BaseModel) -> _Members:
-    return {name: _value(value) for name, value in out if name not in {"purposes", "edge"}}
+    return {name: _value(value) for name, value in out if name not in {"purposes", "edge", "version"}}
 
 
 def _value(value: object) -> object:

@@ -83,12 +83,11 @@ async def _busy(_request: Request, error: Busy) -> Response:
 
 
 async def _no_version(_request: Request, error: NoVersion) -> Response:
-    earliest = None if error.earliest is None else instant(error.earliest)
-    return Problem(404, "no-version", str(error), earliest=earliest).response()
+    return no_version(error).response()
 
 
 async def _store_down(_request: Request, error: StoreDown) -> Response:
-    return Problem(503, "store-down", f"The store is unavailable: {error}.", {"Retry-After": "1"}).response()
+    return store_down(error).response()
 
 
 async def _client_left(_request: Request, _error: ClientDisconnect) -> Response:
@@ -112,6 +111,17 @@ def invalid(errors: Sequence[Any]) -> Problem:
 def busy(error: Busy, **extra: object) -> Problem:
     """503 for a question that needs a fetch when the fetch queue is full."""
     return Problem(503, "busy", str(error), {"Retry-After": str(error.retry_after)}, **extra)
+
+
+def no_version(error: NoVersion) -> Problem:
+    """404 for an instant of which no version is stored."""
+    earliest = None if error.earliest is None else instant(error.earliest)
+    return Problem(404, "no-version", str(error), earliest=earliest)
+
+
+def store_down(error: StoreDown, **extra: object) -> Problem:
+    """503 for an answer that needs the store, which cannot be used."""
+    return Problem(503, "store-down", f"The store is unavailable: {error}.", {"Retry-After": "1"}, **extra)
 
 
 async def _http(request: Request, error: HTTPException) -> Response:

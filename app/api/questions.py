@@ -8,7 +8,17 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, ValidationError
 from yarl import URL
 
-from app.api.parameters import AGENTS, AT_TEXT, DIALECT_TEXT, MAX_AGE_LIMIT, MAX_AGE_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
+from app.api.parameters import (
+    AGENTS,
+    AS_OF_TEXT,
+    AT_TEXT,
+    DIALECT_TEXT,
+    MAX_AGE_LIMIT,
+    MAX_AGE_TEXT,
+    WAIT,
+    WAIT_LIMIT,
+    WAIT_TEXT,
+)
 from app.api.params import agent_from, dialect_from, instant_from, past_from, target_from
 from app.api.problems import invalid
 from app.api.purposes import NamedPurposes, asked_policy, caller_policy
@@ -42,10 +52,7 @@ class QuestionQuery(BaseModel):
     agent: list[str] = Field(min_length=1, max_length=AGENTS, description=AGENT_TEXT)
     dialect: str | None = Field(None, description=DIALECT_TEXT)
     at: str | None = Field(None, description=AT_TEXT)
-    as_of: str | None = Field(
-        None,
-        description="RFC 3339 instant in the past: answer, rates included, from the version stored then; never fetch.",
-    )
+    as_of: str | None = Field(None, description=AS_OF_TEXT)
     max_age: float | None = Field(None, ge=0, le=MAX_AGE_LIMIT, description=MAX_AGE_TEXT)
     wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
     purpose: NamedPurposes = None
@@ -85,7 +92,6 @@ async def decide(request: Request, query: QuestionQuery) -> Decision:
         max_age=query.max_age,
         wait=query.wait,
         policy=asked_policy(query.purpose, caller_policy(request)),
+        as_of=None if query.as_of is None else past_from(query.as_of, services.now()),
     )
-    decider = services.decider
-    as_of = None if query.as_of is None else past_from(query.as_of, services.now())
-    return await (decider.decide(question) if as_of is None else decider.decide_as_of(question, as_of))
+    return await services.decider.decide(question)

@@ -84,6 +84,7 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         robots=robots_out(question.target.origin, decision.cached),
         purposes=None if decision.purposes is None else purposes_out(decision.purposes),
         edge=None if decision.edge is None else edge_out(decision.edge),
+        version=decision.version,
     )
 
 

@@ -8,6 +8,7 @@ it reads an answer must stay within that window, or both sides wait for each oth
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -118,15 +119,17 @@ class AnswerLines(Response):
         decider: Decider,
         encoder: AnswerEncoder,
         agents: Callable[[], AgentDirectory],
+        now: Callable[[], datetime],
         policy: PurposePolicy = NO_POLICY,
     ) -> None:
-        """`agents` gives the crawlers that are known now, which may change while the stream lasts."""
+        """`agents` gives the crawlers that are known now, which may change while the stream lasts. `now` is a clock."""
         self.status_code = 200
         self.background = None
         self.init_headers()
         self._decider = decider
         self._encoder = encoder
         self._agents = agents
+        self._now = now
         self._policy = policy
         self._window = AnswerWindow()
         self._latest: dict[Origin, asyncio.Task[ItemResult]] = {}
@@ -176,7 +179,7 @@ class AnswerLines(Response):
         try:
             if line is None:
                 raise Problem(413, "too-large", _LINE_TOO_LONG)
-            question = question_of(read_json(line, "The line"), self._agents(), caller=self._policy)
+            question = question_of(read_json(line, "The line"), self._agents(), self._now, caller=self._policy)
         except Problem as problem:
             problem.extra["line"] = number
             await self._window.put(as_value(problem), 0)

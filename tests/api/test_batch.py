@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -106,7 +107,7 @@ class NoRoom:
 
 
 async def test_an_item_beyond_the_fetch_queue_says_when_to_retry() -> None:
-    question = question_of({"url": "http://h/", "agent": "a"}, builtin_directory())
+    question = question_of({"url": "http://h/", "agent": "a"}, builtin_directory(), lambda: datetime.now(UTC))
     found = await answer_to(cast("Decider", NoRoom()), question)
     problem = json.loads(encode_item(found, AnswerEncoder()))["problem"]
     assert (problem["status"], problem["type"]) == (503, "urn:robots-decisions:problem:busy")

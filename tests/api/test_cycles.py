@@ -19,6 +19,7 @@ BAD = [
     {"url": "{site}/", "agent": "***"},
     {"url": "ftp://a.test/", "agent": "a"},
     {"url": "{site}/", "agent": "a", "dialect": "none"},
+    {"url": "{site}/", "agent": "a", "as_of": "1999-01-01T00:00:00Z"},
     {"url": 1},
     [],
 ]
@@ -98,6 +99,8 @@ async def test_a_store_that_is_down_leaves_no_cycle(garbage: list[object]) -> No
         site = {"url": f"{origin.url}/", "agent": "ExampleBot"}
         for path in ("/v1/allowed", "/v1/robots/history", "/v1/changes"):
             await check(service, garbage, "GET", path, params=site)
+        past = {**site, "as_of": "1999-01-01T00:00:00Z"}
+        await check(service, garbage, "POST", "/v1/allowed", json={"items": [past]})
 
 
 async def test_busy_answers_leave_no_cycle(store_url: str, garbage: list[object]) -> None:

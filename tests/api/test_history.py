@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -301,3 +302,59 @@ async def test_diff_of_large_files_does_not_delay_others(store_url: str) -> None
             await asyncio.sleep(0.01)
         assert answered > 1
         assert slow.result().json()["truncated"] is True
+
+
+async def test_batch_and_stream_answer_each_item_by_the_version_of_its_time(store_url: str) -> None:
+    async with with_history(store_url, text(200, OLD), text(200, NEW)) as (service, origin):
+        service.now += 60
+        item = {"url": f"{origin.url}/old", "agent": "ExampleBot"}
+        times = [at(START + HOUR), at(START), None, at(START - 1), at(START + HOUR - 1), at(START + 10 * HOUR), "noon"]
+        items = [item if time is None else {**item, "as_of": time} for time in times]
+        batch = (await service.client.post("/v1/allowed", json={"items": items})).json()["answers"]
+        lines = "".join(json.dumps(item) + "\n" for item in items)
+        headers = {"Content-Type": "application/x-ndjson"}
+        streamed = await service.client.post("/v1/allowed", content=lines, headers=headers)
+        stream = [json.loads(line) for line in streamed.text.splitlines()]
+        for answers in (batch, stream):
+            found = [(it.get("verdict"), it.get("version")) for it in answers]
+            assert found[:3] == [("allow", id_of(NEW)), ("disallow", id_of(OLD)), ("allow", None)]
+            assert found[4] == found[1]
+            assert "version" not in answers[2]
+            assert [answers[n]["problem"]["type"].rpartition(":")[2] for n in (3, 5, 6)] == [
+                "no-version",
+                "bad-as_of",
+                "bad-as_of",
+            ]
+            assert answers[3]["problem"]["earliest"] == at(START)
+            assert answers[1]["rate"]["interval"] == 5.0
+        single = await service.allowed(f"{origin.url}/old", as_of=at(START))
+        assert single == batch[1]
+        explained = await service.allowed(f"{origin.url}/old", as_of=at(START), explain="true")
+        assert explained["version"] == id_of(OLD)
+        assert len(origin.requests) == 2
+
+
+async def test_batch_reads_the_history_of_an_origin_once(store_url: str, store_client: Redis) -> None:
+    async def reads() -> int:
+        commands: dict[str, Any] = await store_client.info("commandstats")
+        return int(commands["cmdstat_getrange"]["calls"])
+
+    async with with_history(store_url, text(200, OLD), text(200, NEW)) as (service, origin):
+        item = {"url": f"{origin.url}/old", "agent": "ExampleBot", "as_of": at(START)}
+        await service.client.post("/v1/allowed", json={"items": [item]})
+        before = await reads()
+        await service.client.post("/v1/allowed", json={"items": [item]})
+        once = await reads() - before
+        await service.client.post("/v1/allowed", json={"items": [item] * 500})
+        assert once > 0
+        assert await reads() == before + 2 * once
+
+
+async def test_items_about_the_past_fail_alone_without_the_store() -> None:
+    async with serve(text(200, OLD)) as origin, running("unix:///nonexistent/valkey.sock") as service:
+        item = {"url": f"{origin.url}/old", "agent": "A"}
+        items = [{**item, "as_of": at(START)}, item]
+        past, now = (await service.client.post("/v1/allowed", json={"items": items})).json()["answers"]
+        assert (past["problem"]["status"], past["problem"]["type"][-10:]) == (503, "store-down")
+        assert past["problem"]["retry_after"] == 1
+        assert now["verdict"] == "disallow"

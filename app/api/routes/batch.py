@@ -2,14 +2,21 @@
 
 import asyncio
 import time
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.types import Scope
 
-from app.agents.directory import AgentDirectory
-from app.api.batch_items import ItemIn, ItemResult, after_waiting, answer_to, encode_item, question_of
+from app.api.batch_items import (
+    ItemIn,
+    ItemResult,
+    after_waiting,
+    answer_to,
+    answers_about_past,
+    encode_item,
+    question_of,
+)
 from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
@@ -19,7 +26,7 @@ from app.api.problems import Problem, documented
 from app.api.purposes import caller_policy
 from app.api.routes.allowed import PATH
 from app.api.schemas.answers import AnswerOut, ProblemOut
-from app.api.services import services_of
+from app.api.services import Services, services_of
 from app.api.stream import LINES, AnswerLines
 from app.decide import BatchMemo, Decider
 from app.error_values import as_value
@@ -35,6 +42,9 @@ ORIGINS_AT_ONCE = 64
 """Origins whose file a batch looks up or fetches at the same time."""
 
 router = APIRouter(tags=["decisions"])
+
+_Group: TypeAlias = list[tuple[int, Question]]
+"""Questions about one origin, with the numbers of their items."""
 
 
 class BatchIn(RequestModel):
@@ -98,10 +108,10 @@ async def batch(request: Request) -> Response:
     services, policy = services_of(request), caller_policy(request)
     decider, encoder = services.decider, services.encoder
     if streams(request.scope):
-        return AnswerLines(decider, encoder, services.agents, policy)
+        return AnswerLines(decider, encoder, services.agents, services.now, policy)
     items = _read(await body_of(request))
     charge(request, len(items.items) - 1)
-    results = await while_connected(request.receive, _answers(decider, services.agents(), items, policy))
+    results = await while_connected(request.receive, _answers(services, items, policy))
     return await array_response("answers", (encode_item(result, encoder) for result in results))
 
 
@@ -114,24 +124,25 @@ def _read(body: object) -> BatchIn:
     return batch
 
 
-async def _answers(decider: Decider, known: AgentDirectory, batch: BatchIn, policy: PurposePolicy) -> list[ItemResult]:
+async def _answers(services: Services, batch: BatchIn, policy: PurposePolicy) -> list[ItemResult]:
     """The result of every item, in the order of the items."""
+    decider, known = services.decider, services.agents()
     begun = time.monotonic()
     results: list[ItemResult | None] = []
     hot: list[Decision] = []
     memo: BatchMemo = {}
-    cold: dict[Origin, list[tuple[int, Question]]] = {}
+    cold: dict[tuple[Origin, bool], _Group] = {}  # by origin, and whether it is about the past
     budget = YieldBudget()
     for number, item in enumerate(batch.items):
         answer: ItemResult | None
         try:
-            question = question_of(item, known, batch.max_age, batch.wait, policy)
+            question = question_of(item, known, services.now, batch.max_age, batch.wait, policy)
         except Problem as problem:
             answer = as_value(problem)
         else:
             answer = decider.decide_if_cached(question, memo)
             if answer is None:
-                cold.setdefault(question.origin, []).append((number, question))
+                cold.setdefault((question.origin, question.as_of is not None), []).append((number, question))
             else:
                 hot.append(answer)
         results.append(answer)
@@ -139,17 +150,32 @@ async def _answers(decider: Decider, known: AgentDirectory, batch: BatchIn, poli
             await budget.next()
             memo.clear()
     decider.count(hot)
-    if cold:
-        groups = iter(cold.values())
+    groups = iter(cold.items())
 
-        async def work() -> None:
-            for group in groups:  # each worker takes the next origin when it is free
-                for number, question in group:
-                    results[number] = await answer_to(decider, after_waiting(question, begun))
-                    if budget.is_over():  # after the first question, the file is in memory and nothing awaits
-                        await budget.next()
+    async def work() -> None:
+        for (_, is_past), group in groups:  # each worker takes the next origin when it is free
+            if is_past:
+                await _answer_past(decider, group, results)
+            else:
+                await _answer_cold(decider, group, begun, results)
 
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(min(ORIGINS_AT_ONCE, len(cold))):
-                workers.create_task(work())
+    async with asyncio.TaskGroup() as workers:
+        for _ in range(min(ORIGINS_AT_ONCE, len(cold))):
+            workers.create_task(work())
     return [result for result in results if result is not None]
+
+
+async def _answer_cold(decider: Decider, group: _Group, begun: float, results: list[ItemResult | None]) -> None:
+    """Set the results of questions about one origin."""
+    budget = YieldBudget()
+    for number, question in group:
+        results[number] = await answer_to(decider, after_waiting(question, begun))
+        if budget.is_over():  # after the first question, the file is in memory and nothing awaits
+            await budget.next()
+
+
+async def _answer_past(decider: Decider, group: _Group, results: list[ItemResult | None]) -> None:
+    """Set the results of questions about the past of one origin."""
+    answers = await answers_about_past(decider, [question for _, question in group])
+    for (number, _), answer in zip(group, answers, strict=True):
+        results[number] = answer

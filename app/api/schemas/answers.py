@@ -220,6 +220,11 @@ class AnswerOut(RowOut):
         exclude_if=is_none,
         description="The refusals that callers reported for this origin and agent; absent if there are none.",
     )
+    version: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="Of an answer about the past: the id of the file's version in the history; absent otherwise.",
+    )
 
 
 class ExtensionOut(BaseModel):
