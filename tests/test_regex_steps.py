@@ -34,6 +34,8 @@ EXPRESSIONS = {
     "robots_decisions.permits:_SECONDS": "fullmatch",
     "app.cli.bare_host:_BARE": "fullmatch",
     "app.cli.client:_KEY": "fullmatch",
+    "app.cli.combined_log:_ESCAPE": "findall",
+    "app.cli.combined_log:_LINE": "fullmatch",
     "app.cli.settings:_PASSWORD": "findall",
     "app.cli.squid_helper:_CHANNEL": "fullmatch",
     "app.durations:_WRITTEN": "fullmatch",
@@ -75,6 +77,11 @@ HARD = [
     ("", '"recheck_at":"","age":', ""),
     ("2026-11-21T18:30:00.", "0", ""),
     ("0:", "0", ":"),
+    ("[", "a", ""),
+    ('[] "', "\\a", ""),
+    ('[] "', '\\"', '" 1 1'),
+    ('[] "" 1 1 "" "', "\\a", "\n"),
+    ("\\x", "\\x", "0"),
 ]
 LENGTHS = (64, 128)
 MOST = 2.4

@@ -1,15 +1,18 @@
-"""The log of a crawler as JSON lines: its own, or the decision log of the service."""
+"""The log of a crawler: JSON lines, its own or the decision log of the service, or the log of a proxy or web server."""
 
+import gzip
 import json
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from app.api.instants import rfc3339
 from app.api.params import read_instant
+from app.cli.combined_log import ServedRequest, read_request
 from app.cli.exit_codes import Failed
-from app.cli.line_reader import open_stdin, pieces
+from app.cli.line_reader import blocks, open_stdin
 from app.origin import URL_LIMIT
 from app.robots.verdict import Permission
 
@@ -18,6 +21,9 @@ LINE_LIMIT = 8 * URL_LIMIT
 
 AGENT_LIMIT = 4096
 """Bytes of the longest agent."""
+
+_GZIP = b"\x1f\x8b"
+_SHOWN = 100  # characters of a value that an error quotes
 
 
 class LoggedFetch(NamedTuple):
@@ -30,35 +36,59 @@ class LoggedFetch(NamedTuple):
     override: str | None = None
 
 
+class Defaults(NamedTuple):
+    """The crawler of lines without an agent, and the origin of lines with a path alone."""
+
+    agent: str | None = None
+    origin: str | None = None
+
+
+REFUSED: Final = "refused at that time"
+NO_URL: Final = "without a URL"
+"""Why a line is not auditable."""
+
+
 class BadLine(Exception):
     """The line cannot be read; the text says why."""
 
 
 class NotAuditable(Exception):
-    """The line is one of the decision log without a URL, or without a fetch; the text says which."""
+    """The line has no URL, or is not about a fetch; the text says which."""
 
 
-def open_log(name: str) -> BinaryIO:
-    """The file, or standard input for `-`. Raise Failed."""
+def open_log(name: str) -> BufferedIOBase:
+    """The file, or standard input for `-`; decompressed if it is compressed by gzip. Raise Failed."""
     try:
-        if name == "-":
-            return open_stdin()
-        return Path(name).open("rb")
+        source = _open(name)
+        return gzip.GzipFile(fileobj=source) if source.peek(len(_GZIP)).startswith(_GZIP) else source
     except OSError as error:
         raise Failed(f"Cannot read {name}: {error.strerror}.") from None
 
 
-async def numbered_lines(source: BinaryIO) -> AsyncIterator[tuple[int, bytes]]:
-    """The lines and their numbers; of a line beyond LINE_LIMIT, the first LINE_LIMIT bytes. Raise Failed."""
+def _open(name: str) -> BufferedReader:
+    return open_stdin() if name == "-" else Path(name).open("rb")
+
+
+async def numbered_lines(source: BufferedIOBase) -> AsyncIterator[list[tuple[int, bytes]]]:
+    """The lines that one read gives, and their numbers; of a line beyond LINE_LIMIT, the first LINE_LIMIT bytes.
+
+    Raise Failed.
+    """
     number, continued = 0, False
-    async for written in pieces(source, "the log", LINE_LIMIT):
-        skipped, continued = continued, not written.endswith(b"\n")
-        if not skipped:
-            number += 1
-            yield number, written
+    try:
+        async for block in blocks(source, "the log", LINE_LIMIT):
+            lines = []
+            for written in block:
+                skipped, continued = continued, not written.endswith(b"\n")
+                if not skipped:
+                    number += 1
+                    lines.append((number, written))
+            yield lines
+    except Failed as error:
+        raise Failed(f"{error} It was read up to line {number}.") from None
 
 
-def read_entry(written: bytes, default_agent: str | None) -> LoggedFetch:
+def read_entry(written: bytes, defaults: Defaults) -> LoggedFetch:
     """Read a line. Raise BadLine or NotAuditable."""
     if len(written) >= LINE_LIMIT:
         raise BadLine(f"The line is longer than {LINE_LIMIT} bytes.")
@@ -66,20 +96,48 @@ def read_entry(written: bytes, default_agent: str | None) -> LoggedFetch:
         line = json.loads(written.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         line = None
-    if not isinstance(line, dict):
-        raise BadLine(f"{_shown(written.strip().decode('utf-8', 'replace'))} is not a JSON object.")
+    if isinstance(line, dict):
+        return _from_json(line, defaults)
+    text = written.decode("utf-8", "replace").strip()
+    request = read_request(text)
+    if request is None:
+        raise BadLine(f"{_shown(text)} is neither a JSON object nor a line of the common or combined log format.")
+    return _from_request(request, defaults)
+
+
+def _from_json(line: Mapping[str, Any], defaults: Defaults) -> LoggedFetch:
     verdict = line.get("verdict")
     if verdict in (Permission.DISALLOW, Permission.DEFER):
-        raise NotAuditable("refused at that time")
+        raise NotAuditable(REFUSED)
     if line.get("url") is None and ("url_sha256" in line or (verdict is not None and "origin" in line)):
-        raise NotAuditable("without a URL")
+        raise NotAuditable(NO_URL)
     return LoggedFetch(
-        url=_text(line, "url", URL_LIMIT),
-        agent=_text({"agent": default_agent, **_given(line)}, "agent", AGENT_LIMIT),
+        url=_absolute(_text(line, "url", URL_LIMIT), defaults),
+        agent=_text({"agent": defaults.agent, **_given(line)}, "agent", AGENT_LIMIT),
         time=_time(line),
         dialect=_text(line, "dialect", AGENT_LIMIT) if line.get("dialect") is not None else None,
         override=_text(line, "override", AGENT_LIMIT) if line.get("override") is not None else None,
     )
+
+
+def _from_request(request: ServedRequest, defaults: Defaults) -> LoggedFetch:
+    if request.refused:
+        raise NotAuditable(REFUSED)
+    if request.target is None:
+        raise NotAuditable(NO_URL)
+    return LoggedFetch(
+        url=_absolute(_text({"url": request.target}, "url", URL_LIMIT), defaults),
+        agent=_text({"agent": request.agent or defaults.agent}, "agent", AGENT_LIMIT),
+        time=rfc3339(request.at),
+    )
+
+
+def _absolute(url: str, defaults: Defaults) -> str:
+    if not url.startswith("/"):
+        return url
+    if defaults.origin is None:
+        raise BadLine(f"{_shown(url)} is a path alone; give --origin.")
+    return defaults.origin + url
 
 
 def _given(line: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -120,5 +178,5 @@ def _time(line: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    text = value[:100] if isinstance(value, str) else value
-    return repr(text)[:110]
+    text = value[:_SHOWN] if isinstance(value, str) else value
+    return repr(text)[: _SHOWN + 10]

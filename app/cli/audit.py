@@ -9,17 +9,21 @@ from typing import Any
 
 from tqdm import tqdm
 
-from app.cli.access_log import numbered_lines, open_log
-from app.cli.auditor import FORBIDDEN, UNANSWERED, UNREADABLE, Auditor
-from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server, read_concurrency
+from app.cli.access_log import Defaults, numbered_lines, open_log
+from app.cli.auditor import FORBIDDEN, UNDECIDED, UNREADABLE, Auditor, Finding
+from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server
 from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
 from app.cli.formatting import printable, rule_text
+from app.origin import BadUrl, read_target
 
-NONE, SOME = 0, 1
-"""Exit codes: nothing was wrong; at least one page should not have been fetched."""
+NONE, SOME, INCOMPLETE = 0, 1, 2
+"""Exit codes: nothing was wrong; a page should not have been fetched; nothing was wrong, but lines were not decided."""
 
 LINES_SHOWN = 10
 """Unreadable lines that are reported one by one."""
+
+CONCURRENCY = 32
+"""The most parallel requests: each answer may take 16 MiB."""
 
 
 def add(parser: Parser) -> None:
@@ -29,33 +33,44 @@ def add(parser: Parser) -> None:
         "that should not have been fetched."
     )
     parser.epilog = (
-        "Exit code: 0 if nothing was wrong, 1 if a page should not have been fetched, 3 for an error, or if lines "
-        "could not be read and nothing else was wrong, 130 if interrupted."
+        "Exit code: 0 if all were allowed, 1 if a page should not have been fetched, 2 if none was wrong but lines "
+        "could not be decided, 3 for an error, or if lines could not be read and nothing else was wrong, 130 if "
+        "interrupted."
     )
     parser.add_argument(
         "log",
         metavar="LOG",
-        help="JSON lines with url, agent and time (or at: RFC 3339, or Unix seconds), such as the decision log; "
-        "- for standard input",
+        help="JSON lines with url, agent and time (or at: RFC 3339, or Unix seconds), such as the decision log, or "
+        "the log of a proxy or web server in the common or combined format; may be compressed by gzip; - for "
+        "standard input",
     )
     add_server(parser, DEFAULT_SERVER)
     parser.add_argument("--agent", help="the crawler of lines without an agent")
     parser.add_argument(
-        "--concurrency", type=read_concurrency, default=50, metavar="N", help="parallel requests, 1 to 1000; default 50"
+        "--origin", metavar="URL", help="the site of lines with a path alone, as web servers write: https://example.com"
+    )
+    parser.add_argument(
+        "--concurrency",
+        type=_read_concurrency,
+        default=4,
+        metavar="N",
+        help=f"parallel requests, 1 to {CONCURRENCY}; default 4",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one line per page")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what should not have been fetched, and a summary on standard error; return the exit code. Raise Failed."""
-    source = open_log(arguments.log)
+    defaults = Defaults(arguments.agent, _origin(arguments.origin))
     service = ServiceClient(arguments.server, connections=arguments.concurrency)
+    source = open_log(arguments.log)
     failed: Failed | None = None
     with tqdm(unit=" lines", disable=None, leave=False) as bar:
         unreadable = 0
 
-        def found(finding: dict[str, Any]) -> None:
-            text = json.dumps(finding, separators=(",", ":")) if arguments.json else printable(_text(finding))
+        def found(finding: Finding) -> None:
+            members = _members(finding)
+            text = json.dumps(members, separators=(",", ":")) if arguments.json else printable(_text(members))
             tqdm.write(text, file=sys.stdout)
 
         def bad(number: int, message: str) -> None:
@@ -65,13 +80,12 @@ def run(arguments: argparse.Namespace) -> int:
                 more = "" if unreadable < LINES_SHOWN else " (further lines are only counted)"
                 tqdm.write(f"line {number}: {printable(message)}{more}", file=sys.stderr)
 
+        def done(count: int) -> None:
+            sys.stdout.flush()
+            bar.update(count)
+
         auditor = Auditor(
-            service,
-            concurrency=arguments.concurrency,
-            agent=arguments.agent,
-            found=found,
-            bad=bad,
-            done=lambda: bar.update() and None,
+            service, concurrency=arguments.concurrency, defaults=defaults, found=found, bad=bad, done=done
         )
 
         async def audit() -> None:
@@ -91,10 +105,38 @@ def run(arguments: argparse.Namespace) -> int:
     return INTERRUPTED if interrupted else _code(auditor.counts)
 
 
+def _read_concurrency(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= CONCURRENCY:
+        raise ValueError
+    return number
+
+
+def _origin(url: str | None) -> str | None:
+    try:
+        return None if url is None else read_target(url).origin.key
+    except BadUrl as error:
+        raise Failed(f"--origin: {error}.") from None
+
+
 def _code(counts: Counter[str]) -> int:
     if counts[FORBIDDEN]:
         return SOME
-    return ERROR if counts[UNREADABLE] or counts[UNANSWERED] else NONE
+    if counts[UNREADABLE]:
+        return ERROR
+    return INCOMPLETE if any(counts[name] for name in UNDECIDED) else NONE
+
+
+def _members(finding: Finding) -> dict[str, Any]:
+    number, entry, answer = finding
+    return {
+        "line": number,
+        "url": entry.url,
+        "agent": entry.agent,
+        "time": entry.time,
+        **{name: answer.get(name) for name in ("verdict", "reason", "rule", "version")},
+        "override": entry.override,
+    }
 
 
 def _text(finding: dict[str, Any]) -> str:
@@ -108,4 +150,5 @@ def _text(finding: dict[str, Any]) -> str:
 
 def _summary(counts: Counter[str]) -> str:
     parts = [f"{number} {name}" for name, number in sorted(counts.items()) if number]
-    return f"{counts.total()} lines{': ' if parts else ''}{', '.join(parts)}\n"
+    lines = f"{counts.total()} line{'' if counts.total() == 1 else 's'}"
+    return f"{lines}{': ' if parts else ''}{', '.join(parts)}\n"

@@ -1,30 +1,48 @@
 """Asks a service about the entries of a log, and finds those that robots.txt did not allow at their time."""
 
 import asyncio
-import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from app.cli.access_log import BadLine, LoggedFetch, NotAuditable, read_entry
-from app.cli.client import Answer, ServiceClient
+from app.cli.access_log import NO_URL, BadLine, Defaults, LoggedFetch, NotAuditable, read_entry
+from app.cli.client import AnswerTooLong, ServiceClient
 from app.cli.exit_codes import Failed
-from app.cli.patient_client import PatientClient
+from app.cli.patient_client import ATTEMPTS, BUSY, PatientClient
 
 ALLOWED: Final = "allowed"
 FORBIDDEN: Final = "that should not have been fetched"
 UNKNOWN: Final = "unknown"
-UNANSWERED: Final = "without an answer"
 UNREADABLE: Final = "unreadable"
 """What lines are counted as, beside the reasons of NotAuditable."""
 
-_INVALID = frozenset({400, 414, 422, 431})
+UNDECIDED = frozenset({UNKNOWN, NO_URL})
+"""What lines are counted as that may have been wrong."""
+
+ITEMS, CHARACTERS = 500, 512 * 1024
+"""Lines of the largest request, and characters of their URLs and agents, within the limits of the service."""
+
+BUSY_DELAY = 1.0
+"""Seconds to pause when the service could not answer all lines of a request."""
+
+_INVALID = frozenset({413, 422})
+
+_Line: TypeAlias = tuple[int, LoggedFetch | BadLine | NotAuditable]
+
+
+class Finding(NamedTuple):
+    """A line and the answer to it, whose verdict is not allow."""
+
+    number: int
+    entry: LoggedFetch
+    answer: Mapping[str, Any]
 
 
 class Auditor:
-    """Audits lines, `concurrency` at a time; `counts` has how many were what.
+    """Audits lines, in requests of up to ITEMS, `concurrency` at a time; `counts` has how many lines were what.
 
-    `found` is called with each entry that should not have been fetched, and `bad` with each line that cannot be read.
+    In the order of the lines, `found` is called with each that should not have been fetched, `bad` with each that
+    cannot be read, and `done` with how many have been audited since the last call.
     """
 
     def __init__(
@@ -32,89 +50,156 @@ class Auditor:
         service: ServiceClient,
         *,
         concurrency: int,
-        agent: str | None,
-        found: Callable[[dict[str, Any]], None],
+        defaults: Defaults,
+        found: Callable[[Finding], None],
         bad: Callable[[int, str], None],
-        done: Callable[[], None],
+        done: Callable[[int], None],
     ) -> None:
         self._service = service
         self._client = PatientClient(service)
-        self._concurrency = concurrency
-        self._agent = agent
+        self._room = asyncio.Semaphore(concurrency)
+        self._defaults = defaults
         self._found = found
         self._bad = bad
         self._done = done
         self.counts: Counter[str] = Counter()
 
-    async def run(self, lines: AsyncIterator[tuple[int, bytes]]) -> None:
-        """Audit every line. Raise Failed if the service cannot be used."""
-        queue = asyncio.Queue[tuple[int, bytes] | None](1)
+    async def run(self, blocks: AsyncIterator[list[tuple[int, bytes]]]) -> None:
+        """Audit every line. Raise Failed if the service cannot be used, or the log cannot be read to its end."""
+        unread: Failed | None = None
+        before: asyncio.Task[None] | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
-                for _ in range(self._concurrency):
-                    tasks.create_task(self._work(queue))
-                async for line in lines:
-                    await queue.put(line)
-                for _ in range(self._concurrency):
-                    await queue.put(None)
+                try:
+                    async for block in blocks:
+                        for batch in self._batches(block):
+                            await self._room.acquire()
+                            before = tasks.create_task(self._audit(batch, before))
+                except Failed as error:
+                    unread = error
         except ExceptionGroup as group:
             failed = group.exceptions[0]
         else:
-            return
+            if unread is None:
+                return
+            failed = unread
         raise failed
 
-    async def _work(self, queue: asyncio.Queue[tuple[int, bytes] | None]) -> None:
-        while (line := await queue.get()) is not None:
-            number, written = line
+    def _batches(self, block: Iterable[tuple[int, bytes]]) -> Iterator[list[_Line]]:
+        """The lines of a block, in requests; blank lines are left out."""
+        batch: list[_Line] = []
+        characters = 0
+        for number, written in block:
             if not written.strip():
                 continue
-            try:
-                self.counts[await self._audit(number, read_entry(written, self._agent))] += 1
-            except NotAuditable as reason:
-                self.counts[str(reason)] += 1
-            except BadLine as error:
-                self.counts[UNREADABLE] += 1
-                self._bad(number, str(error))
-            self._done()
+            entry = self._read(written)
+            size = len(entry.url) + len(entry.agent) if isinstance(entry, LoggedFetch) else 0
+            if len(batch) >= ITEMS or characters + size > CHARACTERS:
+                yield batch
+                batch, characters = [], 0
+            batch.append((number, entry))
+            characters += size
+        if batch:
+            yield batch
 
-    async def _audit(self, number: int, entry: LoggedFetch) -> str:
-        """What the line is counted as. Raise BadLine and Failed."""
-        parameters = {"url": entry.url, "agent": entry.agent, "as_of": entry.time}
-        if entry.dialect is not None:
-            parameters["dialect"] = entry.dialect
-        answer = await self._client.get("/v1/allowed", parameters)
-        if answer is None:
-            return UNANSWERED
-        if answer.status in _INVALID:
-            raise BadLine(self._member(answer, "detail"))
-        if answer.status == 404 and self._member(answer, "type").endswith(":no-version"):
-            return UNKNOWN
-        content = self._service.object_in(answer, expected="verdict")
-        if content["verdict"] == "allow":
-            return ALLOWED
-        finding = {
-            "line": number,
-            "url": entry.url,
-            "agent": entry.agent,
-            "time": entry.time,
-            **{name: content[name] for name in ("verdict", "reason", "rule")},
-            "version": await self._version(entry),
-            "override": entry.override,
-        }
-        self._found(finding)
-        return FORBIDDEN
-
-    async def _version(self, entry: LoggedFetch) -> str | None:
-        """The id of the version of the file that was in use."""
-        answer = await self._client.get("/v1/robots/history", {"url": entry.url})
-        if answer is None:
-            raise Failed(f"{self._service.url} stays busy.")
-        # Instants of one form, in UTC: they sort as text.
-        versions = self._service.object_in(answer, expected="versions")["versions"]
-        return next((str(it["id"]) for it in versions if it["from"] <= entry.time), None)
-
-    def _member(self, answer: Answer, name: str) -> str:
+    def _read(self, written: bytes) -> LoggedFetch | BadLine | NotAuditable:
         try:
-            return str(json.loads(answer.content)[name])
-        except (ValueError, LookupError, TypeError, RecursionError):
-            raise self._service.not_this_service(answer) from None
+            return read_entry(written, self._defaults)
+        except (BadLine, NotAuditable) as error:
+            return error
+
+    async def _audit(self, batch: Sequence[_Line], before: asyncio.Task[None] | None) -> None:
+        """Audit lines, and report them after those `before` them. Raise Failed, which names the first of them."""
+        failed: Failed | None = None
+        answers: Mapping[int, Mapping[str, Any]] = {}
+        try:
+            answers = await self._answers({number: it for number, it in batch if isinstance(it, LoggedFetch)})
+        except Failed as error:
+            failed = error
+        if before is not None:
+            await before
+        if failed is not None:
+            raise Failed(f"{failed} The audit ended before line {batch[0][0]}.")
+        for number, entry in batch:
+            self.counts[self._report(number, entry, answers)] += 1
+        self._done(len(batch))
+        self._room.release()
+
+    def _report(
+        self, number: int, entry: LoggedFetch | BadLine | NotAuditable, answers: Mapping[int, Mapping[str, Any]]
+    ) -> str:
+        """Report a line; return what it is counted as. Raise Failed for an answer that the service would not give."""
+        if isinstance(entry, NotAuditable):
+            return str(entry)
+        if isinstance(entry, BadLine):
+            self._bad(number, str(entry))
+            return UNREADABLE
+        answer = answers[number]
+        problem = answer.get("problem")
+        if problem is None:
+            if answer["verdict"] == "allow":
+                return ALLOWED
+            self._found(Finding(number, entry, answer))
+            return FORBIDDEN
+        if problem["status"] in _INVALID:
+            self._bad(number, problem["detail"])
+            return UNREADABLE
+        if problem["type"].endswith(":no-version"):
+            return UNKNOWN
+        raise Failed(f"{self._service.url} answers {problem['status']} for line {number}: {problem['detail']}")
+
+    async def _answers(self, entries: Mapping[int, LoggedFetch]) -> Mapping[int, Mapping[str, Any]]:
+        """The answers to the entries, under their numbers. Raise Failed."""
+        answers: dict[int, Mapping[str, Any]] = {}
+        remaining = dict(entries)
+        attempts = 0
+        while remaining:
+            if attempts == ATTEMPTS:
+                raise self._stays_busy()
+            found = await self._ask(list(remaining.values()))
+            answered = {number: answer for number, answer in zip(remaining, found, strict=True) if not _is_busy(answer)}
+            attempts = attempts + 1 if not answered else 0
+            answers |= answered
+            remaining = {number: entry for number, entry in remaining.items() if number not in answered}
+            if remaining:
+                self._client.pause(BUSY_DELAY)
+        return answers
+
+    async def _ask(self, entries: Sequence[LoggedFetch]) -> Sequence[Mapping[str, Any]]:
+        """The answers to the entries, or the problems in their place. Raise Failed."""
+        items = [
+            {"url": it.url, "agent": it.agent, "as_of": it.time}
+            | ({} if it.dialect is None else {"dialect": it.dialect})
+            for it in entries
+        ]
+        try:
+            answer = await self._client.post("/v1/allowed", {"items": items})
+        except AnswerTooLong:
+            if len(entries) == 1:
+                raise
+            half = len(entries) // 2
+            return [*await self._ask(entries[:half]), *await self._ask(entries[half:])]
+        if answer is None:
+            raise self._stays_busy()
+        found = self._service.object_in(answer, expected="answers")["answers"]
+        if not isinstance(found, list) or len(found) != len(entries) or not all(map(_is_answer, found)):
+            raise self._service.not_this_service(answer)
+        return found
+
+    def _stays_busy(self) -> Failed:
+        return Failed(f"{self._service.url} stays busy.")
+
+
+def _is_answer(found: object) -> bool:
+    match found:
+        case {"problem": {"status": int(), "type": str(), "detail": str()}}:
+            return True
+        case {"verdict": str()}:
+            return True
+        case _:
+            return False
+
+
+def _is_busy(answer: Mapping[str, Any]) -> bool:
+    problem = answer.get("problem")
+    return problem is not None and problem["status"] in BUSY

@@ -35,6 +35,10 @@ class ServiceNotReached(Failed):
     """The service does not respond; the text says what happened."""
 
 
+class AnswerTooLong(Failed):
+    """The answer is longer than ANSWER_LIMIT."""
+
+
 class Answer(NamedTuple):
     """A response; header names are in lower case."""
 
@@ -102,7 +106,7 @@ class ServiceClient:
         return await self.send("GET", f"{path}?{urlencode(parameters, doseq=True)}")
 
     async def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
-        """Send a request, with JSON if it has a body. Raise ServiceNotReached, or Failed if the answer is too long."""
+        """Send a request, with JSON if it has a body. Raise ServiceNotReached, or AnswerTooLong."""
         content_type = [] if body is None else [("Content-Type", "application/json")]
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT)
         try:
@@ -117,7 +121,7 @@ class ServiceClient:
                 async for chunk in response.aiter_stream():
                     content += chunk
                     if len(content) > ANSWER_LIMIT:
-                        raise Failed(f"{self.url} sends more than {ANSWER_LIMIT} bytes; is it this service?")
+                        raise AnswerTooLong(f"{self.url} sends more than {ANSWER_LIMIT} bytes; is it this service?")
                 headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
                 return Answer(response.status, headers, content)
         except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError) as error:

@@ -1,13 +1,14 @@
-"""A client for many requests: it waits while the service is busy, and while it restarts."""
+"""A client for many requests: it waits while the service is busy, and while a service that has answered restarts."""
 
 import asyncio
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from app.cli.client import Answer, ServiceClient, ServiceNotReached
 
 ATTEMPTS = 8
-"""Attempts at one request while the service is busy, at most."""
+"""Attempts at one request while the service is busy with all requests, at most."""
 
 RETRY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """Seconds between attempts while the service does not respond: it may be restarting."""
@@ -15,7 +16,7 @@ RETRY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 BUSY_DELAY, MAX_BUSY_DELAY = 5.0, 120.0
 """Seconds to pause when the service is busy and sends no Retry-After, and the longest Retry-After that is obeyed."""
 
-_BUSY = frozenset({429, 503})
+BUSY = frozenset({429, 503})
 
 
 class PatientClient:
@@ -24,27 +25,43 @@ class PatientClient:
     def __init__(self, service: ServiceClient) -> None:
         self._service = service
         self._paused_until = 0.0
+        self._answered = 0
+        self._reached = False
 
     async def get(self, path: str, parameters: Mapping[str, Any]) -> Answer | None:
-        """GET a path; None if the service stays busy. Raise ServiceNotReached if it does not come back."""
+        """GET a path; None if the service stays busy. Raise ServiceNotReached if it never answered, or stays away."""
+        return await self._send("GET", f"{path}?{urlencode(parameters, doseq=True)}", None)
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> Answer | None:
+        """POST JSON to a path, which must have no effect if it is repeated; otherwise as `get`."""
+        return await self._send("POST", path, body)
+
+    def pause(self, seconds: float) -> None:
+        """Send no request for so long."""
+        self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
+
+    async def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> Answer | None:
         delays = iter(RETRY_DELAYS)
-        for _ in range(ATTEMPTS):
+        attempts, answered = 0, self._answered
+        while attempts < ATTEMPTS:
             await self._wait_for_pause()
             try:
-                answer = await self._service.get(path, parameters)
+                answer = await self._service.send(method, path, body)
             except ServiceNotReached:
                 delay = next(delays, None)
-                if delay is None:
+                if delay is None or not self._reached:
                     raise
-                self._pause(delay)
+                self.pause(delay)
                 continue
-            if answer.status not in _BUSY:
+            self._reached = True
+            if answer.status not in BUSY:
+                self._answered += 1
                 return answer
-            self._pause(_retry_after(answer))
+            # A quota serves requests one after the other: this one is not lost while others are answered.
+            attempts = attempts + 1 if self._answered == answered else 1
+            answered = self._answered
+            self.pause(_retry_after(answer))
         return None
-
-    def _pause(self, seconds: float) -> None:
-        self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
 
     async def _wait_for_pause(self) -> None:
         now = asyncio.get_running_loop().time
