@@ -26,6 +26,10 @@ Profile = Annotated[
     str | None,
     Query(description="A fetch profile of AGENTS_FILE, or `default`; by default that of the agent."),
 ]
+ProfileAgents = Annotated[
+    list[str] | None,
+    Query(min_length=1, max_length=AGENTS, description="The agent whose fetch profile is meant; see GET /v1/allowed."),
+]
 At = Annotated[str | None, Query(description=AT_TEXT)]
 MaxAge = Annotated[float | None, Query(ge=0, le=MAX_AGE_LIMIT, description=MAX_AGE_TEXT)]
 Wait = Annotated[float, Query(ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)]

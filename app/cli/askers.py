@@ -45,8 +45,11 @@ class Asker(Protocol):
     ) -> dict[str, Any]:
         """The answer of `GET /v1/allowed` for an absolute URL; agents after the first are fallbacks."""
 
-    async def warnings(self, url: str) -> Sequence[dict[str, Any]]:
-        """The warnings about the robots.txt of the URL's origin."""
+    async def profile(self, token: str) -> str | None:
+        """The fetch profile of the crawler with this product token."""
+
+    async def warnings(self, url: str, profile: str | None) -> Sequence[dict[str, Any]]:
+        """The warnings about the robots.txt of the URL's origin, as that fetch profile sees it."""
 
 
 async def expanded(asker: Asker, agents: Sequence[str]) -> Sequence[str]:
@@ -100,6 +103,7 @@ class ServiceAsker:
     def __init__(self, service: ServiceClient, arguments: argparse.Namespace) -> None:
         self.service = service
         self._arguments = arguments
+        self._profiles: dict[str, str | None] | None = None
 
     async def agents_of(self, category: str) -> Sequence[str]:
         """As Asker has it."""
@@ -121,9 +125,17 @@ class ServiceAsker:
         parameters |= {"url": url, "agent": agents}
         return await self.service.get_object("/v1/allowed", parameters, expected="verdict")
 
-    async def warnings(self, url: str) -> Sequence[dict[str, Any]]:
+    async def profile(self, token: str) -> str | None:
         """As Asker has it."""
-        file = await self.service.get_object("/v1/robots", {"url": url}, expected="robots")
+        if self._profiles is None:
+            known = await self.service.get_object("/v1/agents", {}, expected="agents")
+            self._profiles = {it["token"].lower(): it["profile"] for it in known["agents"]}
+        return self._profiles.get(token.lower())
+
+    async def warnings(self, url: str, profile: str | None) -> Sequence[dict[str, Any]]:
+        """As Asker has it."""
+        parameters = {"url": url} | ({} if profile is None else {"profile": profile})
+        file = await self.service.get_object("/v1/robots", parameters, expected="robots")
         found: list[dict[str, Any]] = file.get("warnings", [])
         return found
 
@@ -161,10 +173,14 @@ class LocalAsker:
         )
         return answer_out(await self._decider.decide(question), explained=explain).model_dump(mode="json")
 
-    async def warnings(self, url: str) -> Sequence[dict[str, Any]]:
+    async def profile(self, token: str) -> str | None:
+        """As Asker has it."""
+        return agent_from([token], self._known).profile
+
+    async def warnings(self, url: str, profile: str | None) -> Sequence[dict[str, Any]]:
         """As Asker has it."""
         origin = target_from(url).origin
-        file = await self._decider.get_file(origin, wait=self._wait)
+        file = await self._decider.get_file(origin.with_profile(profile), wait=self._wait)
         if file.robots is None:
             return []
         return [it.model_dump(mode="json") for it in warnings_out(file.robots, content_type_of(file), origin)]

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _check(arguments: argparse.Namespace) -> int:
     verdicts: list[str] = []
-    warned: set[str] = set()
+    warned: set[tuple[str, str | None]] = set()
     async with asking(arguments, arguments.urls, [*arguments.agent, *arguments.fallback]) as asker:
         agents = await expanded(asker, arguments.agent)
         async for answer in _answers(asker, arguments, agents):
@@ -77,12 +77,12 @@ async def _answers(asker: Asker, arguments: argparse.Namespace, agents: Sequence
             yield await ask(asker, url, [agent, *arguments.fallback], explain=arguments.explain)
 
 
-async def _warn(asker: Asker, answer: dict[str, Any], warned: set[str]) -> None:
+async def _warn(asker: Asker, answer: dict[str, Any], warned: set[tuple[str, str | None]]) -> None:
     """Print the warnings about the file of an answer, unless they have been printed."""
-    url = answer["robots"]["url"]
-    if url in warned:
+    url, profile = answer["robots"]["url"], await asker.profile(answer["agent"])
+    if (url, profile) in warned:
         return
-    warned.add(url)
-    for warning in await asker.warnings(read_target(url).origin.key):
+    warned.add((url, profile))
+    for warning in await asker.warnings(read_target(url).origin.key, profile):
         message = f"{url}:{warning['line']}: {warning['code']}: {warning['message']}"
         sys.stderr.write(printable(message) + "\n")

@@ -67,7 +67,7 @@ async def _before(asker: Asker, url: str, agents: Sequence[str]) -> list[dict[st
     """The last versions of the file, newest first, each with its verdict on this question; none without a service."""
     if not isinstance(asker, ServiceAsker):
         return []
-    history = await asker.service.get_object("/v1/robots/history", {"url": url}, expected="versions")
+    history = await asker.service.get_object("/v1/robots/history", {"url": url, "agent": agents}, expected="versions")
     versions = []
     for version in history["versions"][:VERSIONS]:
         answer = await asker.answer(url, agents, explain=False, as_of=version["from"])

@@ -129,9 +129,15 @@ async def test_files_history_refresh_and_purge_are_by_profile(store_url: str, st
         assert (await facts(one, "GET", "/v1/robots", origin, agent="AcmeBot", profile="default"))["text"] == CLOSED
         versions = [
             (await facts(other, "GET", "/v1/robots/history", origin, **query))["versions"][0]["id"]
-            for query in ({}, {"profile": "acme"})
+            for query in (
+                {},
+                {"profile": "acme"},
+                {"agent": "AcmeNews"},
+                {"agent": "AcmeBot", "profile": "default"},
+            )
         ]
         assert versions[0] != versions[1]
+        assert versions[2:] == [versions[1], versions[0]]
         for agent, verdict in (("AcmeBot", "allow"), ("PlainBot", "disallow")):
             answer = await one.allowed(f"{origin.url}/page", agent, as_of="2026-11-21T18:30:00Z")
             assert (answer["verdict"], answer["robots"]["source"]) == (verdict, "history")

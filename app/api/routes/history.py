@@ -1,7 +1,7 @@
 """`GET /v1/robots/history` and `/v1/robots/diff`: earlier versions of an origin's robots.txt, and what changed."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from json.encoder import encode_basestring as quoted
@@ -12,8 +12,8 @@ from fastapi import APIRouter, Query, Response
 from app.api import raw_file
 from app.api.instants import instant
 from app.api.long_work import Allowance, separated
-from app.api.parameters import OriginUrl, Profile
-from app.api.params import dialect_named, file_origin_from, read_instant
+from app.api.parameters import OriginUrl, Profile, ProfileAgents
+from app.api.params import agent_from, dialect_named, file_origin_from, read_instant
 from app.api.problems import Problem, bad_value, documented
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, diff_out, version_out
 from app.api.services import ServicesDep
@@ -38,6 +38,7 @@ _ID = re.compile(r"[0-9a-f]{8,64}")
 async def history(
     services: ServicesDep,
     url: OriginUrl,
+    agent: ProfileAgents = None,
     profile: Profile = None,
     version: Annotated[
         str | None,
@@ -49,7 +50,7 @@ async def history(
 
     An origin that the service was never asked about has none. 503 means that the store is unavailable.
     """
-    origin = file_origin_from(url, profile, services.agents())
+    origin = _origin(services, url, agent, profile)
     if version is None and as_ == "text":
         raise bad_value("version", None, "as=text needs a version; send the id of one.")
     versions = await services.decider.history(origin)
@@ -66,6 +67,7 @@ async def history(
 async def diff(
     services: ServicesDep,
     url: OriginUrl,
+    agent: ProfileAgents = None,
     profile: Profile = None,
     from_: Annotated[
         str | None,
@@ -80,7 +82,7 @@ async def diff(
     ] = "rfc9309",
 ) -> Response:
     """Compare two versions of a robots.txt: which agents gained or lost which paths; nothing is fetched."""
-    origin = file_origin_from(url, profile, services.agents())
+    origin = _origin(services, url, agent, profile)
     reads = dialect_named(dialect)
     pick_after, pick_before = _picker(to, "to"), _picker(from_, "from")
     versions = await services.decider.history(origin)
@@ -88,6 +90,11 @@ async def diff(
     before = pick_before(origin, versions) if pick_before else _before(origin, versions, after)
     work = partial(_difference, origin, versions, (before, after), reads, forbidden=services.forbidden)
     return services.long_work.answer(work)
+
+
+def _origin(services: ServicesDep, url: str, agent: Sequence[str] | None, profile: str | None) -> Origin:
+    known = services.agents()
+    return file_origin_from(url, profile, known, None if agent is None else agent_from(agent, known))
 
 
 _Pick = Callable[[Origin, History], Version]
