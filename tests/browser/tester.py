@@ -23,7 +23,7 @@ from tests.patient_service import STORE_TIMEOUT
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 PREFIX = "/tools/robots"
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
