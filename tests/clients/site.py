@@ -3,7 +3,8 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from ipaddress import IPv4Address
+from itertools import count, zip_longest
 
 from tests.origins import Exchange, text
 
@@ -11,6 +12,13 @@ TICK = 0.002
 """Seconds by which slots may seem closer than they are, since their instants are in milliseconds."""
 
 HTML = {"Content-Type": "text/html", "Connection": "close"}
+
+_numbers = count(1)
+
+
+def new_address() -> str:
+    """An address on loopback that this process has not used yet, for an origin that no service remembers."""
+    return str(IPv4Address("127.2.0.0") + next(_numbers))
 
 
 class Site:

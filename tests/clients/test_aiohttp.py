@@ -9,9 +9,8 @@ from robots_decisions.aiohttp import Deferred, Disallowed, NotUnderstood, Permit
 from robots_decisions.aiohttp import ServiceUnavailable as Unavailable
 
 from tests.clients.permitting import Permitting, Relay, allow, defer, disallow, wait_too_long
-from tests.clients.site import HTML, TICK, Site
+from tests.clients.site import HTML, TICK, Site, new_address
 from tests.origins import serve, text
-from tests.service_process import started
 
 AGENT = {"User-Agent": "ExampleBot/1.0"}
 
@@ -25,32 +24,31 @@ async def status_of(service: str, url: str, **settings: Any) -> int:
         return response.status
 
 
-async def test_sessions_share_the_pace_of_a_real_service() -> None:
+async def test_sessions_share_the_pace_of_a_real_service(service_url: str) -> None:
     interval = 0.15
     site = Site(
         f"User-agent: *\nDisallow: /private/\nCrawl-delay: {interval}\n",
         {"/busy": [text(503, "busy", {**HTML, "Retry-After": "600"})]},
     )
-    with started(PACE_FLOOR="0.05") as service:
-        relay = Relay(service.url)
-        async with (
-            serve(site) as origin,
-            serve(relay) as between,
-            PermitMiddleware(between.url) as permits,
-            aiohttp.ClientSession(middlewares=[permits], headers=AGENT) as session,
-        ):
-            pages = [session.get(f"{origin.url}/{number}") for number in range(8)]
-            assert {page.status for page in await asyncio.gather(*pages)} == {200}
-            assert site.ahead_of_turns(origin.url, relay.turns) == []
-            assert relay.shortest >= interval - TICK
-            with pytest.raises(Disallowed) as disallowed:
-                await session.get(f"{origin.url}/private/page")
-            assert (disallowed.value.rule, disallowed.value.line) == ("disallow: /private/", 2)
-            assert isinstance(disallowed.value, aiohttp.ClientError)
-            assert (await session.get(f"{origin.url}/busy")).status == 503
-            with pytest.raises(Deferred) as deferred:
-                await session.get(f"{origin.url}/page")
-            assert deferred.value.seconds > 60
+    relay = Relay(service_url)
+    async with (
+        serve(site, host=new_address()) as origin,
+        serve(relay) as between,
+        PermitMiddleware(between.url) as permits,
+        aiohttp.ClientSession(middlewares=[permits], headers=AGENT) as session,
+    ):
+        pages = [session.get(f"{origin.url}/{number}") for number in range(8)]
+        assert {page.status for page in await asyncio.gather(*pages)} == {200}
+        assert site.ahead_of_turns(origin.url, relay.turns) == []
+        assert relay.shortest >= interval - TICK
+        with pytest.raises(Disallowed) as disallowed:
+            await session.get(f"{origin.url}/private/page")
+        assert (disallowed.value.rule, disallowed.value.line) == ("disallow: /private/", 2)
+        assert isinstance(disallowed.value, aiohttp.ClientError)
+        assert (await session.get(f"{origin.url}/busy")).status == 503
+        with pytest.raises(Deferred) as deferred:
+            await session.get(f"{origin.url}/page")
+        assert deferred.value.seconds > 60
     assert "/private/page" not in site.paths
     assert "/page" not in site.paths
 

@@ -23,9 +23,8 @@ from robots_decisions.httpx2 import AsyncHttpx2Http, Httpx2Http
 from robots_decisions.verdicts import BATCH_ITEMS, LINE_LIMIT
 
 from tests.clients.permitting import Permitting, allow, defer, disallow
-from tests.clients.site import HTML, Site
+from tests.clients.site import HTML, Site, new_address
 from tests.origins import Exchange, head, serve, text
-from tests.service_process import started
 
 ROBOTS = "User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
 
@@ -60,22 +59,24 @@ def client_of(http: Any, url: str, **settings: Any) -> Any:
 
 
 @over_every_library
-async def test_allowed_and_batch_give_verdicts(http: Any) -> None:
-    async with serve(Site(ROBOTS)) as origin, serve(text(404)) as other:
-        with started(PACE_FLOOR="0.01") as service:
-            async with client_of(http, service.url, agent="ExampleBot") as client:
-                allowed = await client.allowed(f"{origin.url}/page?a=b%20c&d=ä")
-                assert allowed
-                assert (allowed.verdict, allowed.reason, allowed.interval) == ("allow", "no_match", 7.0)
-                refused = await client.allowed(f"{origin.url}/private/page", "OtherBot/1.0")
-                assert not refused
-                assert (refused.reason, refused.rule, refused.line) == ("rule", "disallow: /private/", 2)
-                assert refused.members["robots"]["status"] == 200
-                with pytest.raises(NotUnderstood, match="use http or https"):
-                    await client.allowed("ftp://host/")
-                questions = [f"{origin.url}/{number}" for number in range(BATCH_ITEMS)]
-                more = [(f"{origin.url}/private/", "A"), "no URL", f"{other.url}/private/"]
-                answers = [answer async for answer in client.batch([*questions, *more])]
+async def test_allowed_and_batch_give_verdicts(http: Any, service_url: str) -> None:
+    async with (
+        serve(Site(ROBOTS), host=new_address()) as origin,
+        serve(text(404), host=new_address()) as other,
+        client_of(http, service_url, agent="ExampleBot") as client,
+    ):
+        allowed = await client.allowed(f"{origin.url}/page?a=b%20c&d=ä")
+        assert allowed
+        assert (allowed.verdict, allowed.reason, allowed.interval) == ("allow", "no_match", 7.0)
+        refused = await client.allowed(f"{origin.url}/private/page", "OtherBot/1.0")
+        assert not refused
+        assert (refused.reason, refused.rule, refused.line) == ("rule", "disallow: /private/", 2)
+        assert refused.members["robots"]["status"] == 200
+        with pytest.raises(NotUnderstood, match="use http or https"):
+            await client.allowed("ftp://host/")
+        questions = [f"{origin.url}/{number}" for number in range(BATCH_ITEMS)]
+        more = [(f"{origin.url}/private/", "A"), "no URL", f"{other.url}/private/"]
+        answers = [answer async for answer in client.batch([*questions, *more])]
     assert all(answers[:BATCH_ITEMS])
     assert [answer.url for answer in answers] == [*questions, more[0][0], *more[1:]]
     private, malformed, elsewhere = answers[BATCH_ITEMS:]
@@ -87,7 +88,7 @@ async def test_allowed_and_batch_give_verdicts(http: Any) -> None:
     assert elsewhere
 
 
-async def test_batch_of_an_endless_iterator_begins_at_once() -> None:
+async def test_batch_of_an_endless_iterator_begins_at_once(service_url: str) -> None:
     asked = 0
 
     async def urls() -> AsyncIterator[str]:
@@ -96,39 +97,38 @@ async def test_batch_of_an_endless_iterator_begins_at_once() -> None:
             asked += 1
             yield f"{origin.url}/{asked}"
 
-    async with serve(Site(ROBOTS)) as origin:
-        with started() as service:
-            async with AsyncClient(service.url, agent="ExampleBot") as client:
-                answers = client.batch(urls())
-                first = await anext(answers)
-                await answers.aclose()
+    async with (
+        serve(Site(ROBOTS), host=new_address()) as origin,
+        AsyncClient(service_url, agent="ExampleBot") as client,
+    ):
+        answers = client.batch(urls())
+        first = await anext(answers)
+        await answers.aclose()
     assert (bool(first), asked) == (True, BATCH_ITEMS)
 
 
-async def test_permit_keeps_the_pace_and_reports_the_page() -> None:
+async def test_permit_keeps_the_pace_and_reports_the_page(service_url: str) -> None:
     site = Site("User-agent: *\nDisallow: /private/\nCrawl-delay: 0.3\n", {"/busy": [text(503, "busy", HTML)]})
-    async with serve(site) as origin:
-        with started(PACE_FLOOR="0.05") as service:
-            async with AsyncClient(service.url, agent="ExampleBot") as client:
-                begun: list[float] = []
-                for number in range(3):
-                    async with client.permit(f"{origin.url}/{number}") as permit:
-                        begun.append(time.time())
-                        permit.report(200)
-                    assert (permit.granted, permit.backoff) == (True, None)
-                assert begun[2] - begun[0] > 2 * 0.3 - 0.05
-                with pytest.raises(Disallowed) as disallowed:
-                    async with client.permit(f"{origin.url}/private/"):
-                        raise AssertionError("no permit was given")
-                assert disallowed.value.line == 2
-                async with client.permit(f"{origin.url}/busy") as permit:
-                    permit.report(503, "600")
-                assert permit.backoff is not None
-                assert permit.backoff > 60
-                with pytest.raises(Deferred) as deferred:
-                    async with client.permit(f"{origin.url}/page", max_wait=1):
-                        raise AssertionError("no permit was given")
-                assert deferred.value.seconds > 60
+    async with serve(site, host=new_address()) as origin, AsyncClient(service_url, agent="ExampleBot") as client:
+        begun: list[float] = []
+        for number in range(3):
+            async with client.permit(f"{origin.url}/{number}") as permit:
+                begun.append(time.time())
+                permit.report(200)
+            assert (permit.granted, permit.backoff) == (True, None)
+        assert begun[2] - begun[0] > 2 * 0.3 - 0.05
+        with pytest.raises(Disallowed) as disallowed:
+            async with client.permit(f"{origin.url}/private/"):
+                raise AssertionError("no permit was given")
+        assert disallowed.value.line == 2
+        async with client.permit(f"{origin.url}/busy") as permit:
+            permit.report(503, "600")
+        assert permit.backoff is not None
+        assert permit.backoff > 60
+        with pytest.raises(Deferred) as deferred:
+            async with client.permit(f"{origin.url}/page", max_wait=1):
+                raise AssertionError("no permit was given")
+        assert deferred.value.seconds > 60
     assert site.paths == ["/robots.txt"]
 
 

@@ -10,9 +10,8 @@ from robots_decisions import Disallowed
 from robots_decisions.crawlee import PermitHooks
 
 from tests.clients.permitting import Permitting, Relay, allow, defer
-from tests.clients.site import HTML, TICK, Site
+from tests.clients.site import HTML, TICK, Site, new_address
 from tests.origins import serve, text
-from tests.service_process import started
 
 
 class Crawl:
@@ -45,24 +44,23 @@ class Crawl:
             await crawler.run(list(urls))
 
 
-async def test_crawlee_keeps_the_pace_and_to_the_file() -> None:
+async def test_crawlee_keeps_the_pace_and_to_the_file(service_url: str) -> None:
     interval = 0.2
     site = Site(
         f"User-agent: *\nDisallow: /private/\nCrawl-delay: {interval}\n",
         {"/busy": [text(503, "busy", {**HTML, "Retry-After": "1"}), text(200, "at last", HTML)]},
     )
-    with started(PACE_FLOOR="0.05") as service:
-        relay = Relay(service.url)
-        async with serve(site) as origin, serve(relay) as between:
-            pages = [f"{origin.url}/{number}" for number in range(6)]
-            came = Crawl()
-            await came.run(between.url, *pages, f"{origin.url}/private/page", f"{origin.url}/busy")
-            assert sorted(came.fetched) == sorted([*pages, f"{origin.url}/busy"])
-            (error,) = came.failed.values()
-            assert isinstance(error, Disallowed)
-            assert error.rule == "disallow: /private/"
-            assert site.ahead_of_turns(origin.url, relay.turns) == []
-            assert relay.shortest >= interval - TICK
+    relay = Relay(service_url)
+    async with serve(site, host=new_address()) as origin, serve(relay) as between:
+        pages = [f"{origin.url}/{number}" for number in range(6)]
+        came = Crawl()
+        await came.run(between.url, *pages, f"{origin.url}/private/page", f"{origin.url}/busy")
+        assert sorted(came.fetched) == sorted([*pages, f"{origin.url}/busy"])
+        (error,) = came.failed.values()
+        assert isinstance(error, Disallowed)
+        assert error.rule == "disallow: /private/"
+        assert site.ahead_of_turns(origin.url, relay.turns) == []
+        assert relay.shortest >= interval - TICK
     assert "/private/page" not in site.paths
     refused, again = site.at("/busy")
     assert again - refused > 1 - 0.01

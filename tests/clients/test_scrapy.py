@@ -9,9 +9,8 @@ import pytest
 
 from tests.clients import crawling
 from tests.clients.permitting import Permitting, Relay, allow, defer, disallow, wait_too_long
-from tests.clients.site import HTML, TICK, Site, links
+from tests.clients.site import HTML, TICK, Site, links, new_address
 from tests.origins import serve, text
-from tests.service_process import started
 
 
 def kept(job: Path) -> bool:
@@ -32,7 +31,7 @@ def counted(came: Mapping[str, Any]) -> dict[str, int]:
     return {name.removeprefix(own): number for name, number in came["stats"].items() if name.startswith(own)}
 
 
-async def test_scrapy_fetches_allowed_pages_at_the_pace_of_the_file() -> None:
+async def test_scrapy_fetches_allowed_pages_at_the_pace_of_the_file(service_url: str) -> None:
     interval = 0.3
     pages = [f"/{number}" for number in range(7)]
     site = Site(
@@ -42,10 +41,9 @@ async def test_scrapy_fetches_allowed_pages_at_the_pace_of_the_file() -> None:
             "/busy": [text(503, "busy", {**HTML, "Retry-After": "2"}), text(200, "at last", HTML)],
         },
     )
-    with started(PACE_FLOOR="0.05") as service:
-        relay = Relay(service.url)
-        async with serve(site) as origin, serve(relay) as between:
-            came = await crawl(f"{origin.url}/", service=between.url, RETRY_TIMES=1)
+    relay = Relay(service_url)
+    async with serve(site, host=new_address()) as origin, serve(relay) as between:
+        came = await crawl(f"{origin.url}/", service=between.url, RETRY_TIMES=1)
     assert sorted(came["fetched"]) == sorted(f"{origin.url}{path}" for path in ["/", *pages, "/busy"])
     assert came["failed"] == {f"{origin.url}/private/page": "Disallowed"}
     assert sorted(site.paths) == sorted(["/robots.txt", "/", *pages, "/busy", "/busy"])
@@ -60,27 +58,26 @@ async def test_scrapy_fetches_allowed_pages_at_the_pace_of_the_file() -> None:
     assert came["stats"]["downloader/request_count"] == len(pages) + 3
 
 
-async def test_slow_origin_delays_no_other_and_a_job_resumes(tmp_path: Path) -> None:
+async def test_slow_origin_delays_no_other_and_a_job_resumes(tmp_path: Path, service_url: str) -> None:
     slow, fast = [Site("User-agent: *\nCrawl-delay: 600\n"), Site("User-agent: *\nDisallow:\n")]
-    with started(PACE_FLOOR="0.01") as service:
-        async with serve(slow) as one, serve(fast) as other:
-            urls = [f"{one.url}/{number}" for number in range(20)] + [f"{other.url}/{number}" for number in range(20)]
-            came = await crawl(
-                *urls,
-                service=service.url,
-                plan={"close_at": other.url, "close_after": 20, "close_waiting": 20},
-                CONCURRENT_REQUESTS=4,
-                JOBDIR=str(tmp_path),
-            )
-            assert set(urls[20:]) <= set(came["fetched"])
-            fetched = {path for path in slow.paths if path != "/robots.txt"}
-            assert len(fetched) <= 1
-            assert counted(came)["left_waiting"] == 20 - len(fetched)
-            assert kept(tmp_path)
-            # Resume the job with a service that grants every permit.
-            generous = Permitting(allow(interval=0.01))
-            async with serve(generous) as double:
-                again = await crawl(service=double.url, JOBDIR=str(tmp_path))
+    async with serve(slow, host=new_address()) as one, serve(fast, host=new_address()) as other:
+        urls = [f"{one.url}/{number}" for number in range(20)] + [f"{other.url}/{number}" for number in range(20)]
+        came = await crawl(
+            *urls,
+            service=service_url,
+            plan={"close_at": other.url, "close_after": 20, "close_waiting": 20},
+            CONCURRENT_REQUESTS=4,
+            JOBDIR=str(tmp_path),
+        )
+        assert set(urls[20:]) <= set(came["fetched"])
+        fetched = {path for path in slow.paths if path != "/robots.txt"}
+        assert len(fetched) <= 1
+        assert counted(came)["left_waiting"] == 20 - len(fetched)
+        assert kept(tmp_path)
+        # Resume the job with a service that grants every permit.
+        generous = Permitting(allow(interval=0.01))
+        async with serve(generous) as double:
+            again = await crawl(service=double.url, JOBDIR=str(tmp_path))
     assert sorted(url for url in again["fetched"] if url.startswith(one.url)) == sorted(
         url for url in urls[:20] if url.removeprefix(one.url) not in fetched
     )

@@ -11,9 +11,8 @@ import pytest
 
 from tests.clients.crawling import ROOT, Installation, crawl
 from tests.clients.permitting import Relay
-from tests.clients.site import HTML, TICK, Site
+from tests.clients.site import HTML, TICK, Site, new_address
 from tests.origins import serve, text
-from tests.service_process import started
 
 NO_COMPILER = {**os.environ, "CC": "/bin/false", "CXX": "/bin/false"}
 CRAWLERS = ROOT / "build" / "clients" / "venv" / "bin" / "python"
@@ -56,11 +55,12 @@ def test_wheel_is_pure_typed_and_has_one_package(wheel: Path) -> None:
 
 
 def test_wheel_needs_nothing_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
-    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--no-index", wheel)
-    installed = run(python, "-m", "pip", "list", "--format=freeze").split()
-    assert {line.split("==")[0] for line in installed} - {"pip", "setuptools"} == {"robots-decisions"}
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    run(*pip, "install", "--no-index", wheel)
+    installed = run(*pip, "list", "--format=freeze").split()
+    assert [line.split("==")[0] for line in installed] == ["robots-decisions"]
     code = "import robots_decisions as r; print(r.__file__); r.Client('http://127.0.0.1:9')"
     ended = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     assert ended.stdout.startswith(str(tmp_path))
@@ -82,15 +82,16 @@ EACH = ["httpx", "httpx-threads", "httpx2", "httpx2-threads", "aiohttp", "crawle
 
 
 @pytest.mark.parametrize("integration", EACH)
-async def test_installed_integration_keeps_to_the_file(integration: str, installation: Installation) -> None:
+async def test_installed_integration_keeps_to_the_file(
+    integration: str, installation: Installation, service_url: str
+) -> None:
     interval = 0.2
     site = Site(f"User-agent: *\nDisallow: /private/\nCrawl-delay: {interval}\n")
-    with started(PACE_FLOOR="0.05") as service:
-        relay = Relay(service.url, defers="/late")
-        async with serve(site) as origin, serve(relay) as between:
-            pages = [f"{origin.url}/{name}" for name in ("1", "2", "3", "4", "late")]
-            plan = {"integration": integration, "service": between.url, "urls": [*pages, f"{origin.url}/private/page"]}
-            came = await crawl(plan, "integrations.py", installation)
+    relay = Relay(service_url, defers="/late")
+    async with serve(site, host=new_address()) as origin, serve(relay) as between:
+        pages = [f"{origin.url}/{name}" for name in ("1", "2", "3", "4", "late")]
+        plan = {"integration": integration, "service": between.url, "urls": [*pages, f"{origin.url}/private/page"]}
+        came = await crawl(plan, "integrations.py", installation)
     assert {url: came[url] for url in pages} == dict.fromkeys(pages, 200)
     assert came[f"{origin.url}/private/page"] == "Disallowed"
     assert sorted(site.paths) == sorted(["/robots.txt", "/1", "/2", "/3", "/4", "/late"])
@@ -99,17 +100,16 @@ async def test_installed_integration_keeps_to_the_file(integration: str, install
     assert relay.shortest >= interval - TICK
 
 
-async def test_installed_scrapy_middleware_keeps_to_the_file(installation: Installation) -> None:
+async def test_installed_scrapy_middleware_keeps_to_the_file(installation: Installation, service_url: str) -> None:
     interval = 0.2
     busy = [text(503, "busy", {**HTML, "Retry-After": "1"}), text(200, "at last", HTML)]
     site = Site(f"User-agent: *\nDisallow: /private/\nCrawl-delay: {interval}\n", {"/busy": busy})
-    with started(PACE_FLOOR="0.05") as service:
-        relay = Relay(service.url, defers="/late")
-        async with serve(site) as origin, serve(relay) as between:
-            pages = [f"{origin.url}/{name}" for name in ("1", "2", "3", "late", "busy")]
-            settings = {"ROBOTS_DECISIONS_URL": between.url, "RETRY_TIMES": 1}
-            plan = {"urls": [*pages, f"{origin.url}/private/page"], "settings": settings}
-            came = await crawl(plan, installation=installation)
+    relay = Relay(service_url, defers="/late")
+    async with serve(site, host=new_address()) as origin, serve(relay) as between:
+        pages = [f"{origin.url}/{name}" for name in ("1", "2", "3", "late", "busy")]
+        settings = {"ROBOTS_DECISIONS_URL": between.url, "RETRY_TIMES": 1}
+        plan = {"urls": [*pages, f"{origin.url}/private/page"], "settings": settings}
+        came = await crawl(plan, installation=installation)
     assert sorted(came["fetched"]) == sorted(pages)
     assert came["failed"] == {f"{origin.url}/private/page": "Disallowed"}
     assert relay.deferred == [f"{origin.url}/late"]

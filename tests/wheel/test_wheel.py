@@ -31,26 +31,27 @@ def run(*command: str | Path, **options: object) -> str:
     return str(ended.stdout)
 
 
-def pip(python: Path | str, *arguments: str | Path, **options: object) -> None:
-    run(python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments, **options)
+def pip(*arguments: str | Path, **options: object) -> None:
+    run(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments, **options)
 
 
 def built(folder: Path) -> Path:
     """The wheel of this checkout."""
-    pip(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
+    pip("wheel", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
     [wheel] = folder.glob("*.whl")
     return wheel
 
 
 def installed(wheel: Path, folder: Path) -> Path:
     """The programs of a new environment with the wheel and its locked dependencies, without a compiler."""
-    run(sys.executable, "-m", "venv", folder)
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
     programs = folder / "bin"
+    there = ("--python", programs / "python")
     environment = {**os.environ, "CC": "/bin/false"}
     locks = [f"--requirement={ROOT}/deploy/requirements{name}.txt" for name in ("", "-embedded")]
-    pip(programs / "python", "install", "--require-hashes", "--only-binary", ":all:", *locks, env=environment)
-    pip(programs / "python", "install", "--no-deps", "--no-index", wheel, env=environment)
-    pip(programs / "python", "check")
+    pip(*there, "install", "--require-hashes", "--only-binary", ":all:", *locks, env=environment)
+    pip(*there, "install", "--no-deps", "--no-index", wheel, env=environment)
+    pip(*there, "check")
     return programs
 
 
