@@ -3,6 +3,7 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -10,11 +11,11 @@ LONGEST_FILE = 600
 LONGEST_TEST_NAME = 69
 
 
-def modules(directory: str) -> Iterator[tuple[str, str, ast.Module]]:
+@cache
+def modules(directory: str) -> list[tuple[str, str, ast.Module]]:
     """The path, the source and the syntax tree of each module below a directory."""
-    for path in sorted((ROOT / directory).rglob("*.py")):
-        source = path.read_text()
-        yield str(path.relative_to(ROOT)), source, ast.parse(source)
+    sources = {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / directory).rglob("*.py"))}
+    return [(path, source, ast.parse(source)) for path, source in sources.items()]
 
 
 def imported_modules(tree: ast.Module) -> Iterator[str]:

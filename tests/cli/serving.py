@@ -1,4 +1,4 @@
-"""`python -m app` on loopback, in a process of its own."""
+"""The service on loopback, in a process of its own."""
 
 import asyncio
 import os
@@ -17,7 +17,12 @@ async def service(store_url: str, **others: str) -> AsyncIterator[str]:
     """Yield the URL of a service on this store that may fetch from loopback; `others` are more settings."""
     settings = {**LOOPBACK, "REDIS_URL": store_url, "PORT": "0", "ACCESS_LOG": "false", **others}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "app", cwd=ROOT, env={**os.environ, **settings}, stderr=asyncio.subprocess.PIPE
+        sys.executable,
+        "-m",
+        "tests.patient_service",
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        stderr=asyncio.subprocess.PIPE,
     )
     assert process.stderr is not None
     try:

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from httpx import AsyncClient
+
 from app import __version__
 from app.agents.directory import AgentCategory, builtin_directory
 from app.settings import Settings
@@ -99,8 +101,10 @@ async def test_overrides_are_set_listed_and_removed(store_url: str, store_client
 async def test_overrides_list_goes_on_to_the_next_page(store_url: str, store_client: object) -> None:
     async with service(store_url) as url:
         many = [f"o-{number:03}" for number in range(102)]
-        for name in many:
-            given = ("--scope", f"{name}.example", "--action", "deny", "--reason", "x", "--server", url)
-            assert (await run("overrides", "set", name, *given)).code == 0
+        async with AsyncClient(base_url=url) as client:
+            for name in many:
+                override = {"scope": f"{name}.example", "action": "deny", "reason": "x"}
+                answer = await client.put(f"/v1/overrides/{name}", json=override)
+                assert answer.is_success, answer.text
         listed = (await run("overrides", "list", "--server", url)).out.splitlines()
     assert [line.split()[0] for line in listed] == many
