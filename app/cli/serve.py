@@ -48,7 +48,12 @@ def run(_arguments: argparse.Namespace) -> int:
             stack.enter_context(processes.shared_metrics())
         config = configuration(settings)
         if settings.workers > 1:
-            files = (settings.api_keys_file, settings.recheck_file)
+            files = (
+                settings.api_keys_file,
+                settings.recheck_file,
+                settings.agents_file,
+                settings.redis_password_file,
+            )
             workers = Workers(config, listeners(config) or [config.bind_socket()], reread=any(files))
             workers.run()
             return STARTUP_FAILURE if workers.failed else 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tests.api.service import Service, running
 from tests.engines import Node, node
+from tests.faults.process import process
 from tests.faults.until import until
 from tests.origins import LoopbackOrigin, serve, text
 from tests.service_process import started
@@ -112,6 +114,30 @@ async def test_a_wrong_password_degrades_the_store_until_the_file_changes(tmp_pa
             assert OLD not in detail
             password.write_text(NEW)
             await until(lambda: more(said, 1), lambda _: said[-1] == "ok")
+
+
+async def test_workers_use_the_new_password_after_sighup(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text(OLD)
+    with node() as server:
+        server.ask("ACL", "SETUSER", "robots", "on", f">{OLD}", "~robots:*", "&robots:*", "+@all")
+        url = f"redis://robots@127.0.0.1:{server.port}"
+        with process(WORKERS="2", REDIS_URL=url, REDIS_PASSWORD_FILE=str(password)) as service:
+            service.wait_ready(workers=2)
+            server.ask("ACL", "SETUSER", "robots", f">{NEW}")
+            password.write_text(NEW)
+            service.send_signal(signal.SIGHUP)
+            service.wait_for("All workers were replaced.")
+            server.ask("ACL", "SETUSER", "robots", f"<{OLD}")
+            before = numbers(server)
+            server.ask("CLIENT", "KILL", "USER", "robots")
+
+            async def workers() -> int:
+                """How many connections are new; each worker has two at least, one of which is a subscriber's."""
+                return len(numbers(server) - before)
+
+            await until(workers, lambda number: number >= 4)
+            assert [entry for entry in server.ask("ACL LOG") if entry["reason"] == "auth"] == []
 
 
 @pytest.mark.parametrize(
