@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test test-browser test-java test-javascript test-proxies chromium lint docs screenshot openapi fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
+.PHONY: run demo test test-browser test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
 
 run: $(VENV)/.service
 	@exec $(BIN)/python -m app
@@ -92,6 +92,13 @@ screenshot: $(VENV)/.dev chromium
 
 openapi: $(VENV)/.service
 	$(BIN)/python -m app openapi > openapi.json
+
+# The files that the chart shares with kustomize, as copies: each tool reads only its own directory.
+CHART_FILES := $(addprefix deploy/,base/agents.toml base/networkpolicy.yaml base/recheck.toml monitoring/alerts.yaml \
+	monitoring/dashboard.json overlays/dev/store-networkpolicy.yaml overlays/dev/valkey-networkpolicy.yaml overlays/dev/valkey.yaml)
+
+chart:
+	cp $(CHART_FILES) deploy/helm/robots-decisions/files/
 
 # Coverage-guided fuzzing of the core for FUZZ_SECONDS; failing inputs are stored in build/fuzz. Needs gcc.
 FUZZ_SECONDS ?= 60
