@@ -133,7 +133,9 @@ class RedisChanges:
 
 def _fingerprint(origin: Origin, before: Snapshot, after: Snapshot | None) -> str:
     """The same in all processes for one change, and another one when the same contents follow each other again."""
-    following = b"" if after is None else digest(after.access) + b"%d" % int(after.held_since)
+    following = b"%d" % int(before.held_since)
+    if after is not None:
+        following = digest(after.access) + b"%d" % int(after.held_since)
     return blake2s(b"\0".join([origin.key.encode(), digest(before.access), following]), digest_size=16).hexdigest()
 
 

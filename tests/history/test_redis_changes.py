@@ -69,6 +69,12 @@ async def test_the_same_contents_can_follow_each_other_again(changes: RedisChang
     assert await ids(changes) == [change(A, B), change(A, B)]
 
 
+async def test_a_file_can_be_purged_again(changes: RedisChanges) -> None:
+    for at in (0, 0, 100):
+        await changes.add(SITE, snapshot(A, at), None)
+    assert await ids(changes) == [(id_of(digest(A)), None)] * 2
+
+
 async def test_a_reader_that_missed_changes_learns_it(redis: GuardedClient, store_client: Redis) -> None:
     changes = RedisChanges(redis)
     for at in range(3):
