@@ -32,11 +32,15 @@ def garbage() -> Iterator[list[object]]:
     """The objects of the application that only a collection frees, and frames of its functions."""
     gc.collect()
     gc.disable()
+    gc.freeze()  # or each collection would visit all objects of the tests' process
     gc.set_debug(gc.DEBUG_SAVEALL)
-    yield gc.garbage
-    gc.set_debug(0)
-    gc.enable()
-    gc.garbage.clear()
+    try:
+        yield gc.garbage
+    finally:
+        gc.set_debug(0)
+        gc.unfreeze()
+        gc.enable()
+        gc.garbage.clear()
 
 
 def ours(found: object) -> bool:
