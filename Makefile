@@ -23,28 +23,8 @@ COVERED := app/auth app/cache app/fetch app/history app/overrides
 COVERED_TESTS := $(COVERED:app/%=tests/%)
 
 test: $(VENV)/.dev $(CORPUS) build/clients/.installed
-	$(PYTEST) --dist worksteal $(COVERED_TESTS) $(COVERED:%=--cov=%) --cov-report=term:skip-covered
-	$(PYTEST) --dist worksteal $(COVERED_TESTS:%=--ignore=%) --ignore=tests/browser --ignore=tests/proxies
-	@if sh tests/browser/install-chromium.sh; then \
-		$(MAKE) --no-print-directory test-browser; \
-	else \
-		echo "Skipped the browser tests: Chromium is not installed. Install it, then run: make test-browser" >&2; \
-	fi
-	@if sh tests/proxies/install.sh; then \
-		$(MAKE) --no-print-directory test-proxies; \
-	else \
-		echo "Skipped the tests of proxies: nginx or squid is not installed. Install them, then run: make test-proxies" >&2; \
-	fi
-	@if command -v npm >/dev/null; then \
-		$(MAKE) --no-print-directory test-javascript; \
-	else \
-		echo "Skipped the tests of the JavaScript client: npm is not installed. Install it, then run: make test-javascript" >&2; \
-	fi
-	@if sh clients/java/test/install.sh; then \
-		$(MAKE) --no-print-directory test-java; \
-	else \
-		echo "Skipped the tests of the Java client: a JDK or JUnit is not installed. Install them, then run: make test-java" >&2; \
-	fi
+	$(PYTEST) $(COVERED_TESTS) $(COVERED:%=--cov=%) --cov-report=term:skip-covered
+	@sh tests/all.sh $(COVERED_TESTS:%=--ignore=%)
 
 # Tests of deploy/proxies with Debian's nginx and squid, which are installed from the system's packages if they are missing.
 test-proxies: $(VENV)/.dev
@@ -53,7 +33,7 @@ test-proxies: $(VENV)/.dev
 
 # Tests of the tester page in Chromium, which is installed from the system's packages if it is missing.
 test-browser: $(VENV)/.dev chromium
-	$(PYTEST) --dist loadfile tests/browser
+	$(PYTEST) tests/browser
 
 # Tests of the JavaScript client with Node.js 20 or later, crawlee from npm, and the service.
 test-javascript: $(VENV)/.service clients/javascript/node_modules/.package-lock.json

@@ -1,7 +1,9 @@
 """Configuration of all tests, and their real Valkey."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # The tests start some hundred processes, which are ready a fifth sooner where the compiled modules are kept.
@@ -14,3 +16,21 @@ pytest_plugins = ["tests.valkey"]
 # Machines are shared, so the time of an example says nothing about the code. `make fuzz` searches longer.
 settings.register_profile("shared", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+LONGEST = """
+docs/test_examples.py faults/test_restart.py api/test_cycles.py pacing/test_fleet.py redis/test_connect.py
+clients/test_wheel.py wheel/test_wheel.py browser/test_page.py clients/test_javascript.py browser/test_versions.py
+clients/test_scrapy.py api/test_schema.py browser/test_many.py clients/test_java.py deploy/test_valkey_group.py
+faults/test_loop_blocking.py browser/test_accessibility.py browser/test_service_view.py browser/test_statements.py
+browser/test_outdated.py browser/test_keys.py faults/test_hostile_origins.py faults/test_store.py faults/test_order.py
+faults/test_ending.py pacing/test_failover.py api/test_overrides.py
+"""
+"""The files whose tests take longest, the longest first."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest files first, so that no process is left alone with one at the end."""
+    here = Path(__file__).parent
+    order = {(here / name).resolve(strict=True): number for number, name in enumerate(LONGEST.split())}
+    items.sort(key=lambda item: order.get(item.path, len(order)))

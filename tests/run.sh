@@ -8,8 +8,9 @@ pytest="$(dirname "$0")/../.venv/bin/python -m pytest"
 failed=build/failed-tests
 
 mkdir -p build
-# Tests wait much, so more processes than cores save time.
-$pytest -n "${TEST_PROCESSES:-3}" -o cache_dir="$failed" --cache-clear "$@" && exit || status=$?
+# Tests wait much, so more processes than cores save time. The tests of a file run in one process, in the order of
+# tests/conftest.py.
+$pytest -n "${TEST_PROCESSES:-4}" --dist loadfile --no-loadscope-reorder -o cache_dir="$failed" --cache-clear "$@" && exit || status=$?
 [ "$status" -eq 1 ] || exit "$status"
 echo "The tests that failed run once more, one at a time."
 exec $pytest -o cache_dir="$failed" --last-failed --maxfail=1 "$@" --dist no -n 0

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Run the tests of the repository, but those that run.sh's arguments leave out. Tests whose tools are missing and cannot be
+# installed are left out, too, and named at the end.
+set -eu
+
+ignored=
+missing=
+
+# need TARGET PATH COMMAND...: leave out the tests at PATH if the command fails.
+need() {
+    target=$1 path=$2
+    shift 2
+    "$@" >/dev/null && return
+    ignored="$ignored --ignore=$path"
+    missing="$missing $target"
+}
+
+need test-browser tests/browser sh tests/browser/install-chromium.sh
+need test-proxies tests/proxies sh tests/proxies/install.sh
+need test-javascript tests/clients/test_javascript.py command -v npm
+need test-java tests/clients/test_java.py sh clients/java/test/install.sh
+
+status=0
+# shellcheck disable=SC2086
+sh tests/run.sh $ignored "$@" || status=$?
+for target in $missing; do
+    echo "Some tests did not run, since their tools are missing. Install them, then run: make $target" >&2
+done
+exit "$status"

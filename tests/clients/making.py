@@ -1,0 +1,22 @@
+"""Targets of the Makefile for tests: a client in another language has a test runner of its own."""
+
+import os
+import subprocess
+
+from tests.clients.crawling import ROOT
+from tests.service_process import NOT_KEPT
+
+
+def make(target: str) -> None:
+    """Make a target; raises AssertionError with its output if that fails."""
+    environment = {name: value for name, value in os.environ.items() if name not in NOT_KEPT}
+    ended = subprocess.run(
+        ["make", "--silent", target],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout

@@ -1,0 +1,10 @@
+"""The client for Java: its own tests with JUnit."""
+
+import pytest
+
+from tests.clients.making import make
+
+
+@pytest.mark.timeout(600)  # it has tests of its own, each with its patience
+def test_java_client_passes_its_tests() -> None:
+    make("test-java")
