@@ -2,14 +2,17 @@
 
 import asyncio
 import gc
+import platform
 from collections.abc import Callable, Iterator
 from itertools import count
 
 import psutil
 import pytest
 
-from app.garbage import GROWTH, collected_when_quiet, resident_bytes
+from app.garbage import GROWTH, collected_when_quiet, resident_bytes, return_free_memory
 from tests.faults.until import until_so
+
+linux = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is measured and returned on Linux")
 
 
 @pytest.fixture
@@ -102,8 +105,19 @@ async def test_process_that_has_grown_collects_and_freezes_nothing(collections: 
         assert gc.get_freeze_count() == frozen
 
 
+@linux
 def test_memory_in_ram_is_read() -> None:
     assert abs(resident_bytes() - psutil.Process().memory_info().rss) < 32 * 1024 * 1024
+
+
+@linux
+def test_free_memory_between_objects_is_returned() -> None:
+    pieces = [bytes(50_000) for _ in range(2000)]
+    del pieces[::2], pieces[::2], pieces[::2]
+    before = resident_bytes()
+    return_free_memory()
+    assert before - resident_bytes() > 40_000_000
+    assert pieces
 
 
 async def test_collections_are_at_least_so_far_apart() -> None:
