@@ -1,11 +1,14 @@
 """Lines of the common and the combined log format, which web servers and proxies write."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 _ESCAPED = r'[^"\\]*(?:\\.[^"\\]*)*'
-_LINE = re.compile(rf'[^\["]*\[([^\]]*)\] "({_ESCAPED})" [0-9-]+ [0-9-]+(?: "({_ESCAPED})" "({_ESCAPED})")?(.*)')
+_LINE = re.compile(
+    rf'(?:\[[^\]"]*\])?[^\["]*\[([^\]]*)\] "({_ESCAPED})" [0-9-]+ [0-9-]+(?: "({_ESCAPED})" "({_ESCAPED})")?(.*)'
+)
+"""A line; the client that it begins with may be an IPv6 address in brackets."""
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))")
 _PROTOCOL = " HTTP/"
 _DENIED = "TCP_DENIED"
@@ -31,8 +34,8 @@ def read_request(text: str) -> ServedRequest | None:
         return None
     stamp, request, _, agent, rest = written.groups()
     try:
-        at = datetime.strptime(stamp, "%d/%b/%Y:%H:%M:%S %z")
-    except ValueError:
+        at = datetime.strptime(stamp, "%d/%b/%Y:%H:%M:%S %z").astimezone(UTC)
+    except (ValueError, OverflowError):  # OverflowError: in UTC it is outside the years 1 to 9999
         return None
     agent = None if agent in (None, "", "-") else _unescaped(agent)
     return ServedRequest(_target(_unescaped(request)), agent, at, rest.strip().startswith(_DENIED))

@@ -34,6 +34,7 @@ DEFAULTS = Defaults("DefaultBot", "https://www.example.com")
             LoggedFetch('http://h/"é', 'Foo"Bot\\1', TIME),
         ),
         (f'h - - [{STAMP}] "GET http://h/ HTTP/1.1" 200 1 "-" "A" TCP_MISS:D', LoggedFetch("http://h/", "A", TIME)),
+        (f'[::1] - - [{STAMP}] "GET http://h/ HTTP/1.1" 200 1 "-" "A"', LoggedFetch("http://h/", "A", TIME)),
         (
             '{"url": "/a", "agent": null, "time": "2026-10-10T22:55:36.9+02:00"}',
             LoggedFetch("https://www.example.com/a", "DefaultBot", TIME),
@@ -74,6 +75,8 @@ def test_lines_without_a_fetch_are_named_as_such(line: str, reason: str) -> None
         (f'h - - [{STAMP}] "GET http://h/ HTTP/1.1" 200 1', "The line has no agent; give --agent."),
         ('h - - [10/Oct/2026:13:55:36] "GET http://h/ HTTP/1.1" 200 1', "neither a JSON object nor"),
         ('h - - [41/Oct/2026:13:55:36 +0000] "GET http://h/ HTTP/1.1" 200 1', "neither a JSON object nor"),
+        ('h - - [01/Jan/0001:00:00:00 +0100] "GET http://h/ HTTP/1.1" 200 1', "neither a JSON object nor"),
+        ('h - - [31/Dec/9999:23:59:59 -0100] "GET http://h/ HTTP/1.1" 200 1', "neither a JSON object nor"),
         (f'h - - [{STAMP}] "GET http://h/', "neither a JSON object nor"),
         ("[1]", "'[1]' is neither a JSON object nor"),
         ('{"url": "http://h/", "agent": "A", "time": "2026-10-10T20:55:36"}', "neither RFC 3339"),
