@@ -5,13 +5,14 @@ import asyncio
 import json
 import sys
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from tqdm import tqdm
 
 from app.cli.access_log import Defaults, numbered_lines, open_log
 from app.cli.auditor import FORBIDDEN, UNDECIDED, UNREADABLE, Auditor, Finding
-from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server
+from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server, read_concurrency
 from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
 from app.cli.formatting import printable, rule_text
 from app.origin import BadUrl, read_target
@@ -23,7 +24,7 @@ LINES_SHOWN = 10
 """Unreadable lines that are reported one by one."""
 
 CONCURRENCY = 32
-"""The most parallel requests: each answer may take 16 MiB."""
+"""Parallel requests, at most: each answer may take 16 MiB."""
 
 
 def add(parser: Parser) -> None:
@@ -51,7 +52,7 @@ def add(parser: Parser) -> None:
     )
     parser.add_argument(
         "--concurrency",
-        type=_read_concurrency,
+        type=partial(read_concurrency, most=CONCURRENCY),
         default=4,
         metavar="N",
         help=f"parallel requests, 1 to {CONCURRENCY}; default 4",
@@ -103,13 +104,6 @@ def run(arguments: argparse.Namespace) -> int:
     if failed is not None:
         raise failed
     return INTERRUPTED if interrupted else _code(auditor.counts)
-
-
-def _read_concurrency(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= CONCURRENCY:
-        raise ValueError
-    return number
 
 
 def _origin(url: str | None) -> str | None:

@@ -1,9 +1,11 @@
 """An HTTP client of a running service, for commands."""
 
+import argparse
 import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
@@ -53,12 +55,13 @@ def add_server(parser: Parser, default: str | None) -> None:
     parser.add_argument("--server", metavar="URL", default=default, help=f"{meaning} (API key: ${API_KEY})")
 
 
-def read_concurrency(text: str) -> int:
-    """The value of --concurrency. Raise ValueError if it is out of bounds."""
-    number = int(text)
-    if not 1 <= number <= 1000:
-        raise ValueError
-    return number
+def read_concurrency(text: str, most: int = 1000) -> int:
+    """The value of --concurrency. Raise ArgumentTypeError if it is not a number from 1 to `most`."""
+    with suppress(ValueError):
+        number = int(text)
+        if 1 <= number <= most:
+            return number
+    raise argparse.ArgumentTypeError(f"{text[:100]!r} is not a number from 1 to {most}")
 
 
 class ServiceClient:

@@ -233,18 +233,19 @@ async def test_bad_lines_are_named_and_the_rest_is_audited(store_url: str) -> No
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "error"),
     [
-        (),
-        ("/nowhere",),
-        ("/",),
-        ("-", "--concurrency", "33"),
-        ("-", "--server", "nowhere"),
-        ("-", "--origin", "example.com"),
+        ((), "the following arguments are required: LOG"),
+        (("/nowhere",), "Cannot read /nowhere: "),
+        (("/",), "Cannot read /: "),
+        (("-", "--concurrency", "33"), "'33' is not a number from 1 to 32"),
+        (("-", "--concurrency", "many"), "'many' is not a number from 1 to 32"),
+        (("-", "--server", "nowhere"), "nowhere"),
+        (("-", "--origin", "example.com"), "--origin: "),
     ],
 )
-async def test_bad_arguments_exit_with_3_and_an_error(arguments: tuple[str, ...]) -> None:
+async def test_bad_arguments_exit_with_3_and_an_error(arguments: tuple[str, ...], error: str) -> None:
     ended = await run("audit", *arguments, given=b"")
     assert ended.code == 3
-    assert ended.err
+    assert error in ended.err
     assert "Traceback" not in ended.err
