@@ -146,6 +146,7 @@ class Decider:
                     results[number] = as_value(error)
                 if budget.is_over():
                     await budget.next()
+                started = self._monotonic()  # only the first question took the time to read the history
         return [results[number] for number in range(len(questions))]
 
     async def _decide_past(self, question: Question, as_of: datetime, files: PastFiles, started: float) -> Decision:

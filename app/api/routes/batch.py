@@ -157,7 +157,7 @@ async def _answers(services: Services, batch: BatchIn, policy: PurposePolicy) ->
             if is_past:
                 await _answer_past(decider, group, results)
             else:
-                await _answer_cold(decider, group, begun, results)
+                await _answer_cold(decider, group, begun, results, budget)
 
     async with asyncio.TaskGroup() as workers:
         for _ in range(min(ORIGINS_AT_ONCE, len(cold))):
@@ -165,9 +165,10 @@ async def _answers(services: Services, batch: BatchIn, policy: PurposePolicy) ->
     return [result for result in results if result is not None]
 
 
-async def _answer_cold(decider: Decider, group: _Group, begun: float, results: list[ItemResult | None]) -> None:
-    """Set the results of questions about one origin."""
-    budget = YieldBudget()
+async def _answer_cold(
+    decider: Decider, group: _Group, begun: float, results: list[ItemResult | None], budget: YieldBudget
+) -> None:
+    """Set the results of questions about one origin. All origins share the `budget`: each may have few questions."""
     for number, question in group:
         results[number] = await answer_to(decider, after_waiting(question, begun))
         if budget.is_over():  # after the first question, the file is in memory and nothing awaits
