@@ -1,10 +1,10 @@
--- Acknowledge changes of a group, and that some were removed before it had them.
+-- Acknowledge changes of a group. It may also acknowledge that it missed changes, which were removed.
 --
 -- KEYS  1 stream
--- ARGV  1 group   2 ms of a lease   3 the id before which changes were removed, or ''   4 the id just before that one
+-- ARGV  1 group   2 ms of a lease   3 the id before which changes were removed, or ''   4 the predecessor of that id
 --       5 ... ids of changes
 --
--- Returns {changes that were leased and now are not}; {} if the group does not exist.
+-- Returns {number of changes that were leased and now are not}; {} if the group does not exist.
 local stream, name, lease, missed_before = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local ROUNDS, AT_ONCE = 10, 1000
 

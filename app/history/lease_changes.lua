@@ -2,7 +2,7 @@
 --
 -- KEYS  1 stream
 -- ARGV  1 group   2 consumer   3 ms of a lease   4 changes to lease   5 changes that a group may have leased at once
---       6 where a group begins that does not exist: an id, 0-0 for the oldest change, '$' for the end, '' for nowhere
+--       6 where a new group begins: an id, 0-0 for the oldest change, '$' for the end; '' to make no group
 --       7 groups that the stream may have   8 bytes of the longest change
 --
 -- Returns one of
@@ -24,13 +24,13 @@ if kind == 'stream' then
 end
 local removed = oldest and added > length
 
--- A group beyond the end, which only others can have set, would miss changes until their ids reach it.
+-- A group beyond the end would miss changes until their ids reach it. Only other programs can have set it there.
 if group and precedes(newest, group['last-delivered-id']) then
   redis.call('XGROUP', 'DESTROY', stream, name)
-  group, groups[#groups] = nil, nil
+  group, groups = nil, groups_of(stream)
 end
 if group then
-  -- Entries that were removed are still pending if they were leased; XCLAIM would drop them without a word.
+  -- Entries that were removed are still pending if they were leased; XCLAIM would drop them silently.
   local last = group['last-delivered-id']
   if removed and (precedes(last, oldest) and has_gap(last, oldest)
       or #redis.call('XPENDING', stream, name, 'IDLE', lease, '-', '(' .. oldest, 1) > 0) then

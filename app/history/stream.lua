@@ -1,4 +1,4 @@
--- Functions for the scripts about groups of consumers of a stream, in front of which this file is put.
+-- Functions that the scripts for groups of consumers share; this file is put in front of each.
 
 -- A reply of XINFO as a table.
 local function fields(reply)
@@ -25,12 +25,18 @@ local function parts_of(id)
   return string.match(id, '^(%d+)%-(%d+)$')
 end
 
+-- Whether one decimal number is less than another. As text: numbers of Lua have 53 bits, those of ids 64.
+local function is_less(one, other)
+  if #one ~= #other then return #one < #other end
+  return one < other
+end
+
 -- Whether one id of a stream is less than another.
 local function precedes(one, other)
   local ms, number = parts_of(one)
   local other_ms, other_number = parts_of(other)
-  if ms ~= other_ms then return tonumber(ms) < tonumber(other_ms) end
-  return tonumber(number) < tonumber(other_number)
+  if ms ~= other_ms then return is_less(ms, other_ms) end
+  return is_less(number, other_number)
 end
 
 -- Whether there may be ids between one id and a greater one.

@@ -182,7 +182,7 @@ async def test_callers_leave_one_consumer_in_the_store(redis: GuardedClient, sto
     assert len(await store_client.xinfo_consumers(STREAM, GROUP)) == 1
 
 
-async def test_a_group_learns_that_it_missed_changes(groups: RedisChangeGroups, store_client: Redis) -> None:
+async def test_a_group_that_missed_changes_gets_an_error(groups: RedisChangeGroups, store_client: Redis) -> None:
     added = await add_changes(store_client, 10)
     leased = await lease(groups, 2)
     await groups.acknowledge(GROUP, read_ids(leased))
@@ -275,6 +275,18 @@ async def test_a_gap_ends_just_before_the_oldest_change(
     assert await lease(groups) == [f"7-{number}"]
 
 
+async def test_ids_beyond_53_bits_are_compared_exactly(groups: RedisChangeGroups, store_client: Redis) -> None:
+    first = 1_790_000_000_000_000_001  # nanoseconds, as another program may have chosen
+    for number in range(3):
+        await store_client.xadd(STREAM, {"change": change_text(number)}, id=f"{first + number}-0")
+    assert await lease(groups, 1) == [f"{first}-0"]
+    oldest = await trimmed(store_client, 1)
+    with pytest.raises(ChangesMissed):
+        await lease(groups)
+    await groups.acknowledge(GROUP, [], read_id(oldest))
+    assert await lease(groups) == [f"{first + 2}-0"]
+
+
 async def test_a_group_that_the_store_lost_is_unknown(groups: RedisChangeGroups, store_client: Redis) -> None:
     await add_changes(store_client, 2)
     await lease(groups)
@@ -319,7 +331,8 @@ async def test_a_value_of_another_type_is_replaced_by_a_new_group(
         with pytest.raises(UnknownGroup):
             await use
     assert await lease(groups) == []
-    assert await lease(groups) == await add_changes(store_client, 0)
+    added = await add_changes(store_client, 1)
+    assert await lease(groups) == added
 
 
 async def test_foreign_groups_and_consumers_do_no_harm(groups: RedisChangeGroups, store_client: Redis) -> None:
