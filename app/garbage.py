@@ -8,9 +8,10 @@ a quiet moment, and the objects that remain are frozen: the next one visits only
 A frozen object that becomes part of a cycle later is never freed. In a quiet moment hardly any request is in progress,
 and LEAST keeps collections rare.
 
-Few objects in a cycle may hold much memory, such as parsed files. So one also runs whenever the process has grown by
-GROWTH, in the middle of requests; it freezes nothing. The C library keeps what is freed between parts that are in use,
-so it is then asked to return that to the system: after hostile batches it was half of the process.
+A few objects in a cycle may refer to much memory, such as parsed files. So a full collection also runs whenever the
+process has grown by GROWTH, even in the middle of requests. That one freezes nothing. The C library keeps freed memory
+that lies between parts in use; it is then asked to return it to the system: after hostile batches it was half of the
+process.
 
 Python starts a collection of young objects when 700 more were allocated than freed. A full cache frees as much as it
 allocates, so young objects would come to include everything in it, and their collection would take as long as one of
@@ -101,7 +102,7 @@ async def _collect(
     least: float, most: float, every: float, cpu_seconds: Callable[[], float], memory: Callable[[], int]
 ) -> None:
     now = asyncio.get_running_loop().time
-    collected_at, held = now(), memory()
+    collected_at, resident = now(), memory()
     while True:
         begun, before = now(), cpu_seconds()
         await asyncio.sleep(every)
@@ -109,8 +110,8 @@ async def _collect(
         waited = now() - collected_at
         if waited >= most or (quiet and waited >= least):
             collect()
-            collected_at, held = now(), memory()
-        elif memory() > held + GROWTH:
+            collected_at, resident = now(), memory()
+        elif memory() > resident + GROWTH:
             gc.collect()
             return_free_memory()
-            held = memory()
+            resident = memory()

@@ -25,7 +25,7 @@ _PURGED = b"P\x01"
 # Compare and set. ARGV: the SHA-1 of the value that the new one is based on, the new value and its seconds, and the
 # digest of the content that this write ends, if any. If there is another value, it is returned with the server's time
 # and nothing is written. A key of another type counts as empty, and no more of a value is read than a snapshot has.
-# The value of a content that ends stays in KEYS[2]. Returns 2 if others were there before.
+# The last value of a content that ends is kept in KEYS[2]. Returns 1, or 2 if other values were kept there before.
 _PUT = f"""
 local held = redis.pcall('getrange', KEYS[1], 0, {ENCODED_LIMIT})
 if type(held) ~= 'string' then held = '' end
@@ -70,7 +70,7 @@ class RedisSnapshots:
     """Snapshots under `robots:{scheme://host:port[#profile]}`; any other value under such a key is a miss.
 
     A write that ends a version keeps its last snapshot under `...:unrecorded`, until the history has the version. If
-    the process is killed before it writes the history, the next one that puts a snapshot of the origin gets the rest.
+    the process is killed before it writes the history, the next process that puts a snapshot of the origin gets it.
 
     `name` identifies this process in its invalidations, and `instance` the processes that share a network: the
     workers of one service. `clock` is what tests put in place of the server's (Unix seconds).
@@ -178,8 +178,8 @@ class RedisSnapshots:
     ) -> bool | tuple[bytes, float]:
         """Replace the value with the SHA-1 `seen`; if it is another one, return that and the server's time.
 
-        Otherwise returns whether versions that ended before are not in the history. `ended`: the digest of the content
-        that ends with this write, if any.
+        Otherwise return whether other versions wait for the history. `ended`: the digest of the content that ends with
+        this write, if any.
         """
         key = snapshot_key(origin)
         keys, arguments = (key, unrecorded_key(origin)), (seen, data, str(max(1, math.ceil(keep_seconds))), ended)

@@ -12,8 +12,8 @@ from app.origin import Origin
 class Put(NamedTuple):
     """What the store holds after a put, and the snapshot it held before, if any.
 
-    `unrecorded`: the last snapshots of versions that ended before that one and that are not in the history, in their
-    order. The process that ended them may have been killed.
+    `unrecorded`: the last snapshots of versions that ended before that and are not in the history yet, in the order of
+    their ends. The process that ended them may have been killed.
     """
 
     held: Snapshot | Purged

@@ -1,4 +1,4 @@
-"""The log of a crawler: JSON lines, its own or the decision log of the service, or the log of a proxy or web server."""
+"""The log of a crawl: JSON lines of a crawler or of the decision log, or the log of a proxy or web server."""
 
 import gzip
 import json
@@ -70,9 +70,9 @@ def _open(name: str) -> BufferedReader:
 
 
 async def numbered_lines(source: BufferedIOBase) -> AsyncIterator[list[tuple[int, bytes]]]:
-    """The lines that one read gives, and their numbers; of a line beyond LINE_LIMIT, the first LINE_LIMIT bytes.
+    """The lines and their numbers, in lists that one read completes.
 
-    Raise Failed.
+    Of a line beyond LINE_LIMIT, they have the first LINE_LIMIT bytes. Raise Failed.
     """
     number, continued = 0, False
     try:

@@ -14,10 +14,10 @@ ALLOWED: Final = "allowed"
 FORBIDDEN: Final = "that should not have been fetched"
 UNKNOWN: Final = "unknown"
 UNREADABLE: Final = "unreadable"
-"""What lines are counted as, beside the reasons of NotAuditable."""
+"""The kinds of lines that are counted, besides the texts of NotAuditable."""
 
 UNDECIDED = frozenset({UNKNOWN, NO_URL})
-"""What lines are counted as that may have been wrong."""
+"""The kinds of lines that may have been wrong."""
 
 ITEMS, CHARACTERS = 500, 512 * 1024
 """Lines of the largest request, and characters of their URLs and agents, within the limits of the service."""
@@ -39,10 +39,10 @@ class Finding(NamedTuple):
 
 
 class Auditor:
-    """Audits lines, in requests of up to ITEMS, `concurrency` at a time; `counts` has how many lines were what.
+    """Audits lines, in requests of up to ITEMS, `concurrency` at a time; `counts` has the number of lines of each kind.
 
-    In the order of the lines, `found` is called with each that should not have been fetched, `bad` with each that
-    cannot be read, and `done` with how many have been audited since the last call.
+    In the order of the log, `found` is called for each page that should not have been fetched, and `bad` for each line
+    that cannot be read. `done` is called with the number of lines that were audited since its last call.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Auditor:
             return error
 
     async def _audit(self, batch: Sequence[_Line], before: asyncio.Task[None] | None) -> None:
-        """Audit lines, and report them after those `before` them. Raise Failed, which names the first of them."""
+        """Audit lines, and report them once the task `before` has ended. Raise Failed, which names the first line."""
         failed: Failed | None = None
         answers: Mapping[int, Mapping[str, Any]] = {}
         try:
@@ -128,7 +128,7 @@ class Auditor:
     def _report(
         self, number: int, entry: LoggedFetch | BadLine | NotAuditable, answers: Mapping[int, Mapping[str, Any]]
     ) -> str:
-        """Report a line; return what it is counted as. Raise Failed for an answer that the service would not give."""
+        """Report a line; return its kind. Raise Failed for a problem that is not about the line."""
         if isinstance(entry, NotAuditable):
             return str(entry)
         if isinstance(entry, BadLine):

@@ -16,9 +16,10 @@ _DENIED = "TCP_DENIED"
 
 
 class ServedRequest(NamedTuple):
-    """A request: its target, a URL or a path, None if it has neither; and its User-Agent, None if it is not logged.
+    """A request in a log.
 
-    `refused`: a proxy did not forward it.
+    `target` is a URL or a path, None if the request has neither. `agent` is the User-Agent, None if it is not logged.
+    `refused`: a proxy did not forward the request.
     """
 
     target: str | None
@@ -44,12 +45,12 @@ def read_request(text: str) -> ServedRequest | None:
 def _target(request: str) -> str | None:
     method, _, rest = request.partition(" ")
     target = rest.rpartition(_PROTOCOL)[0] or rest
-    # `CONNECT host:443` opens a tunnel, in which a proxy sees no URL; `OPTIONS *` is about none; `-` was no request.
+    # A proxy sees no URL in the tunnel that `CONNECT host:443` opens; `OPTIONS *` has none; `-` stands for no request.
     return None if method == "CONNECT" or target in ("", "*") else target
 
 
 def _unescaped(text: str) -> str:
-    r"""The text with `\"` and `\xC3` as what they stand for."""
+    r"""The text without escapes, such as `\"` and `\xC3`."""
     if "\\" not in text:
         return text
     raw = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]) if found[1] else found[2], text.encode())

@@ -33,7 +33,7 @@ async def pieces(source: BufferedIOBase, what: str, limit: int) -> AsyncIterator
 
 
 async def blocks(source: BufferedIOBase, what: str, limit: int) -> AsyncIterator[list[bytes]]:
-    """As `pieces`, but those that one read completes come together: the source may be slow, and the next ones late."""
+    """As `pieces`, in lists: each has the lines that one read completes, so a slow source delays only later lines."""
     loop, read_ahead = asyncio.get_running_loop(), asyncio.Queue[list[bytes] | Exception | None](1)
 
     def put(found: list[bytes] | Exception | None) -> None:

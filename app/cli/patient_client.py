@@ -1,4 +1,4 @@
-"""A client for many requests: it waits while the service is busy, and while a service that has answered restarts."""
+"""A client for many requests: it waits while the service is busy, and while it restarts if it answered before."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from app.cli.client import Answer, ServiceClient, ServiceNotReached
 
 ATTEMPTS = 8
-"""Attempts at one request while the service is busy with all requests, at most."""
+"""Attempts at one request, at most, while the service answers no other one."""
 
 RETRY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """Seconds between attempts while the service does not respond: it may be restarting."""
@@ -33,7 +33,7 @@ class PatientClient:
         return await self._send("GET", f"{path}?{urlencode(parameters, doseq=True)}", None)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Answer | None:
-        """POST JSON to a path, which must have no effect if it is repeated; otherwise as `get`."""
+        """POST JSON to a path, as `get`. It may be sent twice, so it must be safe to repeat."""
         return await self._send("POST", path, body)
 
     def pause(self, seconds: float) -> None:
@@ -57,7 +57,7 @@ class PatientClient:
             if answer.status not in BUSY:
                 self._answered += 1
                 return answer
-            # A quota serves requests one after the other: this one is not lost while others are answered.
+            # A quota lets requests through one by one. Those that wait do not give up while others are answered.
             attempts = attempts + 1 if self._answered == answered else 1
             answered = self._answered
             self.pause(_retry_after(answer))

@@ -19,7 +19,7 @@ LEASED = 10_000
 """Changes that a group may have leased at once: ten callers with as many as one answer has."""
 
 NAME = r"[a-z0-9][a-z0-9-]{0,63}"
-"""The names of groups."""
+"""A regular expression for the names of groups."""
 
 OLDEST: Final = ChangeId(0)
 """Where a group begins that gets all changes of the feed."""
@@ -27,7 +27,7 @@ OLDEST: Final = ChangeId(0)
 _NAME: Final = re.compile(NAME)
 _LONGEST_NAME: Final = 64
 _CONSUMER: Final = "service"
-"""All callers of a group are one consumer to Redis. Names of their own would be kept for ever."""
+"""The name of all callers in Redis, which would keep a consumer for each name for ever."""
 
 _LEASE, _ACKNOWLEDGE, _LIST, _DELETE = (
     Script(__package__, "stream.lua", f"{name}.lua")
@@ -44,9 +44,9 @@ class TooManyGroups(Exception):
 
 
 class ChangesMissed(Exception):
-    """Changes before `oldest` were removed, and the group did not get them or did not acknowledge them.
+    """Changes before `oldest` were removed, and the group had not acknowledged all of them.
 
-    `exists` is false if the group should have begun before `oldest`: it was not made.
+    `exists` is false for a new group that would begin before `oldest`. It was not made.
     """
 
     def __init__(self, oldest: ChangeId, *, exists: bool) -> None:
@@ -76,8 +76,8 @@ class RedisChangeGroups:
     ) -> Sequence[tuple[ChangeId, Change]]:
         """Lease up to `count` changes: those whose lease has ended, then new ones.
 
-        A group that does not exist is made if `begin` says after which change, or `at_end` that only later changes
-        count. Raises UnknownGroup, TooManyGroups, ChangesMissed and StoreDown.
+        A group that does not exist is made if `begin` (the change after which it begins) or `at_end` (it begins with
+        the next change to come) is given. Raises UnknownGroup, TooManyGroups, ChangesMissed and StoreDown.
         """
         start = "$" if at_end else "" if begin is None else str(begin)
         numbers = map(str, (count, LEASED, start, GROUPS, 2 * BYTES))
@@ -128,7 +128,7 @@ class RedisChangeGroups:
         )
 
     async def _readable(self, group: str, entries: Sequence[Any]) -> Sequence[tuple[ChangeId, Change]]:
-        """The changes among the entries. The others are acknowledged, or they would come again for ever."""
+        """The changes among the entries. Other entries are acknowledged, or they would be leased again for ever."""
         found: list[tuple[ChangeId, Change]] = []
         unreadable: list[ChangeId] = []
         for name, text in zip(entries[::2], entries[1::2], strict=True):

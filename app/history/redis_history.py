@@ -32,7 +32,7 @@ _ATTEMPTS = 5
 _OVERHEAD = 1024  # bytes of a snapshot without the body
 
 # Writes only if the value has not changed since it was read. Comparing the head is enough: it identifies the write.
-# ARGV[3]: the digest of the version that is in the history now, and so need not wait for it in KEYS[2] any more.
+# ARGV[3]: the digest of the version that is now in the history, so that KEYS[2] need not keep it any more.
 _REPLACE: Final = f"""
 local head = redis.pcall('GETRANGE', KEYS[1], 0, {TAGGED - 1})
 if type(head) ~= 'string' then head = '' end

@@ -17,7 +17,7 @@ from app.settings import BadSetting, Settings
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The client of the store, the calls through it, what a full store would drop, and the files of its secrets."""
+    """The client of the store, the calls through it, what a full store would drop, and its files that may change."""
 
     client: Client
     redis: GuardedClient

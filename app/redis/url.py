@@ -76,7 +76,7 @@ Engine = Server | LocalSocket | Sentinels | Cluster
 
 @dataclass(frozen=True, slots=True)
 class RedisTarget:
-    """Where the store is; `tls` is None for plain text, `password` unless a file has the password of `login`."""
+    """Where the store is; `tls` is None for plain text, and `password` unless a file has the password of `login`."""
 
     engine: Engine
     login: Login

@@ -32,11 +32,13 @@ class AcknowledgementIn(RequestModel):
 
     group: str = Field(pattern=GROUP_PATTERN, description=GROUP_TEXT)
     ids: list[str] = Field([], max_length=IDS, fail_fast=True, description="The ids of changes.")
-    missed_before: str | None = Field(None, description="That of the 410 that you have acted on, to continue after it.")
+    missed_before: str | None = Field(
+        None, description="The `missed_before` of a 410. Send it once you have acted on it; the group then continues."
+    )
 
 
 class AcknowledgementOut(BaseModel):
-    """What the acknowledgement ended."""
+    """The result of an acknowledgement."""
 
     acknowledged: int = Field(description="How many of the changes the group had leased; repeated ids count once.")
 
@@ -81,14 +83,14 @@ async def delete_change_group(
     _operator: Annotated[str, Depends(admin)],
     name: Annotated[str, Path(pattern=GROUP_PATTERN, description=GROUP_TEXT)],
 ) -> None:
-    """Delete a group of consumers: what it has not acknowledged is not given to it again."""
+    """Delete a group of consumers, with its position and its leases."""
     if not await services.change_groups.delete(name):
         raise Problem(404, "no-group", f"No group is named {name!r}.")
 
 
 @contextmanager
 def group_problems(name: str) -> Iterator[None]:
-    """Answer what goes wrong with a group as a problem."""
+    """Turn the errors of a group into problems."""
     try:
         yield
     except UnknownGroup:

@@ -28,7 +28,7 @@ PAUSE = 1.0
 """Seconds between two looks into the store while a request waits."""
 
 LATEST = 253_402_300_799
-"""The last second of the year 9999, in Unix seconds."""
+"""The last second of the year 9999, in Unix seconds. RFC 3339 has no later one."""
 
 NOW = "now"
 """The value of `after` with which a group begins at the end of the feed."""
@@ -72,11 +72,11 @@ async def changes(
     (`POST /v1/changes/acknowledgements`); the others are given to a consumer of the group again.
     """
     if group is None:
-        look = _feed(services.changes, "0" if after is None else after, limit)
+        look = _reader(services.changes, "0" if after is None else after, limit)
     else:
         if key_of(request.scope) is None and is_cross_site(request.headers):
             raise Problem(403, "forbidden", "Without API keys, web pages of another origin may not read for a group.")
-        look = _group(services.change_groups, group, after, limit)
+        look = _consumer(services.change_groups, group, after, limit)
     lines = [
         FileChangeOut(id=str(id_), at=_found_at(id_), **dict(change)).model_dump_json() + "\n"
         for id_, change in await while_connected(request.receive, _wait_for(look, wait))
@@ -85,12 +85,12 @@ async def changes(
 
 
 def _found_at(id_: ChangeId) -> str:
-    """When the change was added; an id that another program chose may be beyond what RFC 3339 can write."""
+    """The instant at which the change was added, at most LATEST: another program may have chosen any id."""
     return instant(min(id_.milliseconds // 1000, LATEST))
 
 
-def _feed(feed: RedisChanges, after: str, limit: int) -> Callable[[], Awaitable[Found]]:
-    """Look for changes after that one."""
+def _reader(feed: RedisChanges, after: str, limit: int) -> Callable[[], Awaitable[Found]]:
+    """Make a function that reads the next changes after `after`."""
     position = _id_from(after)
 
     async def look() -> Found:
@@ -99,14 +99,14 @@ def _feed(feed: RedisChanges, after: str, limit: int) -> Callable[[], Awaitable[
         if page.missed is not None:
             detail = f"Changes after {after[:100]} were removed; the oldest is {page.missed}. Continue with after=0."
             raise Problem(410, "changes-removed", detail, parameter="after", value=after)
-        position = page.last  # behind entries that could not be read
+        position = page.last  # also after entries that could not be read
         return page.changes
 
     return look
 
 
-def _group(groups: RedisChangeGroups, name: str, after: str | None, limit: int) -> Callable[[], Awaitable[Found]]:
-    """Lease changes to a consumer of the group."""
+def _consumer(groups: RedisChangeGroups, name: str, after: str | None, limit: int) -> Callable[[], Awaitable[Found]]:
+    """Make a function that leases changes to a consumer of the group."""
     begin = None if after is None or after == NOW else _id_from(after)
 
     async def look() -> Found:
