@@ -15,7 +15,7 @@ from app.main.service import create
 from app.observability.tracing import Spans
 from app.settings import Settings
 from tests.exposition import samples
-from tests.origins import Names
+from tests.origins import NO_TLS, Names
 from tests.patient_service import STORE_TIMEOUT
 
 START = datetime(2026, 11, 21, 18, 30, tzinfo=UTC).timestamp()
@@ -55,7 +55,7 @@ def settings_on(store_url: str, **others: Any) -> Settings:
 async def running(
     store_url: str,
     names: Mapping[str, Sequence[str]] | None = None,
-    tls: ssl.SSLContext | None = None,
+    tls: ssl.SSLContext = NO_TLS,
     spans: Spans | None = None,
     resolver: Resolver | None = None,
     store_timeout: float = STORE_TIMEOUT,

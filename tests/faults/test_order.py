@@ -25,7 +25,7 @@ from tests.engines import QUOTED, clustered, free_port
 from tests.faults.process import process
 from tests.faults.proxy import proxy
 from tests.faults.until import until
-from tests.origins import Exchange, Gate, LoopbackOrigin, Names, serve, text
+from tests.origins import NO_TLS, Exchange, Gate, LoopbackOrigin, Names, serve, text
 from tests.patient_service import STORE_TIMEOUT
 
 OPEN = text(200, "User-agent: *\nAllow: /\n")
@@ -47,7 +47,7 @@ async def pod(
     def clock() -> float:
         return time.time() + ahead
 
-    app = create(settings, clock=clock, store_timeout=STORE_TIMEOUT, resolver=resolver or known)
+    app = create(settings, clock=clock, store_timeout=STORE_TIMEOUT, resolver=resolver or known, ssl_context=NO_TLS)
     transport = httpx.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
