@@ -45,9 +45,9 @@ class Log:
         ]
 
 
-async def ask_on(pacer: Pacer, key: PaceKey, log: Log) -> None:
-    """Reserve slots continuously, at random instants."""
-    while True:
+async def ask_on(pacer: Pacer, key: PaceKey, log: Log, enough: asyncio.Event) -> None:
+    """Reserve slots at random instants until there are enough."""
+    while not enough.is_set():
         grant = await pacer.reserve(SlotRequest(key, SECOND, "w", max_wait=0.8))
         if isinstance(grant.result, Slot):
             log.slots[key].append((grant.result.go_at, grant.degraded))
@@ -73,10 +73,12 @@ async def pacers(fleet: Fleet) -> AsyncIterator[list[tuple[Pacer, RedisPacer]]]:
 
 
 async def test_no_slot_is_too_close_while_a_master_of_a_cluster_is_replaced() -> None:
-    log, lost = Log(), list[PaceKey]()
+    log, lost, enough = Log(), list[PaceKey](), asyncio.Event()
     with clustered(1, cluster_require_full_coverage="no", cluster_node_timeout="4000") as fleet:
         async with pacers(fleet) as both, asyncio.TaskGroup() as group:
-            asking = [group.create_task(ask_on(pacer, key, log)) for pacer, _ in both for key in MAX_KEYS]
+            for pacer, _ in both:
+                for key in MAX_KEYS:
+                    group.create_task(ask_on(pacer, key, log, enough))
             await until_so(lambda: log.count(degraded=False, keys=MAX_KEYS) >= 3)
             fleet.copied()
             fleet.masters[0].kill()
@@ -87,7 +89,7 @@ async def test_no_slot_is_too_close_while_a_master_of_a_cluster_is_replaced() ->
             await until_so(
                 lambda: all(sum(not local for _, local in log.slots[key][given[key] :]) >= 3 for key in lost)
             )
-            for one in asking:
-                one.cancel()
+            # A call that is cancelled may have the connection to a node that redis-py has forgotten, and leave it open.
+            enough.set()
     assert log.too_close() == []
     assert not any(local for key in set(MAX_KEYS) - set(lost) for _, local in log.slots[key][:])
