@@ -9,6 +9,7 @@ from app.cli.access_log import NO_URL, BadLine, Defaults, LoggedFetch, NotAudita
 from app.cli.client import AnswerTooLong, ServiceClient
 from app.cli.exit_codes import Failed
 from app.cli.patient_client import ATTEMPTS, BUSY, PatientClient
+from app.error_values import as_value
 
 ALLOWED: Final = "allowed"
 FORBIDDEN: Final = "that should not have been fetched"
@@ -106,7 +107,7 @@ class Auditor:
         try:
             return read_entry(written, self._defaults)
         except (BadLine, NotAuditable) as error:
-            return error
+            return as_value(error)
 
     async def _audit(self, batch: Sequence[_Line], before: asyncio.Task[None] | None) -> None:
         """Audit lines, and report them once the task `before` has ended. Raise Failed, which names the first line."""
@@ -194,6 +195,8 @@ def _is_answer(found: object) -> bool:
     match found:
         case {"problem": {"status": int(), "type": str(), "detail": str()}}:
             return True
+        case {"problem": _}:
+            return False
         case {"verdict": str()}:
             return True
         case _:
