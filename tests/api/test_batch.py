@@ -2,7 +2,11 @@
 
 import asyncio
 import json
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,6 +18,7 @@ from app.api.encoding import AnswerEncoder
 from app.api.json_array import PIECE
 from app.api.middleware.body_limit import BODY_LIMIT
 from app.api.routes.batch import ITEMS, ORIGINS_AT_ONCE
+from app.background import cancel_and_wait
 from app.decide import Decider
 from app.evaluate import Decision, Question
 from app.robots.access import Busy
@@ -112,6 +117,46 @@ async def test_an_item_beyond_the_fetch_queue_says_when_to_retry() -> None:
     problem = json.loads(encode_item(found, AnswerEncoder()))["problem"]
     assert (problem["status"], problem["type"]) == (503, "urn:robots-decisions:problem:busy")
     assert problem["retry_after"] == 7
+
+
+class FullAt(NoRoom):
+    """A Decider with nothing in memory, which notes the turn of the event loop in which each question comes."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self.asked: list[int] = []
+
+    def decide_if_cached(self, _question: Question, _memo: object = None) -> None:
+        return None
+
+    def count(self, _decisions: object) -> None:
+        pass
+
+    async def decide(self, question: Question) -> Decision:
+        self.asked.append(self.turn)
+        return await super().decide(question)
+
+
+async def test_many_origins_with_a_question_each_let_other_requests_run(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, decider = count(), FullAt()
+
+    async def others() -> None:
+        while True:
+            decider.turn += 1
+            await asyncio.sleep(0)
+
+    # Each look at the clock takes a millisecond, so that a few questions use up the budget.
+    monkeypatch.setattr("app.yield_budget.time", SimpleNamespace(monotonic=lambda: next(ticks) / 1000))
+    async with running(store_url) as service:
+        state = service.app.state
+        monkeypatch.setattr(state, "services", replace(state.services, decider=cast("Decider", decider)))
+        running_others = asyncio.create_task(others())
+        answers = await answers_to(service, [{"url": f"http://h{number}/", "agent": "a"} for number in range(ITEMS)])
+        await cancel_and_wait([running_others])
+    assert len(answers) == len(decider.asked) == ITEMS
+    assert max(Counter(decider.asked).values()) < ITEMS / 2  # not all of them in one turn
 
 
 async def test_batch_with_too_many_items_is_refused(store_url: str) -> None:
