@@ -132,7 +132,7 @@ async def test_what_waits_is_bounded_and_expires(store: RedisSnapshots, store_cl
     assert 0 < await store_client.ttl(unrecorded_key(SITE)) <= 60
 
 
-async def test_foreign_values_are_no_versions(store: RedisSnapshots, store_client: Redis, clock: Clock) -> None:
+async def test_foreign_values_are_ignored(store: RedisSnapshots, store_client: Redis, clock: Clock) -> None:
     valid, key = encode(Snapshot(C, 1.0)), unrecorded_key(SITE)
     await find(store, clock, A)
     await store_client.set(key, b"foreign")

@@ -184,7 +184,7 @@ async def test_the_last_password_is_used_while_the_file_has_none(
 
 
 @pytest.mark.parametrize("written", ["secret word ", "secret word \n", "secret word \r\n"])
-def test_one_line_break_at_the_end_is_no_part_of_the_password(written: str, tmp_path: Path) -> None:
+def test_one_line_break_at_the_end_is_ignored(written: str, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text(written, newline="")
     assert load_password(file) == "secret word "
