@@ -153,37 +153,22 @@ pin-images:
 deploy-check: $(VENV)/.service build/deploy/.installed
 	@sh tests/deploy/check.sh $(BIN) build/deploy/venv/bin build/deploy
 
-build/docs/.installed: deploy/requirements-docs.txt
-	@mkdir -p build/docs
-	@test -x build/docs/venv/bin/python || $(PYTHON) -m venv build/docs/venv
-	build/docs/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+# Tools that have an environment of their own, since what they require differs from what the service does.
+build/clients/.installed build/deploy/.installed build/docs/.installed build/sbom/.installed: build/%/.installed: deploy/requirements-%.txt
+	@mkdir -p build/$*
+	@test -x build/$*/venv/bin/python || $(PYTHON) -m venv build/$*/venv
+	build/$*/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes $(ONLY_BINARY) -r $<
 	@touch $@
 
 # The libraries of crawlers, without the service: tests install the client from its wheel beside them.
-build/clients/.installed: deploy/requirements-clients.txt
-	@mkdir -p build/clients
-	@test -x build/clients/venv/bin/python || $(PYTHON) -m venv build/clients/venv
-	CC=/bin/false build/clients/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-		--only-binary :all: -r $<
-	@touch $@
+build/clients/.installed: export CC := /bin/false
+build/clients/.installed: ONLY_BINARY := --only-binary :all:
 
 # The packages of Python in the image, as CycloneDX. Scanners find those of Debian in the image.
 sbom: build/sbom/.installed
 	build/sbom/venv/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
 		--validate --output-file build/sbom/robots-decisions.cdx.json deploy/requirements.txt
 	@echo "build/sbom/robots-decisions.cdx.json"
-
-build/sbom/.installed: deploy/requirements-sbom.txt
-	@mkdir -p build/sbom
-	@test -x build/sbom/venv/bin/python || $(PYTHON) -m venv build/sbom/venv
-	build/sbom/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	@touch $@
-
-build/deploy/.installed: deploy/requirements-deploy.txt
-	@mkdir -p build/deploy
-	@test -x build/deploy/venv/bin/python || $(PYTHON) -m venv build/deploy/venv
-	build/deploy/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	@touch $@
 
 # The server as a wheel, in dist/. On Linux, auditwheel names the oldest glibc that it works with.
 wheel: $(VENV)/.build deploy/requirements-wheel.txt
