@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Request, Response
@@ -150,6 +151,19 @@ async def _answers(services: Services, batch: BatchIn, policy: PurposePolicy) ->
             await budget.next()
             memo.clear()
     decider.count(hot)
+    if cold:
+        await _answer_cold(decider, cold, begun, results, budget)
+    return [result for result in results if result is not None]
+
+
+async def _answer_cold(
+    decider: Decider,
+    cold: Mapping[tuple[Origin, bool], _Group],
+    begun: float,
+    results: list[ItemResult | None],
+    budget: YieldBudget,
+) -> None:
+    """Set the results of questions that need the store or a fetch, of ORIGINS_AT_ONCE origins at once."""
     groups = iter(cold.items())
 
     async def work() -> None:
@@ -157,15 +171,14 @@ async def _answers(services: Services, batch: BatchIn, policy: PurposePolicy) ->
             if is_past:
                 await _answer_past(decider, group, results)
             else:
-                await _answer_cold(decider, group, begun, results, budget)
+                await _answer_present(decider, group, begun, results, budget)
 
     async with asyncio.TaskGroup() as workers:
         for _ in range(min(ORIGINS_AT_ONCE, len(cold))):
             workers.create_task(work())
-    return [result for result in results if result is not None]
 
 
-async def _answer_cold(
+async def _answer_present(
     decider: Decider, group: _Group, begun: float, results: list[ItemResult | None], budget: YieldBudget
 ) -> None:
     """Set the results of questions about one origin. All origins share the `budget`: each may have few questions."""
