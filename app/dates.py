@@ -4,6 +4,9 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
+END_OF_TIME: Final = 253_402_300_799.0
+"""The last second of the year 9999, in Unix seconds: datetime and RFC 3339 cannot represent a later one."""
+
 DATE_LIMIT: Final = 64
 """Characters of the longest text that is read as a date; the longest format has fewer than 50."""
 
@@ -116,7 +119,7 @@ def _instant(parts: dict[str, str | None]) -> datetime | None:
             int(parts["day"] or 0),
             int(parts["hour"] or 0),
             int(parts["minute"] or 0),
-            min(int(parts["second"] or 0), 59),  # a leap second has no datetime; use the second before
+            min(int(parts["second"] or 0), 59),  # datetime cannot represent a leap second: use the one before
             tzinfo=timezone(timedelta(minutes=minutes_east)),
         )
         return local.astimezone(UTC)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, assert_never
 
 from app.cache.compression import compress, decompress
 from app.cache.freshness import LONGEST_LIFETIME, Failing, Snapshot
+from app.dates import END_OF_TIME
 from app.robots.access import (
     BODY_LIMIT,
     Access,
@@ -39,7 +40,6 @@ VERSION = 1
 _MARK = b"R\x02"
 _ZLIB_MARK = b"R\x01"  # of release 0.1.0
 _PLAIN_LIMIT = FACTS_LIMIT + BODY_LIMIT + 1
-_END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999: a later one has no date to show
 
 
 class _Invalid(ValueError):
@@ -110,7 +110,7 @@ def _read(data: bytes) -> Snapshot:
     failing, lifetime, since = facts.get("failing"), facts.get("lifetime"), facts.get("since")
     failing = None if failing is None else _read_failing(failing)
     access = _read_access(facts["access"], body, failing)
-    fetched_at = _number(facts["fetched_at"], _END_OF_TIME)
+    fetched_at = _number(facts["fetched_at"], END_OF_TIME)
     return Snapshot(
         access,
         fetched_at,
@@ -168,7 +168,7 @@ def _read_failing(written: Any) -> Failing:
         None if status is None else _natural(status, 100, 999),
         None if retry_after is None else _natural(retry_after, 0),
     )
-    return Failing(_number(since, _END_OF_TIME), _number(last_at, _END_OF_TIME), _natural(attempts, 1), failure)
+    return Failing(_number(since, END_OF_TIME), _number(last_at, END_OF_TIME), _natural(attempts, 1), failure)
 
 
 def _text(value: Any) -> str | None:

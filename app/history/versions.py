@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from app.cache import codec
 from app.cache.content import digest
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
+from app.dates import END_OF_TIME
 from app.robots.access import Successful
 
 VERSIONS = 20
@@ -30,7 +31,6 @@ TAGGED: Final = len(_MARK) + 8
 """How many bytes at the beginning identify a write."""
 
 _HEAD: Final = struct.Struct(">32sQQI")
-_END_OF_TIME: Final = 253_402_300_799  # the last second of the year 9999: a later one has no date to show
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def read(data: bytes) -> History:
         at += size
     times = [at for version in versions for at in (version.first_seen, version.last_seen)]
     ordered = times == sorted(times) and all(one.digest != other.digest for one, other in pairwise(versions))
-    return tuple(versions) if at == len(data) and ordered and max(times, default=0) <= _END_OF_TIME else ()
+    return tuple(versions) if at == len(data) and ordered and max(times, default=0) <= END_OF_TIME else ()
 
 
 def _own_failing(snapshot: Snapshot) -> Failing | None:

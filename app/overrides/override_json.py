@@ -15,6 +15,7 @@ from pydantic import (
     field_validator,
 )
 
+from app.dates import END_OF_TIME
 from app.origin import Origin, read_suffix, read_target
 from app.overrides.table import Action, ActionName, Allow, Delay, Deny, Override, Replace
 from app.robots.access import BODY_LIMIT, Successful
@@ -28,9 +29,6 @@ AGENTS_LIMIT = 32
 """Crawlers that one override may name."""
 
 LONGEST_DELAY = 86_400.0
-
-END_OF_TIME = 253_402_300_799.0
-"""The last second of the year 9999: a later one has no date to show."""
 
 _SCOPE_LIMIT = 400
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

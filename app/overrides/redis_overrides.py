@@ -15,7 +15,8 @@ from typing import Annotated, Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.overrides.override_json import END_OF_TIME, OverrideMembers, write_override
+from app.dates import END_OF_TIME
+from app.overrides.override_json import OverrideMembers, write_override
 from app.overrides.table import Override, Replace
 from app.redis.guarded_client import GuardedClient, StoreDown
 

@@ -17,6 +17,7 @@ from app.api.routes.change_groups import GROUP_PATTERN, GROUP_TEXT, group_proble
 from app.api.schemas.history import FileChangeOut
 from app.api.services import ServicesDep
 from app.api.stream import LINES
+from app.dates import END_OF_TIME
 from app.history.change import Change
 from app.history.change_groups import RedisChangeGroups
 from app.history.redis_changes import ChangeId, RedisChanges, read_id
@@ -26,9 +27,6 @@ LIMIT, LONGEST_WAIT = 1000, 60.0
 
 PAUSE = 1.0
 """Seconds between two looks into the store while a request waits."""
-
-LATEST = 253_402_300_799
-"""The last second of the year 9999, in Unix seconds. RFC 3339 has no later one."""
 
 NOW = "now"
 """The value of `after` with which a group begins at the end of the feed."""
@@ -85,8 +83,8 @@ async def changes(
 
 
 def _found_at(id_: ChangeId) -> str:
-    """The instant at which the change was added, at most LATEST: another program may have chosen any id."""
-    return instant(min(id_.milliseconds // 1000, LATEST))
+    """The instant at which the change was added, at most END_OF_TIME: another program may have chosen any id."""
+    return instant(min(id_.milliseconds // 1000, END_OF_TIME))
 
 
 def _reader(feed: RedisChanges, after: str, limit: int) -> Callable[[], Awaitable[Found]]:

@@ -11,9 +11,9 @@ from app.api.middleware.auth import admin
 from app.api.params import instant_from, target_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.services import ServicesDep
+from app.dates import END_OF_TIME
 from app.overrides.override_json import (
     AGENTS_LIMIT,
-    END_OF_TIME,
     LONGEST_DELAY,
     REASON_LIMIT,
     BadOverride,
