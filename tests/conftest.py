@@ -1,6 +1,8 @@
 """Configuration of all tests, and their real Valkey."""
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,23 @@ pytest_plugins = ["tests.valkey"]
 # Machines are shared, so the time of an example says nothing about the code. `make fuzz` searches longer.
 settings.register_profile("shared", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+
+@pytest.fixture
+def garbage() -> Iterator[list[object]]:
+    """The objects that only the garbage collector frees."""
+    gc.collect()
+    gc.disable()
+    gc.freeze()  # or each collection would visit all objects of the tests' process
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        yield gc.garbage
+    finally:
+        gc.set_debug(0)
+        gc.unfreeze()
+        gc.enable()
+        gc.garbage.clear()
+
 
 LONGEST = """
 docs/test_examples.py faults/test_restart.py api/test_cycles.py pacing/test_fleet.py redis/test_connect.py

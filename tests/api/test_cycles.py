@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -25,22 +25,6 @@ BAD = [
 ]
 ITEMS = [{"url": "{site}/", "agent": "ExampleBot"}, *BAD, {"url": "{site}/private", "agent": "ExampleBot"}]
 LINES = "\n".join([*map(json.dumps, ITEMS), "no JSON"])
-
-
-@pytest.fixture
-def garbage() -> Iterator[list[object]]:
-    """The objects of the application that only a collection frees, and frames of its functions."""
-    gc.collect()
-    gc.disable()
-    gc.freeze()  # or each collection would visit all objects of the tests' process
-    gc.set_debug(gc.DEBUG_SAVEALL)
-    try:
-        yield gc.garbage
-    finally:
-        gc.set_debug(0)
-        gc.unfreeze()
-        gc.enable()
-        gc.garbage.clear()
 
 
 def ours(found: object) -> bool:

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,14 @@ from tests.service_process import started
 OLD, NEW = "old password", "new password"
 CALLERS = 4
 NAMES = {f"{caller}.example": ["127.0.0.1"] for caller in range(CALLERS)}
+
+
+@contextmanager
+def store(password: str) -> Iterator[tuple[Node, str]]:
+    """A server with the user `robots`, and its URL without the password."""
+    with node() as server:
+        server.ask("ACL", "SETUSER", "robots", "on", f">{password}", "~robots:*", "&robots:*", "+@all")
+        yield server, f"redis://robots@127.0.0.1:{server.port}"
 
 
 @asynccontextmanager
@@ -64,9 +72,7 @@ async def test_requests_go_on_while_the_password_is_rotated(tmp_path: Path, capl
     caplog.set_level(logging.INFO, "app.reread")
     password = tmp_path / "password"
     password.write_text(OLD)
-    with node() as server:
-        server.ask("ACL", "SETUSER", "robots", "on", f">{OLD}", "~robots:*", "&robots:*", "+@all")
-        url = f"redis://robots@127.0.0.1:{server.port}"
+    with store(OLD) as (server, url):
         async with (
             serve(text(200, "User-agent: *\nDisallow: /private/\n")) as origin,
             running(url, NAMES, redis_password_file=password, watch_seconds=0.1) as service,
@@ -99,9 +105,7 @@ async def test_requests_go_on_while_the_password_is_rotated(tmp_path: Path, capl
 async def test_a_wrong_password_degrades_the_store_until_the_file_changes(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text(OLD)
-    with node() as server:
-        server.ask("ACL", "SETUSER", "robots", "on", f">{NEW}", "~robots:*", "&robots:*", "+@all")
-        url = f"redis://robots@127.0.0.1:{server.port}"
+    with store(NEW) as (_server, url):
         async with (
             serve(text(200, "User-agent: *\nDisallow: /private/\n")) as origin,
             running(url, NAMES, redis_password_file=password) as service,
@@ -119,25 +123,25 @@ async def test_a_wrong_password_degrades_the_store_until_the_file_changes(tmp_pa
 async def test_workers_use_the_new_password_after_sighup(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text(OLD)
-    with node() as server:
-        server.ask("ACL", "SETUSER", "robots", "on", f">{OLD}", "~robots:*", "&robots:*", "+@all")
-        url = f"redis://robots@127.0.0.1:{server.port}"
-        with process(WORKERS="2", REDIS_URL=url, REDIS_PASSWORD_FILE=str(password)) as service:
-            service.wait_ready(workers=2)
-            server.ask("ACL", "SETUSER", "robots", f">{NEW}")
-            password.write_text(NEW)
-            service.send_signal(signal.SIGHUP)
-            service.wait_for("All workers were replaced.")
-            server.ask("ACL", "SETUSER", "robots", f"<{OLD}")
-            before = numbers(server)
-            server.ask("CLIENT", "KILL", "USER", "robots")
+    with (
+        store(OLD) as (server, url),
+        process(WORKERS="2", REDIS_URL=url, REDIS_PASSWORD_FILE=str(password)) as service,
+    ):
+        service.wait_ready(workers=2)
+        server.ask("ACL", "SETUSER", "robots", f">{NEW}")
+        password.write_text(NEW)
+        service.send_signal(signal.SIGHUP)
+        service.wait_for("All workers were replaced.")
+        server.ask("ACL", "SETUSER", "robots", f"<{OLD}")
+        before = numbers(server)
+        server.ask("CLIENT", "KILL", "USER", "robots")
 
-            async def workers() -> int:
-                """How many connections are new; each worker has two at least, one of which is a subscriber's."""
-                return len(numbers(server) - before)
+        async def workers() -> int:
+            """How many connections are new; each worker has two at least, one of which is a subscriber's."""
+            return len(numbers(server) - before)
 
-            await until(workers, lambda number: number >= 4)
-            assert [entry for entry in server.ask("ACL LOG") if entry["reason"] == "auth"] == []
+        await until(workers, lambda number: number >= 4)
+        assert [entry for entry in server.ask("ACL LOG") if entry["reason"] == "auth"] == []
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,11 @@
 
 import asyncio
 import gc
-from collections.abc import Iterator
 
 import pytest
 
 from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher
 from tests.origins import Exchange, Names, Reply, serve, text
-
-
-@pytest.fixture
-def garbage() -> Iterator[list[object]]:
-    """The objects that only the garbage collector frees."""
-    gc.collect()
-    gc.disable()
-    gc.set_debug(gc.DEBUG_SAVEALL)
-    yield gc.garbage
-    gc.set_debug(0)
-    gc.enable()
-    gc.garbage.clear()
 
 
 async def stall(exchange: Exchange) -> None:
