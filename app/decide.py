@@ -160,7 +160,7 @@ class Decider:
         if question.policy is not None:
             decision = self._judge_policy(decision, question.policy)
         self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
-        # There is no time to ask again after a defer in the past.
+        # The past does not change, so there is no time at which to ask again.
         return decision._replace(retry_at=None, version=version)
 
     async def get_file(self, origin: Origin, *, max_age: float | None = None, wait: float = 10.0) -> CachedFile:

@@ -209,7 +209,7 @@ class RedisSnapshots:
 
 def snapshot_key(origin: Origin) -> str:
     """The key of the origin's snapshot, and the prefix of its other keys."""
-    # The braces put all keys of an origin into one slot of a cluster; a host has no braces.
+    # The braces put all keys of an origin into one slot of a cluster; a host cannot contain any.
     profile = "" if origin.profile is None else f"#{origin.profile}"
     return f"robots:{{{origin.scheme}://{origin.uri_host}:{origin.port}{profile}}}"
 

@@ -57,7 +57,7 @@ class Warmer:
                 self._done(origin)
 
     async def _fetch(self, origin: str) -> Mapping[str, Any] | None:
-        """Let the service fetch the file of an origin; return the facts of the fetch, or None if it has no outcome."""
+        """Let the service fetch the file of an origin; return the facts of the fetch, None if it is not known."""
         for _ in range(ATTEMPTS):
             answer = await self._client.get("/v1/robots", {"url": origin, "as": "facts", "wait": WAIT})
             if answer is None:
