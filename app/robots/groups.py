@@ -202,7 +202,7 @@ class Selector(Protocol):
         ...
 
     def groups(self, token: str) -> tuple[Group, ...]:
-        """The groups for a token that `token` returned, in file order."""
+        """The groups for a token, in file order; none if the file has no group for it."""
         ...
 
     def members(self, token: str) -> Iterator[int]:
@@ -244,7 +244,7 @@ class MergedGroups:
         return STAR if agent.obeys_star and STAR in by_token else None
 
     def _chosen(self, token: str) -> list[tuple[int, int]]:
-        entries = self._by_token[token]
+        entries = self._by_token.get(token, [])
         if not self._version_2:
             return entries
         if token not in self._preferred:
@@ -297,15 +297,14 @@ class FirstRecord:
 
     def groups(self, token: str) -> tuple[Group, ...]:
         """See Selector."""
-        return self._groups.pick(self._number(token)[:1])
+        position = self._named(token)
+        if position is None:
+            return ()
+        return self._groups.pick([bisect_right(self._groups.spans, (position, len(self._groups.letters))) - 1])
 
     def members(self, token: str) -> Iterator[int]:
         """See Selector."""
-        number, named = self._number(token)
-        return (position for position in self._groups.pick([number])[0].member_positions if position > named)
-
-    def _number(self, token: str) -> tuple[int, int]:
-        position = self._named(token)
-        if position is None:
-            raise KeyError(token)
-        return bisect_right(self._groups.spans, (position, len(self._groups.letters))) - 1, position
+        named = self._named(token)
+        if named is not None:
+            for group in self.groups(token):
+                yield from (position for position in group.member_positions if position > named)

@@ -103,6 +103,22 @@ def test_c12_bings_own_delay_precedes_that_of_star(own: str, seconds: int, line:
     assert (of_star.crawl_delay and of_star.crawl_delay.inherited) is False
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("own", "seconds"), [("Crawl-delay: 5", 5), ("Crawl-delay: soon", None), ("Visit-time: 0600-0845", None)]
+)
+def test_c12_a_file_without_a_star_group_has_nothing_to_inherit(dialect: str, own: str, seconds: int | None) -> None:
+    # The group of another agent has the member line that the second file's bingbot lacks.
+    for robots in (
+        f"User-agent: bingbot\n{own}\n",
+        f"User-agent: foobot\n{own}\n\nUser-agent: bingbot\nDisallow: /x\n",
+    ):
+        found = terms(robots, "bingbot", dialect)
+        assert found is not None
+        stated = seconds if "foobot" not in robots else None
+        assert (found.crawl_delay and found.crawl_delay.seconds) == stated
+
+
 def test_g5_visit_times_are_a_union_or_none() -> None:
     found = terms("User-agent: *\nVisit-time: 0600-0845\nVisit-time: 2200-0100\n")
     assert found is not None
