@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -72,7 +73,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 class Reader:
-    """Runs the examples of a page in order, in a separate directory.
+    """Runs the examples of a page in order, in a directory with copies of the files and links to the folders of ROOT.
 
     `start` starts the service before the first command of a page that does not do so itself.
     """
@@ -87,8 +88,13 @@ class Reader:
 
     def __enter__(self) -> Self:
         for path in ROOT.iterdir():
-            if path.name != ".git":
-                (self._directory / path.name).symlink_to(path)
+            if path.name == ".git":
+                continue
+            here = self._directory / path.name
+            if path.is_file():
+                shutil.copy2(path, here)  # a command of a page may write to it
+            else:
+                here.symlink_to(path)
         (self._directory / "node_modules").mkdir()
         (self._directory / "node_modules" / "robots-decisions").symlink_to(ROOT / "clients" / "javascript")
         (self._directory / ".curlrc").write_text("silent\nshow-error\n")

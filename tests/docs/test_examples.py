@@ -88,3 +88,10 @@ def test_commands_share_files_and_variables(tmp_path: Path) -> None:
     )
     with Reader(tmp_path, start=None) as reader:
         reader.follow(page)
+
+
+def test_command_that_writes_to_a_file_leaves_the_checkout_as_it_was(tmp_path: Path) -> None:
+    before = (ROOT / "openapi.json").read_bytes()
+    with Reader(tmp_path, start=None) as reader:
+        reader.follow("```sh\necho changed | tee -a openapi.json\n```\n```text\nchanged\n```\n")
+    assert (ROOT / "openapi.json").read_bytes() == before
