@@ -6,7 +6,7 @@ libraries=/usr/share/java/junit4.jar:/usr/share/java/hamcrest.jar
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 sh "$here/build.sh" "$out/robots-decisions.jar"
-find "$here/test" "$here/crawlers" "$here/stormcrawler" "$here/nutch" -name "*.java" >"$out/sources"
+find "$here/test" -name "*.java" >"$out/sources"
 javac -Xlint:all,-processing -Werror --release 17 -encoding UTF-8 -cp "$out/robots-decisions.jar:$libraries" -d "$out/classes" "@$out/sources"
 tests=$(cd "$here/test" && find . -name '*Test.java' | sed -e 's|^\./||' -e 's|/|.|g' -e 's|\.java$||' | sort)
 cd "$here/../.."

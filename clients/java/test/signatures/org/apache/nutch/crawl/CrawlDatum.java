@@ -1,3 +1,0 @@
-package org.apache.nutch.crawl;
-
-public class CrawlDatum {}

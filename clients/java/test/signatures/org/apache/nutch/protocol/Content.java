@@ -1,3 +1,0 @@
-package org.apache.nutch.protocol;
-
-public final class Content {}

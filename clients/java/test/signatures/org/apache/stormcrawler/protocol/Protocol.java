@@ -1,3 +1,0 @@
-package org.apache.stormcrawler.protocol;
-
-public interface Protocol {}
