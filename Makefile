@@ -26,7 +26,7 @@ test: $(VENV)/.dev $(CORPUS) build/clients/.installed
 	$(PYTEST) $(COVERED_TESTS) $(COVERED:%=--cov=%) --cov-report=term:skip-covered
 	@sh tests/all.sh $(COVERED_TESTS:%=--ignore=%)
 
-# Tests of deploy/proxies with Debian's nginx and squid, which are installed from the system's packages if they are missing.
+# Tests of deploy/proxies with Debian's nginx, which is installed from the system's packages if it is missing.
 test-proxies: $(VENV)/.dev
 	@sh tests/proxies/install.sh
 	$(PYTEST) tests/proxies

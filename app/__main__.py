@@ -19,7 +19,6 @@ COMMANDS = {
     "test": "test a local robots.txt with several URLs and agents",
     "warm": "let a running service fetch the robots.txt of many origins",
     "audit": "name the pages in a crawler's log that should not have been fetched",
-    "squid-helper": "answer squid's external ACL with decisions of a running service",
     "overrides": "list, set or remove operators' overrides in a running service",
     "agents": "list the crawlers that are known by name",
     "settings": "list the settings with their values and defaults",

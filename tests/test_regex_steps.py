@@ -37,7 +37,6 @@ EXPRESSIONS = {
     "app.cli.combined_log:_ESCAPE": "findall",
     "app.cli.combined_log:_LINE": "fullmatch",
     "app.cli.settings:_PASSWORD": "findall",
-    "app.cli.squid_helper:_CHANNEL": "fullmatch",
     "app.durations:_WRITTEN": "fullmatch",
     "app.history.change_groups:_NAME": "fullmatch",
     "app.history.redis_changes:_ID": "fullmatch",

@@ -22,18 +22,12 @@ def open_stdin() -> BufferedReader:
     return open(sys.stdin.fileno(), "rb", closefd=False)
 
 
-async def pieces(source: BufferedIOBase, what: str, limit: int) -> AsyncIterator[bytes]:
+async def blocks(source: BufferedIOBase, what: str, limit: int) -> AsyncIterator[list[bytes]]:
     """The lines with their line breaks; a line beyond `limit` bytes comes in pieces of that length.
 
-    Raise Failed, which calls the source `what`.
+    Each list has the lines that one read completes, so a slow source delays only later lines. Raise Failed, which calls
+    the source `what`.
     """
-    async for block in blocks(source, what, limit):
-        for piece in block:
-            yield piece
-
-
-async def blocks(source: BufferedIOBase, what: str, limit: int) -> AsyncIterator[list[bytes]]:
-    """As `pieces`, in lists: each has the lines that one read completes, so a slow source delays only later lines."""
     loop, read_ahead = asyncio.get_running_loop(), asyncio.Queue[list[bytes] | Exception | None](1)
 
     def put(found: list[bytes] | Exception | None) -> None:

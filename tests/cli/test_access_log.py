@@ -11,7 +11,7 @@ import pytest
 
 from app.cli.access_log import LINE_LIMIT, BadLine, Defaults, LoggedFetch, NotAuditable, numbered_lines, read_entry
 from app.cli.exit_codes import Failed
-from app.cli.line_reader import BLOCK, pieces
+from app.cli.line_reader import BLOCK, blocks
 
 STAMP = "10/Oct/2026:13:55:36 -0700"
 TIME = "2026-10-10T20:55:36Z"
@@ -98,7 +98,7 @@ async def lines_of(source: BufferedIOBase, into: list[tuple[int, bytes]]) -> Non
 @pytest.mark.parametrize("lines", [[b"a" * (BLOCK - 1), b"", b"b"], [b"x" * 100] * 10_000, [b"a" * 300_000, b"b"], []])
 async def test_no_line_is_lost_between_blocks(lines: Sequence[bytes]) -> None:
     data = b"\n".join(lines)
-    found = [piece async for piece in pieces(io.BytesIO(data), "the log", 1000)]
+    found = [piece async for block in blocks(io.BytesIO(data), "the log", 1000) for piece in block]
     assert b"".join(found) == data
     assert max(map(len, found), default=0) <= 1000
     numbered: list[tuple[int, bytes]] = []
