@@ -35,9 +35,6 @@ WINDOW, WINDOW_BYTES = 1000, 4 * 1024 * 1024
 LINE_LIMIT = 128 * 1024
 """Bytes of the longest line: the longest URL and agents, with every character escaped."""
 
-ORIGINS_AT_ONCE = 64
-"""Origins whose file a stream looks up or fetches at the same time."""
-
 PIECE = 64 * 1024
 """Bytes of answers to send in one piece."""
 
@@ -134,7 +131,6 @@ class AnswerLines(Response):
         self._window = AnswerWindow()
         self._latest: dict[Origin, asyncio.Task[ItemResult]] = {}
         self._tasks: set[asyncio.Task[ItemResult]] = set()
-        self._slots = asyncio.Semaphore(ORIGINS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run until every line is answered, or the client disconnects."""
@@ -208,8 +204,7 @@ class AnswerLines(Response):
     async def _answer(self, question: Question, before: asyncio.Task[ItemResult] | None, begun: float) -> ItemResult:
         if before is not None:
             await asyncio.wait([before])
-        async with self._slots:
-            return await answer_to(self._decider, after_waiting(question, begun))
+        return await answer_to(self._decider, after_waiting(question, begun))
 
     async def _write(self, send: Send) -> None:
         parts: list[bytes] = []

@@ -21,9 +21,6 @@ from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
 from app.yield_budget import YieldBudget
 
-MAX_ORIGINS = 64
-"""Origins that a batch waits for at once."""
-
 MAX_QUEUES = 16
 """Queues of slots that a batch reserves from at once."""
 
@@ -136,7 +133,11 @@ class Permits:
                 if budget.is_over():
                     await budget.next()
 
-        await _run(map(decide, _grouped(requests, lambda number: requests[number].question.origin)), MAX_ORIGINS)
+        # A task for each origin, so that none waits for one that does not answer. The fetch queue bounds what runs.
+        async with asyncio.TaskGroup() as tasks:
+            for group in _grouped(requests, lambda number: requests[number].question.origin):
+                tasks.create_task(decide(group))
+                await asyncio.sleep(0)  # let it begin, and others run, before the next one
         await _run(map(reserve, _grouped(sorted(decisions), lambda number: requests[number].key)), MAX_QUEUES)
         return results
 

@@ -39,9 +39,6 @@ from app.yield_budget import YieldBudget
 ITEMS = 1000
 """Items of the largest batch."""
 
-ORIGINS_AT_ONCE = 64
-"""Origins whose file a batch looks up or fetches at the same time."""
-
 router = APIRouter(tags=["decisions"])
 
 _Group: TypeAlias = list[tuple[int, Question]]
@@ -163,19 +160,18 @@ async def _answer_cold(
     results: list[ItemResult | None],
     budget: YieldBudget,
 ) -> None:
-    """Set the results of questions that need the store or a fetch, of ORIGINS_AT_ONCE origins at once."""
-    groups = iter(cold.items())
+    """Set the results of questions that need the store or a fetch.
 
-    async def work() -> None:
-        for (_, is_past), group in groups:  # each worker takes the next origin when it is free
+    Each origin has a task of its own, so that none waits for one that does not answer. The fetch queue bounds what runs
+    at once.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        for (_, is_past), group in cold.items():
             if is_past:
-                await _answer_past(decider, group, results)
+                tasks.create_task(_answer_past(decider, group, results))
             else:
-                await _answer_present(decider, group, begun, results, budget)
-
-    async with asyncio.TaskGroup() as workers:
-        for _ in range(min(ORIGINS_AT_ONCE, len(cold))):
-            workers.create_task(work())
+                tasks.create_task(_answer_present(decider, group, begun, results, budget))
+            await asyncio.sleep(0)  # let it begin, and others run, before the next one
 
 
 async def _answer_present(
