@@ -74,15 +74,21 @@ class StepCounter:
                 yield from self._repeated(argument, text, start)
             case op.POSSESSIVE_REPEAT:
                 yield from [end for end, _ in zip(self._repeated(argument, text, start), range(1), strict=False)]
-            case op.ASSERT_NOT if argument[0] < 0:  # all lookbehinds in use are one character long
-                [inner] = argument[1]
-                if start == 0 or not self._is_one(inner, text[start - 1]):
+            case op.ASSERT | op.ASSERT_NOT:
+                if self._looks(argument, text, start) is (code is op.ASSERT):
                     yield start
             case op.AT:
                 if start == (0 if argument in {op.AT_BEGINNING, op.AT_BEGINNING_STRING} else len(text)):
                     yield start
             case _:
                 raise NotImplementedError(code)
+
+    def _looks(self, argument: Any, text: str, start: int) -> bool:
+        """Whether a lookahead or a lookbehind matches; all lookbehinds in use are one character long."""
+        direction, inner = argument
+        if direction > 0:
+            return any(True for _ in self._ends(list(inner), text, start))
+        return start > 0 and self._is_one(inner[0], text[start - 1])
 
     def _repeated(self, argument: Any, text: str, start: int) -> Iterator[int]:
         low, high, inner = argument

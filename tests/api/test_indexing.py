@@ -1,11 +1,13 @@
 """`POST /v1/indexing`: spec H through the route."""
 
 import json
+from itertools import count
 from typing import Any
 
 import pytest
 
-from app.api.meta_tags import CHUNK, MetaReader
+from app.api.long_work import SECONDS
+from app.api.meta_tags import MARKUP_PER_STEP
 from tests.api.service import running
 from tests.robots.cases import rows
 
@@ -67,19 +69,18 @@ async def test_too_many_fields_are_refused(store_url: str) -> None:
     assert (await post(store_url, 422, agents=["a", "/"]))["parameter"] == "agents[1]"
 
 
-@pytest.mark.parametrize("before", range(0, 40, 3))
-async def test_meta_tags_are_found_across_chunks(before: int) -> None:
-    tag = '<meta name="robots" content="noindex, \u00e9\U0001f577">'
-    html = "x" * (CHUNK - before) + tag + "<p>" + "y" * CHUNK + tag
-    reader = MetaReader()
-    steps = sum(1 for _ in reader.read(html))
-    assert reader.metas == [("robots", "noindex, \u00e9\U0001f577")] * 2
-    assert steps == 3
-    assert reader.size == sum(len(name) + len(content) for name, content in reader.metas)
-
-
 async def test_page_with_too_many_meta_tags_is_refused(store_url: str) -> None:
     html = '<meta name="robots" content="x">' * 30_000
     async with running(store_url) as service:
         response = await service.client.post("/v1/indexing", json={"agents": ["a"], "html": html})
     assert (response.status_code, response.json()["type"].rpartition(":")[2]) == (413, "too-large")
+
+
+async def test_a_page_that_takes_too_long_is_refused(store_url: str) -> None:
+    async with running(store_url) as service:
+        instants = count(step=SECONDS / 2)
+        service.app.state.services.long_work.clock = lambda: float(next(instants))
+        page = {"agents": ["a"], "html": "<p>" * 10 * MARKUP_PER_STEP}
+        response = await service.client.post("/v1/indexing", json=page)
+    assert response.status_code == 413
+    assert response.json()["detail"] == "Reading the page takes too long; send its head alone."

@@ -261,8 +261,7 @@ def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Request]]:
         ],
         "POST /v1/indexing": [
             *large["/v1/indexing"],
-            *(_post("/v1/indexing", {"agents": ["a"], "html": tag * (2**20 // len(tag))}) for tag in ("<a>", "<p><b>")),
-            _post("/v1/indexing", {"agents": ["a"], "html": "<a" + " b=c" * 250_000}),
+            *(_post("/v1/indexing", {"agents": ["a"], "html": html}) for html in PAGES),
         ],
         "GET /v1/robots": [_get("/v1/robots", url=urls[name], agent="x") for name in CHECKED],
         "GET /v1/robots/history": [_get("/v1/robots/history", url=urls["sets"])],
@@ -273,6 +272,17 @@ def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Request]]:
         ],
     }
 
+
+PAGES = (
+    *(tag * (2**20 // len(tag)) for tag in ("<a>", "<p><b>", "<!>", "<meta name=a>", '</a b=">')),
+    "<b>" * 174_762 + "</i>" * 131_072,
+    "<table><td>" * 47_662 + "</tr>" * 104_857,
+    "<b>" * 20_000 + "</i>" * 5_000,
+    "<div>" * 20_000 + "</p>" * 5_000,
+    "<a" + " b=c" * 250_000,
+    "<meta name=a content='" + "&#9" * 40_000 + "'>",
+)
+"""Pages that take parsers of HTML long: elements that stay open, end tags without a start, markup without an end."""
 
 CHECKED = ("delays", "usages", "agents", "names", "groups", "keys", "rates")
 """Files whose warnings are slow to compute."""

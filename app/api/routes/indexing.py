@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from app.agents.directory import AgentDirectory
 from app.api.instants import rfc3339
 from app.api.json_bodies import JsonRoute, RequestModel
+from app.api.long_work import Allowance
 from app.api.meta_tags import MetaReader
 from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, instant_from, target_from
@@ -83,7 +84,7 @@ async def indexing(request: Request, page: IndexingIn) -> Response:
     question, at = _question(page, known, caller_policy(request)), instant_from(page.at) or services.now()
     _check_size(sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas))
     decision = None if question is None else await services.decider.decide(question)
-    return services.long_work.answer(lambda _allowance: _indexed(page, known, decision, at))
+    return services.long_work.answer(lambda allowance: _indexed(page, known, decision, at, allowance))
 
 
 def _question(page: IndexingIn, known: AgentDirectory, caller: PurposePolicy) -> Question | None:
@@ -96,14 +97,18 @@ def _question(page: IndexingIn, known: AgentDirectory, caller: PurposePolicy) ->
     return Question(target_from(page.url), agent_from(page.agents, known), dialect, wait=page.wait, policy=policy)
 
 
-def _indexed(page: IndexingIn, known: AgentDirectory, decision: Decision | None, at: datetime) -> Iterator[str]:
+def _indexed(
+    page: IndexingIn, known: AgentDirectory, decision: Decision | None, at: datetime, allowance: Allowance
+) -> Iterator[str]:
     """The answer, after steps without output; raises Problem."""
     tokens = list(dict.fromkeys(chain.from_iterable(agent_from([name], known).chain for name in page.agents)))
     headers = [_header(number, header) for number, header in enumerate(page.headers, 1)]
     size = sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
-    reader = MetaReader()
+    reader = MetaReader(FIELDS_LIMIT)
     for _ in reader.read(page.html or ""):
         _check_size(size + reader.size)
+        if allowance.is_spent():
+            raise Problem(413, "too-large", "Reading the page takes too long; send its head alone.")
         yield ""
     metas = [*((meta.name, meta.content) for meta in page.metas), *reader.metas]
     yield _answer(tokens, headers, metas, decision, at).model_dump_json()

@@ -1,0 +1,147 @@
+"""The meta tags of a page: those that libxml2's HTML parser finds, in steps linear in the page."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from lxml import etree
+
+from app.api import meta_tags
+from app.api.meta_tags import ATTRIBUTES, MARKUP_PER_STEP, MetaReader
+
+NOINDEX = "<meta name=robots content=noindex>"
+PIECES = f"""
+{NOINDEX} <META\tNAME='a'\tCONTENT="b"> <meta\fcontent=x\fname=y/> <meta/name=s/content=t>
+<meta\tname=z\tcontent='q>r'> <meta\tname=robots\tname=two\tcontent=1\tcontent=2>
+<meta\tname=n\tcontent=&amp;&quot;&#65;&nbsp> <meta\tname=d\tcontent=a"b>
+<meta\tname\tcontent> <meta\tname=\tcontent=x> <a<meta\tname=i\tcontent=j> <META <meta\tname=cut\tcontent=
+<b> </i> <!-- --> --!> <!--> <!---> <script> </script> <SCRIPT\tsrc=x> </script\t>
+<title> </TITLE> <textarea> </textarea> <style> </style> <xmp> </xmp>
+<iframe> </iframe> <noembed> </noembed> <noscript> </noscript> <noframes> </noframes>
+<plaintext> </plaintext> <p\ta=' <p\tb=" <p\ta=b'c> > ' " = / \n x < </ </> <?xml\t?> <!doctype\thtml> <![CDATA[ ]]>
+<svg> </svg> <template> <body> </html> <select> <frameset> <table> é <é> </é> <\u212a> </\u017fcript> </\u017ftyle>
+""".replace("\n", " ").split(" ")
+"""What pages are made of, and what breaks them. Tabs stand for blanks."""
+
+
+class TreeParser:
+    """Collects meta tags as libxml2's parser for HTML reports them."""
+
+    def __init__(self) -> None:
+        self.metas: list[tuple[str, str]] = []
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag == "meta" and "name" in attributes and "content" in attributes:
+            self.metas.append((attributes["name"], attributes["content"]))
+
+    def close(self) -> None:
+        """Handle the end of the page; called by the parser."""
+
+
+def parsed(html: str) -> list[tuple[str, str]]:
+    target = TreeParser()
+    parser: Any = etree.HTMLParser(target=cast("Any", target), encoding="utf-8", no_network=True)
+    parser.feed(html.encode())
+    parser.close()
+    return target.metas
+
+
+def read(html: str) -> MetaReader:
+    reader = MetaReader(2**20)
+    for _ in reader.read(html):
+        pass
+    return reader
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30))
+@example(["<script>", "<!--", "<script>", "</script>", NOINDEX, "</script>", NOINDEX])
+@example(["<script>", "<!--", "<script>", "<!-->", "</script>", NOINDEX])
+@example(["<title>", "</style>", NOINDEX, "</TITLE>", NOINDEX])
+@example(["<p\ta='", NOINDEX])
+def test_a_page_has_the_meta_tags_that_a_tree_parser_finds(pieces: list[str]) -> None:
+    html = "<p>" + "".join(pieces)
+    assert read(html).metas == parsed(html)
+
+
+def test_a_number_too_long_for_a_character_stays_as_it_is() -> None:
+    reference = "&#" + "9" * 5000 + ";"
+    assert read(f"<meta name=robots content='{reference}'>").metas == [("robots", reference)]
+
+
+def test_attributes_of_a_meta_tag_beyond_the_limit_are_ignored() -> None:
+    first = "".join(f" a{number}" for number in range(ATTRIBUTES - 2))
+    assert read(f"<meta{first} name=robots content=x>").metas == [("robots", "x")]
+    assert read(f"<meta{first} more name=robots content=x>").metas == []
+
+
+def test_meta_tags_beyond_the_limit_are_counted_but_not_kept() -> None:
+    reader = MetaReader(limit=40)
+    for _ in reader.read(NOINDEX * 5):
+        pass
+    assert (len(reader.metas), reader.size) == (3, 5 * len("robotsnoindex"))
+
+
+def test_a_step_reads_a_bounded_number_of_tags() -> None:
+    reader = MetaReader(2**20)
+    steps = reader.read(NOINDEX * 3 * MARKUP_PER_STEP)
+    for number in range(1, 4):
+        next(steps)
+        assert len(reader.metas) == number * MARKUP_PER_STEP
+
+
+class Counting:
+    """A regular expression that counts the characters that it passes. `tests/test_regex_steps.py` counts its steps."""
+
+    passed = 0
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def match(self, text: str, begin: int) -> re.Match[str] | None:
+        return self._count(self._pattern.match(text, begin), text, begin)
+
+    def search(self, text: str, begin: int) -> re.Match[str] | None:
+        return self._count(self._pattern.search(text, begin), text, begin)
+
+    def finditer(self, text: str, begin: int, end: int = 2**20) -> Iterator[re.Match[str]]:
+        for found in self._pattern.finditer(text, begin, end):
+            Counting.passed += found.end() - begin
+            begin = found.end()
+            yield found
+
+    def _count(self, found: re.Match[str] | None, text: str, begin: int) -> re.Match[str] | None:
+        Counting.passed += (len(text) if found is None else found.end()) - begin
+        return found
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        lambda n: "<b>" * (n // 6) + "</i>" * (n // 8),
+        lambda n: "<table><td>" * (n // 22) + "</tr>" * (n // 10),
+        lambda n: "<b>" * (n // 4) + "</i>" * (n // 16),
+        lambda n: "<div>" * (n // 6) + "</p>" * (n // 24),
+        lambda n: "<" * n,
+        lambda n: "<!-- " * (n // 5),
+        lambda n: "<!>" * (n // 3),
+        lambda n: "<title></style>" * (n // 15),
+        lambda n: "<script><!--<script></script>" * (n // 29),
+        lambda n: '</a b=">' * (n // 8),
+        lambda n: "<a b='" * (n // 6),
+        lambda n: "<meta name=a content" * (n // 20),
+        lambda n: "<p " + "a=b " * (n // 4),
+        lambda n: "<meta " + "a = 'b'" * (n // 7) + ">",
+    ],
+)
+def test_each_character_of_a_page_is_read_a_few_times(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in list(vars(meta_tags).items()):
+        if isinstance(value, re.Pattern):
+            monkeypatch.setattr(meta_tags, name, Counting(value))
+    for size in (2**14, 2**17):
+        html = page(size)
+        Counting.passed = 0
+        read(html)
+        assert 0 < Counting.passed < 4 * len(html)
