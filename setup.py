@@ -110,7 +110,6 @@ setup(
             "api/examples.json",
             "cache/dictionaries/*.dict",
             "edge/*.lua",
-            "history/*.lua",
             "pacing/*.lua",
             "robots/agents.toml",
             "robots/_native/*.pyi",

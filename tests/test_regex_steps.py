@@ -45,7 +45,6 @@ EXPRESSIONS = {
     "app.cli.combined_log:_LINE": "fullmatch",
     "app.cli.settings:_PASSWORD": "findall",
     "app.durations:_WRITTEN": "fullmatch",
-    "app.history.change_groups:_NAME": "fullmatch",
     "app.history.redis_changes:_ID": "fullmatch",
     "app.history.witness:_GLOB": "findall",
     "app.auth.keys:_DIGEST": "fullmatch",

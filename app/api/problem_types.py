@@ -90,22 +90,6 @@ _TYPES = (
         "after",
         "noon",
     ),
-    ProblemType(
-        "bad-ids",
-        422,
-        "One of the ids is not that of a change.",
-        "'noon' is not the id of a change, such as 1790000000000-0.",
-        "ids[0]",
-        "noon",
-    ),
-    ProblemType(
-        "bad-missed_before",
-        422,
-        "The id of a change is invalid.",
-        "'noon' is not the id of a change, such as 1790000000000-0.",
-        "missed_before",
-        "noon",
-    ),
     ProblemType("bad-version", 422, "The version is invalid.", "'noon' is not a version id.", "version", "noon"),
     ProblemType(
         "bad-item",
@@ -166,15 +150,6 @@ _TYPES = (
     ProblemType("no-file", 404, "No file is cached for the origin.", _NO_FILE),
     ProblemType("no-version", 404, "No such version of the origin's file is stored.", _NO_VERSION),
     ProblemType(
-        "no-group",
-        404,
-        "No group of consumers has the name.",
-        "No group is named 'index': it never existed, was deleted, or the store lost it with changes that it had not "
-        "read. Begin it with after=0, or with after=now.",
-        "group",
-        "index",
-    ),
-    ProblemType(
         "method-not-allowed", 405, "The route does not have this method; Allow lists its methods.", "Method Not Allowed"
     ),
     ProblemType(
@@ -187,14 +162,6 @@ _TYPES = (
         "The override was changed by another request.",
     ),
     ProblemType("too-many-overrides", 409, "The limit of overrides is reached.", "There are too many overrides."),
-    ProblemType(
-        "too-many-groups",
-        409,
-        "The limit of groups of consumers is reached.",
-        "There are 50 groups already. Let an operator delete one: DELETE /v1/changes/groups/{name}.",
-        "group",
-        "index",
-    ),
     ProblemType(
         "changes-removed",
         410,

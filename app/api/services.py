@@ -16,7 +16,6 @@ from app.cache.freshness import Snapshot
 from app.cache.origin_lists import OriginLists
 from app.decide import Decider, Models
 from app.edge.replica import EdgeFacts
-from app.history.change_groups import RedisChangeGroups
 from app.history.redis_changes import RedisChanges
 from app.observability.metrics import Metrics
 from app.origin import Origin
@@ -65,7 +64,6 @@ class Services:
     edge: EdgeFacts
     origin_lists: OriginLists
     changes: RedisChanges
-    change_groups: RedisChangeGroups
     snapshot_of: Callable[[Origin], Awaitable[Snapshot | None]]
     long_work: LongWork
     now: Callable[[], datetime]

@@ -16,7 +16,6 @@ from app.api.services import Services
 from app.auth.keys import load_keys
 from app.auth.quotas import Quotas
 from app.fetch.network import Resolver
-from app.history.change_groups import RedisChangeGroups
 from app.main.application import application
 from app.main.decisions import Decisions, make_decisions
 from app.main.files import Files, make_files
@@ -116,7 +115,6 @@ def create(
         edge=decisions.edge,
         origin_lists=files.lists,
         changes=files.changes,
-        change_groups=RedisChangeGroups(store.redis),
         snapshot_of=files.cache.facts,
         long_work=long_work,
         now=lambda: datetime.fromtimestamp(clock(), UTC),

@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.problems import Problem
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing; `GET /v1/changes` checks by itself. Pages of other origins cannot read the answers."""
+"""Methods that change nothing. Pages of other origins cannot read the answers."""
 
 _OWN = frozenset({"same-origin", "none"})
 

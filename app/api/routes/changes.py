@@ -9,17 +9,13 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api.disconnect import while_connected
 from app.api.instants import instant
-from app.api.middleware.auth import key_of
-from app.api.middleware.same_origin import is_cross_site
 from app.api.params import read_instant
 from app.api.problems import Problem, bad_value, documented
-from app.api.routes.change_groups import GROUP_PATTERN, GROUP_TEXT, group_problems
 from app.api.schemas.history import FileChangeOut
 from app.api.services import ServicesDep
 from app.api.stream import LINES
 from app.dates import END_OF_TIME
 from app.history.change import Change
-from app.history.change_groups import RedisChangeGroups
 from app.history.redis_changes import ChangeId, RedisChanges, read_id
 
 LIMIT, LONGEST_WAIT = 1000, 60.0
@@ -27,9 +23,6 @@ LIMIT, LONGEST_WAIT = 1000, 60.0
 
 PAUSE = 1.0
 """Seconds between two looks into the store while a request waits."""
-
-NOW = "now"
-"""The value of `after` with which a group begins at the end of the feed."""
 
 Found: TypeAlias = Sequence[tuple[ChangeId, Change]]
 
@@ -41,40 +34,25 @@ router = APIRouter(tags=["files"])
     response_class=Response,
     responses={
         200: {"content": {LINES: {"schema": {"$ref": "#/components/schemas/FileChangeOut"}}}},
-        **documented(403, 404, 409, 410, 422, 503),
+        **documented(410, 422, 503),
     },
 )
 async def changes(
     request: Request,
     services: ServicesDep,
     after: Annotated[
-        str | None,
-        Query(
-            description="The id of the last change that you have processed, or an instant; 0, the default: the oldest. "
-            "With `group`: where it begins if it does not exist; also `now`; without it, an unknown group is a 404."
-        ),
-    ] = None,
-    group: Annotated[
-        str | None, Query(pattern=GROUP_PATTERN, description=f"{GROUP_TEXT} Its consumers share the changes.")
-    ] = None,
+        str, Query(description="The id of the last change that you have processed, or an instant; 0: the oldest.")
+    ] = "0",
     limit: Annotated[int, Query(ge=1, le=LIMIT)] = 100,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait if there is no change yet.")] = 0,
 ) -> Response:
     """List the changes of robots.txt files that any process of the fleet has found, the oldest first, as JSON lines.
 
-    Without `group`, store the id of the last change with your own work, and continue after it: you then see each change
-    once. The feed keeps the latest changes only. If some after `after` were removed, the answer is 410; use `after=0`,
-    and `GET /v1/robots/diff` for origins that matter. 503 means that the store is unavailable.
-
-    With `group`, the changes are leased to you for a minute. Acknowledge those that you have processed
-    (`POST /v1/changes/acknowledgements`); the others are given to a consumer of the group again.
+    Store the id of the last change with your own work, and continue after it: you then see each change once. The feed
+    keeps the latest changes only. If some after `after` were removed, the answer is 410; use `after=0`, and
+    `GET /v1/robots/diff` for origins that matter. 503 means that the store is unavailable.
     """
-    if group is None:
-        look = _reader(services.changes, "0" if after is None else after, limit)
-    else:
-        if key_of(request.scope) is None and is_cross_site(request.headers):
-            raise Problem(403, "forbidden", "Without API keys, web pages of another origin may not read for a group.")
-        look = _consumer(services.change_groups, group, after, limit)
+    look = _reader(services.changes, after, limit)
     lines = [
         FileChangeOut(id=str(id_), at=_found_at(id_), **dict(change)).model_dump_json() + "\n"
         for id_, change in await while_connected(request.receive, _wait_for(look, wait))
@@ -99,17 +77,6 @@ def _reader(feed: RedisChanges, after: str, limit: int) -> Callable[[], Awaitabl
             raise Problem(410, "changes-removed", detail, parameter="after", value=after)
         position = page.last  # also after entries that could not be read
         return page.changes
-
-    return look
-
-
-def _consumer(groups: RedisChangeGroups, name: str, after: str | None, limit: int) -> Callable[[], Awaitable[Found]]:
-    """Make a function that leases changes to a consumer of the group."""
-    begin = None if after is None or after == NOW else _id_from(after)
-
-    async def look() -> Found:
-        with group_problems(name):
-            return await groups.lease(name, limit, begin, at_end=after == NOW)
 
     return look
 

@@ -256,7 +256,4 @@ class ProblemOut(BaseModel):
     retry_after: int | None = Field(None, description="Of an item: seconds after which to try it again.")
     line: int | None = Field(None, description="Of a stream: the number of the request's line that failed.")
     earliest: str | None = Field(None, description="Of no-version: the instant of the earliest stored version, if any.")
-    missed_before: str | None = Field(
-        None, description="Of changes-removed with a group: acknowledge it to continue with the change of this id."
-    )
     request_id: str | None = Field(None, description="Of an unexpected error: its request id in the service's log.")
