@@ -15,6 +15,12 @@ from app.robots.verdict import Permission, Reason, Verdict
 NOINDEX_UNREACHABLE: Final = "noindex-unreachable"
 """The page may not be crawled, so its noindex is never read (spec H15)."""
 
+UNREAD: Final = "tags-unread"
+"""The page has more headers and meta tags about crawlers than are read, so its rules may be stricter (spec H4)."""
+
+POLICY: Final = "policy"
+"""Where a source is that is neither the page nor robots.txt: the purposes that the caller enforces."""
+
 _AFTER: Final = "unavailable_after:"
 
 # The permissions of an indexer, and the rules in plain form that take each away.
@@ -39,8 +45,9 @@ class PageRules:
     """What a page and its URL's verdict come to at an instant.
 
     `crawl` is None where no verdict is known. `decided_by` names what took a permission away, and for `crawl` the rule
-    that decided either way. `implied` are rules that follow from others: noarchive from noindex (spec H13), and noindex
-    from an `unavailable_after` that has passed (H14). `pending` are rules that are not in force yet.
+    that decided either way, or the purpose that the caller's policy enforces and the site refuses.
+    `implied` are rules that follow from others: noarchive from noindex (spec H13), and noindex from an
+    `unavailable_after` that has passed (H14). `pending` are rules that are not in force yet.
     """
 
     crawl: bool | None
@@ -54,10 +61,13 @@ class PageRules:
     notes: tuple[PageNote, ...]
 
 
-def join(found: Indexing, verdict: Verdict | None, at: datetime, purposes: Judgements | None = None) -> PageRules:
+def join(
+    found: Indexing, verdict: Verdict | None, at: datetime, purposes: Judgements | None = None, unread: int = 0
+) -> PageRules:
     """Join the effective rules of a page with the verdict on its URL, at an aware instant.
 
-    `purposes` are the judgements that decided where the verdict's reason is USAGE.
+    `purposes` are the judgements that decided where the verdict's reason is USAGE. `unread`: how many of the page's
+    statements were not read, besides those of `found`.
     """
     decided = {name: source for name, rules in _RULES.items() if (source := _source(found, rules)) is not None}
     implied, pending = [], []
@@ -84,7 +94,7 @@ def join(found: Indexing, verdict: Verdict | None, at: datetime, purposes: Judge
         decided_by=decided,
         implied=tuple(implied),
         pending=tuple(pending),
-        notes=tuple(_notes(decided, verdict)),
+        notes=tuple(_notes(decided, verdict, found.unread + unread)),
     )
 
 
@@ -118,13 +128,19 @@ def _decided_crawl(verdict: Verdict | None, purposes: Judgements | None) -> Page
         line, key, value = verdict.rule.directive
         return PageSource(ROBOTS_TXT, None, f"{key}: {readable(value)}", line)
     if verdict.reason is Reason.USAGE and purposes is not None:
-        refused = next((it for it in purposes.by_purpose.values() if it.state is PurposeState.NO), None)
-        return None if refused is None else PageSource(ROBOTS_TXT, None, refused.directive or "", refused.line)
+        # robots.txt permits the fetch; only the caller's policy makes of its statement about a purpose a disallow.
+        refused = (purpose for purpose, judged in purposes.by_purpose.items() if judged.state is PurposeState.NO)
+        return next((PageSource(POLICY, None, purpose) for purpose in refused), None)
     return None
 
 
-def _notes(decided: Mapping[str, PageSource], verdict: Verdict | None) -> Iterator[PageNote]:
-    if verdict is None or verdict.permission is not Permission.DISALLOW or "index" not in decided:
+def _notes(decided: Mapping[str, PageSource], verdict: Verdict | None, unread: int) -> Iterator[PageNote]:
+    if unread:
+        yield PageNote(
+            UNREAD, f"{unread} headers or meta tags about crawlers are past the limit and were not read. Send fewer."
+        )
+    closed = verdict is not None and verdict.permission is Permission.DISALLOW and verdict.reason is not Reason.USAGE
+    if not closed or "index" not in decided:
         return
     closing = decided.get("crawl")
     by = "" if closing is None else f" (line {closing.line}: {closing.rule})"

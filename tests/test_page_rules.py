@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.page_rules import NOINDEX_UNREACHABLE, PageRules, join, robots_tags
+from app.page_rules import NOINDEX_UNREACHABLE, UNREAD, PageRules, join, robots_tags
 from app.purposes.judge import Judgements, PurposeJudgement, PurposeState
-from app.purposes.page import PageField, PageSource, judge_page, tdm_policy
+from app.purposes.page import STATED_LIMIT, PageField, PageSource, judge_page, tdm_policy, unread_fields
 from app.purposes.policy import PURPOSES
-from app.robots.indexing import effective
+from app.robots.indexing import COUNT_LIMIT, effective
 from app.robots.verdict import Permission, Reason, Verdict
 from tests.robots.judging import ask
 
@@ -93,6 +93,7 @@ def test_h14_noindex_that_is_written_is_not_implied() -> None:
         (Verdict(Permission.DISALLOW, Reason.FORBIDDEN), "none", False, True),
         (Verdict(Permission.DEFER, Reason.UNREACHABLE), "noindex", False, False),
         (CLOSED, AFTER, False, True),
+        (Verdict(Permission.DISALLOW, Reason.USAGE), "noindex", False, False),
     ],
 )
 def test_h15_noindex_of_a_closed_page_is_never_read(
@@ -146,6 +147,29 @@ def test_h16_rules_of_a_tag_refuse_training(rule: str) -> None:
         PageSource("header 1", "examplebot", rule),
     )
     assert judge_page(UNSTATED, [], effective(["x"], [f"examplebot: {rule}"], []).sources)["ai-train"].source is None
+
+
+def test_i10_a_policy_is_named_as_what_keeps_a_page_from_being_crawled() -> None:
+    refused = PurposeJudgement(PurposeState.NO, "content-signal", 2)
+    purposes = Judgements.of({**UNSTATED.by_purpose, "ai-train": refused})
+    rules = join(effective(["a"], ["noindex"], []), Verdict(Permission.DISALLOW, Reason.USAGE), AT, purposes)
+    assert rules.decided_by["crawl"] == PageSource("policy", None, "ai-train")
+    assert (rules.crawl, rules.notes) == (False, ())
+
+
+@pytest.mark.parametrize("others", [0, STATED_LIMIT, 10 * STATED_LIMIT])
+def test_h16_a_field_is_read_behind_any_number_of_others(others: int) -> None:
+    fields = [field("citation_author", "x")] * others + [field("tdm-reservation", "1")]
+    assert judge_page(UNSTATED, fields, [])["ai-train"].state == "no"
+    assert unread_fields(fields) == 0
+
+
+def test_h4_statements_that_are_not_read_are_noted() -> None:
+    fields = [field("tdm-reservation", "0")] * STATED_LIMIT + [field("content-usage", "train-ai=n")] * 2
+    assert (judge_page(UNSTATED, fields, [])["ai-train"].state, unread_fields(fields)) == ("yes", 2)
+    found = effective(["a"], [], [("a", "x")] * (COUNT_LIMIT + 3))
+    [note] = join(found, None, AT, unread=2).notes
+    assert (note.code, note.message.partition(" ")[0]) == (UNREAD, "5")
 
 
 @given(

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
-from pydantic_core import from_json
+from pydantic_core import PydanticCustomError, from_json
 
 from app.api.problems import Problem, invalid
 from app.robots.access import media_type
@@ -52,7 +52,14 @@ class RequestModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keep_one_unknown_member(cls, members: object) -> object:
-        if not isinstance(members, dict) or len(members) <= len(cls.model_fields):
+        if isinstance(members, cls):
+            return members
+        if not isinstance(members, dict):
+            expected = ", ".join(field.alias or name for name, field in cls.model_fields.items())
+            raise PydanticCustomError(
+                "object", "Input should be an object with the members {members}", {"members": expected}
+            )
+        if len(members) <= len(cls.model_fields):
             return members
         known = {*cls.model_fields, *(field.alias for field in cls.model_fields.values() if field.alias)}
         unknown = next((name for name in members if name not in known), None)

@@ -1,6 +1,7 @@
 """What a page's own headers and tags state about purposes, combined with what robots.txt states (spec H16, I1f)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from app.purposes.judge import PREFERENCES, Judgements, PurposeState, strongest
@@ -11,6 +12,9 @@ from app.robots.usage import read_dictionary
 TDM_RESERVATION: Final = "tdm-reservation"
 TDM_POLICY: Final = "tdm-policy"
 CONTENT_USAGE: Final = "content-usage"
+
+STATED_LIMIT: Final = 200
+"""How many header fields and meta tags about purposes are read; others do not count."""
 
 _REFUSALS: Final = frozenset({"noai", "noimageai", "noml"})
 """Rules of X-Robots-Tag and robots meta tags that refuse training."""
@@ -52,8 +56,17 @@ def judge_page(
 
     robots.txt comes first, then header fields and meta tags in their order, then the effective indexing rules `tags`.
     """
-    stated = [*_of_fields(fields), *_of_tags(tags)]
+    stated = [*_of_fields(islice(filter(_is_stated, fields), STATED_LIMIT)), *_of_tags(tags)]
     return {purpose: _judge(purpose, robots, stated) for purpose in robots.by_purpose}
+
+
+def unread_fields(fields: Iterable[PageField]) -> int:
+    """How many fields about purposes `judge_page` leaves out."""
+    return max(0, sum(map(_is_stated, fields)) - STATED_LIMIT)
+
+
+def _is_stated(field: PageField) -> bool:
+    return field.name in (CONTENT_USAGE, TDM_RESERVATION)
 
 
 def tdm_policy(fields: Iterable[PageField]) -> str | None:

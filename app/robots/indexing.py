@@ -6,7 +6,7 @@ order, and an additional one never permits more.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -16,7 +16,7 @@ FIELD_LIMIT: Final = 8 * 1024
 """Characters of a header line or a meta content that are read; a rule that is cut by the limit is dropped."""
 
 COUNT_LIMIT: Final = 100
-"""How many headers, meta tags and agents are read, of each; further ones are ignored."""
+"""How many headers, meta tags with a name of the agent, and agents are read, of each (spec H4)."""
 
 _EFFECTS: dict[str, tuple[str, ...]] = {
     "all": (),
@@ -68,7 +68,7 @@ class Indexing:
 
     `rules` are sorted and lower-case. `max_snippet` is in characters, `max_video_preview` in seconds (0: only a still
     image), `max_image_preview` is none, standard or large. None means no limit, or for the snippet, that `nosnippet`
-    forbids it. `unavailable_after` is a UTC instant.
+    forbids it. `unavailable_after` is a UTC instant. `unread`: headers and meta tags for the agent past COUNT_LIMIT.
     """
 
     rules: tuple[str, ...]
@@ -77,6 +77,7 @@ class Indexing:
     max_video_preview: int | None
     unavailable_after: datetime | None
     sources: tuple[IndexingSource, ...]
+    unread: int = 0
 
 
 _Value: TypeAlias = int | datetime | None
@@ -96,9 +97,11 @@ def effective(agents: Sequence[str], headers: Sequence[str], metas: Sequence[tup
     claims: list[_Claim] = []
     for number, header in enumerate(headers[:COUNT_LIMIT], 1):
         claims += _claims(f"header {number}", _header_statements(header), own)
-    for number, (name, content) in enumerate(metas[:COUNT_LIMIT], 1):
+    tags = [(number, name, content) for number, (name, content) in enumerate(metas, 1) if name.strip().lower() in own]
+    for number, name, content in tags[:COUNT_LIMIT]:
         claims += _claims(f"meta {number}", _meta_statements(name, content), own)
-    return _combine(claims)
+    unread = len(headers[COUNT_LIMIT:]) + len(tags[COUNT_LIMIT:])
+    return replace(_combine(claims), unread=unread)
 
 
 def _combine(claims: Sequence[_Claim]) -> Indexing:

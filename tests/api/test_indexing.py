@@ -51,6 +51,28 @@ async def test_meta_tags_count_anywhere_in_a_page(store_url: str) -> None:
     assert [source["where"] for source in answer["sources"]] == ["meta 1", "meta 2"]
 
 
+@pytest.mark.parametrize("others", [99, 100, 900])
+async def test_h4_robots_tag_behind_many_other_tags_is_read(store_url: str, others: int) -> None:
+    html = '<meta name="citation_author" content="A. Author">' * others + '<meta name="robots" content="noindex">'
+    answer = await post(store_url, agents=["ExampleBot"], html=html)
+    assert (answer["index"], answer["notes"]) == (False, [])
+    assert [source["where"] for source in answer["sources"]] == [f"meta {others + 1}"]
+    metas = [{"name": "author", "content": "A."}] * others + [{"name": "ExampleBot", "content": "none"}]
+    assert (await post(store_url, agents=["ExampleBot"], metas=metas))["rules"] == ["nofollow", "noindex"]
+
+
+async def test_h4_tags_that_are_not_read_are_said(store_url: str) -> None:
+    html = '<meta name="robots" content="x">' * 100 + '<meta name="robots" content="noindex">'
+    answer = await post(store_url, agents=["ExampleBot"], html=html)
+    assert (answer["index"], [note["code"] for note in answer["notes"]]) == (True, ["tags-unread"])
+
+
+async def test_tag_that_is_a_pair_is_refused_with_the_form_it_needs(store_url: str) -> None:
+    problem = await post(store_url, 422, agents=["a"], metas=[["robots", "noindex"]])
+    assert (problem["parameter"], problem["value"]) == ("metas[0]", '["robots", "noindex"]')
+    assert "an object with the members name, content" in problem["detail"]
+
+
 @pytest.mark.parametrize(
     "html", ["", " ", "<", "<div>" * 100_000, "<a b='" * 100_000, "\0", "<meta name=\xff content=\xff>"]
 )

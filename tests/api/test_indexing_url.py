@@ -82,11 +82,14 @@ async def test_policy_of_a_key_is_enforced_and_all_purposes_are_answered(store_u
     keys.write_text(f'{lines}purposes = ["ai-train"]\nenforce = true\n')
     robots = "User-agent: *\nContent-Signal: search=yes, ai-train=no\n"
     async with serve(text(200, robots)) as origin, running(store_url, api_keys_file=keys) as service:
-        page = {"agents": ["ExampleBot"], "url": f"{origin.url}/p"}
+        page: dict[str, Any] = {"agents": ["ExampleBot"], "url": f"{origin.url}/p"}
         answer = (await service.client.post("/v1/indexing", json=page, headers={"X-API-Key": key})).json()
         assert (answer["crawl"], answer["reason"]) == (False, "usage")
-        crawl = {"where": "robots.txt", "agent": None, "rule": "content-signal", "line": 2}
-        assert answer["decided_by"] == {"crawl": crawl}
+        assert answer["decided_by"] == {"crawl": {"where": "policy", "agent": None, "rule": "ai-train"}}
+        assert answer["purposes"]["ai-train"]["source"]["rule"] == "content-signal"
+        page["headers"] = ["noindex"]
+        answer = (await service.client.post("/v1/indexing", json=page, headers={"X-API-Key": key})).json()
+        assert (answer["crawl"], answer["index"], answer["notes"]) == (False, False, [])
         states = {name: it["state"] for name, it in answer["purposes"].items()}
         assert states == {"search": "yes", "ai-input": "unstated", "ai-train": "no"}
 

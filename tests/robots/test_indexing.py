@@ -215,7 +215,22 @@ def test_a_long_header_loses_the_rule_that_is_cut() -> None:
 
 
 def test_headers_past_the_limit_are_not_read() -> None:
-    assert headers_for("bot", *["foo"] * COUNT_LIMIT, "noindex") == headers_for("bot")
+    found = headers_for("bot", *["foo"] * COUNT_LIMIT, "noindex", "none")
+    assert (found.rules, found.unread) == ((), 2)
+
+
+@pytest.mark.parametrize("name", ["robots", " BOT"])
+@pytest.mark.parametrize("others", [0, 1, COUNT_LIMIT - 1, COUNT_LIMIT, 20 * COUNT_LIMIT])
+def test_h4_a_tag_is_read_behind_any_number_of_other_tags(name: str, others: int) -> None:
+    tags = [(("citation_author", "googlebot", "viewport")[at % 3], "noindex") for at in range(others)]
+    found = effective(["bot"], [], [*tags, (name, "noindex")])
+    assert found.sources == (IndexingSource(f"meta {others + 1}", name.strip().lower(), "noindex"),)
+    assert found.unread == 0
+
+
+def test_h4_tags_past_the_limit_are_counted() -> None:
+    found = effective(["bot"], [], [("robots", "foo"), ("x", "y")] * COUNT_LIMIT + [("bot", "noindex")] * 3)
+    assert (found.rules, found.unread) == ((), 3)
 
 
 NAMES = st.sampled_from(["bot", "Bot ", "robots", "otherbot", "*", "1", "b/t", ""])

@@ -21,12 +21,15 @@ from app.api.schemas.indexing import IndexingOut, NoteOut, PagePurposeOut, Sourc
 from app.api.services import services_of
 from app.evaluate import Decision, Question, judge_every_purpose
 from app.page_rules import join, robots_tags
-from app.purposes.page import PageField, PageSource, judge_page, tdm_policy
+from app.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields
 from app.purposes.policy import PurposePolicy
 from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, IndexingSource, effective
 
 HTML_LIMIT = 1024 * 1024
 """Characters of the largest page."""
+
+METAS_LIMIT = 1000
+"""Meta tags of a request. A page may have hundreds that are not for crawlers; COUNT_LIMIT of the others are read."""
 
 FIELDS_LIMIT = 128 * 1024
 """Characters of all headers and meta tags together; parsing as many takes milliseconds."""
@@ -64,7 +67,7 @@ class IndexingIn(RequestModel):
         fail_fast=True,
         description="X-Robots-Tag, Robots-Tag, Content-Usage, tdm-reservation, tdm-policy; a string is X-Robots-Tag.",
     )
-    metas: list[MetaIn] = Field([], max_length=COUNT_LIMIT, fail_fast=True)
+    metas: list[MetaIn] = Field([], max_length=METAS_LIMIT, fail_fast=True)
     html: str | None = Field(None, max_length=HTML_LIMIT)
     url: str | None = Field(None, description="The page's URL: the answer then joins the verdict of `GET /v1/allowed`.")
     at: str | None = Field(None, description="RFC 3339 instant that unavailable_after is compared with; now.")
@@ -124,7 +127,6 @@ def _answer(
     # Header fields of other names keep their places, by which sources are numbered.
     found = effective(tokens, [field.value if field.name == X_ROBOTS_TAG else "" for field in headers], metas)
     verdict = None if decision is None else decision.verdict
-    joined = join(found, verdict, at, None if decision is None else decision.purposes)
     fields = [
         *headers,
         *(
@@ -132,7 +134,8 @@ def _answer(
             for number, (name, content) in enumerate(metas, 1)
         ),
     ]
-    purposes = judge_page(judge_every_purpose(decision), fields[: 2 * COUNT_LIMIT], found.sources)
+    purposes = judge_page(judge_every_purpose(decision), fields, found.sources)
+    joined = join(found, verdict, at, None if decision is None else decision.purposes, unread_fields(fields))
     after = found.unavailable_after
     return IndexingOut(
         rules=list(found.rules),

@@ -11,7 +11,7 @@ from app.robots.verdict import Permission, Reason
 class SourceOut(BaseModel):
     """A rule that takes part in the result: where it is, the agent it names (null for all), and its normal form."""
 
-    where: str = Field(description="header 1 or meta 2, each counted from 1 as sent, or robots.txt.")
+    where: str = Field(description="header 1 or meta 2, each counted from 1 as sent, or robots.txt, or policy.")
     agent: str | None
     rule: str
     line: int | None = Field(None, exclude_if=is_none, description="The line of robots.txt; absent for the page's own.")
@@ -27,7 +27,7 @@ class PagePurposeOut(BaseModel):
 class NoteOut(BaseModel):
     """Something that the author of the page should know."""
 
-    code: str = Field(description="noindex-unreachable")
+    code: str = Field(description="noindex-unreachable or tags-unread")
     message: str
 
 
@@ -44,7 +44,9 @@ class IndexingOut(BaseModel):
     unavailable_after: str | None
     sources: list[SourceOut]
     at: str = Field(description="The instant that the rest is worked out for.")
-    crawl: bool | None = Field(description="Whether robots.txt permits the page's fetch; null without a url.")
+    crawl: bool | None = Field(
+        description="Whether robots.txt, and the policy that is enforced, permit the page's fetch; null without a url."
+    )
     index: bool = Field(
         description="Whether the page's own tags permit it to be indexed, and so on for the next three."
     )
