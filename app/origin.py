@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import idna
 
@@ -191,7 +192,7 @@ def _read_port(port: str, scheme: str, shown: str) -> int:
 def _read_host(host: str, shown: str) -> str:
     if host.startswith("["):
         return _read_ipv6(host[1:-1], shown)
-    name = host.removesuffix(".").lower()
+    name = _without_escapes(host, shown).removesuffix(".").lower()
     if not name:
         raise BadUrl(f"{shown} has no host; write one after the scheme, as in https://example.com/")
     if not name.isascii():
@@ -202,6 +203,14 @@ def _read_host(host: str, shown: str) -> str:
     if _NUMBER.fullmatch(labels[-1]):
         return _read_ipv4(name, shown)
     return name
+
+
+def _without_escapes(host: str, shown: str) -> str:
+    """The host that percent-escapes write in UTF-8 (RFC 3986 3.2.2), once; what they write is checked like any host."""
+    try:
+        return unquote(host, errors="strict") if "%" in host else host
+    except UnicodeDecodeError:
+        raise BadUrl(f"{shown} has the host {host[:260]!r}, whose percent-escapes are not UTF-8") from None
 
 
 def _to_ascii(name: str, shown: str) -> str:
