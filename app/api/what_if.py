@@ -18,7 +18,17 @@ from app.cache.robots_cache import CacheResult, Source
 from app.decide import Models
 from app.durations import read_seconds
 from app.origin import Origin
-from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
+from app.robots.access import (
+    BODY_LIMIT,
+    Access,
+    Blocked,
+    Cause,
+    Fetched,
+    Successful,
+    Unavailable,
+    Unreachable,
+    readable_part,
+)
 from app.robots.judge import judge, recognise_challenge
 from app.robots.robots_txt import RobotsTxt
 from app.robots.verdict import Permission, Verdict
@@ -103,7 +113,7 @@ class SimulatedOutcomeIn(RequestModel):
             )
         if 200 <= status < 300 and status != 206:
             sent = b"" if status == 204 else body  # 204 has no body
-            return Successful(status, sent[:BODY_LIMIT], len(sent) > BODY_LIMIT)
+            return Successful(status, readable_part(sent), len(sent) > BODY_LIMIT)
         if status == 429:
             return Unreachable(Cause.TOO_MANY_REQUESTS, status, self.retry_after)
         if 400 <= status < 500:

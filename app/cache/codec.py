@@ -31,7 +31,7 @@ from app.robots.access import (
 FACTS_LIMIT = 1024 * 1024
 """Bytes of the longest line of facts that is read; the fetch bounds header fields far below."""
 
-ENCODED_LIMIT = (BODY_LIMIT + FACTS_LIMIT) * 257 // 256 + 64
+ENCODED_LIMIT = (BODY_LIMIT + 1 + FACTS_LIMIT) * 257 // 256 + 64
 """Bytes of the longest encoding that is read; compression adds at most 1/256 to incompressible data."""
 
 VERSION = 1
@@ -39,7 +39,8 @@ VERSION = 1
 
 _MARK = b"R\x02"
 _ZLIB_MARK = b"R\x01"  # of release 0.1.0
-_PLAIN_LIMIT = FACTS_LIMIT + BODY_LIMIT + 1
+_BODY_LIMIT = BODY_LIMIT + 1  # see readable_part
+_PLAIN_LIMIT = FACTS_LIMIT + _BODY_LIMIT + 1
 
 
 class _Invalid(ValueError):
@@ -132,7 +133,7 @@ def _unpack(data: bytes) -> tuple[Any, bytes]:
     else:
         raise _Invalid
     facts, newline, body = text.partition(b"\n")
-    if not newline or len(facts) > FACTS_LIMIT or len(body) > BODY_LIMIT:
+    if not newline or len(facts) > FACTS_LIMIT or len(body) > _BODY_LIMIT:
         raise _Invalid
     return json.loads(facts, parse_constant=_refuse), body
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from urllib.parse import quote, urljoin
 
 from app.origin import URL_LIMIT, OtherScheme, Target, read_target
-from app.robots.access import BODY_LIMIT, Lifetime, Validators, media_type
+from app.robots.access import BODY_LIMIT, Lifetime, Validators, media_type, readable_part
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -237,7 +237,7 @@ class Body:
         return len(self._kept) > BODY_LIMIT
 
     def read(self) -> bytes:
-        """The body once all of it has been fed, at most BODY_LIMIT bytes; raises Unreadable if it is incomplete."""
+        """The body once all of it has been fed, as far as it is readable; raises Unreadable if it is incomplete."""
         if not self.truncated and not self._decoder.finished():
             raise Unreadable("the body ends in the middle of its content coding")
-        return bytes(self._kept[:BODY_LIMIT])
+        return readable_part(bytes(self._kept))

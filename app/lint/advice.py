@@ -1,6 +1,6 @@
 """Warnings: their text, quoted lines, and replacements."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -62,6 +62,12 @@ def directive(key: Key, value: bytes | str) -> str | None:
     """The line with this key and value, or None (see `whole`)."""
     text = value if isinstance(value, str) else readable(value)
     return whole(f"{name_of(key)}: {text}" if text else f"{name_of(key)}:")
+
+
+def whole_lines(lines: Iterable[str | None]) -> str | None:
+    """Several lines as one replacement; None if one of them is None."""
+    found = list(lines)
+    return "\n".join(filter(None, found)) if all(found) else None
 
 
 def whole(line: str) -> str | None:

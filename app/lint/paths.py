@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from app.lint.advice import INSTEAD_LIMIT, Warned, directive, name_of, quote, show
+from app.lint.advice import INSTEAD_LIMIT, Warned, directive, name_of, quote, show, whole_lines
 from app.lint.checked_file import CheckedFile, GroupedRule
 from app.robots.lines import AI_TRAINING_KEYS, readable
 
@@ -75,8 +75,7 @@ def _fault(rule: GroupedRule, site: str | None) -> tuple[str, Warned] | None:
     parts = text.replace(",", " ").replace(";", " ").split() if " " in text or "\t" in text else text.split(",")
     if len(parts) > 1 and all(part.startswith("/") for part in parts):
         message = f"A rule has one path, and {quote(text)} is read as a single one. Give each path a line of its own."
-        lines = [directive(rule.key, part) for part in parts]
-        return "several", Warned(rule.line, message, "\n".join(line for line in lines if line) if all(lines) else None)
+        return "several", Warned(rule.line, message, whole_lines(directive(rule.key, part) for part in parts))
     if " " in text or "\t" in text:
         meant = text.replace(" ", "%20").replace("\t", "%09")
         message = (

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from app.lint.advice import Warned, directive, name_of, show
+from app.lint.advice import Warned, directive, name_of, show, whole_lines
 from app.lint.checked_file import CheckedFile
 from app.robots.lines import Directive, Key, readable
-from app.robots.robots_txt import is_absolute
+from app.robots.robots_txt import absolute_url
 from app.robots.usage import read_dictionary, read_simple_dictionary, signal_parts, split_path
 
 _HOST_FIRST: Final = re.compile(r"(?:www\.|//)[^\s/]++\S*+")
@@ -25,11 +25,16 @@ _NO: Final = frozenset({"no", "n", "false", "0", "deny", "disallow", "disallowed
 
 
 def not_absolute(key: Key) -> Callable[[CheckedFile], Iterator[Warned]]:
-    """A check for lines with this key whose value is not an absolute URL (spec B14, I6)."""
+    """A check for lines with this key whose value is not one absolute URL (spec B14, I6)."""
 
     def check(file: CheckedFile) -> Iterator[Warned]:
         for line, _, value in file.lines(key):
-            if not is_absolute(readable(value)):
+            several = _several(readable(value))
+            if several:
+                message = f"{name_of(key)} has one URL, and {show(value)} is read as a single one."
+                instead = whole_lines(directive(key, url) for url in several)
+                yield Warned(line, f"{message} Give each URL a line of its own.", instead)
+            elif absolute_url(readable(value)) is None:
                 url = _absolute(readable(value), file.site)
                 instead = None if url is None else directive(key, url)
                 write = f"Write {instead!r}." if instead else "Write it with scheme and host: https://host/path."
@@ -38,6 +43,12 @@ def not_absolute(key: Key) -> Callable[[CheckedFile], Iterator[Warned]]:
                 )
 
     return check
+
+
+def _several(value: str) -> list[str]:
+    """The URLs of a list; empty unless all of several words are absolute URLs."""
+    words = [word.strip(",;") for word in value.split()]
+    return words if len(words) > 1 and all(absolute_url(word) for word in words) else []
 
 
 def _absolute(value: str, site: str | None) -> str | None:

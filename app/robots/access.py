@@ -10,6 +10,9 @@ from typing import TypeAlias
 BODY_LIMIT = 512_000
 """Bytes of a decoded robots.txt that are read; the rest is ignored (RFC 9309 2.5, spec A24)."""
 
+RULE_ENDS = b"\n\r#\0"
+"""Bytes that end the key and value of a line: a line end, the mark of a comment, and NUL (spec B1, B3, B13)."""
+
 REDIRECT_LIMIT = 5
 """How many redirects are followed (RFC 9309 2.3.1.2, spec A9)."""
 
@@ -35,14 +38,20 @@ class Cause(StrEnum):
 class Successful:
     """2xx with a body (RFC 9309 2.3.1.1).
 
-    `body` has at most BODY_LIMIT bytes after content decoding; `truncated`: there were more. `content_type` is the
-    field value as sent, or None.
+    `body` is the file after content decoding, as `readable_part` returns it; `truncated`: there was more.
+    `content_type` is the field value as sent, or None.
     """
 
     status: int
     body: bytes
     truncated: bool = False
     content_type: str | None = None
+
+
+def readable_part(body: bytes) -> bytes:
+    """The first BODY_LIMIT bytes, and the next one if it ends the last rule, which is then whole (spec A24)."""
+    ended = not body.endswith((b"\n", b"\r"), 0, BODY_LIMIT) and body[BODY_LIMIT : BODY_LIMIT + 1] in RULE_ENDS
+    return body[: BODY_LIMIT + ended]
 
 
 @dataclass(frozen=True, slots=True)

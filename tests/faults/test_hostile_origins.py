@@ -174,10 +174,11 @@ HTTP: dict[str, Row] = {
     "a body of a 503 without end": sends(Unreachable(Cause.SERVER_ERROR, 503), endless(head(503), b"a" * 1000)),
     # Content codings.
     "a gzip bomb": sends(
-        Successful(200, b"\0" * BODY_LIMIT, truncated=True, content_type=PLAIN), coded("gzip", zipped_zeros(20_000_000))
+        Successful(200, b"\0" * (BODY_LIMIT + 1), truncated=True, content_type=PLAIN),
+        coded("gzip", zipped_zeros(20_000_000)),
     ),
     "a deflate bomb": sends(
-        Successful(200, b"\0" * BODY_LIMIT, truncated=True, content_type=PLAIN),
+        Successful(200, b"\0" * (BODY_LIMIT + 1), truncated=True, content_type=PLAIN),
         coded("deflate", deflated_zeros(20_000_000)),
     ),
     "gzip members of nothing without end": sends(

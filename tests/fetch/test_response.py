@@ -191,6 +191,15 @@ def test_spec_a24_the_limit_counts_decoded_bytes(coding: bytes, more: int) -> No
     assert body.truncated is (more > 0)
 
 
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize(("beyond", "kept"), [(b"\n", 1), (b"\r", 1), (b"#", 1), (b"\0", 1), (b" ", 0), (b"a", 0)])
+def test_spec_a24_the_byte_beyond_the_limit_is_kept_if_it_ends_a_rule(coding: bytes, beyond: bytes, kept: int) -> None:
+    content = b"a" * BODY_LIMIT + beyond
+    body = decoded(coding, pieces_of(CODINGS[coding](content + b"more"), 16_384))
+    assert body.read() == content[: BODY_LIMIT + kept]
+    assert body.truncated
+
+
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_rfc1952_all_gzip_members_are_read_and_padding_is_ignored(size: int) -> None:
     data = _gzip(b"one ") + _gzip(b"") + _gzip(b"two")

@@ -135,6 +135,12 @@ FAULTS = [
     Fault("sitemap-not-absolute", b"Sitemap: /s.xml", 1, "with scheme and host"),
     Fault("sitemap-not-absolute", b"Sitemap: www.h/s.xml", 1, "", "Sitemap: https://www.h/s.xml"),
     Fault("sitemap-not-absolute", b"Sitemap: /s.xml", 1, "", "Sitemap: https://h/s.xml", site="https://h"),
+    Fault("sitemap-not-absolute", b"Sitemap: http://h i/s", 1, "with scheme and host"),
+    Fault(
+        "sitemap-not-absolute",
+        b"Sitemap: http://h/a http://h/b",
+        *(1, "has one URL", "Sitemap: http://h/a\nSitemap: http://h/b"),
+    ),
     Fault("license-not-absolute", b"License: l.xml", 1, "", "License: http://h:8/l.xml", site="http://h:8"),
     Fault("usage-malformed", _rules("Content-Signal: search=maybe"), 3, "search, ai-input and ai-train"),
     Fault("usage-malformed", _rules("Content-Signal: ai-traain=no"), 3, "", "Content-Signal: ai-train=no"),

@@ -25,6 +25,8 @@ FINE = [
     "Crawl-delay: 0",
     "Request-rate: 1/10s",
     "Content-Signal: search=yes, use=reference",
+    "Sitemap: https://h/a b.xml",
+    "License: https://h/l m",
 ]
 
 

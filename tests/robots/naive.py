@@ -113,14 +113,16 @@ def grouped(groups: Groups) -> tuple[list[ReadGroup], tuple[Directive, ...]]:
 def read_lines(body: bytes, *, truncated: bool = False) -> File:
     """The lines of spec B and K1 to K2."""
     truncated = truncated or len(body) > BODY_LIMIT
-    body = body[:BODY_LIMIT]
+    ends_rule = body[BODY_LIMIT - 1 :][:1] not in b"\n\r" and body[BODY_LIMIT:][:1] in b"\n\r#\0"
+    body = body[: BODY_LIMIT + ends_rule]
     mark = next((mark for mark in MARKS if body.startswith(mark)), b"")
     body = body.removeprefix(mark)
     if encoding := MARKS.get(mark):
         body = body.decode(encoding, "replace").encode("utf-8", "replace")
-    # The last one is the text after the last line end: a line if it is not empty, unless the body was truncated.
+    # The last one is the text after the last line end: a line if it is not empty, unless the body was truncated before
+    # its comment or NUL.
     *lines, last = re.split("\r\n|\r|\n", body.decode("latin-1"))
-    if last and not truncated:
+    if last and (not truncated or "#" in last or "\0" in last):
         lines.append(last)
     found: list[Line] = []
     for number, line in enumerate(lines, 1):

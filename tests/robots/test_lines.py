@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.robots.access import BODY_LIMIT
+from app.robots.access import BODY_LIMIT, readable_part
 from app.robots.lines import LINE_LIMIT, Form, Key, Scan, codes_of, key_of, readable, scan
 from app.robots.robots_txt import RobotsTxt
 from tests.robots.bodies import ANY, LINES
@@ -117,6 +117,30 @@ def test_a24_a_long_file_is_truncated_to_whole_lines() -> None:
     assert found.truncated
     assert len(found.lines) == found.lines.count == BODY_LIMIT // len(line)
     assert not scan(line).truncated
+
+
+RULE = b"Disallow: /abc"
+AT_THE_LIMIT = b"User-agent: a\n" + b"#" * (BODY_LIMIT - len(b"User-agent: a\n\n" + RULE)) + b"\n" + RULE
+
+
+@pytest.mark.parametrize(
+    ("beyond", "whole"),
+    [(b"\n", True), (b"\r\nx", True), (b"#", True), (b"\0x", True), (b"d", False), (b" ", False), (b" # x\n", False)],
+)
+def test_a24_a_rule_that_ends_at_the_limit_counts(beyond: bytes, whole: bool) -> None:
+    assert len(AT_THE_LIMIT) == BODY_LIMIT
+    found = scan(AT_THE_LIMIT + beyond)
+    assert found.truncated
+    assert (found.directive(len(found.lines) - 1).value == b"/abc") is whole
+    assert scanned(found) == read_lines(AT_THE_LIMIT + beyond)
+    # It is the same where the fetch has cut the file.
+    assert scanned(scan(readable_part(AT_THE_LIMIT + beyond), truncated=True)) == scanned(found)
+
+
+def test_a24_a_rule_with_its_comment_cut_counts() -> None:
+    for end in (b" # wh", b"\0x"):
+        read = scan(b"User-agent: a\nDisallow: /abc" + end, truncated=True)
+        assert read.directives(range(len(read.lines)))[1:] == ((2, Key.DISALLOW, b"/abc"),)
 
 
 def test_a24_a_truncated_body_loses_its_last_line() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from app.robots.lines import EXTENSION_KEYS, Key
-from app.robots.robots_txt import RobotsTxt
+from app.robots.robots_txt import RobotsTxt, absolute_url
 from tests.robots.bodies import ANY
 from tests.robots.judging import ask
 
@@ -13,17 +13,41 @@ def test_b14_sitemaps_are_absolute_unique_and_in_order() -> None:
     body = (
         b"Sitemap: https://b.example/2.xml\nUser-agent: *\nSITEMAP: http://a.example/\xc3\xa9.xml\n"
         b"Sitemap: /relative.xml\nSitemap: https://b.example/2.xml\nSitemap:\nsite-map: http://c.example/\n"
-        b"Sitemap: http://d.example/a b\nsitemap-x: http://e.example/"
+        b"Sitemap: http://d.example/a \tb\nsitemap-x: http://e.example/\nSitemap: http://f.ex ample/"
     )
-    assert RobotsTxt(body).sitemaps == ("https://b.example/2.xml", "http://a.example/é.xml", "http://c.example/")
+    assert RobotsTxt(body).sitemaps == (
+        *("https://b.example/2.xml", "http://a.example/é.xml", "http://c.example/"),
+        "http://d.example/a%20%09b",
+    )
 
 
 def test_i6_licences_are_absolute_unique_and_in_order() -> None:
     body = (
         b"License: https://b.example/2.xml\nUser-agent: *\nDisallow: /\nLICENSE: http://a.example/l\nLicense: /l\n"
-        b"License: https://b.example/2.xml\nLicense: //c.example/l\nLicense: l"
+        b"License: https://b.example/2.xml\nLicense: //c.example/l\nLicense: l\nLicense: https://a.example/l m%20n"
     )
-    assert RobotsTxt(body).licenses == ("https://b.example/2.xml", "http://a.example/l")
+    assert RobotsTxt(body).licenses == (
+        "https://b.example/2.xml",
+        "http://a.example/l",
+        "https://a.example/l%20m%20n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("http://h?a b", "http://h?a%20b"),
+        ("http://h/a\u00a0b", "http://h/a%C2%A0b"),
+        ("http://h/a%20b", "http://h/a%20b"),
+        ("http:///a", "http:///a"),
+        ("http://", None),
+        ("http:// h/a", None),
+        ("http://h i/a", None),
+        ("a b http://h/", None),
+    ],
+)
+def test_b14_only_blanks_behind_the_host_are_encoded(written: str, read: str | None) -> None:
+    assert absolute_url(written) == read
 
 
 @pytest.mark.parametrize("key", sorted(EXTENSION_KEYS))
