@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import TypeVar
 
 from redis.exceptions import AuthenticationError, ResponseError
+from redis.exceptions import ConnectionError as NoConnection
+from redis.exceptions import TimeoutError as NoAnswer
 
 from app.redis.failures import FAILURES
 from app.redis.timed_calls import Limits, TimedCalls
@@ -119,12 +121,7 @@ class CircuitBreaker:
                     raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {error}") from error
             except FAILURES as error:
                 self._down, self._open_until = True, self._monotonic() + COOLDOWN
-                text = (
-                    f"{self._name} refused the user or the password: {error}"
-                    if isinstance(error, AuthenticationError)
-                    else f"{self._name} did not answer within {self._timeout} s: {type(error).__name__}: {error}"
-                )
-                raise self._note_failure(Failure.UNANSWERED, text) from error
+                raise self._note_failure(Failure.UNANSWERED, self._describe(error)) from error
             self._down, self._open_until = False, None
             self._note_success()
             return result
@@ -137,6 +134,17 @@ class CircuitBreaker:
             raise StoreDown(f"{self._name} failed less than {COOLDOWN:g} s ago and is not called")
         # This call goes ahead, and the others are refused until it has succeeded.
         self._open_until = now + COOLDOWN
+
+    def _describe(self, error: BaseException) -> str:
+        match error:
+            case AuthenticationError():
+                return f"{self._name} refused the user or the password: {error}"
+            case TimeoutError() | NoAnswer():
+                return f"{self._name} did not answer within {self._timeout:g} s"
+            case NoConnection() | OSError() | EOFError():
+                return f"{self._name} cannot be used: {str(error) or type(error).__name__}"
+            case _:
+                return f"{self._name} sent an invalid answer: {type(error).__name__}: {error}"
 
     def _note_failure(self, kind: Failure, text: str) -> StoreDown:
         self._failed(kind)

@@ -17,9 +17,9 @@ from redis._parsers import AsyncCommandsParser
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.client import PubSub
 from redis.asyncio.cluster import ClusterNode, ClusterPipeline
-from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.crc import key_slot
 from redis.exceptions import ClusterDownError, MaxConnectionsError, RedisClusterException, RedisError
@@ -27,6 +27,7 @@ from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
 from app.redis import url as redis_url
+from app.redis.connections import MasterConnection, MasterTlsConnection, SocketConnection, TcpConnection, TlsConnection
 from app.redis.password_file import FileCredentials
 from app.redis.single_flight import SingleFlight
 from app.redis.url import Address, Cluster, LocalSocket, Login, RedisTarget, Sentinels, Server
@@ -63,11 +64,11 @@ def connect_to(target: RedisTarget, connections: int) -> Client:
         case Server(address, database):
             return _single(address, db=database, **options)
         case LocalSocket(path, database):
-            pool = ConnectionPool(connection_class=UnixDomainSocketConnection, path=path, db=database, **options)
+            pool = ConnectionPool(connection_class=SocketConnection, path=path, db=database, **options)
             return Redis.from_pool(pool)
         case Sentinels(addresses, master, database, login):
             sentinels = _Sentinels(addresses, _options(login, target.tls, connections))
-            kind = SentinelManagedConnection if target.tls is None else _MasterTlsConnection
+            kind = MasterConnection if target.tls is None else MasterTlsConnection
             pool = _MasterPool(master, sentinels, connection_class=kind, db=database, **options)
             return Redis.from_pool(pool)
         case Cluster(addresses):
@@ -131,7 +132,7 @@ def shard_name(client: Client, shard: int) -> str:
 
 
 def _single(address: Address, **options: Any) -> Redis:
-    kind = _TlsConnection if "tls" in options else Connection
+    kind = TlsConnection if "tls" in options else TcpConnection
     return Redis.from_pool(ConnectionPool(connection_class=kind, host=address.host, port=address.port, **options))
 
 
@@ -141,8 +142,8 @@ def _options(login: Login, tls: Reread[ssl.SSLContext] | None, connections: int)
         "password": login.password,
         "socket_connect_timeout": _CONNECT_SECONDS,
         "socket_timeout": _ANSWER_SECONDS,
-        # The pool of a single server replaces a dead connection before it sends a command. Nothing else is retried:
-        # SET NX sent twice would report failure to a caller that has just succeeded.
+        # A connection opens itself again before a command is sent. Nothing is retried that may have been sent: SET NX
+        # sent twice would report failure to a caller that has just succeeded.
         "retry": Retry(NoBackoff(), 0),
         # A subscriber has another one, and so has the search for the nodes of a cluster.
         "max_connections": connections - 2,
@@ -151,22 +152,6 @@ def _options(login: Login, tls: Reread[ssl.SSLContext] | None, connections: int)
         "protocol": 2,
     }
     return options if tls is None else {**options, "tls": tls}
-
-
-class _TlsConnection(SSLConnection):
-    """Shares one TLS context: that of redis-py would read the system's certificates for every connection."""
-
-    def __init__(self, *, tls: Reread[ssl.SSLContext], **options: Any) -> None:
-        super().__init__(**options)
-        self._tls = tls
-
-    async def _connect(self) -> None:
-        self.ssl_context.context = await self._tls.current()
-        await super()._connect()  # type: ignore[no-untyped-call]
-
-
-class _MasterTlsConnection(SentinelManagedConnection, _TlsConnection):
-    pass
 
 
 class _Sentinels(Sentinel):
@@ -250,8 +235,10 @@ class ClusterClient(RedisCluster):
         self._mapped: dict[int, list[ClusterNode]] | None = None
         self._lowest: dict[str, int] = {}
         self.commands_parser = _FirstKey()
-        if tls is not None:
-            self.connection_kwargs.update(connection_class=_TlsConnection, tls=tls)
+        if tls is None:
+            self.connection_kwargs.update(connection_class=TcpConnection)
+        else:
+            self.connection_kwargs.update(connection_class=TlsConnection, tls=tls)
         self.nodes_manager.startup_nodes.clear()  # `_search` puts them there, with these options
 
     async def initialize(self, *_: object, **__: object) -> "ClusterClient":

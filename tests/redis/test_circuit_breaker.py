@@ -1,10 +1,15 @@
-"""A call whose caller is cancelled while it fails logs no error."""
+"""Calls that fail: what is said about them, and what is logged."""
 
 import asyncio
 import gc
 from typing import Any
 
-from app.redis.circuit_breaker import CircuitBreaker
+import pytest
+from redis.exceptions import AuthenticationError, InvalidResponse, ResponseError
+from redis.exceptions import ConnectionError as NoConnection
+from redis.exceptions import TimeoutError as NoAnswer
+
+from app.redis.circuit_breaker import CircuitBreaker, StoreDown
 from app.redis.timed_calls import Limits
 
 
@@ -36,3 +41,30 @@ async def test_a_failure_at_the_moment_of_a_cancellation_is_not_logged() -> None
     gc.collect()  # asyncio logs an exception that was never retrieved when its task is collected
     await breaker.aclose()
     assert logged == []
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (TimeoutError(), "the store did not answer within 0.1 s"),
+        (NoAnswer("Timeout reading from 127.0.0.1:6379"), "the store did not answer within 0.1 s"),
+        (NoConnection("Connection refused."), "the store cannot be used: Connection refused."),
+        (ConnectionResetError(), "the store cannot be used: ConnectionResetError"),
+        (AuthenticationError("WRONGPASS"), "the store refused the user or the password: WRONGPASS"),
+        (InvalidResponse("Protocol Error"), "the store sent an invalid answer: InvalidResponse: Protocol Error"),
+        (ValueError("not a number"), "the store sent an invalid answer: ValueError: not a number"),
+        (ResponseError("NOPERM"), "the store refused: NOPERM"),
+    ],
+)
+async def test_a_failure_says_what_happened(error: Exception, text: str) -> None:
+    breaker = CircuitBreaker("the store", Limits.within(20, 0.1), monotonic=lambda: 0.0, failed=ignore, answered=ignore)
+
+    async def command() -> None:
+        raise error
+
+    with pytest.raises(StoreDown) as raised:
+        await breaker.run(command)
+    assert str(raised.value) == text
+    assert breaker.trouble is not None
+    assert breaker.trouble.what == text
+    await breaker.aclose()
