@@ -14,7 +14,7 @@ from app.api.problem_types import PROBLEMS, ProblemType
 from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
 from app.api.routes.permits import PermitIn, PermitsIn
-from app.api.schemas.answers import ProblemOut
+from app.api.schemas.answers import ProblemOut, RefusalOut
 from app.api.schemas.history import FileChangeOut
 from app.history.change import ChangedAgents
 from app.robots.dialects import DIALECTS
@@ -86,7 +86,8 @@ def as_text(app: FastAPI) -> str:
 def _document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
     schemas: dict[str, Any] = document["components"]["schemas"]
-    schemas["ProblemOut"] = _problem_schema()
+    for problem in (ProblemOut, RefusalOut):
+        schemas[problem.__name__] = _problem_schema(problem)
     for model in (BatchIn, ItemIn, PermitIn, PermitsIn, FileChangeOut, ChangedAgents):  # which FastAPI does not see
         schema = model.model_json_schema(ref_template=REFERENCE)
         schemas[model.__name__] = {name: member for name, member in schema.items() if name != "$defs"}
@@ -105,15 +106,16 @@ def _document(app: FastAPI) -> dict[str, Any]:
             used += [tag for tag in operation.get("tags", ()) if tag not in used]
             _annotate_parameters(operation)
             _add_example(operation, examples.get(f"{method.upper()} {path}", {}))
-            _add_problem_examples(operation, schemas)
+            _add_problem_examples(path, operation, schemas)
     for schema in schemas.values():
         _annotate_members(schema)
     document["tags"] = [{"name": tag, **({"description": TAGS[tag]} if tag in TAGS else {})} for tag in used]
     return document
 
 
-def _problem_schema() -> dict[str, Any]:
-    schema = ProblemOut.model_json_schema(ref_template=REFERENCE)
+def _problem_schema(model: type[ProblemOut]) -> dict[str, Any]:
+    schema = model.model_json_schema(ref_template=REFERENCE)
+    schema.pop("$defs", None)
     schema["properties"]["type"]["enum"] = [problem.urn for problem in PROBLEMS.values()]
     lines = [f"- `{problem.urn}` ({problem.status}): {problem.meaning}" for problem in PROBLEMS.values()]
     schema["description"] = "\n".join((schema["description"], "", "The types, and what each means:", "", *lines))
@@ -157,12 +159,14 @@ def _add_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
                 response["content"]["application/json"]["example"] = example["answer"]
 
 
-def _add_problem_examples(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+def _add_problem_examples(path: str, operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
     names = _input_names(operation, schemas)
     for status, response in operation["responses"].items():
         media = response.get("content", {}).get(MEDIA_TYPE)
         fitting = [
-            slug for slug, problem in PROBLEMS.items() if str(problem.status) == status and _fits(problem, names)
+            slug
+            for slug, problem in PROBLEMS.items()
+            if str(problem.status) == status and problem.path in (None, path) and _fits(problem, names)
         ]
         if media is not None and fitting:
             media["examples"] = {slug: {"$ref": f"#/components/examples/problem-{slug}"} for slug in fitting}

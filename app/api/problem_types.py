@@ -1,13 +1,17 @@
 """Every problem type that the routes answer with: its meaning and an example."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """A problem type: `slug` ends its URN; `detail`, `parameter` and `value` are those of an example."""
+    """A problem type: `slug` ends its URN; `detail`, `parameter`, `value` and `more` members are those of an example.
+
+    `path` is the path of the only route that has it; None if any may.
+    """
 
     slug: str
     status: int
@@ -15,6 +19,8 @@ class ProblemType:
     detail: str
     parameter: str | None = None
     value: object = None
+    path: str | None = None
+    more: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def urn(self) -> str:
@@ -25,7 +31,7 @@ class ProblemType:
         """A problem of this type."""
         about = {} if self.parameter is None else {"parameter": self.parameter, "value": self.value}
         title = HTTPStatus(self.status).phrase
-        return {"type": self.urn, "title": title, "status": self.status, "detail": self.detail, **about}
+        return {"type": self.urn, "title": title, "status": self.status, "detail": self.detail, **about, **self.more}
 
 
 _NO_AGENT = "The agent '()' has no product token. Send letters, digits, '-' or '_', as in 'ExampleBot/1.0'."
@@ -186,7 +192,34 @@ _TYPES = (
     ProblemType(
         "head-too-large", 431, "The request head is too large.", "The request head is larger than 65536 bytes."
     ),
+    ProblemType(
+        "disallowed",
+        403,
+        "The page may not be fetched: the verdict disallow.",
+        "Line 2 (Disallow: /private/) in the group for examplebot disallows this URL.",
+        path="/v1/check",
+        more={
+            "verdict": "disallow",
+            "reason": "rule",
+            "agent": "ExampleBot",
+            "rule": {"directive": "disallow", "pattern": "/private/", "line": 2},
+        },
+    ),
     ProblemType("internal-server-error", 500, "The service failed unexpectedly.", _FAILED),
+    ProblemType(
+        "deferred",
+        503,
+        "The page may not be fetched yet: the verdict defer; see Retry-After.",
+        "The first fetch of robots.txt has not finished, and no copy is cached; ask again at 2026-11-21T18:30:05Z.",
+        path="/v1/check",
+        more={
+            "verdict": "defer",
+            "reason": "pending",
+            "agent": "ExampleBot",
+            "retry_at": "2026-11-21T18:30:05Z",
+            "retry_after": 5,
+        },
+    ),
     ProblemType("busy", 503, "The answer needs a fetch, and the fetch queue is full; see Retry-After.", _BUSY),
     ProblemType("overloaded", 503, "The process is overloaded; see Retry-After.", "Try again in 1 s."),
     ProblemType("not-ready", 503, "The service is starting or stopping; see Retry-After.", "The service is starting."),

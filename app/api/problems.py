@@ -137,7 +137,8 @@ async def _http(request: Request, error: HTTPException) -> Response:
 def _allowed(request: Request, methods: str) -> str:
     """All methods of the path (RFC 9110 10.2.1). Starlette lists only those of the first route that matches it."""
     path = getattr(request.scope.get("route"), "path", "")
-    return ", ".join(map(str.upper, request.app.openapi()["paths"].get(path, ()))) or methods
+    known = list(map(str.upper, request.app.openapi()["paths"].get(path, ()))) or methods.split(", ")
+    return ", ".join([*known, "HEAD"] if "GET" in known else known)
 
 
 def unexpected(request_id: str) -> Problem:

@@ -140,6 +140,22 @@ def facts_of(access: Access) -> tuple[str, int | None, Cause | None]:
             assert_never(access)
 
 
+def refusal_out(decision: Decision) -> dict[str, object]:
+    """The members of a problem that say why a page may not be fetched now; those without a value are left out."""
+    verdict, overrides = decision.verdict, decision.overrides
+    override = None if overrides is None or overrides.deciding is None else _override(overrides, shadows=False)
+    rule = rule_out(verdict)
+    members = {
+        "verdict": verdict.permission,
+        "reason": verdict.reason,
+        "agent": decision.question.agent.token,
+        "rule": None if rule is None else rule.model_dump(),
+        "override": None if override is None else override.model_dump(),
+        "retry_at": None if decision.retry_at is None else instant(decision.retry_at),
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
 def rule_out(verdict: Verdict) -> RuleOut | None:
     """The rule that decided, if one did."""
     return None if verdict.rule is None else directive_out(verdict.rule.directive)
@@ -226,22 +242,24 @@ def _json_size(text: str) -> int:
     return len(quoted(text).encode()) + 1
 
 
-def _explanation(decision: Decision, *, detailed: bool) -> SummaryOut | ExplanationOut:
-    question, verdict, robots, overrides = decision.question, decision.verdict, decision.robots, decision.overrides
-    override = None if overrides is None else overrides.deciding
-    snapshot = decision.cached.snapshot
-    sentence = summary(
-        verdict,
-        question.agent,
-        snapshot,
+def summary_of(decision: Decision) -> str:
+    """The sentence that says why the verdict is what it is."""
+    return summary(
+        decision.verdict,
+        decision.question.agent,
+        decision.cached.snapshot,
         retry_at=decision.retry_at,
-        override=override,
+        override=None if decision.overrides is None else decision.overrides.deciding,
         purposes=decision.purposes,
         partial=decision.partial,
     )
+
+
+def _explanation(decision: Decision, *, detailed: bool) -> SummaryOut | ExplanationOut:
+    question, robots, selection = decision.question, decision.robots, decision.verdict.selection
+    sentence = summary_of(decision)
     if robots is None or not detailed:
         return SummaryOut(summary=sentence)
-    selection = verdict.selection
     found = explain(
         robots, question.dialect, question.agent, question.target.path, limit=EXPLAINED_RULES, selection=selection
     )

@@ -8,6 +8,7 @@ from app.api.middleware.access_log import AccessLog
 from app.api.middleware.auth import KeyCheck
 from app.api.middleware.body_limit import BodyLimit
 from app.api.middleware.direct_route import DirectRoute
+from app.api.middleware.head_as_get import HeadAsGet
 from app.api.middleware.http_caching import NoStoreByDefault
 from app.api.middleware.same_origin import RefuseCrossSite
 from app.api.routes import allowed, batch
@@ -22,8 +23,11 @@ def add_middleware(
 ) -> None:
     """Add the middleware, the innermost first: a request passes the last one first."""
     app.add_middleware(NoStoreByDefault)
+    app.add_middleware(HeadAsGet)
+    get = (allowed.handle, allowed.router.routes[0])
     handlers = {
-        "GET": (allowed.handle, allowed.router.routes[0]),
+        "GET": get,
+        "HEAD": get,
         "POST": (batch.batch, batch.router.routes[0]),
     }
     app.add_middleware(DirectRoute, path=allowed.PATH, handlers=handlers)

@@ -95,7 +95,8 @@ async def test_405_lists_the_methods_of_the_path(store_url: str) -> None:
         for path, methods in DOCUMENT["paths"].items():
             response = await service.client.request("PATCH", path.replace("{id}", "a"))
             assert response.status_code == 405
-            assert set(response.headers["allow"].split(", ")) == {method.upper() for method in methods}
+            known = {method.upper() for method in methods}
+            assert set(response.headers["allow"].split(", ")) == known | ({"HEAD"} if "GET" in known else set())
 
 
 @pytest.mark.usefixtures("store_client")

@@ -1,5 +1,9 @@
 """The configurations of deploy/proxies: a crawler that knows nothing of robots.txt gets what it may."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from app.api.routes.check import ENVOY
@@ -52,6 +56,35 @@ async def test_proxy_fails_closed_without_a_service(store_url: str) -> None:
             page = await client.get(f"{origin.url}/page", headers=AGENT)
         assert page.status_code in {403, 503}
         assert origin.requests == []
+
+
+async def test_nginx_keeps_its_connection_after_a_disallow(store_url: str) -> None:
+    async with serve(site(text(200, ROBOTS))) as origin, service(store_url) as url, relay(url) as (relayed, opened):
+        async with nginx(relayed) as client:
+            for _ in range(5):
+                assert (await client.get(f"{origin.url}/private/", headers=AGENT)).status_code == 403
+        assert len(opened) == 1
+
+
+@asynccontextmanager
+async def relay(url: str) -> AsyncIterator[tuple[str, list[object]]]:
+    """A way to the service that lists the connections which were opened."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    opened: list[object] = []
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(reader)
+        behind, ahead = await asyncio.open_connection(host, port)
+        await asyncio.gather(copy(reader, ahead), copy(behind, writer), return_exceptions=True)
+
+    server = await asyncio.start_server(forward, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", opened
 
 
 def test_envoy_example_asks_by_the_route_for_it() -> None:

@@ -1,8 +1,12 @@
-"""`GET /v1/check`: the verdict as a status, for callers that read only that: curl, nginx `auth_request`, Envoy."""
+"""`GET /v1/check`: the verdict as a status, for callers that read only that: curl, nginx `auth_request`, Envoy.
+
+A disallow and a defer are problems, too, which say why; an allow has no content.
+"""
 
 import math
 import string
-from typing import Annotated, Any
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,9 +14,9 @@ from pydantic import Field
 
 from app.api.middleware.http_caching import cache_control
 from app.api.parameters import AGENTS
-from app.api.problems import bad_value, documented
+from app.api.problems import MEDIA_TYPE, Problem, bad_value, documented
 from app.api.questions import AGENT_TEXT, URL_TEXT, QuestionQuery, decide, read_query, route_calling
-from app.api.serialize import rule_out
+from app.api.serialize import refusal_out, rule_out, summary_of
 from app.evaluate import Decision
 from app.robots.verdict import Permission
 
@@ -30,7 +34,9 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """Envoy asks with the method of the request that it asks about."""
 
 _SCHEMES = ("http", "https")
-_STATUSES = {Permission.ALLOW: 204, Permission.DISALLOW: 403, Permission.DEFER: 503}
+_MILLISECOND: Final = Decimal("0.001")
+_UP: Final = Context(prec=320, rounding=ROUND_CEILING)  # the largest float has 309 digits before its point
+_ALLOWED, _ALLOWED_FOR_ENVOY = 204, 200
 _PRINTABLE = string.digits + string.ascii_letters + string.punctuation
 
 
@@ -62,8 +68,9 @@ async def envoy(request: Request) -> Response:
     query = request.scope["query_string"].decode("latin-1")
     url = f"{scheme}://{request.headers.get('host', '')}{path}" + (f"?{query}" if query else "")
     response = await check(request, CheckQuery.model_validate(_original(request, url)))
-    if response.status_code == _STATUSES[Permission.ALLOW]:
-        response.status_code = 200
+    if response.status_code == _ALLOWED:
+        response.status_code = _ALLOWED_FOR_ENVOY
+        response.headers["Content-Length"] = "0"
     return response
 
 
@@ -73,7 +80,7 @@ _FIELDS = {
     "Robots-Verdict": "allow, disallow or defer",
     "Robots-Reason": "What decided, as `reason` of GET /v1/allowed.",
     "Robots-Rule": "The rule that decided, as a string of RFC 9651 with the parameter `line`.",
-    "Robots-Interval": "Seconds from one document to the next, as `rate.interval` of GET /v1/allowed.",
+    "Robots-Interval": "Seconds from one document to the next: `rate.interval` of GET /v1/allowed, rounded up to 1 ms.",
 }
 
 
@@ -83,6 +90,9 @@ _ORIGINAL_URL = {
     "description": "The page's URL in place of `url`, from a proxy.",
     "schema": {"type": "string"},
 }
+
+
+_REFUSAL = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/RefusalOut"}}}}
 
 
 def _described(text: str, **more: str) -> dict[str, Any]:
@@ -95,23 +105,23 @@ def _described(text: str, **more: str) -> dict[str, Any]:
 
 @router.get(
     PATH,
-    status_code=204,
+    status_code=_ALLOWED,
     openapi_extra={"parameters": [_ORIGINAL_URL]},
     responses={
         **documented(404, 422),
-        204: _described("Allow."),
-        403: {**documented(403)[403], **_described("Disallow, without a body; a problem without Robots-Verdict.")},
+        _ALLOWED: _described("Allow."),
+        403: {**_REFUSAL, **_described("Disallow; without Robots-Verdict, another problem.")},
         503: {
-            **documented(503)[503],
+            **_REFUSAL,
             **_described(
-                "Defer, without a body; a problem without Robots-Verdict.",
+                "Defer; without Robots-Verdict, another problem.",
                 **{"Retry-After": "Seconds after which to ask again."},
             ),
         },
     },
 )
 async def check(request: Request, query: Annotated[CheckQuery, Query()]) -> Response:
-    """Decide as `GET /v1/allowed` does, and answer by the status alone: 204 allow, 403 disallow, 503 defer."""
+    """Decide as `GET /v1/allowed` does, and answer by the status: 204 allow, 403 disallow, 503 defer."""
     if not query.url:
         raise bad_value("url", query.url, f"Name the page by the parameter url, or by the header {ORIGINAL_URL}.")
     return _response(await decide(request, query))
@@ -131,20 +141,33 @@ def _encoded(text: str) -> str:
 
 
 def _response(decision: Decision) -> Response:
-    """The decision as a status and fields."""
+    """The decision as a status and fields, and as a problem unless the page may be fetched."""
     verdict, rate = decision.verdict, decision.rate
-    response = Response(status_code=_STATUSES[verdict.permission])
-    fields = response.headers
-    fields["Cache-Control"] = cache_control(decision)
-    fields["Robots-Verdict"] = verdict.permission
-    fields["Robots-Reason"] = verdict.reason
+    fields = {
+        "Cache-Control": cache_control(decision),
+        "Robots-Verdict": str(verdict.permission),
+        "Robots-Reason": str(verdict.reason),
+    }
     rule = rule_out(verdict)
     if rule is not None:
         text = quote(f"{rule.directive}: {rule.pattern}", safe=_PRINTABLE + " ")[:RULE_LIMIT]
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         fields["Robots-Rule"] = f'"{escaped}";line={rule.line}'
     if rate is not None and rate.value is not None:
-        fields["Robots-Interval"] = f"{rate.value.interval:.3f}".rstrip("0").rstrip(".")
+        fields["Robots-Interval"] = interval_text(rate.value.interval)
+    if decision.allowed:
+        return Response(status_code=_ALLOWED, headers=fields)
+    why, detail = refusal_out(decision), summary_of(decision)
     if decision.retry_at is not None:
-        fields["Retry-After"] = str(max(1, math.ceil(decision.retry_at - decision.now)))
-    return response
+        why["retry_after"] = seconds = max(1, math.ceil(decision.retry_at - decision.now))
+        fields["Retry-After"] = str(seconds)
+    if verdict.permission is Permission.DISALLOW:
+        return Problem(403, "disallowed", detail, fields, **why).response()
+    return Problem(503, "deferred", detail, fields, **why).response()
+
+
+def interval_text(seconds: float) -> str:
+    """Seconds with at most three decimals, rounded up: a crawler that obeys the text is never too fast."""
+    # By decimals, since 2.3 * 1000 is less than 2300 in binary.
+    exact = Decimal(str(seconds)).quantize(_MILLISECOND, context=_UP)
+    return f"{exact:f}".rstrip("0").rstrip(".")

@@ -253,7 +253,23 @@ class ProblemOut(BaseModel):
     detail: str
     parameter: str | None = None
     value: str | float | bool | None = None
-    retry_after: int | None = Field(None, description="Of an item: seconds after which to try it again.")
+    retry_after: int | None = Field(
+        None, description="Of an item, and of a page that is deferred: seconds after which to ask again."
+    )
     line: int | None = Field(None, description="Of a stream: the number of the request's line that failed.")
     earliest: str | None = Field(None, description="Of no-version: the instant of the earliest stored version, if any.")
     request_id: str | None = Field(None, description="Of an unexpected error: its request id in the service's log.")
+
+
+class RefusalOut(ProblemOut):
+    """Of GET /v1/check: why the page may not be fetched now, as in an answer of GET /v1/allowed.
+
+    `detail` is the summary. A problem without `verdict` says why there is no decision.
+    """
+
+    verdict: Permission | None = None
+    reason: Reason | None = None
+    agent: str | None = None
+    rule: RuleOut | None = None
+    override: OverrideOut | None = None
+    retry_at: str | None = None
