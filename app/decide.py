@@ -1,17 +1,16 @@
 """Decide questions: get the file, evaluate it, apply the operators' overrides, count the decision."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from app.cache.byte_lru import ByteLRU
 from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.cached_files import BatchMemo, CachedFiles, Models, NoVersion, PastFiles
 from app.edge.facts import EdgeTable
-from app.error_values import as_value
 from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy, with_delay
 from app.history.reader import HistoryReader
 from app.history.versions import History
@@ -24,9 +23,11 @@ from app.purposes.policy import PurposePolicy
 from app.robots.access import Busy, Successful
 from app.robots.agents import Agent
 from app.robots.robots_txt import RobotsTxt
-from app.yield_budget import YieldBudget
 
 __all__ = ["BatchMemo", "Decider", "Models", "NoVersion"]
+
+Labels: TypeAlias = tuple[str, str, str, str]
+"""The labels that a decision is counted under: verdict, reason, source of the file, dialect."""
 
 PAST_ORIGINS = 8
 """Origins whose histories are in memory at once: each may take 640 KiB, and a parsed file more."""
@@ -90,9 +91,8 @@ class Decider:
         """
         started = self._monotonic()
         if question.as_of is not None:
-            async with self._past_slots:
-                files = await self._files.past(question.origin)
-                return await self._decide_past(question, question.as_of, files, started)
+            async with self.past(question.origin) as decide:
+                return await decide(question)
         decision = self.decide_if_cached(question)
         if decision is None:
             try:
@@ -100,56 +100,52 @@ class Decider:
             except Busy:
                 self._metrics.overloaded()
                 raise
-        self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
-        self._note(decision)
+        self._metrics.decided(*self.note(decision), seconds=self._monotonic() - started)
         return decision
 
     def decide_if_cached(self, question: Question, memo: BatchMemo | None = None) -> Decision | None:
-        """Decide a question if memory has a fresh file for it; the caller counts the decisions with count().
+        """Decide a question if memory has a fresh file for it; the caller notes and counts the decision.
 
         A question about the past is left to decide(). For `memo` see CachedFiles.get_if_fresh().
         """
         file = None if question.as_of is not None else self._files.get_if_fresh(question, memo)
         return None if file is None else self._decide_by(file, question)
 
-    def count(self, decisions: Iterable[Decision]) -> None:
-        """Count decisions of decide_if_cached()."""
-        decisions = list(decisions)
-        for decision in decisions:
-            self._note(decision)
-        for labels, times in Counter(map(_labels, decisions)).items():
-            self._metrics.decided(*labels, times=times)
-
-    def _note(self, decision: Decision) -> None:
+    def note(self, decision: Decision) -> Labels:
+        """Note a decision of decide_if_cached(): its origin, and its line in the log. The labels are for count()."""
         self._asked(decision.question.target.origin.key)
         if self._log is not None:
             self._log(decision)
+        return _labels(decision)
 
-    async def decide_past(self, questions: Sequence[Question]) -> list[Decision | NoVersion]:
-        """Decide questions of one origin, each by the version in use at its `as_of`. Raises StoreDown.
+    def count(self, counts: Mapping[Labels, int]) -> None:
+        """Count decisions of decide_if_cached(), by their labels."""
+        for labels, times in counts.items():
+            self._metrics.decided(*labels, times=times)
+
+    @asynccontextmanager
+    async def past(self, origin: Origin) -> AsyncIterator[Callable[[Question], Awaitable[Decision]]]:
+        """Within the block, decide questions with an `as_of` about an origin, each by the version in use then.
 
         The rates are those of that time, unless the question has an `at`. Overrides are not applied, nothing is
-        fetched, and no visit is counted.
+        fetched, and no visit is counted. The history is read once, and a version is parsed once if the questions come
+        in the order of their instants. The block raises StoreDown, a question NoVersion.
         """
         started = self._monotonic()
         async with self._past_slots:
-            files = await self._files.past(questions[0].origin)
-            now = datetime.fromtimestamp(self._clock(), UTC)
-            instants = [question.as_of or now for question in questions]
-            results: dict[int, Decision | NoVersion] = {}
-            budget = YieldBudget()
-            # By time, so that each version is parsed once.
-            for number in sorted(range(len(questions)), key=instants.__getitem__):
-                try:
-                    results[number] = await self._decide_past(questions[number], instants[number], files, started)
-                except NoVersion as error:
-                    results[number] = as_value(error)
-                if budget.is_over():
-                    await budget.next()
-                started = self._monotonic()  # only the first question took the time to read the history
-        return [results[number] for number in range(len(questions))]
+            files = await self._files.past(origin)
 
-    async def _decide_past(self, question: Question, as_of: datetime, files: PastFiles, started: float) -> Decision:
+            async def decide(question: Question) -> Decision:
+                nonlocal started
+                try:
+                    return await self._decide_past(question, files, started)
+                finally:
+                    started = self._monotonic()  # only the first question took the time to read the history
+
+            yield decide
+
+    async def _decide_past(self, question: Question, files: PastFiles, started: float) -> Decision:
+        as_of = question.as_of or datetime.fromtimestamp(self._clock(), UTC)
         version, file, is_new = await files.get(as_of)
         question = question._replace(at=question.at or as_of)
         if is_new:
@@ -254,8 +250,7 @@ class _Overriding:
         return robots
 
 
-def _labels(decision: Decision) -> tuple[str, str, str, str]:
-    """The labels that a decision is counted under."""
+def _labels(decision: Decision) -> Labels:
     return (
         decision.verdict.permission,
         decision.verdict.reason,

@@ -1,7 +1,6 @@
 """The items of a batch: their schema, the questions they ask, and the JSON of their results."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, TypeAlias
 
@@ -22,20 +21,17 @@ from app.api.parameters import (
     WAIT_TEXT,
 )
 from app.api.params import agent_from, dialect_from, instant_from, past_from, target_from
-from app.api.problems import Problem, bad_value, busy, no_version, store_down
+from app.api.problems import Problem, bad_value, busy, no_version, store_down, unexpected
 from app.api.purposes import Purposes, asked_policy
-from app.decide import Decider, NoVersion
+from app.decide import NoVersion
 from app.evaluate import Decision, Question
+from app.observability.logs import REQUEST_ID
 from app.purposes.policy import PurposePolicy
 from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
 
 NO_POLICY = PurposePolicy()
 """The policy of a caller without purposes of its own."""
-
-ItemResult: TypeAlias = Decision | Problem
-"""The result of an item."""
-
 
 _Several: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=AGENTS)]
 
@@ -97,38 +93,20 @@ def question_of(
     )
 
 
-def after_waiting(question: Question, begun: float) -> Question:
-    """A question of the instant `begun` (monotonic clock), with the time that has passed since then.
-
-    Its `wait` shrinks by that time and its `max_age` grows by it, so every copy fetched since is fresh enough. A batch
-    that wants a fresh copy for every item fetches each file once, not once per item.
-    """
-    since = time.monotonic() - begun
-    max_age = None if question.max_age is None else question.max_age + since
-    return question._replace(wait=max(0.0, question.wait - since), max_age=max_age)
-
-
-async def answer_to(decider: Decider, question: Question) -> ItemResult:
-    """Decide a question, fetching if needed; Busy becomes a problem, and so does a past that cannot be read."""
-    try:
-        return await decider.decide(question)
-    except Busy as error:
-        return busy(error, retry_after=error.retry_after)
-    except NoVersion as error:
-        return no_version(error)
-    except StoreDown as error:
-        return store_down(error, retry_after=1)
-
-
-async def answers_about_past(decider: Decider, questions: Sequence[Question]) -> Sequence[ItemResult]:
-    """Decide questions about the past of one origin, whose history is read once."""
-    try:
-        found = await decider.decide_past(questions)
-    except StoreDown as error:
-        return [store_down(error, retry_after=1)] * len(questions)
-    return [no_version(it) if isinstance(it, NoVersion) else it for it in found]
-
-
-def encode_item(result: ItemResult, encoder: AnswerEncoder) -> bytes:
+def encode_result(result: Decision | Exception, encoder: AnswerEncoder) -> bytes:
     """The JSON of an item's result: an answer, or a problem in its place."""
-    return encode_problem(result) if isinstance(result, Problem) else encoder.encode(result)
+    return encoder.encode(result) if isinstance(result, Decision) else encode_problem(_problem(result))
+
+
+def _problem(error: Exception) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case Busy():
+            return busy(error, retry_after=error.retry_after)
+        case NoVersion():
+            return no_version(error)
+        case StoreDown():
+            return store_down(error, retry_after=1)
+        case _:
+            return unexpected(REQUEST_ID.get() or "")

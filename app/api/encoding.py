@@ -32,8 +32,6 @@ _OVERHEAD: Final = 2000  # bytes of an entry besides its JSON: the key, the obje
 _Members = dict[str, object]
 """Members of a JSON object, in order. Values other than strings, integers, booleans and null are fragments."""
 
-_NO_MEMBERS: Final[Mapping[str, object]] = {}
-
 
 class _Row(NamedTuple):
     """The members of an answer, with null for those of the URL and the file, valid from `since` until `until` (Unix).
@@ -80,8 +78,8 @@ class AnswerEncoder:
         sizes, entries = zip(*(cache.usage for cache in (self._rows, self._files, self._statements)), strict=True)
         return sum(sizes), sum(entries)
 
-    def encode(self, decision: Decision, more: Mapping[str, object] = _NO_MEMBERS) -> bytes:
-        """Encode the answer to `GET /v1/allowed` without its details, followed by the members `more`."""
+    def encode(self, decision: Decision) -> bytes:
+        """Encode the answer to `GET /v1/allowed` without its details."""
         freshness, verdict = decision.cached.freshness, decision.verdict
         if decision.revision is None or freshness is None or verdict.permission is Permission.DEFER:
             optional: _Members = {} if decision.purposes is None else {"purposes": _purposes(decision.purposes)}
@@ -89,7 +87,7 @@ class AnswerEncoder:
                 optional["edge"] = _edge(decision.edge)
             if decision.version is not None:
                 optional["version"] = decision.version
-            return orjson.dumps({**_members(answer_out(decision, explained=False)), **optional, **more})
+            return orjson.dumps({**_members(answer_out(decision, explained=False)), **optional})
         row_key, row, file = self._cached(decision)
         members = row.members.copy()
         members["url"] = decision.question.target.url
@@ -101,8 +99,6 @@ class AnswerEncoder:
         members["robots"] = file.facts_at(freshness)
         if decision.edge is not None:
             members["edge"] = _edge(decision.edge)
-        if more:
-            members.update(more)
         return orjson.dumps(members)
 
     def _statements_of(self, decision: Decision, row_key: Hashable) -> _Members:

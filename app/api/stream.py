@@ -7,6 +7,7 @@ it reads an answer must stay within that window, or both sides wait for each oth
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
@@ -14,7 +15,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.agents.directory import AgentDirectory
-from app.api.batch_items import NO_POLICY, ItemResult, after_waiting, answer_to, encode_item, question_of
+from app.answer_all import Answering
+from app.api.batch_items import NO_POLICY, encode_result, question_of
 from app.api.encoding import AnswerEncoder
 from app.api.json_bodies import read_json
 from app.api.middleware.auth import wait_and_charge
@@ -22,8 +24,7 @@ from app.api.problems import Problem
 from app.background import cancel_and_wait
 from app.decide import Decider
 from app.error_values import as_value
-from app.evaluate import Question
-from app.origin import Origin
+from app.evaluate import Decision
 from app.purposes.policy import PurposePolicy
 from app.yield_budget import YieldBudget
 
@@ -79,31 +80,56 @@ class Lines:
 
 
 class AnswerWindow:
-    """The results of the lines, and the tasks that will have them, in order. `put` waits while it is full."""
+    """The answers of the lines, in the order of the lines; `room` waits while there are too many."""
 
     def __init__(self) -> None:
-        self._entries: asyncio.Queue[tuple[ItemResult | asyncio.Task[ItemResult] | None, int]] = asyncio.Queue()
+        self._sizes: deque[int] = deque()  # of the lines from the next one on
+        self._answers: dict[int, bytes] = {}
+        self._next = 0
         self._bytes = 0
+        self._ended = False
+        self._ready = asyncio.Event()
         self._room = asyncio.Event()
 
-    async def put(self, entry: ItemResult | asyncio.Task[ItemResult] | None, size: int) -> None:
-        """Add the result of a line of `size` bytes, or None for the end; then wait while the window is full."""
-        self._entries.put_nowait((entry, size))
+    def add(self, size: int) -> int:
+        """Add a line of `size` bytes, whose answer is to come; its number."""
+        self._sizes.append(size)
         self._bytes += size
-        while self._entries.qsize() >= WINDOW or self._bytes >= WINDOW_BYTES:
+        return self._next + len(self._sizes) - 1
+
+    def put(self, number: int, answer: bytes) -> None:
+        """Add the answer of the line with this number."""
+        self._answers[number] = answer
+        if number == self._next:
+            self._ready.set()
+
+    def end(self) -> None:
+        """There are no more lines."""
+        self._ended = True
+        self._ready.set()
+
+    async def room(self) -> None:
+        """Wait while the window is full."""
+        while len(self._sizes) >= WINDOW or self._bytes >= WINDOW_BYTES:
             self._room.clear()
             await self._room.wait()
 
-    def empty(self) -> bool:
-        """Whether it is empty."""
-        return self._entries.empty()
+    def is_ready(self) -> bool:
+        """Whether the next answer is there."""
+        return self._next in self._answers
 
-    async def get(self) -> ItemResult | asyncio.Task[ItemResult] | None:
-        """Remove the next result; wait for one if there is none."""
-        entry, size = await self._entries.get()
-        self._bytes -= size
+    async def get(self) -> bytes | None:
+        """Remove the next answer, waiting for it; None at the end."""
+        while not self.is_ready():
+            if self._ended and not self._sizes:
+                return None
+            self._ready.clear()
+            await self._ready.wait()
+        answer = self._answers.pop(self._next)
+        self._next += 1
+        self._bytes -= self._sizes.popleft()
         self._room.set()
-        return entry
+        return answer
 
 
 class AnswerLines(Response):
@@ -129,26 +155,26 @@ class AnswerLines(Response):
         self._now = now
         self._policy = policy
         self._window = AnswerWindow()
-        self._latest: dict[Origin, asyncio.Task[ItemResult]] = {}
-        self._tasks: set[asyncio.Task[ItemResult]] = set()
+        self._budget = YieldBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run until every line is answered, or the client disconnects."""
-        reading = asyncio.create_task(self._read(scope, receive))
+        answering = Answering(self._decider, self._put, self._budget)
+        reading = asyncio.create_task(self._read(scope, receive, answering))
         writing = asyncio.create_task(self._write(send))
         try:
             # Reading ends only when the client disconnects; then nothing reads the remaining answers.
             await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await cancel_and_wait([reading, writing, *self._tasks])
+            await cancel_and_wait([reading, writing])
+            await answering.aclose()
         for task in (reading, writing):
             if not task.cancelled():
                 task.result()
 
-    async def _read(self, scope: Scope, receive: Receive) -> None:
+    async def _read(self, scope: Scope, receive: Receive, answering: Answering) -> None:
         lines = Lines()
         number = 0
-        budget = YieldBudget()
         more = True
         while more:
             message = await receive()
@@ -160,56 +186,37 @@ class AnswerLines(Response):
                 number += 1
                 if number > 1:  # the request itself pays for the first
                     await wait_and_charge(scope, 1)
-                await self._take(line, number)
-                if budget.is_over():
-                    await budget.next()
-        await self._take(lines.last(), number + 1)
-        await self._window.put(None, 0)
+                await self._ask(line, number, answering)
+                if self._budget.is_over():
+                    await self._budget.next()
+        await self._ask(lines.last(), number + 1, answering)
+        self._window.end()
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    async def _take(self, line: bytes | None, number: int) -> None:
-        """Put the result of a line into the window."""
+    async def _ask(self, line: bytes | None, number: int, answering: Answering) -> None:
+        """Ask the question of a line; then wait while the window is full."""
         if line is not None and not line.strip():
             return
+        position = self._window.add(len(line or b""))
         try:
             if line is None:
                 raise Problem(413, "too-large", _LINE_TOO_LONG)
             question = question_of(read_json(line, "The line"), self._agents(), self._now, caller=self._policy)
         except Problem as problem:
             problem.extra["line"] = number
-            await self._window.put(as_value(problem), 0)
-            return
-        before = self._latest.get(question.origin)
-        answer = None if before else self._decider.decide_if_cached(question)
-        if answer is not None:
-            self._decider.count((answer,))
-        await self._window.put(answer or self._start(question, before), len(line or b""))
+            self._put(position, as_value(problem))
+        else:
+            answering.ask(position, question, time.monotonic())
+            answering.count()
+        await self._window.room()
 
-    def _start(self, question: Question, before: asyncio.Task[ItemResult] | None) -> asyncio.Task[ItemResult]:
-        """Start to decide a question whose file is not in memory, after the one `before` it about the same origin."""
-        origin = question.origin
-        task = asyncio.create_task(self._answer(question, before, time.monotonic()))
-        self._latest[origin] = task
-        self._tasks.add(task)
-
-        def done(task: asyncio.Task[ItemResult]) -> None:
-            self._tasks.discard(task)
-            if self._latest.get(origin) is task:
-                del self._latest[origin]
-
-        task.add_done_callback(done)
-        return task
-
-    async def _answer(self, question: Question, before: asyncio.Task[ItemResult] | None, begun: float) -> ItemResult:
-        if before is not None:
-            await asyncio.wait([before])
-        return await answer_to(self._decider, after_waiting(question, begun))
+    def _put(self, position: int, result: Decision | Exception) -> None:
+        self._window.put(position, encode_result(result, self._encoder))
 
     async def _write(self, send: Send) -> None:
         parts: list[bytes] = []
         size = 0
-        budget = YieldBudget()
 
         async def flush() -> None:
             nonlocal parts, size
@@ -220,21 +227,15 @@ class AnswerLines(Response):
 
         await self._send_start(send)
         while True:
-            if size > PIECE or self._window.empty():
+            if size > PIECE or not self._window.is_ready():
                 await flush()
-            entry = await self._window.get()
-            if entry is None:
+            answer = await self._window.get()
+            if answer is None:
                 break
-            if isinstance(entry, asyncio.Task):
-                if not entry.done():
-                    await flush()
-                    await asyncio.wait([entry])
-                entry = entry.result()
-            line = encode_item(entry, self._encoder)
-            parts += (line, b"\n")
-            size += len(line)
-            if budget.is_over():
-                await budget.next()
+            parts += (answer, b"\n")
+            size += len(answer)
+            if self._budget.is_over():
+                await self._budget.next()
         await flush()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -1,15 +1,14 @@
 """Decide questions, reserve a slot for each one that is allowed, and take reports of the outcomes."""
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
+from app.answer_all import answer_all, failure
 from app.decide import Decider
 from app.edge.replica import EdgeFacts
-from app.error_values import as_value
 from app.evaluate import Decision, Question
 from app.observability.metrics import Metrics
 from app.pacing.fleet_secret import FleetSecret
@@ -18,7 +17,6 @@ from app.pacing.permit import SlotRef, sign, verify
 from app.pacing.schedule import Bounds, pace_windows
 from app.pacing.slots import PaceKey, Slot, SlotRequest, WaitTooLong
 from app.redis.guarded_client import StoreDown
-from app.robots.access import Busy
 from app.yield_budget import YieldBudget
 
 MAX_QUEUES = 16
@@ -45,14 +43,23 @@ class PermitRequest:
 
 @dataclass(frozen=True, slots=True)
 class PermitResult:
-    """The decision, the grant if the verdict is allow, and the permit if a slot was reserved."""
+    """The encoded decision, the grant if the verdict is allow, and the permit if a slot was reserved."""
 
-    decision: Decision
+    answer: bytes
     grant: Grant | None = None
     permit: str | None = None
 
 
-BatchResult: TypeAlias = PermitResult | Busy
+BatchResult: TypeAlias = PermitResult | Exception
+"""The result of one request of a batch, or why there is none."""
+
+Encode: TypeAlias = Callable[[Decision], bytes]
+"""Encodes a decision, which refers to a parsed file and so is not kept until the slot is reserved."""
+
+
+class _Allowed(NamedTuple):
+    answer: bytes
+    slot: SlotRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,45 +107,50 @@ class Permits:
         self._edge = edge
         self._on_backoff = on_backoff
 
-    async def request(self, request: PermitRequest) -> PermitResult:
+    async def request(self, request: PermitRequest, encode: Encode) -> PermitResult:
         """Decide the question, and reserve a slot if it is allowed. Raises Busy."""
-        return await self._reserve(request, await self._decider.decide(request.question))
+        decided = self._decided(request, await self._decider.decide(request.question), encode)
+        return decided if isinstance(decided, PermitResult) else await self._reserve(decided)
 
-    async def request_batch(self, requests: Mapping[int, PermitRequest]) -> Mapping[int, BatchResult]:
+    async def request_batch(
+        self, requests: Iterable[tuple[int, PermitRequest | Exception]], encode: Encode
+    ) -> Mapping[int, BatchResult]:
         """Do as `request` for each request, and return the results under the same numbers.
 
-        Within a queue, the callers are served in rotation, each in the order of its requests.
+        An exception in place of a request, which could not be read, is its result. Within a queue, the callers are
+        served in rotation, each in the order of its requests.
         """
-        decisions: dict[int, Decision] = {}
         results: dict[int, BatchResult] = {}
-        begun = time.monotonic()
+        asked: dict[int, PermitRequest] = {}
+        allowed: dict[int, _Allowed] = {}
+        budget = YieldBudget()
 
-        async def decide(group: Sequence[int]) -> None:
-            budget = YieldBudget()
-            for number in group:
-                question = requests[number].question
-                # The wait holds for the whole batch.
-                left = max(0.0, question.wait - (time.monotonic() - begun))
-                try:
-                    decisions[number] = await self._decider.decide(question._replace(wait=left))
-                except Busy as busy:
-                    results[number] = as_value(busy)
-                if budget.is_over():
-                    await budget.next()
+        def questions() -> Iterator[tuple[int, Question | Exception]]:
+            for number, request in requests:
+                if isinstance(request, PermitRequest):
+                    asked[number] = request
+                    yield number, request.question
+                else:
+                    yield number, request
+
+        def take(number: int, result: Decision | Exception) -> None:
+            decided = self._decided(asked[number], result, encode) if isinstance(result, Decision) else result
+            if isinstance(decided, _Allowed):
+                allowed[number] = decided
+            else:
+                results[number] = decided
 
         async def reserve(group: Sequence[int]) -> None:
-            budget = YieldBudget()
-            for number in _rotated(group, lambda number: requests[number].caller):
-                results[number] = await self._reserve(requests[number], decisions[number])
+            for number in _rotated(group, lambda number: allowed[number].slot.caller):
+                try:
+                    results[number] = await self._reserve(allowed[number])
+                except Exception as error:  # noqa: BLE001 - it is logged, and fails this request alone
+                    results[number] = failure(error)
                 if budget.is_over():
                     await budget.next()
 
-        # A task for each origin, so that none waits for one that does not answer. The fetch queue bounds what runs.
-        async with asyncio.TaskGroup() as tasks:
-            for group in _grouped(requests, lambda number: requests[number].question.origin):
-                tasks.create_task(decide(group))
-                await asyncio.sleep(0)  # let it begin, and others run, before the next one
-        await _run(map(reserve, _grouped(sorted(decisions), lambda number: requests[number].key)), MAX_QUEUES)
+        await answer_all(self._decider, questions(), take, budget)
+        await _run(map(reserve, _grouped(sorted(allowed), lambda number: allowed[number].slot.key)), MAX_QUEUES)
         return results
 
     async def report(self, permit: str, outcome: Outcome) -> Reported:
@@ -161,18 +173,21 @@ class Permits:
         self._metrics.outcome(outcome.status, outcome.elapsed, released=outcome.released, backoff=backoff is not None)
         return Reported(released, backoff, degraded)
 
-    async def _reserve(self, request: PermitRequest, decision: Decision) -> PermitResult:
-        if not decision.allowed:
-            self._metrics.permit_denied(decision.verdict.permission)
-            return PermitResult(decision)
-        grant = await self._pacer.reserve(self._slot_request(request, decision))
+    def _decided(self, request: PermitRequest, decision: Decision, encode: Encode) -> "PermitResult | _Allowed":
+        if decision.allowed:
+            return _Allowed(encode(decision), self._slot_request(request, decision))
+        self._metrics.permit_denied(decision.verdict.permission)
+        return PermitResult(encode(decision))
+
+    async def _reserve(self, allowed: "_Allowed") -> PermitResult:
+        grant = await self._pacer.reserve(allowed.slot)
         match grant.result:
             case Slot(key=key, name=name, wait=wait):
                 self._metrics.permit_granted(wait, degraded=grant.degraded)
-                return PermitResult(decision, grant, sign(SlotRef(key, name), self._secret.current))
+                return PermitResult(allowed.answer, grant, sign(SlotRef(key, name), self._secret.current))
             case WaitTooLong():
                 self._metrics.permit_denied("wait_too_long", degraded=grant.degraded)
-                return PermitResult(decision, grant)
+                return PermitResult(allowed.answer, grant)
             case unknown:
                 assert_never(unknown)
 

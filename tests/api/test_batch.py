@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,8 +11,7 @@ from typing import Any, cast
 import pytest
 from starlette.types import Message, Scope
 
-from app.agents.directory import builtin_directory
-from app.api.batch_items import answer_to, encode_item, question_of
+from app.api.batch_items import encode_result
 from app.api.encoding import AnswerEncoder
 from app.api.json_array import PIECE
 from app.api.middleware.body_limit import BODY_LIMIT
@@ -104,23 +102,14 @@ async def test_a_bad_item_fails_alone(store_url: str) -> None:
             assert "allowed" not in answer
 
 
-class NoRoom:
-    """A Decider whose fetch queue is full."""
-
-    async def decide(self, _question: Question) -> Decision:
-        raise Busy(7)
-
-
-async def test_an_item_beyond_the_fetch_queue_says_when_to_retry() -> None:
-    question = question_of({"url": "http://h/", "agent": "a"}, builtin_directory(), lambda: datetime.now(UTC))
-    found = await answer_to(cast("Decider", NoRoom()), question)
-    problem = json.loads(encode_item(found, AnswerEncoder()))["problem"]
+def test_an_item_beyond_the_fetch_queue_says_when_to_retry() -> None:
+    problem = json.loads(encode_result(Busy(7), AnswerEncoder()))["problem"]
     assert (problem["status"], problem["type"]) == (503, "urn:robots-decisions:problem:busy")
     assert problem["retry_after"] == 7
 
 
-class FullAt(NoRoom):
-    """A Decider with nothing in memory, which notes the turn of the event loop in which each question comes."""
+class FullAt:
+    """A Decider with nothing in memory and a full fetch queue, which notes the turn of the loop of each question."""
 
     def __init__(self) -> None:
         self.turn = 0
@@ -129,12 +118,12 @@ class FullAt(NoRoom):
     def decide_if_cached(self, _question: Question, _memo: object = None) -> None:
         return None
 
-    def count(self, _decisions: object) -> None:
+    def count(self, _counts: object) -> None:
         pass
 
-    async def decide(self, question: Question) -> Decision:
+    async def decide(self, _question: Question) -> Decision:
         self.asked.append(self.turn)
-        return await super().decide(question)
+        raise Busy(7)
 
 
 async def test_many_origins_with_a_question_each_let_other_requests_run(

@@ -1,46 +1,23 @@
 """Origins that accept and never answer, however many one request names, take nothing from the others in it."""
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable
 
 import pytest
 from redis.asyncio import Redis
 
 from tests.api.service import Service, running
 from tests.faults.loopback import Visit, web
+from tests.faults.many import WAYS, Answers, Items
 from tests.faults.until import until_so
 from tests.origins import text
-
-Items: TypeAlias = Sequence[Mapping[str, Any]]
-Answers: TypeAlias = Sequence[Mapping[str, Any]]
 
 LIVE = 20
 FILE = text(200, "User-agent: *\nDisallow: /private/\n")
 
 
-async def batch(service: Service, items: Items) -> Answers:
-    answers: Answers = (await service.client.post("/v1/allowed", json={"items": items})).json()["answers"]
-    return answers
-
-
-async def stream(service: Service, items: Items) -> Answers:
-    headers = {"Content-Type": "application/x-ndjson"}
-    lines = "".join(json.dumps(item) + "\n" for item in items)
-    return [
-        json.loads(line)
-        for line in (await service.client.post("/v1/allowed", content=lines, headers=headers)).text.splitlines()
-    ]
-
-
-async def permits(service: Service, items: Items) -> Answers:
-    answers: Answers = (await service.client.post("/v1/permits", json={"items": items})).json()["permits"]
-    return answers
-
-
 @pytest.mark.parametrize("dead", [64, 100, 300])
-@pytest.mark.parametrize("ask", [batch, stream, permits], ids=lambda ask: ask.__name__)
+@pytest.mark.parametrize("ask", WAYS, ids=lambda ask: ask.__name__)
 async def test_dead_origins_do_not_delay_the_others_of_a_request(
     store_url: str,
     store_client: Redis,
@@ -58,9 +35,8 @@ async def test_dead_origins_do_not_delay_the_others_of_a_request(
     monkeypatch.setattr("app.fetch.queue.PROMPT", 0.005)
     async with web(FILE) as origins, running(store_url, fetch_timeout=100.0) as service:
         urls = [*(origins.new(silence) for _ in range(dead)), *(origins.new() for _ in range(LIVE))]
-        asking = asyncio.ensure_future(
-            ask(service, [{"url": url + "/private/", "agent": "a", "wait": 60} for url in urls])
-        )
+        items = [{"url": url + "/private/", "agent": "a", "wait": 60} for url in urls]
+        asking = asyncio.ensure_future(ask(service, items))
         await until_so(lambda: len(origins.requests) == len(urls))
         over.set()
         assert [answer.get("verdict") for answer in await asking] == ["disallow"] * len(urls)

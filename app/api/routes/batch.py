@@ -1,23 +1,14 @@
 """`POST /v1/allowed`: many questions in one request, as one JSON object or as a stream of lines."""
 
-import asyncio
-import time
-from collections.abc import Mapping
-from typing import Annotated, TypeAlias
+from collections.abc import Iterator
+from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.types import Scope
 
-from app.api.batch_items import (
-    ItemIn,
-    ItemResult,
-    after_waiting,
-    answer_to,
-    answers_about_past,
-    encode_item,
-    question_of,
-)
+from app.answer_all import answer_all
+from app.api.batch_items import ItemIn, encode_result, question_of
 from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
@@ -29,10 +20,8 @@ from app.api.routes.allowed import PATH
 from app.api.schemas.answers import AnswerOut, ProblemOut
 from app.api.services import Services, services_of
 from app.api.stream import LINES, AnswerLines
-from app.decide import BatchMemo, Decider
 from app.error_values import as_value
 from app.evaluate import Decision, Question
-from app.origin import Origin
 from app.purposes.policy import PurposePolicy
 from app.yield_budget import YieldBudget
 
@@ -40,9 +29,6 @@ ITEMS = 1000
 """Items of the largest batch."""
 
 router = APIRouter(tags=["decisions"])
-
-_Group: TypeAlias = list[tuple[int, Question]]
-"""Questions about one origin, with the numbers of their items."""
 
 
 class BatchIn(RequestModel):
@@ -104,13 +90,11 @@ async def batch(request: Request) -> Response:
     before it are ready, so read answers while you send items.
     """
     services, policy = services_of(request), caller_policy(request)
-    decider, encoder = services.decider, services.encoder
     if streams(request.scope):
-        return AnswerLines(decider, encoder, services.agents, services.now, policy)
+        return AnswerLines(services.decider, services.encoder, services.agents, services.now, policy)
     items = _read(await body_of(request))
     charge(request, len(items.items) - 1)
-    results = await while_connected(request.receive, _answers(services, items, policy))
-    return await array_response("answers", (encode_item(result, encoder) for result in results))
+    return await array_response("answers", await while_connected(request.receive, _answers(services, items, policy)))
 
 
 def _read(body: object) -> BatchIn:
@@ -122,70 +106,22 @@ def _read(body: object) -> BatchIn:
     return batch
 
 
-async def _answers(services: Services, batch: BatchIn, policy: PurposePolicy) -> list[ItemResult]:
-    """The result of every item, in the order of the items."""
-    decider, known = services.decider, services.agents()
-    begun = time.monotonic()
-    results: list[ItemResult | None] = []
-    hot: list[Decision] = []
-    memo: BatchMemo = {}
-    cold: dict[tuple[Origin, bool], _Group] = {}  # by origin, and whether it is about the past
-    budget = YieldBudget()
-    for number, item in enumerate(batch.items):
-        answer: ItemResult | None
-        try:
-            question = question_of(item, known, services.now, batch.max_age, batch.wait, policy)
-        except Problem as problem:
-            answer = as_value(problem)
-        else:
-            answer = decider.decide_if_cached(question, memo)
-            if answer is None:
-                cold.setdefault((question.origin, question.as_of is not None), []).append((number, question))
+async def _answers(services: Services, batch: BatchIn, policy: PurposePolicy) -> list[bytes]:
+    """The JSON of every item's result, in the order of the items."""
+    known, encoder = services.agents(), services.encoder
+    results = [b""] * len(batch.items)
+
+    def questions() -> Iterator[tuple[int, Question | Problem]]:
+        for number, item in enumerate(batch.items):
+            try:
+                question = question_of(item, known, services.now, batch.max_age, batch.wait, policy)
+            except Problem as problem:
+                yield number, as_value(problem)
             else:
-                hot.append(answer)
-        results.append(answer)
-        if budget.is_over():
-            await budget.next()
-            memo.clear()
-    decider.count(hot)
-    if cold:
-        await _answer_cold(decider, cold, begun, results, budget)
-    return [result for result in results if result is not None]
+                yield number, question
 
+    def take(number: int, result: Decision | Exception) -> None:
+        results[number] = encode_result(result, encoder)
 
-async def _answer_cold(
-    decider: Decider,
-    cold: Mapping[tuple[Origin, bool], _Group],
-    begun: float,
-    results: list[ItemResult | None],
-    budget: YieldBudget,
-) -> None:
-    """Set the results of questions that need the store or a fetch.
-
-    Each origin has a task of its own, so that none waits for one that does not answer. The fetch queue bounds what runs
-    at once.
-    """
-    async with asyncio.TaskGroup() as tasks:
-        for (_, is_past), group in cold.items():
-            if is_past:
-                tasks.create_task(_answer_past(decider, group, results))
-            else:
-                tasks.create_task(_answer_present(decider, group, begun, results, budget))
-            await asyncio.sleep(0)  # let it begin, and others run, before the next one
-
-
-async def _answer_present(
-    decider: Decider, group: _Group, begun: float, results: list[ItemResult | None], budget: YieldBudget
-) -> None:
-    """Set the results of questions about one origin. All origins share the `budget`: each may have few questions."""
-    for number, question in group:
-        results[number] = await answer_to(decider, after_waiting(question, begun))
-        if budget.is_over():  # after the first question, the file is in memory and nothing awaits
-            await budget.next()
-
-
-async def _answer_past(decider: Decider, group: _Group, results: list[ItemResult | None]) -> None:
-    """Set the results of questions about the past of one origin."""
-    answers = await answers_about_past(decider, [question for _, question in group])
-    for (number, _), answer in zip(group, answers, strict=True):
-        results[number] = answer
+    await answer_all(services.decider, questions(), take, YieldBudget())
+    return results

@@ -2,24 +2,25 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Annotated
 
+import orjson
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.agents.directory import AgentDirectory
-from app.api.batch_items import Agents
+from app.api.batch_items import Agents, encode_result
 from app.api.disconnect import while_connected
-from app.api.encoding import AnswerEncoder, encode_problem
+from app.api.encoding import AnswerEncoder
 from app.api.json_array import array_response
 from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
 from app.api.middleware.auth import charge, is_operator, key_of
 from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, target_from
-from app.api.problems import Problem, bad_value, busy, documented
+from app.api.problems import Problem, bad_value, documented
 from app.api.purposes import Purposes, asked_policy, caller_policy
 from app.api.routes.batch import ITEMS, FailedOut
 from app.api.schemas.answers import AnswerOut
@@ -28,11 +29,9 @@ from app.error_values import as_value
 from app.evaluate import Question
 from app.pacing.pacer import Grant
 from app.pacing.permit import BadPermit
-from app.pacing.permits import BatchResult, Outcome, PermitRequest, PermitResult, Permits
+from app.pacing.permits import BatchResult, Outcome, PermitRequest, PermitResult
 from app.pacing.slots import Slot
 from app.purposes.policy import PurposePolicy
-from app.robots.access import Busy
-from app.yield_budget import YieldBudget
 
 PATH = "/v1/permits"
 
@@ -145,11 +144,12 @@ async def permit(request: Request) -> Response:
             detail = f"The batch has {len(items)} items; send at most {ITEMS}."
             raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
         charge(request, len(items) - 1)
-        results = await while_connected(request.receive, _batch(permits, items, known, _caller(request), policy))
-        return await array_response("permits", (_encode_item(result, encoder) for result in results))
-    result = await permits.request(_read(body, known, _caller(request), policy))
-    content = _encode(result, encoder)
-    return Response(content, media_type="application/json", headers={"Cache-Control": "no-store"})
+        requests = _requests(items, known, _caller(request), policy)
+        results = await while_connected(request.receive, permits.request_batch(requests, encoder.encode))
+        encoded = (_encode_item(results[number], encoder) for number in range(len(items)))
+        return await array_response("permits", encoded)
+    result = await permits.request(_read(body, known, _caller(request), policy), encoder.encode)
+    return Response(_with_slot(result), media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
 @router.post(PATH + "/{permit}/outcome", responses={**documented(413, 422)})
@@ -217,32 +217,25 @@ def _caller(request: Request) -> str:
     return _BAD_IN_CALLER.sub("-", host)[:64] or "-"
 
 
-async def _batch(
-    permits: Permits, items: Sequence[object], known: AgentDirectory, caller: str, policy: PurposePolicy
-) -> list[BatchResult | Problem]:
-    """The result of every item, in their order. Its JSON, which may be long, is rendered when it is sent."""
-    results: dict[int, BatchResult | Problem] = {}
-    requests: dict[int, PermitRequest] = {}
-    budget = YieldBudget()
+def _requests(
+    items: Sequence[object], known: AgentDirectory, caller: str, policy: PurposePolicy
+) -> Iterator[tuple[int, PermitRequest | Problem]]:
     for number, item in enumerate(items):
         try:
-            requests[number] = _read(item, known, caller, policy, "item")
+            request = _read(item, known, caller, policy, "item")
         except Problem as problem:
-            results[number] = as_value(problem)
-        if budget.is_over():
-            await budget.next()
-    results.update(await permits.request_batch(requests))
-    return [results[number] for number in range(len(items))]
+            yield number, as_value(problem)
+        else:
+            yield number, request
 
 
-def _encode_item(result: BatchResult | Problem, encoder: AnswerEncoder) -> bytes:
-    if isinstance(result, Busy):
-        result = busy(result, retry_after=result.retry_after)
-    return encode_problem(result) if isinstance(result, Problem) else _encode(result, encoder)
+def _encode_item(result: BatchResult, encoder: AnswerEncoder) -> bytes:
+    return _with_slot(result) if isinstance(result, PermitResult) else encode_result(result, encoder)
 
 
-def _encode(result: PermitResult, encoder: AnswerEncoder) -> bytes:
-    return encoder.encode(result.decision, _members(result.grant, result.permit))
+def _with_slot(result: PermitResult) -> bytes:
+    """The JSON of the answer, which is an object, with the members of the slot added at its end."""
+    return result.answer[:-1] + b"," + orjson.dumps(_members(result.grant, result.permit))[1:]
 
 
 def _members(grant: Grant | None, permit: str | None) -> Mapping[str, object]:

@@ -1,0 +1,186 @@
+"""Decide many questions: those whose file is in memory at once, the others in a task for each origin."""
+
+import asyncio
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
+
+from app.background import cancel_and_wait
+from app.decide import BatchMemo, Decider, Labels, NoVersion
+from app.error_values import as_value
+from app.evaluate import Decision, Question
+from app.origin import Origin
+from app.redis.guarded_client import StoreDown
+from app.robots.access import Busy
+from app.yield_budget import YieldBudget
+
+Take: TypeAlias = Callable[[int, Decision | Exception], None]
+"""Takes the number of a question, and the decision or why there is none.
+
+It must not keep a Decision, which refers to its parsed file: it encodes what it needs of it.
+"""
+
+_log = logging.getLogger(__name__)
+
+
+async def answer_all(
+    decider: Decider, questions: Iterable[tuple[int, Question | Exception]], take: Take, budget: YieldBudget
+) -> None:
+    """Decide the questions, each with its number, and pass each result to `take` as it comes.
+
+    An exception in place of a question, which could not be read, is its result. All waits count from the start. All
+    that runs for the questions shares the `budget`.
+    """
+    begun = time.monotonic()
+    memo: BatchMemo = {}
+    past: list[tuple[int, Question]] = []
+    answering = Answering(decider, take, budget)
+    try:
+        for number, question in questions:
+            if not isinstance(question, Question):
+                take(number, question)
+            elif question.as_of is None:
+                answering.ask(number, question, begun, memo)
+            else:
+                past.append((number, question))
+            if budget.is_over():
+                memo.clear()
+                await budget.next()
+        answering.count()
+        for number, question in past:  # together, so that each history is read once
+            answering.ask(number, question, begun)
+        await answering.wait()
+    finally:
+        await answering.aclose()
+
+
+class Answering:
+    """Decides questions as they come, and passes each result to `take` with the question's number.
+
+    Questions whose file is in memory are decided at once. The others are decided in their order by a task for each
+    origin, so that none waits for an origin that does not answer; the fetch queue bounds what runs at once. A question
+    that fails, whatever the reason, fails alone.
+    """
+
+    def __init__(self, decider: Decider, take: Take, budget: YieldBudget) -> None:
+        self._decider = decider
+        self._take = take
+        self._budget = budget
+        self._counts: Counter[Labels] = Counter()
+        self._waiting: dict[_Group, deque[_Asked]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, number: int, question: Question, begun: float, memo: BatchMemo | None = None) -> None:
+        """Decide a question, now or later. Its `wait` counts from the instant `begun` (monotonic clock).
+
+        For `memo` see CachedFiles.get_if_fresh().
+        """
+        if self._waiting:
+            waiting = self._waiting.get(_Group.of(question))
+            if waiting is not None:
+                waiting.append(_Asked(number, question, begun))
+                return
+        try:
+            decision = self._decider.decide_if_cached(question, memo)
+            if decision is None:
+                self._start(_Asked(number, question, begun))
+            else:
+                self._counts[self._decider.note(decision)] += 1
+                self._take(number, decision)
+        except Exception as error:  # noqa: BLE001 - it is logged, and fails this question alone
+            self._take(number, failure(error))
+
+    def count(self) -> None:
+        """Count the decisions given at once since the last call."""
+        self._decider.count(self._counts)
+        self._counts.clear()
+
+    async def wait(self) -> None:
+        """Wait until all questions are answered."""
+        while self._tasks:
+            done, _ = await asyncio.wait(self._tasks)
+            for task in done:
+                task.result()
+
+    async def aclose(self) -> None:
+        """Cancel what is not answered yet."""
+        self.count()
+        await cancel_and_wait(self._tasks)
+
+    def _start(self, asked: "_Asked") -> None:
+        group = _Group.of(asked.question)
+        waiting = self._waiting[group] = deque([asked])
+        task = asyncio.create_task(self._decide(group, waiting))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _decide(self, group: "_Group", waiting: deque["_Asked"]) -> None:
+        while waiting:
+            await (self._decide_past(group.origin, waiting) if group.is_past else self._decide_next(waiting))
+        del self._waiting[group]
+
+    async def _decide_next(self, waiting: deque["_Asked"]) -> None:
+        if self._budget.is_over():
+            await self._budget.next()
+        number, question, begun = waiting.popleft()
+        await self._settle(number, self._decider.decide(after_waiting(question, begun)))
+
+    async def _decide_past(self, origin: Origin, waiting: deque["_Asked"]) -> None:
+        """Decide all that waits, by time, so that the history is read once and each version is parsed once."""
+        asked = deque(sorted(waiting, key=attrgetter("question.as_of")))
+        waiting.clear()
+        try:
+            async with self._decider.past(origin) as decide:
+                while asked:
+                    if self._budget.is_over():
+                        await self._budget.next()
+                    number, question, _ = asked.popleft()
+                    await self._settle(number, decide(question))
+        except Exception as error:  # noqa: BLE001 - the history cannot be read; it fails these questions alone
+            result = failure(error)
+            for number, _, _ in asked:
+                self._take(number, result)
+
+    async def _settle(self, number: int, deciding: Awaitable[Decision]) -> None:
+        try:
+            self._take(number, await deciding)
+        except Exception as error:  # noqa: BLE001 - it is logged, and fails this question alone
+            self._take(number, failure(error))
+
+
+class _Asked(NamedTuple):
+    number: int
+    question: Question
+    begun: float
+
+
+class _Group(NamedTuple):
+    """What a task decides: the questions about an origin's file as it is now, or as it was."""
+
+    origin: Origin
+    is_past: bool
+
+    @classmethod
+    def of(cls, question: Question) -> "_Group":
+        return cls(question.origin, question.as_of is not None)
+
+
+def after_waiting(question: Question, begun: float) -> Question:
+    """A question of the instant `begun` (monotonic clock), with the time that has passed since then.
+
+    Its `wait` shrinks by that time and its `max_age` grows by it, so every copy fetched since is fresh enough. A batch
+    that wants a fresh copy for every item fetches each file once, not once per item.
+    """
+    since = time.monotonic() - begun
+    max_age = None if question.max_age is None else question.max_age + since
+    return question._replace(wait=max(0.0, question.wait - since), max_age=max_age)
+
+
+def failure(error: Exception) -> Exception:
+    """The error as the result of one question. One that is not expected is logged with its traceback."""
+    if not isinstance(error, Busy | NoVersion | StoreDown):
+        _log.error("a question of many failed", exc_info=error)
+    return as_value(error)

@@ -1,0 +1,92 @@
+"""What a request with many questions holds while it waits, and what happens when one of them fails."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+from redis.asyncio import Redis
+
+from app.evaluate import CachedFile, Decision, Question, evaluate
+from app.robots.robots_txt import RobotsTxt
+from tests.api.service import Service, running
+from tests.exposition import samples
+from tests.faults.loopback import Visit, web
+from tests.faults.many import WAYS, Answers, Items
+from tests.faults.until import until
+from tests.origins import text
+
+Way = Callable[[Service, Items], Awaitable[Answers]]
+
+MEMORY = 4 * 1024 * 1024
+FILES = 60
+LARGE = (
+    "".join(f"User-agent: {number}\nDisallow: /private/\n" for number in range(1500)) + "User-agent: a\nDisallow: /\n"
+)
+
+
+def parsed_bytes() -> int:
+    """Of all parsed files in this process."""
+    return sum(it.size for it in gc.get_objects() if isinstance(it, RobotsTxt))
+
+
+async def decisions(service: Service) -> float:
+    counted = samples((await service.client.get("/metrics")).text)
+    return sum(value for (name, _), value in counted.items() if name == "robots_decisions_total")
+
+
+@pytest.mark.parametrize("ask", WAYS, ids=lambda ask: ask.__name__)
+async def test_answered_questions_hold_no_file(store_url: str, store_client: Redis, ask: Way) -> None:
+    over = asyncio.Event()
+
+    async def silence(visit: Visit) -> None:
+        await over.wait()
+        await visit.send(text(404))
+
+    before = parsed_bytes()
+    assert RobotsTxt(LARGE.encode()).size * FILES > 5 * MEMORY
+    async with (
+        web(text(200, LARGE)) as origins,
+        running(store_url, fetch_timeout=100.0, memory_bytes=MEMORY) as service,
+    ):
+        dead = origins.new(silence)
+        items = [{"url": f"{origins.new()}/private/", "agent": "a", "wait": 60} for _ in range(FILES)]
+        asking = asyncio.ensure_future(ask(service, [{"url": dead, "agent": "a", "wait": 60}, *items]))
+        await until(lambda: decisions(service), lambda found: found == FILES)
+        # The files are at most those that memory may hold, and one that is being decided on.
+        assert parsed_bytes() - before <= MEMORY
+        over.set()
+        answers = await asking
+        assert [answer["verdict"] for answer in answers] == ["allow"] + ["disallow"] * FILES
+
+
+@pytest.mark.parametrize("ask", WAYS, ids=lambda ask: ask.__name__)
+@pytest.mark.parametrize("hot", [False, True], ids=["cold", "hot"])
+async def test_a_question_that_fails_fails_alone(
+    store_url: str,
+    store_client: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    ask: Way,
+    hot: bool,
+) -> None:
+    def fail(question: Question, file: CachedFile, now: float, *, forbidden: bool) -> Decision:
+        if question.target.path == "/fails":
+            raise KeyError("planted")
+        return evaluate(question, file, now, forbidden=forbidden)
+
+    async with web(text(200, "User-agent: *\nDisallow: /private/\n")) as origins, running(store_url) as service:
+        one, two = origins.new(), origins.new()
+        if hot:
+            await service.allowed(one)
+        monkeypatch.setattr("app.decide.evaluate", fail)
+        paths = [f"{one}/private/", f"{one}/fails", f"{one}/private/x", f"{two}/fails", f"{two}/private/"]
+        with caplog.at_level(logging.ERROR, "app.answer_all"):
+            answers = await ask(service, [{"url": url, "agent": "a"} for url in paths])
+    assert [answer.get("verdict") for answer in answers] == ["disallow", None, "disallow", None, "disallow"]
+    for failed in (answers[1]["problem"], answers[3]["problem"]):
+        assert (failed["status"], failed["type"]) == (500, "urn:robots-decisions:problem:internal-server-error")
+        assert failed["request_id"]
+    logged = [record for record in caplog.records if record.name == "app.answer_all"]
+    assert [str(record.exc_info[1]) for record in logged if record.exc_info] == ["'planted'"] * 2
