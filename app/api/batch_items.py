@@ -56,7 +56,7 @@ class ItemIn(RequestModel):
     as_of: str | None = Field(None, description=AS_OF_TEXT)
     max_age: float | None = Field(None, ge=0, le=MAX_AGE_LIMIT, description=MAX_AGE_TEXT)
     wait: float | None = Field(None, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
-    purposes: Purposes = None
+    purpose: Purposes = None
 
 
 def question_of(
@@ -88,7 +88,7 @@ def question_of(
         at=instant_from(fields.at),
         max_age=max_age if fields.max_age is None else fields.max_age,
         wait=wait if fields.wait is None else fields.wait,
-        policy=asked_policy(fields.purposes, caller),
+        policy=asked_policy(fields.purpose, caller),
         as_of=None if fields.as_of is None else past_from(fields.as_of, now()),
     )
 

@@ -4,14 +4,15 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, Final, NoReturn, TypeVar
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError, from_json
 
-from app.api.problems import Problem, invalid
+from app.api.parameters import CheckedRoute
+from app.api.problems import Problem, invalid, unknown_member
 from app.robots.access import media_type
 
 SMALL_BODY = 64 * 1024
@@ -51,22 +52,26 @@ class RequestModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _keep_one_unknown_member(cls, members: object) -> object:
+    def _refuse_what_is_unknown(cls, members: object) -> object:
         if isinstance(members, cls):
             return members
+        known = _members(cls)
         if not isinstance(members, dict):
-            expected = ", ".join(field.alias or name for name, field in cls.model_fields.items())
             raise PydanticCustomError(
-                "object", "Input should be an object with the members {members}", {"members": expected}
+                "object", "Input should be an object with the members {members}", {"members": ", ".join(known)}
             )
-        if len(members) <= len(cls.model_fields):
-            return members
-        known = {*cls.model_fields, *(field.alias for field in cls.model_fields.values() if field.alias)}
-        unknown = next((name for name in members if name not in known), None)
-        return {name: value for name in (*known, unknown) if (value := members.get(name, cls)) is not cls}
+        if not members.keys() <= known.keys():
+            raise unknown_member(next(name for name in members if name not in known), known)
+        return members
 
 
-class JsonRoute(APIRoute):
+@cache
+def _members(model: type[BaseModel]) -> Mapping[str, None]:
+    """The names of a model's members, in their order."""
+    return dict.fromkeys(field.alias or name for name, field in model.model_fields.items())
+
+
+class JsonRoute(CheckedRoute):
     """A route whose JSON body `body_of` parses and FastAPI validates; a body of another type is a 415."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

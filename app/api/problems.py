@@ -1,14 +1,15 @@
 """Errors as application/problem+json (RFC 9457): how each exception is answered."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from pydantic_core import PydanticCustomError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -17,8 +18,12 @@ from app.api.middleware.http_caching import NO_STORE
 from app.decide import NoVersion
 from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
+from app.validation import unknown_name
 
 MEDIA_TYPE = "application/problem+json"
+
+UNKNOWN_MEMBER: Final = "unknown_member"
+"""The type of `unknown_member` among pydantic's errors."""
 
 QUOTED = 200
 """Characters of a caller's value, or of a member's name, that an error quotes."""
@@ -99,13 +104,33 @@ async def _invalid(_request: Request, error: RequestValidationError) -> Response
 
 
 def invalid(errors: Sequence[Any]) -> Problem:
-    """422 for the first of pydantic's errors."""
-    first = errors[0]
+    """422 for the first of pydantic's errors, or for an unknown member: a missing one may be what it means."""
+    first = next((error for error in errors if error["type"] == UNKNOWN_MEMBER), errors[0])
+    if first["type"] == UNKNOWN_MEMBER:
+        name = first["ctx"]["name"]
+        return bad_value(_parameter_name((*first["loc"], name)), first["input"][name], first["msg"], "bad-request")
     parameter = _parameter_name(first["loc"])
     more = len(errors) - 1
     detail = f"{parameter}: {first['msg']}" + (f" (and {more} more)" if more else "") + "."
     value = None if first["type"] == "missing" else _quotable(first.get("input"))
     return Problem(422, "bad-request", detail, parameter=parameter, value=value)
+
+
+def unknown_member(name: str, known: Collection[str]) -> PydanticCustomError:
+    """The error of a model's validator for a member that is not one of the `known`."""
+    # The text is a value of the template: it may have braces, which a template would read.
+    return PydanticCustomError(UNKNOWN_MEMBER, "{text}", {"name": name, "text": unknown_name("member", name, known)})
+
+
+def unknown_parameter(name: str, value: str, known: Collection[str]) -> Problem:
+    """422 for a query parameter that is not one of the `known`."""
+    if not name:
+        detail = "A parameter has no name. Write name=value, and percent-encode '&' and '=' within a value."
+    else:
+        detail = unknown_name("parameter", name, known)
+        if "url" in known:
+            detail += " If it belongs to the page's URL, percent-encode that URL."
+    return bad_value(_cut(name), value, detail, "bad-request")
 
 
 def busy(error: Busy, **extra: object) -> Problem:

@@ -1,12 +1,11 @@
 """The parameters of a question as a query, and its decision: for the routes that decide one question."""
 
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
-from fastapi import Request, Response
+from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, ValidationError
-from yarl import URL
 
 from app.api.parameters import (
     AGENTS,
@@ -18,14 +17,14 @@ from app.api.parameters import (
     WAIT,
     WAIT_LIMIT,
     WAIT_TEXT,
+    RouteHandler,
+    query_of,
 )
 from app.api.params import agent_from, dialect_from, instant_from, past_from, target_from
 from app.api.problems import invalid
 from app.api.purposes import NamedPurposes, asked_policy, caller_policy
 from app.api.services import services_of
 from app.evaluate import Decision, Question
-
-RouteHandler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
 URL_TEXT = "The page's URL, absolute, http or https, at most 16 KiB."
 AGENT_TEXT = "A product token or a User-Agent header; repeat it for several: the first that has a group counts."
@@ -66,12 +65,7 @@ def read_query(request: Request, model: type[Query], otherwise: Mapping[str, obj
 
     `otherwise` has values for parameters that the query lacks.
     """
-    # yarl parses a query string as Starlette does, in a third of the time.
-    parameters = URL.build(query_string=request.scope["query_string"].decode("latin-1"), encoded=True).query
-    values: dict[str, object] = dict(parameters.items())
-    for name in ("agent", "purpose"):
-        if name in values:
-            values[name] = parameters.getall(name)
+    values = query_of(request, model.__pydantic_fields__, ("agent", "purpose"))
     if otherwise is not None:
         values = {**otherwise, **values}
     try:

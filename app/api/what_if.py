@@ -59,7 +59,6 @@ class SimulatedOutcomeIn(RequestModel):
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
-        populate_by_name=True,
         json_schema_extra={"examples": [{"status": 503, "for": "3d"}, {"cause": "timeout", "had_copy": False}]},
     )
 

@@ -205,7 +205,7 @@ def _request(arguments: argparse.Namespace, body: bytes, urls: Sequence[str], ag
         "status": arguments.status,
         "cause": arguments.cause,
         "retry_after": arguments.retry_after,
-        "lasting": arguments.lasting,
+        "for": arguments.lasting,
     }
     given = {name: value for name, value in options.items() if value is not None}
     try:
@@ -216,7 +216,7 @@ def _request(arguments: argparse.Namespace, body: bytes, urls: Sequence[str], ag
             dialects=arguments.dialect or [],
             at=arguments.at,
             explain=arguments.explain,
-            purposes=arguments.purpose,
+            purpose=arguments.purpose,
             enforce=arguments.enforce,
             outcome=SimulatedOutcomeIn(**given, had_copy=not arguments.no_copy) if given or arguments.no_copy else None,
         )

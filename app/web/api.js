@@ -28,7 +28,7 @@ export async function judge(question, signal) {
   return { ...answer, rows: answer.rows.map((row) => whole(row, answer)) };
 }
 
-/** `POST v1/allowed`: for each {url, agent, dialect, purposes} the answer, or {problem}; throws ServiceError. */
+/** `POST v1/allowed`: for each {url, agent, dialect, purpose} the answer, or {problem}; throws ServiceError. */
 export async function decide(items, signal) {
   const body = JSON.stringify({ items, wait: FETCH_WAIT });
   return (await ask("v1/allowed", { method: "POST", headers: JSON_BODY, body, signal })).answers;

@@ -19,7 +19,7 @@ export async function testFile(file, { urls, agents, dialects, purposes }, signa
     const width = widthOf(read);
     bounded(urls.length * width);
     const part = left.slice(0, Math.max(1, Math.floor(CHUNK / width)));
-    const wire = { robots: file, urls: part.map(textOf), agents: read.agents.map(textOf), dialects, purposes: wanted(purposes) };
+    const wire = { robots: file, urls: part.map(textOf), agents: read.agents.map(textOf), dialects, purpose: wanted(purposes) };
     try {
       const answer = await judge(wire, signal);
       const answered = Math.floor(answer.rows.length / width);
@@ -54,7 +54,7 @@ export async function askService({ urls, agents: named, dialects, purposes }, si
   bounded(items.length);
   const answers = [];
   for (let from = 0; from < items.length; from += CHUNK) {
-    const wire = items.slice(from, from + CHUNK).map((item) => ({ ...item, url: item.url.text, agent: item.agent.text, purposes: wanted(purposes) }));
+    const wire = items.slice(from, from + CHUNK).map((item) => ({ ...item, url: item.url.text, agent: item.agent.text, purpose: wanted(purposes) }));
     answers.push(...(await decide(wire, signal)));
     progress(answers.length, items.length);
   }

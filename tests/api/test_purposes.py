@@ -65,8 +65,8 @@ async def test_purposes_are_answered_and_leave_the_verdict_alone(store_url: str)
 async def test_unknown_purpose_is_refused_with_the_known_ones(store_url: str) -> None:
     url = "http://10.0.0.1/"
     async with running(store_url) as service:
-        body = {"url": url, "agent": "a", "purposes": ["training"]}
-        test = {"robots": "", "urls": [url], "agents": ["a"], "purposes": ["training"]}
+        body = {"url": url, "agent": "a", "purpose": ["training"]}
+        test = {"robots": "", "urls": [url], "agents": ["a"], "purpose": ["training"]}
         responses = [
             await get(service, url, "&purpose=search&purpose=training"),
             await service.client.post("/v1/permits", json=body),
@@ -87,8 +87,8 @@ async def test_unknown_purpose_is_refused_with_the_known_ones(store_url: str) ->
 async def test_every_way_to_ask_judges_purposes(store_url: str) -> None:
     async with serve(text(200, ROBOTS)) as origin, running(store_url) as service:
         items: list[dict[str, Any]] = [
-            {"url": f"{origin.url}/p", "agent": "ExampleBot", "purposes": ["ai-train"]},
-            {"url": f"{origin.url}/open/p", "agent": "ExampleBot", "purposes": "search"},
+            {"url": f"{origin.url}/p", "agent": "ExampleBot", "purpose": ["ai-train"]},
+            {"url": f"{origin.url}/open/p", "agent": "ExampleBot", "purpose": "search"},
             {"url": f"{origin.url}/p", "agent": "ExampleBot"},
         ]
         expected = [{"ai-train": NO}, {"search": YES}, None]
@@ -178,7 +178,7 @@ async def test_pasted_file_is_tested_for_purposes(store_url: str) -> None:
         "robots": ROBOTS,
         "urls": ["https://h.example/p", "https://h.example/closed"],
         "agents": ["ExampleBot"],
-        "purposes": ["search", "ai-train"],
+        "purpose": ["search", "ai-train"],
     }
     async with running(store_url) as service:
         answer = (await service.client.post("/v1/test", json=body)).json()
@@ -197,7 +197,7 @@ async def test_pasted_file_is_tested_for_purposes(store_url: str) -> None:
         simulated = {**body, "enforce": True, "outcome": {"status": 503, "for": "1h"}}
         row = (await service.client.post("/v1/test", json=simulated)).json()["rows"][0]
         assert (row["reason"], {entry["reason"] for entry in row["timeline"][:1]}) == ("usage", {"usage"})
-        plain = (await service.client.post("/v1/test", json={**body, "purposes": None})).json()
+        plain = (await service.client.post("/v1/test", json={**body, "purpose": None})).json()
         assert all("purposes" not in row for row in plain["rows"])
         assert await judged(service, "ai-train", "no") == 0
 

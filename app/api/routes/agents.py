@@ -6,10 +6,11 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from app.agents.directory import AgentCategory, AgentDirectory, KnownAgent, UnknownCategory, read_category
+from app.api.parameters import CheckedRoute
 from app.api.problems import bad_value, documented
 from app.api.services import ServicesDep
 
-router = APIRouter(tags=["decisions"])
+router = APIRouter(tags=["decisions"], route_class=CheckedRoute)
 
 
 class KnownAgentOut(BaseModel):

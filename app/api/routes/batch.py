@@ -13,7 +13,7 @@ from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.middleware.auth import charge
-from app.api.parameters import MAX_AGE_LIMIT, WAIT, WAIT_LIMIT
+from app.api.parameters import MAX_AGE_LIMIT, WAIT, WAIT_LIMIT, query_of
 from app.api.problems import Problem, documented
 from app.api.purposes import caller_policy
 from app.api.routes.allowed import PATH
@@ -89,6 +89,7 @@ async def batch(request: Request) -> Response:
     As `application/x-ndjson`, items and answers are lines, in any number. Each answer is sent as soon as it and those
     before it are ready, so read answers while you send items.
     """
+    query_of(request, ())
     services, policy = services_of(request), caller_policy(request)
     if streams(request.scope):
         return AnswerLines(services.decider, services.encoder, services.agents, services.now, policy)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api.disconnect import while_connected
 from app.api.instants import instant
+from app.api.parameters import CheckedRoute
 from app.api.params import read_instant
 from app.api.problems import Problem, bad_value, documented
 from app.api.schemas.history import FileChangeOut
@@ -26,7 +27,7 @@ PAUSE = 1.0
 
 Found: TypeAlias = Sequence[tuple[ChangeId, Change]]
 
-router = APIRouter(tags=["files"])
+router = APIRouter(tags=["files"], route_class=CheckedRoute)
 
 
 @router.get(

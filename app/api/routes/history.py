@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Response
 from app.api import raw_file
 from app.api.instants import instant
 from app.api.long_work import Allowance, separated
-from app.api.parameters import OriginUrl, Profile, ProfileAgents
+from app.api.parameters import CheckedRoute, OriginUrl, Profile, ProfileAgents
 from app.api.params import agent_from, dialect_named, file_origin_from, read_instant
 from app.api.problems import Problem, bad_value, documented
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, diff_out, version_out
@@ -25,7 +25,7 @@ from app.robots.access import Successful
 from app.robots.dialects import Dialect
 from app.robots.robots_txt import RobotsTxt
 
-router = APIRouter(tags=["files"])
+router = APIRouter(tags=["files"], route_class=CheckedRoute)
 
 _ID = re.compile(r"[0-9a-f]{8,64}")
 

@@ -8,12 +8,13 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from app.api.instants import rfc3339
+from app.api.parameters import CheckedRoute
 from app.api.problems import Problem, documented
 from app.api.services import Phase, ServicesDep
 from app.observability.metrics import CONTENT_TYPE
 from app.redis.guarded_client import StoreDown
 
-router = APIRouter(tags=["operations"])
+router = APIRouter(tags=["operations"], route_class=CheckedRoute)
 
 
 class HealthOut(BaseModel):

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.api.instants import instant
 from app.api.middleware.auth import admin
+from app.api.parameters import CheckedRoute
 from app.api.problems import documented
 from app.api.schemas.answers import EdgeOut
 from app.api.serialize import edge_out, facts_of
@@ -18,7 +19,7 @@ from app.cache.origin_lists import LISTED, Order
 from app.origin import Origin
 from app.robots.access import Successful
 
-router = APIRouter(tags=["operations"])
+router = APIRouter(tags=["operations"], route_class=CheckedRoute)
 
 READ_AT_ONCE = 16
 """Snapshots read from the store at once: half of the calls that a process may have in flight."""

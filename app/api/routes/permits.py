@@ -62,7 +62,7 @@ class PermitIn(RequestModel):
         description="Slots are shared fairly between callers; the API key's id by default, else the client's address.",
     )
     wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
-    purposes: Purposes = None
+    purpose: Purposes = None
 
 
 class PermitsIn(RequestModel):
@@ -204,7 +204,7 @@ def _read(
         agent,
         dialect_from(fields.dialect, agent),
         wait=fields.wait,
-        policy=asked_policy(fields.purposes, policy),
+        policy=asked_policy(fields.purpose, policy),
     )
     return PermitRequest(question, fields.caller or caller, fields.cost, fields.max_wait)
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api import raw_file
 from app.api.middleware.auth import admin
-from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Profile, Wait
+from app.api.parameters import AGENTS, WAIT, CheckedRoute, MaxAge, OriginUrl, Profile, Wait
 from app.api.params import agent_from, dialect_from, file_origin_from
 from app.api.problems import Problem, documented
 from app.api.schemas.answers import WarningOut
@@ -19,7 +19,7 @@ from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.agents import STAR, read_agent
 
-router = APIRouter(tags=["files"])
+router = APIRouter(tags=["files"], route_class=CheckedRoute)
 
 ANY_AGENT = read_agent(STAR)
 """The agent that reads the file if none is named."""

@@ -58,7 +58,7 @@ class TestIn(RequestModel):
         None, description="RFC 3339 instant at which rates and the outcome are evaluated; by default now."
     )
     explain: bool = False
-    purposes: Purposes = None
+    purpose: Purposes = None
     enforce: bool | None = Field(
         None, description="Whether a purpose that the file refuses closes a page; by default as for the caller."
     )
@@ -66,7 +66,7 @@ class TestIn(RequestModel):
 
     def policy(self, caller: PurposePolicy) -> PurposePolicy | None:
         """The purposes of the test; `caller` is the policy of who runs it."""
-        policy = asked_policy(self.purposes, caller)
+        policy = asked_policy(self.purpose, caller)
         return policy if policy is None or self.enforce is None else policy._replace(enforce=self.enforce)
 
     def body(self) -> bytes | None:
