@@ -59,7 +59,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy --config-file clients/python/pyproject.toml
 	$(BIN)/mypy --config-file clients/python/pyproject.toml --python-version 3.11 tests/clients
 	PYTHONPATH=. $(BIN)/lint-imports
-	@sh tests/robots/line_budget.sh
+	@$(BIN)/python tests/robots/line_budget.py
 
 # The documentation as a site, in build/docs/html. A broken link or reference fails.
 docs: build/docs/.installed
