@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 HEX: Final = b"0123456789abcdefABCDEF"
@@ -112,44 +114,65 @@ def matches_in_either_form(pattern: str, subject: str) -> bool:
     return matches(pattern, subject) or matches(query_form(pattern), query_form(subject))
 
 
+OCTET: Final = 0xDC00
+"""The surrogate of a zero byte: an escape that writes no character is the surrogate of its byte (PEP 383)."""
+
+
+@lru_cache(maxsize=4096)
+def characters(text: str) -> str:
+    """Normalised text in characters: the escapes of UTF-8 decoded, any other escape as one of its own (spec F11)."""
+    found = ""
+    for escaped, run in groupby(tokens(text.encode("latin-1")), itemgetter(0)):
+        read = bytes(byte for _, byte in run)
+        if escaped:
+            decoded = read.decode("utf-8", "surrogateescape")
+            found += "".join(chr(OCTET + ord(it)) if it.isascii() else it for it in decoded)
+        else:
+            found += read.decode("latin-1")
+    return found
+
+
 def glob_matches(pattern: str, subject: str) -> bool:
     """Whether a glob of version 2.0 matches (spec F11), by a bit set of positions after each of its tokens."""
+    pattern, subject = characters(pattern), characters(subject)
     places, at = 1, 0
     while at < len(pattern) and places:
         character, at = pattern[at], at + 1
         if character == "*":
             places = (1 << len(subject) + 1) - (places & -places)
             continue
-        takes, wanted = {character}, True
+        ranges, wanted = [(place_of(character),) * 2], True
         if character == "?":
-            takes, wanted = set(), False
+            ranges, wanted = [], False
         elif character == "[":
             negated = pattern[at : at + 1] in ("!", "^")
             end = pattern.find("]", at + negated + 1)
             if end >= 0:
-                takes, wanted = _members(pattern[at + negated : end]), not negated
+                ranges, wanted = _members(pattern[at + negated : end]), not negated
                 at = end + 1
         elif character == "\\" and at < len(pattern):
-            takes, at = {pattern[at]}, at + 1
-        places = (places & _places_of(frozenset(takes), wanted, subject)) << 1
+            ranges, at = [(place_of(pattern[at]),) * 2], at + 1
+        places = (places & _places_of(frozenset(ranges), wanted, subject)) << 1
     return bool(places >> len(subject) & 1)
 
 
+def place_of(character: str) -> int:
+    """The place of a character in the order of ranges: escapes that write no character come last."""
+    return ord(character) + (0x110000 if OCTET <= ord(character) < OCTET + 0x100 else 0)
+
+
 @lru_cache(maxsize=4096)
-def _places_of(takes: frozenset[str], wanted: bool, subject: str) -> int:
-    digits = bytes(b"01"[(chr(byte) in takes) is wanted] for byte in range(0x80))
-    return int(subject[::-1].encode("ascii").translate(digits + digits) or b"0", 2)
+def _places_of(ranges: frozenset[tuple[int, int]], wanted: bool, subject: str) -> int:
+    taken = {it: any(low <= place_of(it) <= high for low, high in ranges) is wanted for it in set(subject)}
+    return int("".join("01"[taken[it]] for it in reversed(subject)) or "0", 2)
 
 
-def _members(written: str) -> set[str]:
-    found: set[str] = set()
+def _members(written: str) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
     while written:
-        if written[1:2] == "-" and len(written) > 2:
-            found.update(map(chr, range(ord(written[0]), ord(written[2]) + 1)))
-            written = written[3:]
-        else:
-            found.add(written[0])
-            written = written[1:]
+        last = written[2] if written[1:2] == "-" and len(written) > 2 else written[0]
+        found.append((place_of(written[0]), place_of(last)))
+        written = written[3:] if written[1:2] == "-" and len(written) > 2 else written[1:]
     return found
 
 

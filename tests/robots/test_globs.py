@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.robots.matching import globs, matching_numbers
-from tests.robots.naive_matching import glob_matches
+from tests.robots.naive_matching import FOREIGN, characters, glob_matches, spelt
 
 
 def check(patterns: Sequence[str], subject: str) -> list[int]:
@@ -48,6 +48,75 @@ ASCII = st.text(st.characters(max_codepoint=127, exclude_characters="%"), max_si
 @given(patterns=st.lists(ASCII, max_size=15), subject=ASCII)
 def test_any_ascii_text_is_a_valid_glob_and_path(patterns: list[str], subject: str) -> None:
     check([*patterns, f"*{subject}*", "[!" + subject + "]"], subject)
+
+
+# Characters, cut ones, escapes that are no UTF-8, and those of reserved characters, normalised.
+ESCAPED = ["%C3%A9", "%E2%82%AC", "%F0%9F%95%B7", "%C3", "%A9", "%E2%82", "%ED%A0%80", "%F4%90%80%80", "%F8", "%FF"]
+ESCAPED += [
+    "%C0%80",
+    "%E0%80%80",
+    "%C1%BF",
+    "%DF%BF",
+    "%E0%A0%80",
+    "%ED%9F%BF",
+    "%EE%80%80",
+    "%F4%8F%BF%BF",
+    "%2F",
+    "%",
+]
+WITH_ESCAPES = [
+    *ESCAPED,
+    "a",
+    "*",
+    "?",
+    "?",
+    "[%C3%A9]",
+    "[!%C3%A9]",
+    "[%C3%A9-%F0%9F%95%B7]",
+    "[%A9-%FF]",
+    "[a-%2F]",
+    "[",
+]
+WITH_ESCAPES += ["-", "!", "]", "\\"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    patterns=st.lists(st.lists(st.sampled_from(WITH_ESCAPES), max_size=7).map("".join), max_size=6),
+    subject=st.lists(st.sampled_from([*ESCAPED, "a", "/", "-"]), max_size=5).map("".join),
+)
+def test_f11_characters_are_compared_and_not_their_bytes(patterns: list[str], subject: str) -> None:
+    check([*patterns, "?" * len(characters(subject)), f"[{subject}]" * len(characters(subject)), subject], subject)
+
+
+def test_f11_every_character_is_one() -> None:
+    for point in [*range(0x80, 0x900), *range(0xD700, 0xD800), *range(0xE000, 0xE100), *range(0x10FF00, 0x110000)]:
+        written = spelt(chr(point).encode(), encoded=FOREIGN).decode()
+        assert check(["?", "??", written, f"[{written}]", f"[!{written}]"], written) == [0, 2, 3]
+
+
+def test_f11_a_byte_that_is_no_character_is_one_too() -> None:
+    for byte in range(0x80, 0x100):
+        written = f"%{byte:02X}"
+        assert check(["?", "???", written, f"[{written}]", f"[!{written}]"], written) == [0, 2, 3]
+
+
+@settings(max_examples=200, deadline=None)
+@given(subject=st.binary(min_size=1, max_size=8))
+def test_f11_a_path_has_as_many_characters_as_its_utf8_or_bytes(subject: bytes) -> None:
+    written = "".join(f"%{byte:02X}" for byte in subject)
+    length = len(subject.decode("utf-8", "surrogateescape"))
+    assert check(["?" * each for each in range(10)], written) == [length]
+
+
+def test_f11_a_large_set_is_sorted_and_merged() -> None:
+    random = Random(11)
+    points = random.sample(range(0x4E00, 0x9FFF), 3000)
+    pattern = "[" + "".join(spelt(chr(point).encode(), encoded=FOREIGN).decode() for point in points) + "]"
+    inside = set(points)
+    for point in random.sample(range(0x4E00, 0x9FFF), 300):
+        written = spelt(chr(point).encode(), encoded=FOREIGN).decode()
+        assert matching_numbers(globs([pattern]), written) == [0] * (point in inside)
 
 
 def test_b16_equivalent_globs_are_all_listed() -> None:

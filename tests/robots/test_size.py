@@ -40,6 +40,8 @@ HOSTILE = {
     "index pages": ("google", group(*(f"Allow:{word}/index.htm" for word in words(4, 2000)))),
     "index pages behind stars": ("google", group(*(f"Allow:/*{word * 8}/index.htm" for word in words(4, 1500)))),
     "stars alone": ("rfc9309", group(*("Allow:/" + "*a*b" * 4000 + word for word in words(2, 10)))),
+    "sets of many": ("v2", group(VERSION_2, *(f"Allow:/[{'acegikmoqsuwy' * 40}{word}]" for word in words(4, 300)))),
+    "large sets": ("v2", group(VERSION_2, *("Allow:/[" + "".join(map(chr, range(33, 126, 2))) * 100 + "]",) * 90)),
     "globs": ("v2", group(VERSION_2, *(f"Allow:/*?{word}*[0-9]" for word in words(4, 1500)))),
     "sets": ("v2", group(VERSION_2, *("Allow:/" + "[!a]" * 4000 + word for word in words(2, 5)))),
     "usage": ("rfc9309", group(*(f"Content-Usage:/{word} a=n" for word in words(4, 2000)))),

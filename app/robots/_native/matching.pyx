@@ -29,7 +29,7 @@ cdef extern from "globs.h":
     ctypedef struct Globs:
         pass
     int build_index(Index *it, const Text *patterns, uint32_t count, uint32_t stars, int literal) nogil
-    int build_globs(Globs *it, const Text *patterns, uint32_t count, uint32_t bytes, uint32_t brackets) nogil
+    int build_globs(Globs *it, const Text *patterns, uint32_t count, uint32_t bytes) nogil
     int64_t match(const Index *it, const uint8_t *path, uint32_t length, int64_t steps, uint8_t *matched) nogil
     int64_t match_globs(const Globs *it, const uint8_t *path, uint32_t length, int64_t steps, uint8_t *matched) nogil
     void free_index(Index *it) nogil
@@ -42,6 +42,12 @@ cdef enum:
 
 @cython.final
 cdef class Spelling:
+    """Normalises percent-encoding: encodes the bytes in `escaped`, and decodes escapes of the bytes in `decoded`.
+
+    All other escapes get upper-case digits (RFC 3986 6.2.2). `kept_last`: a byte that is kept if it is the last one.
+    Linear in the length of a text.
+    """
+
     cdef Normalisation _by
     cdef int _kept_last
 
@@ -67,6 +73,7 @@ cdef class Spelling:
         return self.each([text])[0]
 
     def each(self, list texts not None):
+        """Normalise all texts; one that is already normalised is returned as the same object."""
         cdef size_t length, longest = 0
         cdef uint8_t *out
         cdef list found = []
@@ -89,6 +96,13 @@ cdef class Spelling:
 
 @cython.final
 cdef class Patterns:
+    """Normalised patterns in order of precedence; immutable.
+
+    Patterns of version 1 may have `*` and a final `$` (spec D). `literal`: both are literal, and each pattern is a
+    plain prefix (spec E6). `globs`: globs of version 2.0, which match whole paths (spec F10, F11). `steps` limits the
+    work of a search in addition to what is linear in the path and the patterns.
+    """
+
     cdef Index *_index
     cdef Globs *_globs  # instead of the index
     cdef bytes _bytes  # the text that either points into
@@ -97,12 +111,12 @@ cdef class Patterns:
 
     def __cinit__(self, list patterns not None, *, int64_t steps, bint literal=False, bint globs=False):
         cdef Text *texts = <Text *>malloc((len(patterns) + 1) * sizeof(Text))
-        cdef uint32_t length = 0, special
+        cdef uint32_t length = 0, stars
         cdef bint made
         try:
             self._steps = steps
             self._bytes = b"".join(patterns)
-            special = <uint32_t>self._bytes.count(b"[" if globs else b"*")
+            stars = <uint32_t>self._bytes.count(b"*")
             if globs:
                 self._globs = <Globs *>calloc(1, sizeof(Globs))
             else:
@@ -118,9 +132,9 @@ cdef class Patterns:
             _length(self._bytes)
             with nogil:
                 if globs:
-                    made = build_globs(self._globs, texts, self._count, length, special)
+                    made = build_globs(self._globs, texts, self._count, length)
                 else:
-                    made = build_index(self._index, texts, self._count, special, literal)
+                    made = build_index(self._index, texts, self._count, stars, literal)
             if not made:
                 raise MemoryError
         finally:
@@ -149,6 +163,12 @@ cdef class Patterns:
 
 @cython.final
 cdef class Matcher:
+    """Matches paths, normalised by `subject`, against patterns.
+
+    With `query`, the path is also matched in a second form, with the text after the first `?` normalised by `query`,
+    against `query_patterns`: the same patterns in their second form (spec X5).
+    """
+
     cdef Spelling _subject
     cdef Spelling _query
     cdef readonly Patterns patterns
@@ -168,9 +188,11 @@ cdef class Matcher:
         return self.patterns._count
 
     def first(self, str path not None):
+        """The number of the first pattern that matches; `len(self)` if none does, -1 if the steps ran out."""
         return self._find(path, NULL)
 
     def every(self, str path not None):
+        """The numbers of all patterns that match, ascending; incomplete if the steps ran out."""
         cdef uint32_t each, count = self.patterns._count
         cdef uint8_t *matched = <uint8_t *>calloc(count + 1, 1)
         if matched == NULL:
@@ -195,6 +217,10 @@ cdef class Matcher:
         return found
 
     cdef int64_t _find_in(self, const uint8_t *path, uint32_t length, uint8_t *room, uint8_t *matched) noexcept:
+        """The first pattern that matches in either form, as Patterns.find; marks all in `matched` unless it is NULL.
+
+        `room` takes the normalised path, and behind it its second form: 12 bytes for each byte of the path.
+        """
         cdef uint32_t written = <uint32_t>self._subject.write(path, length, room)
         cdef const uint8_t *mark
         cdef size_t before

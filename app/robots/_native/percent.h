@@ -1,5 +1,8 @@
 /* Percent-encoding normalisation (RFC 3986 6.2.2): one pass, at most three output bytes for each input byte. */
 
+#ifndef PERCENT_H
+#define PERCENT_H
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,3 +54,5 @@ static size_t normalise(const Normalisation *by, const uint8_t *bytes, size_t le
     }
     return written;
 }
+
+#endif
