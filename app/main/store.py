@@ -57,4 +57,4 @@ def make_store(settings: Settings, metrics: Metrics, timeout: float) -> Store:
         failed=metrics.store_failed,
         answered=metrics.store_answered,
     )
-    return Store(client, redis, EvictionPolicy(redis), target.files)
+    return Store(client, redis, EvictionPolicy(redis, time.monotonic), target.files)

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import math
+from collections.abc import Callable
 from typing import Any
 
 from redis.asyncio import Redis
@@ -14,38 +16,48 @@ from app.redis.guarded_client import GuardedClient
 PATIENCE = 1.0
 """Seconds that the store has to report its policy."""
 
+EVERY = 300.0
+"""Seconds after which the policy is read again: an operator may change it while the service runs."""
+
 _log = logging.getLogger(__name__)
 
 
 class EvictionPolicy:
-    """The `maxmemory-policy` of the store, read once; `risk` names one that may evict what must not be lost."""
+    """The `maxmemory-policy` of the store; `risk` names one that may evict what must not be lost."""
 
-    def __init__(self, redis: GuardedClient) -> None:
+    def __init__(self, redis: GuardedClient, monotonic: Callable[[], float]) -> None:
         self._redis = redis
-        self._known = False
+        self._monotonic = monotonic
+        self._next = -math.inf
+        self._reported = True
         self.risk: str | None = None
 
     async def read(self) -> None:
-        """Read the policy, once; a store that is down is asked again next time."""
-        if self._known or self._redis.degraded:
+        """Read the policy, every EVERY seconds at most; a store that is down is asked again next time."""
+        if self._monotonic() < self._next or self._redis.degraded:
             return
         try:
             # Not through the circuit breaker: a user without permission for INFO can do all that the service needs.
             async with asyncio.timeout(PATIENCE):
                 servers = await _memory(self._redis.client)
         except ResponseError as error:
-            _log.info("The store does not report its maxmemory-policy: %s", error)
+            if self._reported:
+                _log.info("The store does not report its maxmemory-policy: %s", error)
+            self._reported = False
             servers = []
         except FAILURES:
             return
-        self._known = True
-        self.risk = next(filter(None, map(_risk, servers)), None)
-        if self.risk is not None:
+        else:
+            self._reported = True
+        self._next = self._monotonic() + EVERY
+        risk = next(filter(None, map(_risk, servers)), None)
+        if risk not in (None, self.risk):
             _log.warning(
                 "The store's maxmemory-policy %s may evict %s. Set volatile-lru, volatile-lfu or noeviction.",
-                self.risk,
-                "what operators have set" if self.risk.startswith("allkeys") else "pacing before files",
+                risk,
+                "what operators have set" if risk.startswith("allkeys") else "pacing before files",
             )
+        self.risk = risk
 
 
 async def _memory(client: Client) -> list[Any]:

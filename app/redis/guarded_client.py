@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
-from typing import Final, TypeVar
+from typing import TypeVar
+
+from redis.exceptions import NoPermissionError
 
 from app.redis.circuit_breaker import COOLDOWN as COOLDOWN
 from app.redis.circuit_breaker import CircuitBreaker, Failure, StoreDown, Trouble
+from app.redis.commands import PROBE, PROBED
 from app.redis.connect import CONNECTIONS, Client, shard_name, shard_of, shards
 from app.redis.timed_calls import Limits
 
@@ -20,12 +23,6 @@ MAX_CONCURRENT = Limits.within(CONNECTIONS, TIMEOUT).concurrent
 """How many calls to one shard run at once, by default."""
 
 _PROBE = "robots:probe"
-
-# What the service needs: scripts, writes by scripts, and published messages.
-_PROBE_SCRIPT: Final = """
-redis.call('set', KEYS[1], '', 'px', 1000)
-redis.call('publish', 'robots:probe', '')
-"""
 
 T = TypeVar("T")
 
@@ -96,7 +93,14 @@ class GuardedClient:
     async def ping_shard(self, shard: int) -> None:
         """Probe this shard; raises StoreDown unless it does what the service needs."""
         key = self._probe_key(shard)
-        await self._breaker(shard).probe(lambda: self.client.eval(_PROBE_SCRIPT, 1, key))
+
+        async def probe() -> None:
+            refused = await self.client.eval(PROBE, 1, key, *PROBED)
+            if refused:
+                names = ", ".join(PROBED[example.decode()] for example in refused)
+                raise NoPermissionError(f"its user may not run {names}")
+
+        await self._breaker(shard).probe(probe)
 
     async def aclose(self) -> None:
         """Cancel the late calls; the caller closes the client."""

@@ -7,9 +7,10 @@ from redis.asyncio import Redis
 
 from app.redis.connect import connect
 from app.redis.embedded import serve
-from app.redis.eviction import EvictionPolicy
+from app.redis.eviction import EVERY, EvictionPolicy
 from app.redis.guarded_client import GuardedClient
 from tests.api.service import counted, running
+from tests.doubles import Clock
 from tests.engines import PASSWORD, QUOTED, clustered, node
 
 
@@ -42,9 +43,29 @@ async def test_every_master_of_a_cluster_is_asked_for_its_policy() -> None:
         fleet.masters[1].ask("CONFIG", "SET", "maxmemory", "100mb")
         fleet.masters[1].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
         client = connect(f"redis+cluster://:{QUOTED}@{fleet.hosts}")
-        policy = EvictionPolicy(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
+        policy = EvictionPolicy(GuardedClient(client, monotonic=time.monotonic, timeout=20.0), time.monotonic)
         await policy.read()
         assert policy.risk == "allkeys-lfu"
+        await client.aclose()
+
+
+async def test_a_policy_that_is_changed_later_is_a_risk() -> None:
+    clock = Clock()
+    with serve(None) as url:
+        client = connect(url)
+        assert isinstance(client, Redis)
+        policy = EvictionPolicy(GuardedClient(client, monotonic=clock, timeout=20.0), clock)
+        await policy.read()
+        found = [policy.risk]
+        await client.config_set("maxmemory", "100mb")
+        for value in ("allkeys-lru", "volatile-lru"):
+            await client.config_set("maxmemory-policy", value)
+            await policy.read()
+            found.append(policy.risk)
+            clock.now += EVERY
+            await policy.read()
+            found.append(policy.risk)
+        assert found == [None, None, "allkeys-lru", "allkeys-lru", None]
         await client.aclose()
 
 
