@@ -1,12 +1,88 @@
-"""Work that runs beside a block of code and ends with it."""
+"""Work that runs beside the requests: it ends with a block of code, and survives what one of its records raises."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from enum import StrEnum
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 
 CANCEL_AGAIN = 0.1
 """Seconds after which a task that has not ended is cancelled once more."""
+
+PAUSE_AFTER_FAILURE = 1.0
+"""Seconds before a step that failed unexpectedly is tried again, so that one that always fails is no busy loop."""
+
+TASK = "background_task"
+"""The key of the BackgroundTask in the context that an event loop's exception handler is called with."""
+
+
+class BackgroundTask(StrEnum):
+    """The background tasks of the service, as asyncio's name of the task and the label of the metric."""
+
+    COLLECTIONS = "collections"
+    DECISION_LOG = "decision-log"
+    DELIVERIES = "deliveries"
+    EDGE_FACTS = "edge-facts"
+    EVENT_LOOP_LAG = "event-loop-lag"
+    FLEET_SECRET = "fleet-secret"  # noqa: S105 - a name
+    GAUGES = "gauges"
+    HISTORY = "history"
+    INVALIDATIONS = "invalidations"
+    LEASES = "leases"
+    LOOKUPS = "lookups"
+    MEMBERSHIP = "membership"
+    ORIGIN_LISTS = "origin-lists"
+    OVERRIDES = "overrides"
+    PUBLISHER = "publisher"
+    QUOTAS = "quotas"
+    RECOVERY = "recovery"
+    REFRESHES = "refreshes"
+    RELOADS = "reloads"
+    STORE_SEARCHES = "store-searches"
+    VISITS = "visits"
+
+
+def report(task: BackgroundTask, record: object, error: BaseException) -> None:
+    """Report what a background task did not expect to the exception handler of the event loop.
+
+    `record` is what the task was about, "" if nothing in particular. The handler of the service logs and counts it;
+    that of asyncio logs it.
+    """
+    message = f"the background task {task} failed at {record}" if record else f"the background task {task} failed"
+    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error, TASK: task})
+
+
+class Surviving:
+    """A block that raises nothing but cancellation: other exceptions are reported. `failed`: whether there was one.
+
+    A task that works for all origins has one around each of its records. Errors in `unless` are expected, and raised.
+    """
+
+    __slots__ = ("_record", "_task", "_unless", "failed")
+
+    def __init__(self, task: BackgroundTask, record: object = "", *, unless: Errors = ()) -> None:
+        self._task = task
+        self._record = record
+        self._unless = unless
+        self.failed = False
+
+    def __enter__(self) -> "Surviving":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, self._unless):
+            return False
+        self.failed = True
+        report(self._task, self._record, error)
+        return True
 
 
 async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:
@@ -23,30 +99,76 @@ async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 @asynccontextmanager
-async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run `work` while the block lasts; if it failed before that, its exception is raised at the end."""
-    task = asyncio.create_task(work)
+async def background(task: BackgroundTask, work: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Run `work` while the block lasts; if it fails, that is reported, and the block goes on."""
+    running = asyncio.create_task(_survive(task, work), name=task)
     try:
         yield
     finally:
-        await cancel_and_wait([task])
-        if not task.cancelled():
-            task.result()
+        await cancel_and_wait([running])
+
+
+def repeatedly(task: BackgroundTask, step: Callable[[], Awaitable[object]]) -> AbstractAsyncContextManager[None]:
+    """Call `step` again and again while the block lasts; one that fails is reported, and followed by a pause."""
+    return background(task, partial(_repeat, task, step))
 
 
 def periodically(
-    work: Callable[[], Awaitable[object]], every: float, *, ignoring: type[Exception] | tuple[type[Exception], ...] = ()
+    task: BackgroundTask,
+    work: Callable[[], Awaitable[object]],
+    every: float,
+    *,
+    ignoring: Errors = (),
 ) -> AbstractAsyncContextManager[None]:
-    """Call `work` every `every` seconds while the block lasts, starting with a pause; ignore errors in `ignoring`."""
-    return background(_repeat(work, every, ignoring))
+    """Call `work` every `every` seconds while the block lasts, starting with a pause.
 
+    Errors in `ignoring` are ignored, and others reported.
+    """
 
-async def _repeat(
-    work: Callable[[], Awaitable[object]], every: float, ignoring: type[Exception] | tuple[type[Exception], ...]
-) -> None:
-    while True:
+    async def step() -> None:
         await asyncio.sleep(every)
         try:
             await work()
         except ignoring:
-            continue
+            return
+
+    return repeatedly(task, step)
+
+
+async def in_batches(
+    task: BackgroundTask,
+    records: Sequence[T],
+    size: int,
+    work: Callable[[Sequence[T]], Awaitable[object]],
+    *,
+    unless: Errors,
+) -> Sequence[T]:
+    """Call `work` with batches of at most `size` records; returns the records at which it failed unexpectedly.
+
+    `work` is called again with each record alone of a batch that fails, so that one record costs no other. Errors in
+    `unless` are raised, and end the work.
+    """
+    failed: list[T] = []
+    for start in range(0, len(records), size):
+        batch = records[start : start + size]
+        with Surviving(task, f"one of {len(batch)} records", unless=unless) as survival:
+            await work(batch)
+        for record in batch if survival.failed else ():
+            with Surviving(task, record, unless=unless) as survival:
+                await work([record])
+            if survival.failed:
+                failed.append(record)
+    return failed
+
+
+async def _survive(task: BackgroundTask, work: Callable[[], Awaitable[object]]) -> None:
+    with Surviving(task):
+        await work()
+
+
+async def _repeat(task: BackgroundTask, step: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        with Surviving(task) as survival:
+            await step()
+        if survival.failed:
+            await asyncio.sleep(PAUSE_AFTER_FAILURE)

@@ -27,7 +27,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.background import background, periodically
+from app.background import BackgroundTask, periodically, repeatedly
 
 LEAST, MOST = 300.0, 3600.0
 """Minimum and maximum seconds between two full collections, however busy the process is."""
@@ -83,10 +83,11 @@ async def collected_when_quiet(
     before = gc.get_threshold()
     collect()
     gc.set_threshold(before[0], before[1], _NEVER)
+    full = _FullCollections(least, most, every, cpu_seconds, memory)
     try:
         async with (
-            periodically(_collect_young, young_every),
-            background(_collect(least, most, every, cpu_seconds, memory)),
+            periodically(BackgroundTask.COLLECTIONS, _collect_young, young_every),
+            repeatedly(BackgroundTask.COLLECTIONS, full.collect_if_due),
         ):
             yield
     finally:
@@ -98,20 +99,30 @@ async def _collect_young() -> None:
     gc.collect(1)
 
 
-async def _collect(
-    least: float, most: float, every: float, cpu_seconds: Callable[[], float], memory: Callable[[], int]
-) -> None:
-    now = asyncio.get_running_loop().time
-    collected_at, resident = now(), memory()
-    while True:
-        begun, before = now(), cpu_seconds()
-        await asyncio.sleep(every)
-        quiet = cpu_seconds() - before <= QUIET * (now() - begun)
-        waited = now() - collected_at
-        if waited >= most or (quiet and waited >= least):
+class _FullCollections:
+    """When all objects were collected last, and the memory in use since then; see collected_when_quiet."""
+
+    def __init__(
+        self, least: float, most: float, every: float, cpu_seconds: Callable[[], float], memory: Callable[[], int]
+    ) -> None:
+        self._least = least
+        self._most = most
+        self._every = every
+        self._cpu_seconds = cpu_seconds
+        self._memory = memory
+        self._now = asyncio.get_running_loop().time
+        self._collected_at, self._resident = self._now(), memory()
+
+    async def collect_if_due(self) -> None:
+        """See how much the process works for a while, and collect if that is due."""
+        begun, before = self._now(), self._cpu_seconds()
+        await asyncio.sleep(self._every)
+        quiet = self._cpu_seconds() - before <= QUIET * (self._now() - begun)
+        waited = self._now() - self._collected_at
+        if waited >= self._most or (quiet and waited >= self._least):
             collect()
-            collected_at, resident = now(), memory()
-        elif memory() > resident + GROWTH:
+            self._collected_at, self._resident = self._now(), self._memory()
+        elif self._memory() > self._resident + GROWTH:
             gc.collect()
             return_free_memory()
-            resident = memory()
+            self._resident = self._memory()

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from app.background import periodically
+from app.background import BackgroundTask, Surviving, periodically
 
 _log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class Reread(Generic[T]):
 
     def __init__(self, name: str, load: Callable[[], T], *paths: Path) -> None:
         """Load the files at `paths`, which the log calls `name`. `load` raises ValueError for an invalid file."""
-        self._name = name
+        self.name = name
         self._load = load
         self.paths = paths
         self._wanted = False
@@ -33,7 +33,7 @@ class Reread(Generic[T]):
         """Reload the file in the background: as it is now, or as a later change leaves it. The result is logged."""
         self._wanted = True
         if not self._in_progress:
-            self._reloading = asyncio.create_task(self._read())
+            self._reloading = asyncio.create_task(self._read(), name=BackgroundTask.RELOADS)
 
     async def reload_if_changed(self) -> None:
         """Reload the file if it is another one, or has been written to, since it was last read."""
@@ -61,14 +61,18 @@ class Reread(Generic[T]):
         # One reload at a time, so that an older one cannot end last. In a thread, so that no request waits for it.
         while self._wanted:
             self._wanted = False
-            try:
-                self._versions = await asyncio.to_thread(self._versions_now)
-                value = await asyncio.to_thread(self._load)
-            except ValueError as error:
-                _log.error("cannot reload %s, so the previous content stays in force: %s", self._name, error)
-            else:
-                self.value = value
-                _log.info("reloaded %s", self._name)
+            with Surviving(BackgroundTask.RELOADS, self.name):
+                await self._read_once()
+
+    async def _read_once(self) -> None:
+        try:
+            self._versions = await asyncio.to_thread(self._versions_now)
+            value = await asyncio.to_thread(self._load)
+        except ValueError as error:
+            _log.error("cannot reload %s, so the previous content stays in force: %s", self.name, error)
+        else:
+            self.value = value
+            _log.info("reloaded %s", self.name)
 
     def _versions_now(self) -> list[tuple[int, ...] | None]:
         return [version(path) for path in self.paths]
@@ -113,6 +117,7 @@ def on_change(every: float, *files: Reread[Any]) -> AbstractAsyncContextManager[
 
     async def look() -> None:
         for file in files:
-            await file.reload_if_changed()
+            with Surviving(BackgroundTask.RELOADS, file.name):
+                await file.reload_if_changed()
 
-    return periodically(look, every)
+    return periodically(BackgroundTask.RELOADS, look, every)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from app import __version__
-from app.background import background
+from app.background import BackgroundTask, repeatedly
 from app.observability.event_loop import sample_lag
 from app.observability.metrics import KEYS_COUNTED, Metrics, ServiceState
 from app.robots.access import (
@@ -120,27 +120,12 @@ async def test_the_lag_of_the_event_loop_is_sampled() -> None:
         if len(seen) == 3:
             enough.set()
 
-    async with background(sample_lag(observe, every=0.01)):
+    async with repeatedly(BackgroundTask.EVENT_LOOP_LAG, lambda: sample_lag(observe, every=0.01)):
         await asyncio.sleep(0)
         time.sleep(0.05)  # noqa: ASYNC251 - the lag to detect
         await enough.wait()
     assert seen[0] >= 0.03
     assert all(seconds >= 0 for seconds in seen)
-
-
-async def test_error_of_a_probe_is_raised_at_the_end() -> None:
-    looked = asyncio.Event()
-
-    def read() -> ServiceState:
-        return CALM
-
-    async def probe() -> None:
-        looked.set()
-        raise LookupError("no probe")
-
-    with pytest.raises(LookupError, match="no probe"):
-        async with Metrics(read).updating(probe, every=0.0):
-            await looked.wait()
 
 
 def gone(directory: Path) -> bool:

@@ -8,13 +8,13 @@ requests. While the store is down, each process counts alone, and settles when t
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from app.auth.keys import Limit
-from app.background import periodically
+from app.background import BackgroundTask, in_batches, periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 INTERVAL = 1.0
@@ -103,17 +103,15 @@ class Quotas:
     async def settle(self) -> None:
         """Add all unsettled debts to the store, and take over the fleet's debts. Raises StoreDown."""
         self._drop_full_buckets()
-        ids = list(self._buckets)
-        for start in range(0, len(ids), _BATCH):
-            await self._settle(ids[start : start + _BATCH])
+        await in_batches(BackgroundTask.QUOTAS, list(self._buckets), _BATCH, self._settle, unless=StoreDown)
 
     @asynccontextmanager
     async def running(self, interval: float = INTERVAL) -> AsyncIterator[None]:
         """Settle every `interval` seconds for as long as the block lasts."""
-        async with periodically(self.settle, interval, ignoring=StoreDown):
+        async with periodically(BackgroundTask.QUOTAS, self.settle, interval, ignoring=StoreDown):
             yield
 
-    async def _settle(self, ids: list[str]) -> None:
+    async def _settle(self, ids: Sequence[str]) -> None:
         buckets = [self._buckets[key_id] for key_id in ids]
         sent = [bucket.unsettled for bucket in buckets]
         for bucket in buckets:

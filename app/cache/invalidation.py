@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from types import TracebackType
 
-from app.background import cancel_and_wait
+from app.background import BackgroundTask, Surviving, cancel_and_wait
 from app.origin import Origin, read_key
 from app.redis.connect import Subscriber
 from app.redis.failures import FAILURES
@@ -92,7 +92,7 @@ class InvalidationListener:
         return self._connected
 
     async def __aenter__(self) -> "InvalidationListener":
-        self._task = asyncio.create_task(self._keep_listening())
+        self._task = asyncio.create_task(self._keep_listening(), name=BackgroundTask.INVALIDATIONS)
         return self
 
     async def __aexit__(
@@ -106,10 +106,13 @@ class InvalidationListener:
         pause = FIRST_PAUSE
         while True:
             began = now()
-            try:
-                await self._listen()
-            except FAILURES as error:
-                _log.warning("Invalidations of other processes are not received: %s: %s", type(error).__name__, error)
+            with Surviving(BackgroundTask.INVALIDATIONS):
+                try:
+                    await self._listen()
+                except FAILURES as error:
+                    _log.warning(
+                        "Invalidations of other processes are not received: %s: %s", type(error).__name__, error
+                    )
             if now() - began > LONGEST_PAUSE:
                 pause = FIRST_PAUSE
             # Spread out, because all processes lost the server at the same moment.
@@ -150,4 +153,5 @@ class InvalidationListener:
             if decoded is not None:
                 event, origins = decoded
                 for origin in origins:
-                    self._on_event(event, origin)
+                    with Surviving(BackgroundTask.INVALIDATIONS, origin.key):
+                        self._on_event(event, origin)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from app.background import cancel_and_wait
+from app.background import BackgroundTask, Surviving, cancel_and_wait
 from app.cache.invalidation import ORIGINS, Event, encode
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
@@ -39,7 +39,7 @@ class InvalidationPublisher:
                 await self._flush()
             return
         if event is Event.CHANGED:
-            self._task = asyncio.create_task(self._publish_later())
+            self._task = asyncio.create_task(self._publish_later(), name=BackgroundTask.PUBLISHER)
         await self._send(encode(self._name, event, origin.key))
 
     async def aclose(self) -> None:
@@ -55,7 +55,8 @@ class InvalidationPublisher:
             await asyncio.sleep(self._window)
             if not self._waiting:
                 return
-            with suppress(StoreDown):  # other processes then trust their older copies until their time is over
+            # If it fails, other processes trust their older copies until their time is over.
+            with Surviving(BackgroundTask.PUBLISHER), suppress(StoreDown):
                 await self._flush()
 
     async def _flush(self) -> None:

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import chain, repeat
 from math import ceil
 from secrets import token_hex
 from typing import Protocol, TypeVar
 
-from app.background import background
+from app.background import BackgroundTask, Surviving, background
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 
@@ -118,7 +119,7 @@ class Lease:
         return None, None
 
     async def _work(self, origin: Origin, token: str, since: float | None, work: Work[V]) -> V:
-        async with background(self._renew(origin, token)):
+        async with background(BackgroundTask.LEASES, partial(self._renew, origin, token)):
             return await work(since)
 
     async def _renew(self, origin: Origin, token: str) -> None:
@@ -126,7 +127,7 @@ class Lease:
         # For as long as the work may take and no longer: work that hangs must not keep the fleet waiting.
         for _ in range(ceil(self._longest / pause)):
             await asyncio.sleep(pause)
-            with suppress(StoreDown):
+            with Surviving(BackgroundTask.LEASES, origin.key), suppress(StoreDown):
                 await self._store.renew(origin, token, self._seconds)
 
     async def _take_by_force(self, origin: Origin, token: str) -> float | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from app.background import periodically
+from app.background import BackgroundTask, periodically
 from app.cache.freshness import Snapshot
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
@@ -143,7 +143,7 @@ class OriginLists:
     @asynccontextmanager
     async def flushing(self, every: float = FLUSH_EVERY) -> AsyncIterator[None]:
         """While the block lasts, write the notes every so many seconds, and once more at its end."""
-        async with periodically(self.flush, every, ignoring=StoreDown):
+        async with periodically(BackgroundTask.ORIGIN_LISTS, self.flush, every, ignoring=StoreDown):
             yield
         with suppress(StoreDown):
             await self.flush()

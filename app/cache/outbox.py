@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from functools import partial
 
-from app.background import background
+from app.background import BackgroundTask, Surviving, repeatedly
 from app.cache.ordering import Purged
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
@@ -43,17 +44,21 @@ class Outbox:
     @asynccontextmanager
     async def delivering(self, pause: float = PAUSE) -> AsyncIterator[None]:
         """While the block lasts, deliver what is pending, every so many seconds until the store accepts it."""
-        async with background(self._keep_delivering(pause)):
+        async with repeatedly(BackgroundTask.DELIVERIES, partial(self._deliver_pending, pause)):
             yield
 
-    async def _keep_delivering(self, pause: float) -> None:
-        while True:
-            await self._has_pending.wait()
-            await asyncio.sleep(pause)
-            with suppress(StoreDown):
-                for origin, purged in list(self._pending.items()):
+    async def _deliver_pending(self, pause: float) -> None:
+        await self._has_pending.wait()
+        await asyncio.sleep(pause)
+        for origin, purged in list(self._pending.items()):
+            # An origin that fails unexpectedly is not delivered: the process gives it to the store when it is next
+            # asked about it.
+            with Surviving(BackgroundTask.DELIVERIES, origin.key):
+                try:
                     await self._deliver(origin, purged)
-                    if self._pending.get(origin, purged) is purged:  # else it was purged again meanwhile
-                        self._pending.pop(origin, None)
-            if not self._pending:
-                self._has_pending.clear()
+                except StoreDown:
+                    return
+            if self._pending.get(origin, purged) is purged:  # else it was purged again meanwhile
+                self._pending.pop(origin, None)
+        if not self._pending:
+            self._has_pending.clear()

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 
+from app.background import BackgroundTask
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
 from app.cache.invalidation import Event
@@ -86,8 +87,12 @@ class RobotsCache:
         self._refresher = Refresher(
             self._snapshots, self._writer, Lease(leases, lease), fetch, store_clock, on_fetch=on_fetch, health=health
         )
-        self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(expected=Busy)
-        self._ordered: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(expected=Busy)
+        self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
+            BackgroundTask.REFRESHES, expected=Busy
+        )
+        self._ordered: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
+            BackgroundTask.REFRESHES, expected=Busy
+        )
 
     @property
     def usage(self) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 
+from app.background import BackgroundTask
 from app.cache.freshness import Snapshot, usable
 from app.cache.invalidation import Event
 from app.cache.reconcile import combine, reconcile
@@ -51,7 +52,7 @@ class TieredSnapshots:
         self._clock = clock
         self._store_clock = store_clock
         self._on_contradiction = on_contradiction
-        self._lookups: SingleFlight[Origin, tuple[Snapshot | None, Source]] = SingleFlight()
+        self._lookups: SingleFlight[Origin, tuple[Snapshot | None, Source]] = SingleFlight(BackgroundTask.LOOKUPS)
         self._waiting: dict[Origin, asyncio.Event] = {}
 
     async def get(self, origin: Origin) -> tuple[Snapshot | None, Source]:

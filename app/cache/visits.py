@@ -6,11 +6,12 @@ Every instant is Unix seconds; a half-life is 7 days.
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.background import BackgroundTask, in_batches
 from app.cache.freshness import DAY, HOUR
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
@@ -117,7 +118,7 @@ class Visits:
         self._counted: dict[Origin, Tally] = {}
         self._sent: Mapping[Origin, Tally] = {}
         self._fleet = _FleetTallies(clock, origins)
-        self._reads: SingleFlight[Origin, None] = SingleFlight()
+        self._reads: SingleFlight[Origin, None] = SingleFlight(BackgroundTask.VISITS)
         self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
         self._ends = False
@@ -146,17 +147,15 @@ class Visits:
     async def write_back(self) -> None:
         """Add all that was counted so far to the fleet's tallies; counts that cannot be written are kept."""
         async with self._writing:
-            left = len(self._counted)
-            while left > 0:
-                self._sent = {origin: self._counted.pop(origin) for origin in list(self._counted)[: min(BATCH, left)]}
-                left -= len(self._sent)
-                if not await self._send():
-                    return
+            with suppress(StoreDown):
+                bad = await in_batches(BackgroundTask.VISITS, list(self._counted), BATCH, self._send, unless=StoreDown)
+                for origin in bad:
+                    self._counted.pop(origin, None)
 
     @asynccontextmanager
     async def writing_back(self, every: float = 60.0) -> AsyncIterator[None]:
         """While the block lasts, write back every so many seconds, or sooner if memory fills up; and at its end."""
-        writing = asyncio.create_task(self._keep_writing(every))
+        writing = asyncio.create_task(self._keep_writing(every), name=BackgroundTask.VISITS)
         try:
             yield
         finally:
@@ -193,19 +192,23 @@ class Visits:
         if self._fleet.read_at(origin) == before:  # else a batch was written meanwhile, and its result is newer
             self._fleet.put(origin, tally)
 
-    async def _send(self) -> bool:
-        """Whether the batch was written; what was not is counted again, also if this is cancelled."""
+    async def _send(self, origins: Sequence[Origin]) -> None:
+        """Write the counts of the origins; what is not written is counted again, also if this is cancelled.
+
+        Raises StoreDown unless all are written.
+        """
+        self._sent = {origin: self._counted.pop(origin) for origin in origins if origin in self._counted}
         written: Mapping[Origin, Tally | None] = {}
         try:
-            with suppress(StoreDown):
-                written = await self._store.add(self._sent)
+            written = await self._store.add(self._sent)
         finally:
             sent, self._sent = self._sent, {}
             for origin, tally in written.items():
                 self._fleet.put(origin, tally)
             for origin in sent.keys() - written.keys():
                 self._count(origin, sent[origin])
-        return written.keys() >= sent.keys()
+        if not written.keys() >= sent.keys():
+            raise StoreDown(f"the store took {len(written)} of {len(sent)} tallies")
 
     async def _keep_writing(self, every: float) -> None:
         while not self._ends:

@@ -4,10 +4,10 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from app.background import periodically
+from app.background import BackgroundTask, Surviving, periodically
 from app.decision_log.line import LineWriter
 from app.decision_log.sinks import Sink, SinkFailed
 from app.evaluate import Decision
@@ -58,13 +58,17 @@ class DecisionLog:
         if len(self._waiting) >= WAITING:
             self._lost(1)
             return
-        self._waiting.append(self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get()))
+        # A line that cannot be written must not cost the caller the answer.
+        with Surviving(BackgroundTask.DECISION_LOG, decision.question.target.origin.key) as survival:
+            self._waiting.append(self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get()))
+        if survival.failed:
+            self._lost(1)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
         """While the block lasts, write to the sink; at its end, write what still waits."""
         try:
-            async with periodically(self._write_all, self._every):
+            async with periodically(BackgroundTask.DECISION_LOG, self._write_all, self._every):
                 yield
         finally:
             with suppress(TimeoutError):
@@ -74,12 +78,18 @@ class DecisionLog:
     async def _write_all(self) -> None:
         while self._waiting:
             lines = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-            try:
-                await self._sink.write(lines)
-            except SinkFailed as error:
+            with Surviving(BackgroundTask.DECISION_LOG) as survival:
+                await self._write(lines)
+            if survival.failed:
                 self._lost(len(lines))
-                if not self._failing:
-                    _log.warning("The decision log cannot be written, and loses lines: %s", error)
-                self._failing = True
-            else:
-                self._failing = False
+
+    async def _write(self, lines: Sequence[bytes]) -> None:
+        try:
+            await self._sink.write(lines)
+        except SinkFailed as error:
+            self._lost(len(lines))
+            if not self._failing:
+                _log.warning("The decision log cannot be written, and loses lines: %s", error)
+            self._failing = True
+        else:
+            self._failing = False

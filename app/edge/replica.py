@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from app.background import periodically
+from app.background import BackgroundTask, Surviving, periodically
 from app.edge.facts import MAX_ORIGINS, REFUSALS, EdgeFact, EdgeTable
 from app.edge.redis_edge import AT_ONCE, RedisEdge
 from app.origin import Origin, read_target
@@ -54,7 +54,8 @@ class EdgeFacts:
             if lost and changes.newest:
                 continue  # read all that has been reported since
             for entry in changes.entries:
-                self.table.put(entry)
+                with Surviving(BackgroundTask.EDGE_FACTS, entry.origin):
+                    self.table.put(entry)
                 self._version = max(self._version, entry.version)
             self.table.drop_before(changes.oldest)
             if len(changes.entries) < AT_ONCE:
@@ -65,5 +66,5 @@ class EdgeFacts:
         """While the block lasts, read changes every so many seconds; the block begins after the first read."""
         with suppress(StoreDown):
             await self.sync()
-        async with periodically(self.sync, every, ignoring=StoreDown):
+        async with periodically(BackgroundTask.EDGE_FACTS, self.sync, every, ignoring=StoreDown):
             yield

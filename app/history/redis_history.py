@@ -8,7 +8,7 @@ from functools import partial
 from secrets import token_bytes
 from typing import Final, NamedTuple
 
-from app.background import cancel_and_wait
+from app.background import BackgroundTask, Surviving, cancel_and_wait
 from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key, unrecorded_key
@@ -54,7 +54,7 @@ class RedisHistory:
     """Histories under `robots:{scheme://host:port[#profile]}:history`, which expire EXPIRY seconds after a write.
 
     No decision waits for a write: versions are written later, one after the other. `lost` is called for each that is
-    dropped because WAITING_BYTES are exceeded. A foreign value under the key is replaced.
+    dropped, because WAITING_BYTES are exceeded or it cannot be written. A foreign value under the key is replaced.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class RedisHistory:
             self._room += self._waiting.popleft().size
             self._lost()
         if self._waiting and (self._writing is None or self._writing.done()):
-            self._writing = asyncio.create_task(self._write_all())
+            self._writing = asyncio.create_task(self._write_all(), name=BackgroundTask.HISTORY)
 
     async def aclose(self) -> None:
         """Write the waiting versions, for CLOSING_TIME seconds at most and only while the store accepts them."""
@@ -110,19 +110,22 @@ class RedisHistory:
     async def _write_all(self) -> None:
         while self._waiting:
             waiting = self._waiting[0]
-            try:
-                await self._write(waiting)
-            except StoreDown:
-                if self._ends.is_set():
-                    return
-                # To the end of the queue, so that a version that is always refused delays no other. Versions may be
-                # added in any order.
-                self._waiting.rotate(-1)
-                await self._sleep()
-            else:
-                if self._waiting and self._waiting[0] is waiting:  # else it was dropped meanwhile
-                    self._waiting.popleft()
-                    self._room += waiting.size
+            with Surviving(BackgroundTask.HISTORY, waiting.origin.key) as survival:
+                try:
+                    await self._write(waiting)
+                except StoreDown:
+                    if self._ends.is_set():
+                        return
+                    # To the end of the queue, so that a version that is always refused delays no other. Versions may
+                    # be added in any order.
+                    self._waiting.rotate(-1)
+                    await self._sleep()
+                    continue
+            if self._waiting and self._waiting[0] is waiting:  # else it was dropped meanwhile, and counted
+                self._waiting.popleft()
+                self._room += waiting.size
+                if survival.failed:
+                    self._lost()
 
     async def _sleep(self) -> None:
         with suppress(TimeoutError):

@@ -24,6 +24,7 @@ from app.main.operator_files import agent_directory, domain_table, own_agents, p
 from app.main.pacing import make_pacing
 from app.main.store import Store, make_store
 from app.observability import tracing
+from app.observability.background_failures import BackgroundFailures
 from app.observability.metrics import ServiceState
 from app.pacing.schedule import Bounds
 from app.purposes.policy import PurposePolicy
@@ -83,6 +84,7 @@ def create(
     async def start(stack: AsyncExitStack) -> None:
         """Start the parts; at the end they are stopped in reverse."""
         for context in (
+            BackgroundFailures(metrics.background_failed, time.monotonic).noted(),
             tracing.flushing(spans),
             on_sighup(*reread),
             on_change(settings.watch_seconds, *reread) if settings.watch_seconds else nullcontext(),

@@ -8,9 +8,8 @@ SAMPLE_EVERY = 0.1
 
 
 async def sample_lag(observe: Callable[[float], None], *, every: float = SAMPLE_EVERY) -> None:
-    """Call `observe` with the delay of a timer of the event loop, in seconds, every `every` seconds."""
+    """Call `observe` with the delay of a timer of the event loop, in seconds, after `every` seconds."""
     now = asyncio.get_running_loop().time
-    while True:
-        due = now() + every
-        await asyncio.sleep(every)
-        observe(max(0.0, now() - due))
+    due = now() + every
+    await asyncio.sleep(every)
+    observe(max(0.0, now() - due))

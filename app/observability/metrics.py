@@ -14,7 +14,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from app import __version__
-from app.background import background, periodically
+from app.background import BackgroundTask, periodically, repeatedly
 from app.observability.event_loop import sample_lag
 from app.observability.processes import Exposition
 from app.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
@@ -131,7 +131,10 @@ class Metrics:
         purposes = counter(
             "purposes_judged", "Purposes of questions, by what the site states.", "purpose", "state", "enforced"
         )
-        self._history_lost = counter("history_lost", "Versions missing from the history because the store was down.")
+        self._background_failures = counter(
+            "background_failures", "Records that a background task failed at unexpectedly, and left out.", "task"
+        )
+        self._history_lost = counter("history_lost", "Versions missing from the history.")
         self._decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
         self._permits = counter("permits", "Permits requested.", "outcome")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
@@ -207,6 +210,8 @@ class Metrics:
         # A counter that does not exist until its first event hides that event from rate().
         for kind in _STORE_FAILURES:
             self._store_failures.labels(kind)
+        for task in BackgroundTask:
+            self._background_failures.labels(task)
 
     def answered(self, route: str, method: str, status: int) -> None:
         """Count a response; `route` is the matched path template, or "" for none."""
@@ -279,6 +284,10 @@ class Metrics:
         """Count a fetch that was not started because the queue was full."""
         self._fetches_overloaded.inc()
 
+    def background_failed(self, task: BackgroundTask) -> None:
+        """Count an unexpected failure of a background task."""
+        self._background_failures.labels(task).inc()
+
     def history_lost(self) -> None:
         """Count a version that will be missing from the history of its origin."""
         self._history_lost.inc()
@@ -350,12 +359,15 @@ class Metrics:
             await probe()
             self.update_gauges()
 
+        async def sample() -> None:
+            await sample_lag(self._lag.observe)
+
         self._exposition.forget_dead_workers()
         self.update_gauges()
         try:
             async with AsyncExitStack() as stack:
-                await stack.enter_async_context(periodically(probe_and_update, every))
-                await stack.enter_async_context(background(sample_lag(self._lag.observe)))
+                await stack.enter_async_context(periodically(BackgroundTask.GAUGES, probe_and_update, every))
+                await stack.enter_async_context(repeatedly(BackgroundTask.EVENT_LOOP_LAG, sample))
                 yield
         finally:
             self._flush_purposes()

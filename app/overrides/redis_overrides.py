@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from app.background import BackgroundTask, Surviving
 from app.dates import END_OF_TIME
 from app.overrides.override_json import OverrideMembers, write_override
 from app.overrides.table import Override, Replace
@@ -216,7 +217,9 @@ class RedisOverrides:
             for id_, value in zip(left, values, strict=False):
                 if isinstance(value, bytes):
                     room -= len(value)
-                    found[id_] = _decode(id_, value)
+                    found[id_] = None
+                    with Surviving(BackgroundTask.OVERRIDES, id_):
+                        found[id_] = _decode(id_, value)
             left = left[len(values) :]
         return found
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from app.background import periodically
+from app.background import BackgroundTask, Surviving, periodically
 from app.overrides.override_store import OverrideStore
 from app.overrides.redis_overrides import AuditEntry, ChangedMeanwhile, OverridesState, OverridesVersion, Row
 from app.overrides.restore import Restorer, has_lost
@@ -89,7 +89,7 @@ class Overrides:
             _log.warning(
                 "The overrides are unknown, because the store could not be read. They come into force once it can."
             )
-        async with periodically(self._sync_and_clean, every):
+        async with periodically(BackgroundTask.OVERRIDES, self._sync_and_clean, every):
             yield
 
     async def _sync_and_clean(self) -> None:
@@ -113,11 +113,11 @@ class Overrides:
         self._note_foreign(foreign - self._foreign)
         self._foreign = foreign | (set() if changed is None else self._foreign - found.keys() - gone)
         rows = {id_: row for id_, row in found.items() if row is not None and row != self.rows.get(id_)}
+        if rows or gone:
+            self.table = self.table.changed({id_: row.override for id_, row in rows.items()} | dict.fromkeys(gone))
         self.rows.update(rows)
         for id_ in gone:
             self.rows.pop(id_, None)
-        if rows or gone:
-            self.table = self.table.changed({id_: row.override for id_, row in rows.items()} | dict.fromkeys(gone))
         self._version = state.version
 
     async def _stands(self, state: OverridesState) -> bool:
@@ -141,6 +141,6 @@ class Overrides:
         now = self._clock()
         expired = [id_ for id_, row in self.rows.items() if row.override.expired(now - KEPT)][:_REMOVED_AT_ONCE]
         for id_ in expired:
-            with suppress(ChangedMeanwhile, StoreDown):
+            with Surviving(BackgroundTask.OVERRIDES, id_), suppress(ChangedMeanwhile, StoreDown):
                 if await self._store.remove(id_, "expiry", now):
                     _log.info("The override %s expired a day ago, and was removed", id_)

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from secrets import token_bytes
 from typing import Final
 
-from app.background import periodically
+from app.background import BackgroundTask, periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 KEY: Final = "robots:permits:secret"
@@ -45,7 +45,7 @@ class FleetSecret:
             yield
             return
         await self.agree()
-        async with periodically(self.agree, INTERVAL):
+        async with periodically(BackgroundTask.FLEET_SECRET, self.agree, INTERVAL):
             yield
 
     async def agree(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
-from app.background import periodically
+from app.background import BackgroundTask, periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 INTERVAL = 3.0
@@ -49,7 +49,7 @@ class FleetMembership:
     async def running(self) -> AsyncIterator[None]:
         """Announce this process to the fleet for as long as the block lasts."""
         await self.announce()
-        async with periodically(self.announce, INTERVAL):
+        async with periodically(BackgroundTask.MEMBERSHIP, self.announce, INTERVAL):
             yield
 
     async def announce(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
+from app.background import BackgroundTask, Surviving
 from app.pacing.bounded_dict import BoundedDict
 from app.pacing.pace_store import PaceStore
 from app.pacing.shard_state import PROBE_INTERVAL, SLACK, ShardState
@@ -30,8 +31,8 @@ class Recovery:
         self._queues = queues
         self._monotonic = monotonic
         self._sleep = sleep
-        self._probes: SingleFlight[int, None] = SingleFlight()
-        self._reports: SingleFlight[int, None] = SingleFlight()
+        self._probes: SingleFlight[int, None] = SingleFlight(BackgroundTask.RECOVERY)
+        self._reports: SingleFlight[int, None] = SingleFlight(BackgroundTask.RECOVERY)
 
     async def aclose(self) -> None:
         """Cancel all probes and reports."""
@@ -54,19 +55,20 @@ class Recovery:
         # Probe even if no caller requests slots: other processes may wait for this one's report.
         while state.failing_since is not None:
             await self._sleep(PROBE_INTERVAL)
-            try:
-                await self._store.ping(shard)
-            except StoreDown:
-                state.local = state.failing_since is not None  # None if another call has succeeded meanwhile
-            else:
-                self.on_success(shard, state)
+            with Surviving(BackgroundTask.RECOVERY):
+                try:
+                    await self._store.ping(shard)
+                except StoreDown:
+                    state.local = state.failing_since is not None  # None if another call has succeeded meanwhile
+                else:
+                    self.on_success(shard, state)
 
     async def _report(self, state: ShardState) -> None:
         """Report backoffs and slots while the shard's queues are closed."""
         while state.unreported_backoffs:
             key, backoff = state.unreported_backoffs.popitem()
             back_off = partial(self._store.back_off, key, backoff.until - state.now(), backoff.reporter)
-            if not await self._retried(back_off):
+            if not await self._retried(key, back_off):
                 state.unreported_backoffs[key] = backoff
                 return
         while state.unreported_slots:
@@ -80,16 +82,18 @@ class Recovery:
             report = partial(
                 self._store.reserve, request, known, closed_for=max(closed_for, SLACK), closed_if_behind=closed_for
             )
-            if not await self._retried(report):
+            if not await self._retried(key, report):
                 state.unreported_slots[key] = slot
                 return
 
-    async def _retried(self, call: Callable[[], Awaitable[object]]) -> bool:
+    async def _retried(self, key: PaceKey, call: Callable[[], Awaitable[object]]) -> bool:
+        """Whether the call need not be made again: one that fails unexpectedly would always fail."""
         for _ in range(REPORT_ATTEMPTS):
-            try:
-                await call()
-            except StoreDown:
-                await self._sleep(PROBE_INTERVAL)
-            else:
-                return True
+            with Surviving(BackgroundTask.RECOVERY, key):
+                try:
+                    await call()
+                except StoreDown:
+                    await self._sleep(PROBE_INTERVAL)
+                    continue
+            return True
         return False

@@ -11,7 +11,7 @@ import random
 import ssl
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias, assert_never
+from typing import Any, Final, Protocol, TypeAlias, assert_never
 
 from redis._parsers import AsyncCommandsParser
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
@@ -26,6 +26,7 @@ from redis.exceptions import ClusterDownError, MaxConnectionsError, RedisCluster
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
+from app.background import BackgroundTask
 from app.redis import url as redis_url
 from app.redis.connections import MasterConnection, MasterTlsConnection, SocketConnection, TcpConnection, TlsConnection
 from app.redis.password_file import FileCredentials
@@ -41,6 +42,7 @@ FEWEST_CONNECTIONS = 5
 
 Client: TypeAlias = "Redis | ClusterClient"
 
+_SEARCHES: Final = BackgroundTask.STORE_SEARCHES
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 2.0
 
@@ -164,7 +166,7 @@ class _Sentinels(Sentinel):
     def __init__(self, addresses: tuple[Address, ...], options: dict[str, Any]) -> None:
         super().__init__([], sentinel_kwargs={})  # type: ignore[no-untyped-call]
         self.sentinels = [_single(address, **options) for address in addresses]
-        self._searches: SingleFlight[str, tuple[str, int]] = SingleFlight(expected=RedisError)
+        self._searches: SingleFlight[str, tuple[str, int]] = SingleFlight(_SEARCHES, expected=RedisError)
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
         return await self._searches.do(service_name, lambda: self._ask_in_turn(service_name))
@@ -188,7 +190,7 @@ class _MasterPool(SentinelConnectionPool):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)  # type: ignore[no-untyped-call]
-        self._searches: SingleFlight[None, object] = SingleFlight(expected=(RedisError, OSError))
+        self._searches: SingleFlight[None, object] = SingleFlight(_SEARCHES, expected=(RedisError, OSError))
 
     async def release(self, connection: AbstractConnection) -> None:
         if not connection.is_connected:
@@ -231,7 +233,7 @@ class ClusterClient(RedisCluster):
         # A MOVED updates the map of slots; by default redis-py would close all connections at every fifth one.
         super().__init__(host=first.host, port=first.port, reinitialize_steps=0, **common)
         self._given = addresses
-        self._searches: SingleFlight[None, None] = SingleFlight(expected=RedisError)
+        self._searches: SingleFlight[None, None] = SingleFlight(_SEARCHES, expected=RedisError)
         self._mapped: dict[int, list[ClusterNode]] | None = None
         self._lowest: dict[str, int] = {}
         self.commands_parser = _FirstKey()

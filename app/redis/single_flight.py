@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from app.background import cancel_and_wait
+from app.background import BackgroundTask, cancel_and_wait, report
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -14,8 +14,9 @@ V = TypeVar("V")
 class SingleFlight(Generic[K, V]):
     """At most one task (flight) per key. No caller owns it, so cancelling one caller does not fail the others."""
 
-    def __init__(self, expected: type[Exception] | tuple[type[Exception], ...] = ()) -> None:
-        """The event loop reports what a flight raises unless it is `expected`, since there may be no caller."""
+    def __init__(self, task: BackgroundTask, expected: type[Exception] | tuple[type[Exception], ...] = ()) -> None:
+        """What a flight raises is reported as a failure of `task` unless `expected`, since there may be no caller."""
+        self._task = task
         self._expected = expected
         self._flights: dict[K, asyncio.Task[V]] = {}
 
@@ -36,7 +37,7 @@ class SingleFlight(Generic[K, V]):
         """
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = asyncio.create_task(fn())
+            flight = self._flights[key] = asyncio.create_task(fn(), name=self._task)
             flight.add_done_callback(partial(self._land, key))
         return flight
 
@@ -55,5 +56,4 @@ class SingleFlight(Generic[K, V]):
         # Retrieving the exception keeps asyncio from warning about it.
         error = flight.exception()
         if error is not None and not isinstance(error, self._expected):
-            context = {"message": f"unexpected error in the flight for {key}", "exception": error, "task": flight}
-            flight.get_loop().call_exception_handler(context)
+            report(self._task, key, error)

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from app.background import TASK as REPORTED
+from app.background import BackgroundTask
 from app.redis.single_flight import SingleFlight
+
+TASK = BackgroundTask.REFRESHES
 
 
 class Work:
@@ -34,7 +38,7 @@ class Work:
 
 
 async def test_callers_of_one_key_share_one_run() -> None:
-    flights: SingleFlight[str, int] = SingleFlight()
+    flights: SingleFlight[str, int] = SingleFlight(TASK)
     work = Work()
     callers = [asyncio.create_task(flights.do("a", work)) for _ in range(50)]
     await work.started.wait()
@@ -43,7 +47,7 @@ async def test_callers_of_one_key_share_one_run() -> None:
 
 
 async def test_keys_do_not_wait_for_each_other() -> None:
-    flights: SingleFlight[str, int] = SingleFlight()
+    flights: SingleFlight[str, int] = SingleFlight(TASK)
     slow, quick = Work(), Work()
     quick.end.set()
     caller = asyncio.create_task(flights.do("a", slow))
@@ -54,14 +58,14 @@ async def test_keys_do_not_wait_for_each_other() -> None:
 
 
 async def test_a_finished_flight_is_not_kept() -> None:
-    flights: SingleFlight[str, int] = SingleFlight()
+    flights: SingleFlight[str, int] = SingleFlight(TASK)
     work = Work()
     work.end.set()
     assert [await flights.do("a", work) for _ in range(3)] == [1, 2, 3]
 
 
 async def test_a_cancelled_caller_does_not_fail_the_others() -> None:
-    flights: SingleFlight[str, int] = SingleFlight()
+    flights: SingleFlight[str, int] = SingleFlight(TASK)
     work = Work()
     first, second = (asyncio.create_task(flights.do("a", work)) for _ in range(2))
     await work.started.wait()
@@ -74,7 +78,7 @@ async def test_a_cancelled_caller_does_not_fail_the_others() -> None:
 
 
 async def test_a_flight_without_callers_continues_and_can_be_joined() -> None:
-    flights: SingleFlight[str, int] = SingleFlight()
+    flights: SingleFlight[str, int] = SingleFlight(TASK)
     work = Work()
     first = asyncio.create_task(flights.do("a", work))
     await work.started.wait()
@@ -87,7 +91,7 @@ async def test_a_flight_without_callers_continues_and_can_be_joined() -> None:
 
 
 async def test_errors_of_a_flight_reach_all_callers() -> None:
-    flights: SingleFlight[str, int] = SingleFlight()
+    flights: SingleFlight[str, int] = SingleFlight(TASK)
     work = Work()
     callers = [asyncio.create_task(flights.do("a", work.fail)) for _ in range(3)]
     await work.started.wait()
@@ -100,7 +104,7 @@ async def test_errors_of_a_flight_reach_all_callers() -> None:
 async def test_expected_errors_without_a_caller_are_not_reported() -> None:
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    flights: SingleFlight[str, int] = SingleFlight(expected=LookupError)
+    flights: SingleFlight[str, int] = SingleFlight(TASK, expected=LookupError)
     work = Work()
     work.end.set()
     await asyncio.wait([flights.start("a", work.fail)])
@@ -120,16 +124,17 @@ async def test_expected_errors_without_a_caller_are_not_reported() -> None:
 async def test_unexpected_errors_without_a_caller_are_reported() -> None:
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    flights: SingleFlight[str, int] = SingleFlight(expected=KeyError)
+    flights: SingleFlight[str, int] = SingleFlight(TASK, expected=KeyError)
     work = Work()
     work.end.set()
     await asyncio.wait([flights.start("a", work.fail)])
     [complaint] = complaints
     assert isinstance(complaint["exception"], LookupError)
+    assert complaint[REPORTED] is TASK
 
 
 async def test_closing_cancels_running_flights() -> None:
-    flights: SingleFlight[str, int] = SingleFlight()
+    flights: SingleFlight[str, int] = SingleFlight(TASK)
     work = Work()
     caller = asyncio.create_task(flights.do("a", work))
     await work.started.wait()
