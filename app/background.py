@@ -30,7 +30,6 @@ class BackgroundTask(StrEnum):
     DELIVERIES = "deliveries"
     EDGE_FACTS = "edge-facts"
     EVENT_LOOP_LAG = "event-loop-lag"
-    FLEET_SECRET = "fleet-secret"  # noqa: S105 - a name
     GAUGES = "gauges"
     HISTORY = "history"
     INVALIDATIONS = "invalidations"
@@ -39,6 +38,7 @@ class BackgroundTask(StrEnum):
     MEMBERSHIP = "membership"
     ORIGIN_LISTS = "origin-lists"
     OVERRIDES = "overrides"
+    PERMIT_KEYS = "permit-keys"
     PUBLISHER = "publisher"
     QUOTAS = "quotas"
     RECOVERY = "recovery"

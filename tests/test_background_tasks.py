@@ -228,7 +228,7 @@ async def event_loop_lag(stage: Stage) -> None:
         await until_so(lambda: len(seen) > 1)
 
 
-async def secret_of_the_fleet(stage: Stage) -> None:
+async def permit_keys(stage: Stage) -> None:
     stage.patch.setattr(fleet_secret, "INTERVAL", 0.0)
     await stage.client.set(fleet_secret.KEY, b"s" * fleet_secret.LENGTH)
     secret = FleetSecret(PoisonedClient(stage.client, fleet_secret.KEY, times=0))
@@ -509,7 +509,6 @@ SCENARIOS: Mapping[BackgroundTask, Callable[[Stage], Coroutine[Any, Any, None]]]
     BackgroundTask.DELIVERIES: deliveries,
     BackgroundTask.EDGE_FACTS: edge_facts,
     BackgroundTask.EVENT_LOOP_LAG: event_loop_lag,
-    BackgroundTask.FLEET_SECRET: secret_of_the_fleet,
     BackgroundTask.GAUGES: gauges,
     BackgroundTask.HISTORY: history,
     BackgroundTask.INVALIDATIONS: invalidations,
@@ -518,6 +517,7 @@ SCENARIOS: Mapping[BackgroundTask, Callable[[Stage], Coroutine[Any, Any, None]]]
     BackgroundTask.MEMBERSHIP: fleet_membership,
     BackgroundTask.ORIGIN_LISTS: origin_lists,
     BackgroundTask.OVERRIDES: overrides,
+    BackgroundTask.PERMIT_KEYS: permit_keys,
     BackgroundTask.PUBLISHER: publisher,
     BackgroundTask.QUOTAS: quotas,
     BackgroundTask.RECOVERY: recovery,

@@ -92,7 +92,7 @@ async def test_every_task_of_the_service_is_in_the_list(tmp_path: Path) -> None:
     assert {work for task, work in tasks if task.get_name() not in expected} == OF_CALLERS
 
 
-async def test_a_version_that_cannot_be_compared_is_counted_and_costs_no_other_site(
+async def test_a_version_that_cannot_be_compared_costs_no_other_site(
     store_url: str, store_client: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with (
@@ -127,7 +127,7 @@ def failing(count: int, failures: BackgroundFailures, task: BackgroundTask) -> N
         failures.note(task, f"the background task {task} failed", LookupError("*"))
 
 
-def test_a_task_that_fails_all_the_time_is_counted_each_time_and_logged_less(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_fails_all_the_time_is_logged_less(caplog: pytest.LogCaptureFixture) -> None:
     counts: list[BackgroundTask] = []
     clock = Clock()
     failures = BackgroundFailures(counts.append, clock)

@@ -59,7 +59,7 @@ class DecisionLog:
             self._lost(1)
             return
         # A line that cannot be written must not cost the caller the answer.
-        with Surviving(BackgroundTask.DECISION_LOG, decision.question.target.origin.key) as survival:
+        with Surviving(BackgroundTask.DECISION_LOG) as survival:
             self._waiting.append(self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get()))
         if survival.failed:
             self._lost(1)

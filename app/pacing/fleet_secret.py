@@ -45,7 +45,7 @@ class FleetSecret:
             yield
             return
         await self.agree()
-        async with periodically(BackgroundTask.FLEET_SECRET, self.agree, INTERVAL):
+        async with periodically(BackgroundTask.PERMIT_KEYS, self.agree, INTERVAL):
             yield
 
     async def agree(self) -> None:

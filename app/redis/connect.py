@@ -130,7 +130,10 @@ def shards(client: Client) -> Sequence[int]:
 
 def shard_name(client: Client, shard: int) -> str:
     """The name of the shard in messages."""
-    return "the store" if isinstance(client, Redis) or shard == ANY else f"the shard of the store from slot {shard}"
+    if isinstance(client, Redis):
+        path = client.connection_pool.connection_kwargs.get("path")
+        return "the store" if path is None else f"the store at {path}"
+    return "the store" if shard == ANY else f"the shard of the store from slot {shard}"
 
 
 def _single(address: Address, **options: Any) -> Redis:

@@ -1,20 +1,26 @@
-"""The parent of the embedded Valkey, which stops it when the service ends, however that happens.
+"""The parent of the embedded Valkey: restarts it if it ends, and stops it when the service ends, however that happens.
 
 Run as `python -I -S embedded_guard.py GRACE DIRECTORY COMMAND...` with the read end of a pipe as standard input. The
 service has the only write end, so standard input reaches end of file when the service ends, even by SIGKILL, which
 signal handlers, atexit hooks and polling of a parent's id can miss. Then the server gets SIGTERM, after GRACE seconds
-SIGKILL, and DIRECTORY is removed. If the server exits first, its last output goes to standard output. Only the
+SIGKILL, and DIRECTORY is removed.
+
+The service writes a byte once the server answers. If the server ends before that, its last output goes to standard
+output, and the guard ends. Afterwards, a server that ends is started again after a pause, and standard output gets a
+line of JSON with `status` (of the process; -9 for SIGKILL), its last `output` and the `pause` in seconds. Only the
 standard library can be imported.
 """
 
 import contextlib
 import ctypes
+import json
 import os
 import selectors
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import IO, cast
@@ -22,14 +28,17 @@ from typing import IO, cast
 LAST_OUTPUT = 4096
 """How many bytes of the server's latest output are kept; it may write for years."""
 
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before the server is started again: they double, and start over after a run that lasted longer than that."""
+
 PR_SET_PDEATHSIG = 1
 
 
 def main(grace: float, directory: str, command: list[str]) -> int:
-    """Run the server until it ends (1) or standard input does (0); signals have no effect."""
-    woken = _note_signals()
+    """Run the server until standard input ends (0), or it cannot be started (1); signals have no effect."""
+    service = _Service(_note_signals())
     try:
-        return _run(grace, command, woken)
+        return _run(grace, command, service)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -51,7 +60,65 @@ def _nothing(number: int, frame: FrameType | None) -> None:
     del number, frame
 
 
-def _run(grace: float, command: list[str], woken: int) -> int:
+class _Service:
+    """What the service has said on standard input; `woken` is the descriptor of signals."""
+
+    def __init__(self, woken: int) -> None:
+        self._ended = False
+        self._has_server = False
+        self._woken = woken
+
+    def has_ended(self) -> bool:
+        """Whether it has ended, or needs the server no more."""
+        return self._ended
+
+    def has_server(self) -> bool:
+        """Whether it has said that the server answered."""
+        return self._has_server
+
+    def wait(self, seconds: float | None, output: int | None = None) -> bool:
+        """Wait until the service writes or ends, a signal arrives or so much time has passed.
+
+        The result is whether a descriptor for `output` can be read, which also ends the wait.
+        """
+        with selectors.DefaultSelector() as selector:
+            for descriptor in (0, self._woken, *(() if output is None else (output,))):
+                selector.register(descriptor, selectors.EVENT_READ)
+            ready = {key.fd for key, _ in selector.select(seconds)}
+        if 0 in ready:
+            written = os.read(0, 512)
+            self._ended = self._ended or not written
+            self._has_server = self._has_server or bool(written)
+        if self._woken in ready:
+            os.read(self._woken, 512)
+        return output in ready
+
+
+def _run(grace: float, command: list[str], service: _Service) -> int:
+    pause = FIRST_PAUSE
+    while True:
+        begun = time.monotonic()
+        status, output = _run_once(grace, command, service)
+        if service.has_ended():
+            return 0
+        with contextlib.suppress(BrokenPipeError):
+            if not service.has_server():
+                os.write(1, output or f"none; it ended with status {status}".encode())
+                return 1
+            if time.monotonic() - begun > LONGEST_PAUSE:
+                pause = FIRST_PAUSE
+            line = {"status": status, "output": output.decode(errors="replace"), "pause": pause}
+            os.write(1, json.dumps(line).encode() + b"\n")
+        again = time.monotonic() + pause
+        while (left := again - time.monotonic()) > 0:
+            service.wait(left)
+            if service.has_ended():
+                return 0
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _run_once(grace: float, command: list[str], service: _Service) -> tuple[int, bytes]:
+    """Run the server until it ends, or is stopped since the service has; its status and its last output."""
     try:
         server = subprocess.Popen(  # noqa: S603 - the command is the service's own
             command,
@@ -61,12 +128,13 @@ def _run(grace: float, command: list[str], woken: int) -> int:
             preexec_fn=_die_with(os.getpid()),
         )
     except (OSError, subprocess.SubprocessError) as error:
-        os.write(1, f"{command[0]} cannot be run: {error}".encode(errors="replace"))
-        return 1
-    try:
-        return 0 if _watch(server, woken) else 1
-    finally:
-        _end(server, grace)
+        return 127, f"{command[0]} cannot be run: {error}".encode(errors="replace")
+    with cast("IO[bytes]", server.stdout) as output:
+        try:
+            last = _watch(server, output.fileno(), service)
+        finally:
+            _end(server, grace)
+    return server.returncode, last
 
 
 def _die_with(guard: int) -> Callable[[], None] | None:
@@ -84,32 +152,20 @@ def _die_with(guard: int) -> Callable[[], None] | None:
     return ask_to_die
 
 
-def _watch(server: subprocess.Popen[bytes], woken: int) -> bool:
-    """Wait until the service has ended (True), or the server has (False), whose last output is passed on."""
-    output = cast("IO[bytes]", server.stdout).fileno()
-    kept = b""
-    with selectors.DefaultSelector() as selector:
-        for descriptor in (0, output, woken):
-            selector.register(descriptor, selectors.EVENT_READ)
-        while server.poll() is None:
-            ready = {key.fd for key, _ in selector.select()}
-            if 0 in ready and not os.read(0, 512):
-                return True
-            if woken in ready:
-                os.read(woken, 512)
-            if output in ready:
-                data = os.read(output, LAST_OUTPUT)
-                kept = (kept + data)[-LAST_OUTPUT:]
-                if not data:
-                    selector.unregister(output)
+def _watch(server: subprocess.Popen[bytes], output: int, service: _Service) -> bytes:
+    """Wait until the server or the service has ended; the last that the server wrote to `output`."""
+    kept, open_output = b"", True
+    while server.poll() is None and not service.has_ended():
+        if service.wait(None, output if open_output else None):
+            data = os.read(output, LAST_OUTPUT)
+            kept = (kept + data)[-LAST_OUTPUT:]
+            open_output = bool(data)
     # Not to end of file: a child of the server that saves may keep the pipe open for long.
     os.set_blocking(output, False)
     with contextlib.suppress(BlockingIOError):
         while data := os.read(output, LAST_OUTPUT):
             kept = (kept + data)[-LAST_OUTPUT:]
-    with contextlib.suppress(BrokenPipeError):
-        os.write(1, kept or f"none; it ended with status {server.returncode}".encode())
-    return False
+    return kept
 
 
 def _end(server: subprocess.Popen[bytes], grace: float) -> None:

@@ -1,19 +1,26 @@
 """The embedded Valkey: private, stopped with the service, and with clear errors if it does not start."""
 
+import json
 import os
 import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 
-from app.redis.embedded import EmbeddedServerFailed, NoEmbeddedServer, serve, server_binary
+from app.redis.embedded import SOCKET, EmbeddedServerFailed, NoEmbeddedServer, serve, server_binary
+from tests.api.service import running
+from tests.faults.until import until
+from tests.origins import serve as origin_of
+from tests.origins import text
 
 ROOT = Path(__file__).parents[2]
 SERVICE = """
@@ -183,6 +190,104 @@ def test_a_server_that_ignores_sigterm_is_killed() -> None:
         os.kill(pid, signal.SIGSTOP)
     assert not is_running(pid)
     assert not directory_of(url).exists()
+
+
+def kill_and_wait(url: str) -> int:
+    """Kill the server; the id of the process that answers instead of it."""
+    before = pid_of(url)
+    os.kill(before, signal.SIGKILL)
+    with client_of(url) as client:
+        while True:
+            with suppress(RedisConnectionError):
+                now = int(client.info("server")["process_id"])
+                if now != before:
+                    return now
+            time.sleep(0.02)
+
+
+def wait_for_line(caplog: pytest.LogCaptureFixture, begin: str, count: int = 1) -> str:
+    """The last line that begins so, once there are so many."""
+    while len(found := [message for message in caplog.messages if message.startswith(begin)]) < count:
+        time.sleep(0.02)
+    return found[-1]
+
+
+def test_a_killed_server_is_started_again_empty(caplog: pytest.LogCaptureFixture) -> None:
+    with serve(None) as url, client_of(url) as client:
+        client.set("a", "lost")
+        kill_and_wait(url)
+        assert client.get("a") is None
+        ended = wait_for_line(caplog, "The embedded Valkey ended")
+        assert "(killed by SIGKILL) and is started again in 1 s, empty, since DATA_DIR is not set" in ended
+        assert wait_for_line(caplog, "The embedded Valkey answers again") == (
+            "The embedded Valkey answers again, with 0 keys."
+        )
+        pid = kill_and_wait(url)
+        assert "started again in 2 s" in wait_for_line(caplog, "The embedded Valkey ended", 2)
+    assert not is_running(pid)
+    assert not directory_of(url).exists()
+    assert not [message for message in caplog.messages if message.startswith("The guard")]
+
+
+def test_a_killed_server_starts_again_with_what_it_saved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = tmp_path / "data"
+    with serve(data) as url, client_of(url) as client:
+        client.set("a", "saved")
+        client.save()
+        client.set("b", "lost")
+        kill_and_wait(url)
+        assert (client.get("a"), client.get("b")) == (b"saved", None)
+        assert f"with what {data}/dump.rdb has" in wait_for_line(caplog, "The embedded Valkey ended")
+        assert "with 1 keys, as " in wait_for_line(caplog, "The embedded Valkey answers again")
+
+
+def test_a_server_that_dies_at_once_is_started_less_and_less_often(tmp_path: Path) -> None:
+    server = tmp_path / "server"
+    server.write_text("#!/bin/sh\nread line < answers\necho $line\nexit 7\n")
+    server.chmod(0o700)
+    os.mkfifo(tmp_path / "answers")
+    guard = f"""
+import sys
+from app.redis import embedded_guard
+embedded_guard.FIRST_PAUSE, embedded_guard.LONGEST_PAUSE = 0.01, 0.05
+sys.exit(embedded_guard.main(1.0, {str(tmp_path / "private")!r}, [{str(server)!r}]))
+"""
+    running = subprocess.Popen(
+        [sys.executable, "-c", guard],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert running.stdin is not None
+    assert running.stdout is not None
+    running.stdin.write(b"+")
+    running.stdin.flush()
+    reports = []
+    for number in range(5):
+        (tmp_path / "answers").write_text(f"run {number}\n")
+        reports.append(json.loads(running.stdout.readline()))
+    running.stdin.close()
+    running.stdout.close()
+    assert running.wait() == 0
+    assert [report["pause"] for report in reports] == [0.01, 0.02, 0.04, 0.05, 0.05]
+    assert [(report["status"], report["output"]) for report in reports] == [(7, f"run {n}\n") for n in range(5)]
+
+
+async def test_a_service_goes_on_with_the_new_server(caplog: pytest.LogCaptureFixture) -> None:
+    with serve(None) as url:
+        async with origin_of(text(200)) as origin, running(url) as service:
+            await service.allowed(f"{origin.url}/")
+            os.kill(pid_of(url), signal.SIGKILL)
+
+            async def store_now() -> str:
+                return str((await service.client.get("/readyz")).json()["store"])
+
+            await until(store_now, lambda store: store == "degraded")
+            assert (await service.allowed(f"{origin.url}/"))["verdict"] == "allow"
+            await until(store_now, lambda store: store == "ok")
+    degraded = wait_for_line(caplog, "The store is degraded")
+    assert SOCKET in degraded
 
 
 if sys.platform == "linux":
