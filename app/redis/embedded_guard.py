@@ -101,6 +101,7 @@ def _run(grace: float, command: list[str], service: _Service) -> int:
         status, output = _run_once(grace, command, service)
         if service.has_ended():
             return 0
+        service.wait(0.0)  # it may have written just before the server ended
         with contextlib.suppress(BrokenPipeError):
             if not service.has_server():
                 os.write(1, output or f"none; it ended with status {status}".encode())
