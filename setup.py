@@ -112,6 +112,7 @@ setup(
             "edge/*.lua",
             "pacing/*.lua",
             "robots/agents.toml",
+            "robots/compatibility.toml",
             "robots/_native/*.pyi",
             "web/*",
         ]

@@ -56,8 +56,6 @@ EXPRESSIONS = {
     "app.origin:_SCHEME": "match",
     "app.overrides.redis_overrides:_WRITTEN_VERSION": "fullmatch",
     "app.overrides.override_json:_ID": "fullmatch",
-    "app.robots.agents:_PRODUCT": "findall",
-    "app.robots.agents:_TOKEN": "findall",
     "app.redis.url:_HOST_NAME": "match",
     "app.redis.url:_SCHEME": "match",
 }

@@ -10,7 +10,6 @@ from app.robots.agents import AGENT_LIMIT, STAR, BadAgent, known_agents, read_ag
 from app.robots.lines import Key, readable
 
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]+")
-_COMPATIBLE: Final = re.compile(r"\(compatible;[ ]*+([A-Za-z0-9_-]++)", re.IGNORECASE)
 _BROWSERS: Final = frozenset({"mozilla", "msie"})
 _QUOTES: Final = "\"'`“”„‘’‚«»<>[](){}"
 
@@ -58,16 +57,12 @@ def _header(line: int, value: bytes) -> Warned:
 
 
 def _named(value: bytes) -> str | None:
-    """The crawler that a header names: a known one, or the one after "compatible"."""
-    text = readable(value[: AGENT_LIMIT // 4])
+    """The crawler that a header names, None if it names none."""
     try:
-        token = read_agent(text).token
+        agent = read_agent(readable(value[: AGENT_LIMIT // 4]))
     except BadAgent:
         return None
-    if token.lower() not in known_agents():
-        found = _COMPATIBLE.search(text)
-        token = found[1] if found else ""
-    return None if token.lower() in ("", *_BROWSERS) else token
+    return None if agent.unnamed else agent.token
 
 
 def _empty(line: int, value: bytes) -> Warned:

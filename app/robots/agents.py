@@ -1,7 +1,6 @@
 """Agents: a product token or a whole User-Agent header, and the tokens by which its groups are looked up."""
 
 import hashlib
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from app.robots.user_agent import TOKEN, Named, named_in
+
 AGENT_LIMIT = 2048
 """Characters of the longest agent that is read."""
 
@@ -17,14 +18,6 @@ STAR = "*"
 
 MAX_KEY_CHARS = 64
 """Characters of the longest product token that a key of the store holds as it is; a longer one becomes its SHA-256."""
-
-_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
-# A match may begin only at the first character of a name; trying every character would be quadratic.
-_PRODUCT = re.compile(r"(?<![A-Za-z0-9_-])([A-Za-z0-9_-]++)/")
-# Products that browsers send for compatibility; never the name of a crawler.
-_COMPATIBILITY = frozenset(
-    {"mozilla", "applewebkit", "khtml", "gecko", "chrome", "chromium", "safari", "version", "firefox"}
-)
 
 
 class BadAgent(ValueError):
@@ -40,7 +33,8 @@ class Agent:
     `obeys_star` is False for the few crawlers that only a group with their own name binds (spec C7). `dialect` and
     `recheck` are its dialect and its recheck model. `star_delay`: its own group inherits the Crawl-delay of `*` if it
     has none (spec C12). `crawl_delay`: whether it obeys Crawl-delay, None if unknown. `profile` is the fetch profile
-    that files are fetched with for it, None for the default.
+    that files are fetched with for it, None for the default. `unnamed`: it was read from a header that names no
+    crawler, so the token is a guess (spec C13).
     """
 
     token: str
@@ -54,6 +48,7 @@ class Agent:
     exempt: bool = False
     crawl_delay: bool | None = None
     profile: str | None = None
+    unnamed: bool = False
 
 
 def agent_key(token: str) -> str:
@@ -73,19 +68,13 @@ def read_agent(text: str, known: Mapping[str, Agent] | None = None) -> Agent:
     if text == STAR:
         return Agent(STAR, (STAR,), ())
     known = known_agents() if known is None else known
-    if any(mark in text for mark in "/ ("):
-        named = [known[word] for word in map(str.lower, _TOKEN.findall(text)) if word in known]
-        if named:
-            return max(named, key=lambda agent: len(agent.token))
-        products = (product for product in _PRODUCT.findall(text) if product.lower() not in _COMPATIBILITY)
-        text = next(products, text)
-    token = _TOKEN.match(text)
-    if token is None:
+    named = Named(text) if TOKEN.fullmatch(text) else named_in(text, known)
+    if named is None:
         raise BadAgent(
             f"the agent {text!r} holds no product token: letters, digits, '-' or '_', as in 'ExampleBot/1.0'"
         )
-    lowered = token[0].lower()
-    return known.get(lowered) or Agent(token[0], (lowered,), (lowered,))
+    lowered = named.token.lower()
+    return known.get(lowered) or Agent(named.token, (lowered,), (lowered,), unnamed=named.unnamed)
 
 
 def first_of(agents: Sequence[Agent]) -> Agent:
@@ -106,6 +95,7 @@ def first_of(agents: Sequence[Agent]) -> Agent:
         exempt=first.exempt,
         crawl_delay=first.crawl_delay,
         profile=first.profile,
+        unnamed=any(agent.unnamed for agent in agents),
     )
 
 
@@ -151,7 +141,7 @@ def read_table(table: Mapping[str, object]) -> Mapping[str, Agent]:
 
 
 def _read_row(token: str, table: object) -> Agent:
-    if not _TOKEN.fullmatch(token) or not isinstance(table, dict):
+    if not TOKEN.fullmatch(token) or not isinstance(table, dict):
         raise ValueError(f"the crawler {token!r} is not a table named by a product token")
     row: dict[str, Any] = table
     for field, value in row.items():
@@ -162,7 +152,7 @@ def _read_row(token: str, table: object) -> Agent:
                 f"the crawler {token!r} has {field} = {value!r}, which is not of type {_FIELDS[field].__name__}"
             )
     chain: list[object] = [token, *row.get("chain", ())]
-    if not all(isinstance(name, str) and _TOKEN.fullmatch(name) for name in chain):
+    if not all(isinstance(name, str) and TOKEN.fullmatch(name) for name in chain):
         raise ValueError(f"the crawler {token!r} has chain = {row['chain']!r}, which is not a list of product tokens")
     dialect, recheck = row.get("dialect", "rfc9309"), row.get("recheck", "rfc9309")
     if dialect not in _DIALECTS or recheck not in _RECHECKS:

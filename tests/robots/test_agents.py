@@ -102,6 +102,13 @@ def test_several_agents_are_looked_up_in_order() -> None:
     assert token_found(body, "a", "draft1996", "b") == "b"
 
 
+def test_several_agents_obey_the_star_if_one_of_them_does() -> None:
+    body = b"User-agent: *\nDisallow: /"
+    assert token_found(body, "AdsBot-Google", "rfc9309", "FooBot") == "*"
+    assert token_found(body, "FooBot", "rfc9309", "AdsBot-Google") == "*"
+    assert token_found(body, "AdsBot-Google", "rfc9309", "APIs-Google") is None
+
+
 def test_e2_the_draft_has_no_chains() -> None:
     assert token_found(b"User-agent: googlebot\nDisallow: /", "Applebot", "draft1996") is None
     assert token_found(b"User-agent: googlebot\nDisallow: /", "Applebot", "rfc9309") == "googlebot"

@@ -20,7 +20,6 @@ from tests.regex_steps import StepCounter
 op: Any = importlib.import_module("re._constants")
 
 EXPRESSIONS = {
-    "app.lint.agents:_COMPATIBLE": "search",
     "app.lint.agents:_TOKEN": "findall",
     "app.lint.checked_file:_AGENT": "findall",
     "app.lint.checked_file:_IN_GROUPS": "findall",
@@ -49,9 +48,15 @@ EXPRESSIONS = {
     "app.robots.robots_txt:_ABSOLUTE": "fullmatch",
     "app.robots.robots_txt:_AFTER_STAR": "findall",
     "app.robots.usage:_MEMBER": "match",
+    "app.robots.user_agent:TOKEN": "findall",
+    "app.robots.user_agent:_ADDRESS": "search",
+    "app.robots.user_agent:_BETWEEN_WORDS": "findall",
+    "app.robots.user_agent:_COMPATIBLE": "fullmatch",
+    "app.robots.user_agent:_LIKE": "findall",
+    "app.robots.user_agent:_PARENTHESIS": "findall",
 }
 ELSEWHERE = ("app.robots.agents", "app.robots.dialects.")
-"""Modules whose expressions tests/test_regex_steps.py checks, and those that are found through their dialect."""
+"""Modules whose expressions are those of another module, or are found through their dialect."""
 
 PUMPS = ["a", "A", "0", "U", "D", "M", "V", "B", ".", "*", "?", "$", " ", "\t", "/", ":", "=", ",", "-", "\r", "\r\n"]
 PUMPS += ["\n", "é", "UA", "UB", "a=a,", "a=", "0/", "?a", "? ", "0 ", "* ", "1/1 ", "2.0.", "\t ", "://"]
