@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
+from app.notes import Note
 from app.purposes.judge import Judgements, PurposeState
 from app.purposes.page import ROBOTS_TXT, PageField, PageSource
 from app.robots.agents import STAR
@@ -33,13 +34,6 @@ _RULES: Final[Mapping[str, tuple[str, ...]]] = {
 _ROBOTS_TAG_RULES: Final = frozenset({"noindex", "nosnippet"})
 
 
-class PageNote(NamedTuple):
-    """Something that the author of a page should know: `code` for programs, `message` for people."""
-
-    code: str
-    message: str
-
-
 @dataclass(frozen=True, slots=True)
 class PageRules:
     """What a page and its URL's verdict come to at an instant.
@@ -58,7 +52,7 @@ class PageRules:
     decided_by: Mapping[str, PageSource]
     implied: tuple[str, ...]
     pending: tuple[str, ...]
-    notes: tuple[PageNote, ...]
+    notes: tuple[Note, ...]
 
 
 def join(
@@ -134,9 +128,9 @@ def _decided_crawl(verdict: Verdict | None, purposes: Judgements | None) -> Page
     return None
 
 
-def _notes(decided: Mapping[str, PageSource], verdict: Verdict | None, unread: int) -> Iterator[PageNote]:
+def _notes(decided: Mapping[str, PageSource], verdict: Verdict | None, unread: int) -> Iterator[Note]:
     if unread:
-        yield PageNote(
+        yield Note(
             UNREAD, f"{unread} headers or meta tags about crawlers are past the limit and were not read. Send fewer."
         )
     closed = verdict is not None and verdict.permission is Permission.DISALLOW and verdict.reason is not Reason.USAGE
@@ -145,7 +139,7 @@ def _notes(decided: Mapping[str, PageSource], verdict: Verdict | None, unread: i
     closing = decided.get("crawl")
     by = "" if closing is None else f" (line {closing.line}: {closing.rule})"
     index = decided["index"]
-    yield PageNote(
+    yield Note(
         NOINDEX_UNREACHABLE,
         f"This URL may not be crawled{by}, so {index.rule!r} ({index.where}) is never read and the URL may still be"
         " listed. Let the page be crawled for its noindex to count.",

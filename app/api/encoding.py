@@ -32,6 +32,9 @@ _OVERHEAD: Final = 2000  # bytes of an entry besides its JSON: the key, the obje
 _Members = dict[str, object]
 """Members of a JSON object, in order. Values other than strings, integers, booleans and null are fragments."""
 
+_APART: Final = frozenset({"purposes", "edge", "version"})
+"""Members that are encoded for each answer, if it has them."""
+
 
 class _Row(NamedTuple):
     """The members of an answer, with null for those of the URL and the file, valid from `since` until `until` (Unix).
@@ -117,7 +120,8 @@ class AnswerEncoder:
         question, cached, revision = decision.question, decision.cached, decision.revision
         _, reason, rule, selection = decision.verdict
         line, token = rule.directive[0] if rule else 0, selection.token if selection else ""
-        row_key = (revision, question.dialect.name, question.agent.token, reason, line, token)
+        agent = question.agent
+        row_key = (revision, question.dialect.name, agent.token, agent.names, agent.unnamed, reason, line, token)
         file_key = (revision, cached.source, cached.freshness is not None and cached.freshness.stale)
         row, file = self._rows.get(row_key), self._files.get(file_key)
         if row is not None and row.until != inf:
@@ -157,7 +161,7 @@ def _edge(fact: EdgeFact) -> orjson.Fragment:
 
 
 def _members(out: BaseModel) -> _Members:
-    return {name: _value(value) for name, value in out if name not in {"purposes", "edge", "version"}}
+    return {name: _value(value) for name, value in out if name not in _APART and (name, value) != ("notes", None)}
 
 
 def _value(value: object) -> object:

@@ -13,6 +13,7 @@ from app.api.schemas.answers import (
     ExtensionOut,
     GroupOut,
     MatchOut,
+    NoteOut,
     OverrideOut,
     PurposeOut,
     RateOut,
@@ -31,6 +32,7 @@ from app.cache.robots_cache import CacheResult
 from app.edge.facts import EdgeFact
 from app.evaluate import Decision
 from app.lint.linter import lint
+from app.notes import Note, agent_notes
 from app.origin import Origin
 from app.overrides.table import Matching
 from app.purposes.judge import Judgements
@@ -81,11 +83,17 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         sitemaps=shown,
         more_sitemaps=len(sitemaps) - len(shown),
         licenses=_fitting(robots.licenses, LICENSES_ROOM) if robots else [],
+        notes=notes_out(agent_notes(question.agent, question.dialect)),
         robots=robots_out(question.target.origin, decision.cached),
         purposes=None if decision.purposes is None else purposes_out(decision.purposes),
         edge=None if decision.edge is None else edge_out(decision.edge),
         version=decision.version,
     )
+
+
+def notes_out(notes: Iterable[Note]) -> list[NoteOut] | None:
+    """The notes, None if there are none."""
+    return [NoteOut(code=code, message=message) for code, message in notes] or None
 
 
 def extensions_out(directives: Iterable[Directive]) -> Iterator[ExtensionOut]:

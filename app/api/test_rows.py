@@ -14,9 +14,11 @@ from pydantic import BaseModel, Field
 from app.api.instants import instant
 from app.api.long_work import separated
 from app.api.schemas.answers import (
+    NOTES,
     PARTIAL,
     ExtensionOut,
     GroupOut,
+    NoteOut,
     PurposeOut,
     RateOut,
     RobotsOut,
@@ -34,6 +36,7 @@ from app.api.serialize import (
     explained_rules,
     extensions_out,
     group_out,
+    notes_out,
     purposes_out,
     rate_out,
     spans_out,
@@ -43,6 +46,7 @@ from app.api.serialize import (
 from app.api.summary import summary
 from app.cache.freshness import Snapshot
 from app.evaluate import is_partial
+from app.notes import agent_notes
 from app.origin import Target
 from app.purposes.judge import Judgements, judge_for
 from app.purposes.policy import Purpose, PurposePolicy
@@ -97,6 +101,7 @@ class TestRowOut(BaseModel):
         exclude_if=is_none,
         description="Whether the site permits each purpose of the test; absent without purposes.",
     )
+    notes: list[NoteOut] | None = Field(None, exclude_if=is_none, description=NOTES)
     retry_at: str | None = Field(None, description="When to ask again, if the verdict is defer.")
 
 
@@ -226,6 +231,7 @@ class Tables:
             reader=self._reader(question) if by_file else None,
             usage=None if usage is None else self._usage_place(usage),
             purposes=None if purposes is None else purposes_out(purposes),
+            notes=notes_out(agent_notes(question.agent, question.dialect)),
             retry_at=None if retry_at is None else instant(retry_at),
         )
 

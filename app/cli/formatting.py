@@ -30,6 +30,8 @@ def answer_lines(answer: Mapping[str, Any]) -> Iterator[str]:
     for name, text in members.items():
         if text is not None:
             yield f"{name:<9} {printable(text)}"
+    for note in answer.get("notes") or ():
+        yield f"{'note':<9} {printable(_note(note))}"
     for text in _details(answer["explanation"]):
         yield printable(text)
 
@@ -51,6 +53,8 @@ def row_details(row: Mapping[str, Any]) -> Iterator[str]:
     purposes = _purposes(row.get("purposes"))
     if purposes is not None:
         yield f"  purposes {purposes}"
+    for note in row.get("notes") or ():
+        yield f"  note {printable(_note(note))}"
     for entry in row.get("timeline") or ():
         yield f"  {printable(_entry(entry))}"
     for text in _details(row["explanation"]):
@@ -99,6 +103,10 @@ def _purposes(purposes: Mapping[str, Any] | None) -> str | None:
         return None
     lines = {name: f" (line {it['line']})" if it["line"] else "" for name, it in purposes.items()}
     return ", ".join(f"{name} {it['state']}{lines[name]}" for name, it in purposes.items())
+
+
+def _note(note: Mapping[str, Any]) -> str:
+    return f"{note['code']}: {note['message']}"
 
 
 def _edge(edge: Mapping[str, Any] | None) -> str | None:

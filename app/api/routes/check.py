@@ -18,6 +18,7 @@ from app.api.problems import MEDIA_TYPE, Problem, bad_value, documented
 from app.api.questions import AGENT_TEXT, URL_TEXT, QuestionQuery, decide, read_query, route_calling
 from app.api.serialize import refusal_out, rule_out, summary_of
 from app.evaluate import Decision
+from app.notes import agent_notes
 from app.robots.verdict import Permission
 
 PATH = "/v1/check"
@@ -80,6 +81,7 @@ _FIELDS = {
     "Robots-Verdict": "allow, disallow or defer",
     "Robots-Reason": "What decided, as `reason` of GET /v1/allowed.",
     "Robots-Rule": "The rule that decided, as a string of RFC 9651 with the parameter `line`.",
+    "Robots-Notes": "Codes of the notes of GET /v1/allowed, separated by commas; absent if there are none.",
     "Robots-Interval": "Seconds from one document to the next: `rate.interval` of GET /v1/allowed, rounded up to 1 ms.",
 }
 
@@ -153,6 +155,9 @@ def _response(decision: Decision) -> Response:
         text = quote(f"{rule.directive}: {rule.pattern}", safe=_PRINTABLE + " ")[:RULE_LIMIT]
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         fields["Robots-Rule"] = f'"{escaped}";line={rule.line}'
+    notes = ", ".join(code for code, _ in agent_notes(decision.question.agent, decision.question.dialect))
+    if notes:
+        fields["Robots-Notes"] = notes
     if rate is not None and rate.value is not None:
         fields["Robots-Interval"] = interval_text(rate.value.interval)
     if decision.allowed:

@@ -1,8 +1,7 @@
 """`POST /v1/indexing`: the indexing rules of a page, from its headers and its markup, joined with robots.txt."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import chain
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
@@ -17,9 +16,11 @@ from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, documented
 from app.api.purposes import asked_policy, caller_policy
-from app.api.schemas.indexing import IndexingOut, NoteOut, PagePurposeOut, SourceOut
+from app.api.schemas.indexing import IndexingOut, PagePurposeOut, SourceOut
+from app.api.serialize import notes_out
 from app.api.services import services_of
 from app.evaluate import Decision, Question, judge_every_purpose
+from app.notes import Note, agent_notes
 from app.page_rules import join, robots_tags
 from app.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields
 from app.purposes.policy import PurposePolicy
@@ -104,7 +105,8 @@ def _indexed(
     page: IndexingIn, known: AgentDirectory, decision: Decision | None, at: datetime, allowance: Allowance
 ) -> Iterator[str]:
     """The answer, after steps without output; raises Problem."""
-    tokens = list(dict.fromkeys(chain.from_iterable(agent_from([name], known).chain for name in page.agents)))
+    agent = agent_from(page.agents, known)
+    notes = agent_notes(agent, dialect_from(page.dialect, agent))
     headers = [_header(number, header) for number, header in enumerate(page.headers, 1)]
     size = sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
     reader = MetaReader(FIELDS_LIMIT)
@@ -114,11 +116,12 @@ def _indexed(
             raise Problem(413, "too-large", "Reading the page takes too long; send its head alone.")
         yield ""
     metas = [*((meta.name, meta.content) for meta in page.metas), *reader.metas]
-    yield _answer(tokens, headers, metas, decision, at).model_dump_json()
+    yield _answer(agent.chain, notes, headers, metas, decision, at).model_dump_json()
 
 
 def _answer(
     tokens: Sequence[str],
+    notes: Iterable[Note],
     headers: Sequence[PageField],
     metas: Sequence[tuple[str, str]],
     decision: Decision | None,
@@ -161,7 +164,7 @@ def _answer(
         tdm_policy=tdm_policy(fields),
         verdict=None if verdict is None else verdict.permission,
         reason=None if verdict is None else verdict.reason,
-        notes=[NoteOut(code=code, message=message) for code, message in joined.notes],
+        notes=notes_out([*notes, *joined.notes]) or [],
     )
 
 

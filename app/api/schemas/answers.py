@@ -202,6 +202,16 @@ class EdgeOut(BaseModel):
     count: int = Field(description="How many were reported.")
 
 
+class NoteOut(BaseModel):
+    """Something that the caller should know about the answer."""
+
+    code: str = Field(description="agent-unnamed, agent-never-named, noindex-unreachable or tags-unread")
+    message: str
+
+
+NOTES = "How the agent was read, where that may surprise; absent otherwise."
+
+
 class AnswerOut(RowOut):
     override: OverrideOut | None = None
     sitemaps: list[str] = Field([], description="The first of them, up to 32 KiB of JSON; GET /v1/robots has them all.")
@@ -209,6 +219,7 @@ class AnswerOut(RowOut):
     licenses: list[str] = Field(
         [], description="The file's License URLs (RSL), which bind every crawler; the first, up to 4 KiB of JSON."
     )
+    notes: list[NoteOut] | None = Field(None, exclude_if=is_none, description=NOTES)
     robots: RobotsOut
     purposes: dict[Purpose, PurposeOut] | None = Field(
         None,

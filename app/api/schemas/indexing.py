@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from app.api.schemas.answers import is_none
+from app.api.schemas.answers import NoteOut, is_none
 from app.purposes.judge import PurposeState
 from app.purposes.policy import Purpose
 from app.robots.verdict import Permission, Reason
@@ -22,13 +22,6 @@ class PagePurposeOut(BaseModel):
 
     state: PurposeState
     source: SourceOut | None
-
-
-class NoteOut(BaseModel):
-    """Something that the author of the page should know."""
-
-    code: str = Field(description="noindex-unreachable or tags-unread")
-    message: str
 
 
 class IndexingOut(BaseModel):

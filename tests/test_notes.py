@@ -1,0 +1,42 @@
+"""Notes about how an agent was read (spec C2, C13)."""
+
+import pytest
+
+from app.notes import AGENT_NEVER_NAMED, AGENT_UNNAMED, agent_notes
+from app.robots.agents import STAR, first_of, known_agents, read_agent
+from app.robots.dialects import DIALECTS
+from app.robots.robots_txt import RobotsTxt
+
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"
+
+
+def codes(*names: str, dialect: str = "rfc9309") -> list[str]:
+    return [note.code for note in agent_notes(first_of([read_agent(name) for name in names]), DIALECTS[dialect])]
+
+
+def test_a_guess_is_noted() -> None:
+    (note,) = agent_notes(read_agent(BROWSER), DIALECTS["rfc9309"])
+    assert note.code == AGENT_UNNAMED
+    assert "Mozilla" in note.message
+    assert codes("Mozilla") == codes(STAR) == codes("ExampleBot/1.0 (+https://www.example.com/bot.html)") == []
+    assert codes("ExampleBot", BROWSER) == [AGENT_UNNAMED]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_agent_that_no_line_can_name_is_noted(dialect: str) -> None:
+    """For every known agent: the note is there if, and only if, a group with its own name does not bind it."""
+    reader = DIALECTS[dialect]
+    for agent in known_agents().values():
+        reading = RobotsTxt(f"User-agent: {agent.token}\nDisallow: /".encode()).reading(reader)
+        bound = reading.select(agent) is not None
+        assert [note.code for note in agent_notes(agent, reader)] == ([] if bound else [AGENT_NEVER_NAMED]), agent.token
+
+
+def test_the_note_says_how_the_line_is_read() -> None:
+    (note,) = agent_notes(read_agent("MJ12bot"), DIALECTS["google"])
+    assert "'User-agent: mj12bot' is read as 'mj'" in note.message
+    assert "rfc9309" in note.message
+    (note,) = agent_notes(read_agent("360Spider"), DIALECTS["google"])
+    assert "as no name" in note.message
+    assert codes("ExampleBot", "MJ12bot", dialect="google") == [AGENT_NEVER_NAMED]
+    assert codes("ExampleBot", STAR, dialect="google") == []
