@@ -16,8 +16,14 @@ from typing import Any, NamedTuple
 
 from app.agents.directory import AgentCategory
 from app.robots.agents import known_agents
+from app.robots.user_agent import TOKEN
 
-_TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,}")
+COMMON_WORDS = frozenset({"code", "cursor", "operator", "spider", "terra"})
+"""Names of listed crawlers that are words of other crawlers' names: a known `Spider` would be all that have the word.
+
+Groups for them are found without a row.
+"""
+
 _LINK = re.compile(r"\[([^\]]+)\]\((https?://[^)\s]+)\)")
 _ESCAPE = re.compile(r"\\(.)")
 
@@ -47,24 +53,32 @@ class Proposal(NamedTuple):
     source: str
 
 
+def token_of(name: str) -> str | None:
+    """A listed name as a file names it, cut by spec C2; None for what may not be a row."""
+    found = TOKEN.match(name)
+    return None if found is None or len(found[0]) < 3 or found[0].lower() in COMMON_WORDS else found[0]
+
+
 def from_ai_robots_txt(table: Mapping[str, Any]) -> Iterator[Proposal]:
     """The crawlers of robots.json: by name an operator, a function and a description, in prose."""
     for name, row in table.items():
-        if not _TOKEN.fullmatch(name) or not isinstance(row, dict):
+        token = token_of(name)
+        if token is None or not isinstance(row, dict):
             continue
         link = _LINK.search(str(row.get("operator", "")))
         text = f"{row.get('function', '')} {row.get('description', '')}".lower()
         category = next((category for word, category in _WORDS if word in text), AgentCategory.OTHER)
-        yield Proposal(name, link[1] if link else "", category, link[2] if link else "", "AIR")
+        yield Proposal(token, link[1] if link else "", category, link[2] if link else "", "AIR")
 
 
 def from_crawler_user_agents(rows: Iterable[Mapping[str, Any]]) -> Iterator[Proposal]:
-    """The crawlers whose pattern is a plain name, and whose tags tell a category."""
+    """The crawlers whose pattern begins with a name, and whose tags tell a category."""
     for row in rows:
         name = _ESCAPE.sub(r"\1", str(row.get("pattern", ""))).removesuffix("/")
         category = next((category for tag, category in _TAGS.items() if tag in row.get("tags", ())), None)
-        if _TOKEN.fullmatch(name) and category is not None:
-            yield Proposal(name, "", category, str(row.get("url") or ""), "CUA")
+        token = token_of(name)
+        if token is not None and category is not None:
+            yield Proposal(token, "", category, str(row.get("url") or ""), "CUA")
 
 
 def new(proposals: Iterable[Proposal]) -> list[Proposal]:

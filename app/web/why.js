@@ -18,6 +18,7 @@ export function explanation(row, cut, reveal) {
     el("p", { class: "who" }, el("strong", {}, quoted(row.agent, 60)), MAY[row.verdict] ?? " asks for"),
     el("p", {}, el("code", {}, quoted(row.url, 400))),
     el("p", { class: "summary" }, quoted(row.explanation.summary, 700)),
+    ...(row.notes ?? []).map(({ message }) => el("p", { class: "stale" }, quoted(message, 700))),
     cut && el("p", { class: "stale" }, `${cut.message} The lines from ${cut.line.toLocaleString("en")} on have no say in this verdict.`),
     row.dialect !== "" && el("p", { class: "hint" }, `interpreted ${READ[row.dialect] ?? `as ${row.dialect}`}`),
     ...deciding(row, reveal),

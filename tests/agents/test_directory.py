@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 
 from app.agents.directory import AgentCategory, UnknownCategory, builtin_directory, read_category
-from app.robots.agents import agent_rows, read_agent
-from scripts.propose_agents import from_ai_robots_txt, from_crawler_user_agents, main, new, row_text
+from app.robots.agents import agent_rows, known_agents, read_agent
+from app.robots.user_agent import TOKEN
+from scripts.propose_agents import (
+    COMMON_WORDS,
+    from_ai_robots_txt,
+    from_crawler_user_agents,
+    main,
+    new,
+    row_text,
+    token_of,
+)
 
 SPEC = Path(__file__).parents[2] / "docs" / "reference" / "robots-spec.md"
 
@@ -52,11 +61,31 @@ def test_old_and_other_spellings_are_known() -> None:
     assert not read_agent("googlebot-mediapartners").obeys_star
 
 
+LISTED = (Path(__file__).parents[1] / "cases" / "ai-robots-txt.txt").read_text().splitlines()
+"""The names of ai.robots.txt (robots.json at commit 0037a9e2c5ff)."""
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_every_ai_crawler_of_the_list_is_known(name: str) -> None:
+    token = token_of(name)
+    if token is None:
+        assert (found := TOKEN.match(name)) is not None
+        assert found[0].lower() in COMMON_WORDS
+    else:
+        assert read_agent(token).token.lower() in {known.agent.token.lower() for known in builtin_directory().rows}
+
+
+def test_common_words_are_not_known() -> None:
+    assert known_agents().keys().isdisjoint(COMMON_WORDS)
+
+
 AI_ROBOTS_TXT = {
     "GPTBot": {"operator": "[OpenAI](https://openai.com)", "function": "Scrapes data to train products."},
     "NewBot": {"operator": "[New Inc](https://new.example/bot)", "function": "Scrapes data to train models."},
     "QuietBot": {"operator": "Unclear", "function": "Unknown"},
-    "Not a token": {"operator": "x"},
+    "Two Words": {"operator": "x"},
+    "Spider": {"operator": "x"},
+    "-": {"operator": "x"},
     "bad": 1,
 }
 USER_AGENTS: list[dict[str, Any]] = [
@@ -74,6 +103,7 @@ def test_proposals_are_rows_that_are_not_there_yet() -> None:
     assert [(it.token, it.operator, it.category, it.source) for it in found] == [
         ("NewBot", "New Inc", "ai-training", "AIR"),
         ("QuietBot", "", "other", "AIR"),
+        ("Two", "", "other", "AIR"),
         ("SeoBot", "", "seo", "CUA"),
     ]
     table = tomllib.loads("\n".join(row_text(it, date(2026, 11, 22)) for it in found))
@@ -90,6 +120,7 @@ def test_the_script_prints_what_it_proposes(tmp_path: Path, capsys: pytest.Captu
     file.write_text(json.dumps(AI_ROBOTS_TXT))
     assert main(["--ai-robots-txt", str(file), "--as-of", "2026-11-22"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(" = ")[0] for line in lines] == ['"New Inc".agents.NewBot', '"QuietBot".agents.QuietBot']
+    proposed = ['"New Inc".agents.NewBot', '"QuietBot".agents.QuietBot', '"Two".agents.Two']
+    assert [line.partition(" = ")[0] for line in lines] == proposed
     with pytest.raises(SystemExit):
         main([])
