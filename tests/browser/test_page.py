@@ -75,6 +75,17 @@ async def test_dialects_are_shown_side_by_side(service: str, browser: Browser) -
         assert "the first in the file decides" in await visitor.text("#why")
 
 
+async def test_a_guessed_crawler_is_noted(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(
+            robots="User-agent: *\nDisallow: /", agents="Mozilla/5.0 (X11) Gecko/1 Firefox/130.0", urls="/a"
+        )
+        why = await visitor.text("#why")
+        assert "Mozilla may not fetch" in why
+        assert "names no crawler, so its first product, Mozilla, was taken" in why
+
+
 async def test_day_band_has_a_marker_for_now(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
