@@ -62,7 +62,7 @@ def _named(value: bytes) -> str | None:
         agent = read_agent(readable(value[: AGENT_LIMIT // 4]))
     except BadAgent:
         return None
-    return None if agent.unnamed else agent.token
+    return None if agent.unnamed or agent.token.lower() in _BROWSERS else agent.token
 
 
 def _empty(line: int, value: bytes) -> Warned:

@@ -14,6 +14,8 @@ from app.__main__ import COMMANDS, module_of
 from app.api.problem_types import PROBLEMS
 from app.cli.exit_codes import Parser
 from app.lint.linter import CHECKS
+from app.notes import AGENT_NEVER_NAMED, AGENT_UNNAMED
+from app.page_rules import NOINDEX_UNREACHABLE, UNREAD
 from app.robots.access import Cause
 from app.robots.dialects import DIALECTS
 from app.robots.verdict import Reason
@@ -71,8 +73,10 @@ def test_every_reason_and_cause_of_a_defer_is_in_the_docs() -> None:
     assert causes == {str(cause) for cause in Cause} - {"redirect_loop"}
 
 
-def test_every_warning_is_in_the_reference() -> None:
-    assert first_cells("warnings.md") == list(CHECKS)
+def test_every_warning_and_note_is_in_the_reference() -> None:
+    notes = [AGENT_UNNAMED, AGENT_NEVER_NAMED, NOINDEX_UNREACHABLE, UNREAD]
+    assert first_cells("warnings.md") == [*CHECKS, *notes]
+    assert first_cells("warnings.md", "Notes") == notes
 
 
 def test_every_dialect_is_in_the_reference() -> None:
