@@ -13,7 +13,8 @@ from app.evaluate import CachedFile, Question
 from app.history.reader import HistoryReader
 from app.history.versions import History, Version, version_at
 from app.origin import Origin
-from app.parsed_files import ParsedFiles, parse
+from app.parsed_files import ParsedFiles, is_short, parse
+from app.reading_turns import ReadingTurns
 from app.robots.access import Successful
 from app.robots.agents import Agent
 
@@ -54,19 +55,27 @@ class CachedFiles:
         self._models = models
         self._visits = visits
         self._clock = clock
+        self._turns = ReadingTurns()
 
     async def get(
-        self, origin: Origin, *, visitor: Agent | None = None, max_age: float | None = None, wait: float = 10.0
+        self,
+        origin: Origin,
+        *,
+        visitor: Agent | None = None,
+        dialect: str = "",
+        max_age: float | None = None,
+        wait: float = 10.0,
     ) -> CachedFile:
-        """The origin's file, fetched if needed. Raises Busy when the fetch queue is full.
+        """The origin's file, fetched if needed. Raises Busy when the fetch queue is full, or too many files are new.
 
-        `visitor` is the crawler that is about to visit the origin; None counts no visit.
+        `visitor` is the crawler that is about to visit the origin; None counts no visit. The caller reads the file
+        under `dialect`, before it awaits anything else.
         """
         recheck = await self._recheck(origin, visitor)
-        return self._file(origin, await self._cache.get(origin, recheck, max_age=max_age, wait=wait))
+        return await self._file(origin, await self._cache.get(origin, recheck, max_age=max_age, wait=wait), dialect)
 
     def get_if_fresh(self, question: Question, memo: BatchMemo | None = None) -> CachedFile | None:
-        """The file for a question if memory has a fresh one; on None the caller falls back to get().
+        """The file for a question if memory has a fresh one that is quick to read; on None the caller calls get().
 
         A caller with many questions passes a `memo`, which saves looking up an origin again. It must be cleared
         whenever other tasks have run.
@@ -85,12 +94,13 @@ class CachedFiles:
             visits = self._visits.with_one_more(origin)
             if visits is None:
                 return None
-            file = self._fresh(origin, snapshot, model.recheck(visits), max_age)
+            file = self._fresh(question, snapshot, model.recheck(visits))
             if file is not None:
                 self._visits.count(origin)
             return file
-        file = self._fresh(origin, snapshot, model, max_age)
-        if memo is not None and file is not None:
+        file = self._fresh(question, snapshot, model)
+        # What is quick to read under one dialect may be slow under another, if the file is long.
+        if memo is not None and file is not None and is_short(snapshot):
             memo[origin, visitor.recheck, max_age] = file
         return file
 
@@ -100,18 +110,28 @@ class CachedFiles:
 
     async def refresh(self, origin: Origin) -> CachedFile:
         """Fetch the file now, whatever the cache has. Raises Busy when the fetch queue is full."""
-        return self._file(origin, await self._cache.refresh(origin, await self._recheck(origin, None)))
+        return await self._file(origin, await self._cache.refresh(origin, await self._recheck(origin, None)), "")
 
-    def _file(self, origin: Origin, cached: CacheResult) -> CachedFile:
-        if cached.snapshot is None:
+    async def _file(self, origin: Origin, cached: CacheResult, dialect: str) -> CachedFile:
+        snapshot = cached.snapshot
+        if snapshot is None:
             return CachedFile(cached, None)
-        parsed = self._parsed.get(origin, cached.snapshot)
+        if isinstance(snapshot.access, Successful) and self._parsed.find(origin, snapshot, dialect) is None:
+            await self._turns.wait((origin, dialect), len(snapshot.access.body))
+        parsed = self._parsed.get(origin, snapshot)
+        if parsed.read is not None:
+            parsed.read.add(dialect)
         return CachedFile(cached, parsed.robots, parsed.revision)
 
-    def _fresh(self, origin: Origin, snapshot: Snapshot, recheck: Recheck, max_age: float | None) -> CachedFile | None:
+    def _fresh(self, question: Question, snapshot: Snapshot, recheck: Recheck) -> CachedFile | None:
         """The file of `snapshot` if it is fresh; the same object while its age in whole seconds is the same."""
+        origin, max_age = question.origin, question.max_age
+        parsed = self._parsed.find(origin, snapshot, question.dialect.name)
+        if parsed is None:
+            if not is_short(snapshot):
+                return None
+            parsed = self._parsed.get(origin, snapshot)
         now = self._clock()
-        parsed = self._parsed.get(origin, snapshot)
         latest = parsed.latest
         previous = latest.cached.freshness if latest is not None and parsed.recheck is recheck else None
         if previous is None or snapshot.failing is not None or not snapshot.fetched_at <= now < previous.recheck_at:

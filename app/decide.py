@@ -180,7 +180,9 @@ class Decider:
         # If an override decides, the file does not matter, and its origin may well be down.
         decided = self._overriding.decides(question.target.origin, agent, self._clock())
         wait = 0.0 if decided else question.wait
-        file = await self._files.get(question.origin, visitor=agent, max_age=question.max_age, wait=wait)
+        file = await self._files.get(
+            question.origin, visitor=agent, dialect=question.dialect.name, max_age=question.max_age, wait=wait
+        )
         return self._decide_by(file, question)
 
     def _decide_by(self, file: CachedFile, question: Question) -> Decision:

@@ -18,17 +18,25 @@ moment, even in a collection of young objects: that begins when allocations sinc
 700, which a full cache delays, because it frees one file for each that it parses.
 """
 
+SHORT = 8 * 1024
+"""Bytes of a file that is quick to read for the first time, whatever it says: a few milliseconds."""
+
 _BODILESS_BYTES = 1024
 """The cost of remembering that an origin has no file."""
 
 
 @dataclass(slots=True)
 class ParsedFile:
-    """What was derived from a snapshot. `latest` is the last result for it, and `recheck` the model it was made for."""
+    """What was derived from a snapshot. `latest` is the last result for it, and `recheck` the model it was made for.
+
+    `read` has the names of the dialects that questions were decided under; None if the file is short. Groups and rules
+    are compiled for each dialect, which takes long for a long file.
+    """
 
     snapshot: Snapshot
     robots: RobotsTxt | None
     revision: int
+    read: set[str] | None
     recheck: Recheck | None = None
     latest: CachedFile | None = None
 
@@ -45,22 +53,39 @@ class ParsedFiles:
         """The bytes in use, and the number of origins, those without a file included."""
         return self._files.usage
 
+    def find(self, origin: Origin, snapshot: Snapshot, dialect: str) -> ParsedFile | None:
+        """The parsed file of `snapshot` if it is in memory and, unless it is short, was read under the dialect."""
+        file = self._files.get(origin)
+        # Identity, not equality: comparing bodies would cost time in proportion to their length.
+        if file is None or file.snapshot.access is not snapshot.access:
+            return None
+        if file.read is not None and dialect not in file.read:
+            return None
+        return file if file.snapshot is snapshot else self.get(origin, snapshot)
+
     def get(self, origin: Origin, snapshot: Snapshot) -> ParsedFile:
         """The parsed file of `snapshot`; parses it if needed."""
         file = self._files.get(origin)
-        # Identity, not equality: comparing bodies would cost time in proportion to their length.
         if file is not None and file.snapshot is snapshot:
             return file
-        robots, size = None, _BODILESS_BYTES
+        robots, size, read = None, _BODILESS_BYTES, None
         if isinstance(snapshot.access, Successful):
             # A refetch of the same bytes keeps the access object, so it needs no second parse.
             if file is not None and file.snapshot.access is snapshot.access:
-                robots = file.robots
+                robots, read = file.robots, file.read
+            elif not is_short(snapshot):
+                read = set()
             robots = robots or parse(snapshot.access)
             size = robots.size
-        file = ParsedFile(snapshot, robots, next(self._revisions))
+        file = ParsedFile(snapshot, robots, next(self._revisions), read)
         self._files.put(origin, file, size)
         return file
+
+
+def is_short(snapshot: Snapshot) -> bool:
+    """Whether the file of `snapshot`, if it has one, is quick to read for the first time."""
+    access = snapshot.access
+    return not isinstance(access, Successful) or len(access.body) <= SHORT
 
 
 def parse(access: Successful) -> RobotsTxt:

@@ -134,8 +134,8 @@ class Fetched:
 
 
 class Busy(Exception):
-    """The fetch queue is full, so no fetch was started. `retry_after` is in seconds."""
+    """There is no room for the work, by default a fetch, so it was not begun. `retry_after` is in seconds."""
 
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(f"The fetch queue is full; retry in {retry_after} s.")
+    def __init__(self, retry_after: int, why: str = "The fetch queue is full") -> None:
+        super().__init__(f"{why}; retry in {retry_after} s.")
         self.retry_after = retry_after

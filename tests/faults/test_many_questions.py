@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from redis.asyncio import Redis
 
+from app.background import cancel_and_wait
 from app.evaluate import CachedFile, Decision, Question, evaluate
+from app.reading_turns import TURN_BYTES
 from app.robots.robots_txt import RobotsTxt
 from tests.api.service import Service, running
 from tests.exposition import samples
@@ -59,6 +61,53 @@ async def test_answered_questions_hold_no_file(store_url: str, store_client: Red
         over.set()
         answers = await asking
         assert [answer["verdict"] for answer in answers] == ["allow"] + ["disallow"] * FILES
+
+
+async def one_by_one(service: Service, items: Items) -> Answers:
+    """As many requests as questions, at once."""
+    answers = [service.allowed(item["url"], item["agent"], wait=60) for item in items]
+    return list(await asyncio.gather(*answers))
+
+
+@pytest.mark.parametrize("ask", [*WAYS, one_by_one], ids=lambda ask: ask.__name__)
+@pytest.mark.parametrize("fetched", [False, True], ids=["cold", "fetched"])
+async def test_large_files_are_read_in_turns_of_their_own(
+    store_url: str, store_client: Redis, monkeypatch: pytest.MonkeyPatch, ask: Way, fetched: bool
+) -> None:
+    turn = 0
+    turns: list[int] = []
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    def noted(question: Question, file: CachedFile, now: float, *, forbidden: bool) -> Decision:
+        turns.append(turn)
+        return evaluate(question, file, now, forbidden=forbidden)
+
+    body = LARGE.encode()
+    assert len(body) > TURN_BYTES
+    over = asyncio.Event()
+
+    async def together(visit: Visit) -> None:
+        if sum(origins.requests.values()) == FILES:
+            over.set()
+        await over.wait()
+        await visit.send(text(200, body))
+
+    async with web(together) as origins, running(store_url, fetch_timeout=100.0, memory_bytes=MEMORY) as service:
+        items = [{"url": f"{origins.new()}/private/", "agent": "a", "wait": 60} for _ in range(FILES)]
+        if fetched:  # then the files are in memory, but no longer parsed
+            urls = [str(item["url"]) for item in items]
+            await asyncio.gather(*(service.client.get("/v1/robots", params={"url": url}) for url in urls))
+        monkeypatch.setattr("app.decide.evaluate", noted)
+        counting = asyncio.create_task(count_turns())
+        answers = await ask(service, items)
+        await cancel_and_wait([counting])
+    assert [answer["verdict"] for answer in answers] == ["disallow"] * FILES
+    assert len(turns) == len(set(turns)) == FILES
 
 
 @pytest.mark.parametrize("ask", WAYS, ids=lambda ask: ask.__name__)
