@@ -171,8 +171,9 @@ _TYPES = (
     ProblemType(
         "changes-removed",
         410,
-        "The feed has removed changes that the caller has not read.",
-        "Changes after 1790000000000-0 were removed; the oldest is 1790000050000-0. Continue with after=0.",
+        "The feed may lack changes that the caller has not read.",
+        "The feed may lack changes after 1790000000000-0: they were removed, or the store was emptied or restored; its "
+        "oldest change is 1790000050000-0. Look at the origins that matter again, and continue with after=0.",
         "after",
         "1790000000000-0",
     ),

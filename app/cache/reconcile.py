@@ -67,9 +67,15 @@ def _merged(entry: Entry, found: Snapshot, now: float) -> Reconciled:
     merged = merge(entry.snapshot, found, now)
     contradicted = entry.doubtful and merged.failing is None
     if merged == found:
-        # If the entry was saved, the process that found the other content has noted its end.
-        ended = () if entry.saved else (entry.snapshot,)
-        return Reconciled(as_known(entry.snapshot, found), from_store=True, ended=ended, contradicted=contradicted)
+        # Usually the process that found the other content has noted the end of this one. It has not if the store had
+        # lost this one before.
+        ended = entry.shared if entry.saved else entry.snapshot
+        return Reconciled(
+            as_known(entry.snapshot, found),
+            from_store=True,
+            ended=() if ended is None else (ended,),
+            contradicted=contradicted,
+        )
     same_answer = merged.fetched_at == found.fetched_at and merged.access == found.access
     return Reconciled(
         as_known(entry.snapshot, merged),

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from hashlib import blake2s
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
@@ -12,7 +12,7 @@ from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.history.change import BYTES, Change, change_of
 from app.origin import Origin
-from app.redis.guarded_client import GuardedClient
+from app.redis.guarded_client import GuardedClient, StoreDown
 
 LENGTH = 50_000
 """Changes that the stream keeps, unless set otherwise."""
@@ -26,8 +26,7 @@ A process that is killed after it added a change, and before it wrote the histor
 STREAM: Final = "robots:{changes}"
 """The key of the stream."""
 
-ID_LIMIT: Final = 2**64
-"""The milliseconds and the number of an id are less."""
+_ID_LIMIT: Final = 2**64  # the milliseconds and the number of an id are less
 
 _ID = re.compile(r"[0-9]{1,20}(?:-[0-9]{1,20})?")
 
@@ -41,11 +40,12 @@ if type(added) == 'table' and added.err then
 end
 return 1
 """
-# ARGV: the id to read after, and how many. Returns the id of the oldest change, whether older ones were removed, and
-# entries, without their text if it is longer than that of a change can be.
+# ARGV: the id to read after, and how many. Returns whether the feed has a change of that id, the id of its oldest
+# change, whether older ones were removed, and entries, without their text if it is longer than that of a change can be.
 _READ: Final = f"""
 local oldest = redis.pcall('xrange', KEYS[1], '-', '+', 'count', 1)
-if oldest.err or #oldest == 0 then return {{'', 0, {{}}}} end
+if oldest.err or #oldest == 0 then return {{0, '', 0, {{}}}} end
+local known = #redis.call('xrange', KEYS[1], ARGV[1], ARGV[1])
 local removed = 0
 local info = redis.call('xinfo', 'stream', KEYS[1])
 for i = 1, #info, 2 do
@@ -56,7 +56,7 @@ for _, entry in ipairs(redis.call('xrange', KEYS[1], '(' .. ARGV[1], '+', 'count
   if #entry[2] == 2 and #entry[2][2] <= {2 * BYTES} then found[#found + 1] = {{entry[1], entry[2][2]}}
   else found[#found + 1] = {{entry[1], ''}} end
 end
-return {{oldest[1][1], removed, found}}
+return {{known, oldest[1][1], removed, found}}
 """
 
 
@@ -75,15 +75,38 @@ def read_id(text: str) -> ChangeId | None:
     if not _ID.fullmatch(text):
         return None
     parts = [int(part) for part in text.split("-")]
-    return ChangeId(*parts) if max(parts) < ID_LIMIT else None
+    return ChangeId(*parts) if max(parts) < _ID_LIMIT else None
+
+
+class Since(NamedTuple):
+    """A position in time (Unix milliseconds); 0 is before all changes."""
+
+    milliseconds: int
+
+
+OLDEST: Final = Since(0)
+
+Position: TypeAlias = ChangeId | Since
+"""What a reader continues after: the last change that it has read, or an instant."""
+
+
+class ChangesMissed(Exception):
+    """The feed may lack changes after the reader's position.
+
+    They were removed, or the feed is another one: the store was emptied, or restored from a copy, or it failed over to
+    a server that had less. `oldest` is the id of the oldest change that the feed has; None if it has none.
+    """
+
+    def __init__(self, oldest: ChangeId | None) -> None:
+        super().__init__(str(oldest))
+        self.oldest = oldest
 
 
 class Page(NamedTuple):
-    """Changes in their order. `last` is the id to continue after, and `missed` the oldest id if some were removed."""
+    """Changes in their order, and what to continue after."""
 
     changes: Sequence[tuple[ChangeId, Change]]
-    last: ChangeId
-    missed: ChangeId | None
+    last: Position
 
 
 class RedisChanges:
@@ -107,17 +130,23 @@ class RedisChanges:
         arguments = str(AGAIN), str(self._length), text
         await self._redis.run(STREAM, lambda: self._client.eval(_ADD, 2, *keys, *arguments))
 
-    async def read(self, after: ChangeId, count: int) -> Page:
-        """Up to `count` changes after the id; raises StoreDown."""
-        arguments = str(after), str(count)
-        reply = await self._redis.run(STREAM, lambda: self._client.eval(_READ, 1, STREAM, *arguments))
+    async def read(self, after: Position, count: int) -> Page:
+        """Up to `count` changes after the position; raises ChangesMissed and StoreDown.
+
+        An id has to be that of a change that the feed has. A feed that is begun again has other ids, even if they are
+        greater, since they have the time in them.
+        """
+        start = after if isinstance(after, ChangeId) else ChangeId(after.milliseconds)
+        reply = await self._redis.run(STREAM, lambda: self._client.eval(_READ, 1, STREAM, str(start), str(count)))
         match reply:
-            case [bytes(oldest), int(removed), list(entries)]:
+            case [int(known), bytes(oldest), int(removed), list(entries)]:
                 pass
             case _:
-                return Page([], after, None)
+                raise StoreDown(f"the store answered a script with {reply!r:.100}")
         first = read_id(oldest.decode("ascii", "replace"))
-        missed = first if first is not None and removed and ChangeId(0) < after < first else None
+        passed = removed and first is not None and start < first
+        if not known and (isinstance(after, ChangeId) or (passed and after != OLDEST)):
+            raise ChangesMissed(first)
         found: list[tuple[ChangeId, Change]] = []
         last = after
         for id_, text in entries:
@@ -125,10 +154,10 @@ class RedisChanges:
             if read is None:
                 continue
             last = read
-            change = parse_change(text)
+            change = _parse(text)
             if change is not None:
                 found.append((read, change))
-        return Page(found, last, missed)
+        return Page(found, last)
 
 
 def _fingerprint(origin: Origin, before: Snapshot, after: Snapshot | None) -> str:
@@ -139,7 +168,7 @@ def _fingerprint(origin: Origin, before: Snapshot, after: Snapshot | None) -> st
     return blake2s(b"\0".join([origin.key.encode(), digest(before.access), following]), digest_size=16).hexdigest()
 
 
-def parse_change(text: bytes) -> Change | None:
+def _parse(text: bytes) -> Change | None:
     """The change that an entry has; None if it is not one."""
     try:
         return Change.model_validate_json(text)

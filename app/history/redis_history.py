@@ -143,6 +143,9 @@ class RedisHistory:
                 await self._changes.add(waiting.origin, waiting.ended, waiting.following)
             # In a thread: compressing half a megabyte would block the event loop.
             versions = await asyncio.to_thread(self._with, known, [waiting.ended])
+            if versions == known:  # another process was first
+                await self._redis.run(key, partial(self._forget, keys[1], name))
+                return
             data = history.write(versions, token_bytes(8))
             if await self._redis.run(key, partial(self._replace, keys, stored[:TAGGED], data, name)):
                 return
@@ -153,6 +156,9 @@ class RedisHistory:
 
     async def _replace(self, keys: tuple[str, str], head: bytes, data: bytes, name: bytes) -> bool:
         return bool(await self._client.eval(_REPLACE, 2, *keys, head, data, name))
+
+    async def _forget(self, key: str, name: bytes) -> None:
+        await self._client.hdel(key, name)
 
     async def _read(self, origin: Origin) -> bytes:
         # At most one byte more than a history can have, which is how a value that is too long is noticed.

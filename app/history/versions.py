@@ -99,6 +99,8 @@ def add(history: History, versions: Iterable[Version], now: float) -> History:
 def is_new(history: History, ended: Snapshot) -> bool:
     """Whether adding the version that ended with this snapshot adds a period of other content to the history."""
     name, last_seen = digest(ended.access), int(ended.fetched_at)
+    if len(history) == VERSIONS and last_seen < history[0].first_seen:
+        return False  # it would be the first to be dropped
     # The period of this content that was found before the version ended, if it is stored.
     stored = [version for version in history if version.digest == name and version.first_seen <= last_seen]
     return not stored or stored[-1].last_seen < int(ended.held_since)

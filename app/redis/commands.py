@@ -51,6 +51,7 @@ evalsha x 1 KEY
 expire KEY 1
 get KEY
 getrange KEY 0 0
+hdel KEY a
 hget KEY a
 llen KEY
 lrange KEY 0 0

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from tests.api.service import Service, running, slug
 from tests.faults.until import until
-from tests.history.feed import change_text
+from tests.history.feed import add_changes, change_text
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
@@ -78,6 +78,56 @@ async def test_a_foreign_id_is_answered(store_url: str, store_client: Redis) -> 
     async with running(store_url) as service:
         [change] = await listed(service)
         assert (change["id"], change["at"]) == (id_, "9999-12-31T23:59:59Z")
+
+
+async def test_a_reader_of_an_emptied_store_is_answered_410(store_url: str, store_client: Redis) -> None:
+    async with running(store_url) as service:
+        [id_] = await add_changes(store_client, 1)
+        await store_client.flushall()
+        for query in ({"after": id_}, {"after": id_, "wait": "60"}):
+            response = await service.client.get("/v1/changes", params=query)
+            assert (response.status_code, slug(response)) == (410, "changes-removed")
+            assert "no changes now" in response.json()["detail"]
+        for after in ("0", "0-0", "2020-01-01T00:00:00Z"):
+            assert await listed(service, after=after) == []
+        [later] = await add_changes(store_client, 1)
+        assert (await service.client.get("/v1/changes", params={"after": id_})).status_code == 410
+        assert [change["id"] for change in await listed(service)] == [later]
+
+
+async def test_a_change_that_an_emptied_store_did_not_see_is_listed_once(store_url: str, store_client: Redis) -> None:
+    async with serve(text(200, OLD), text(200, NEW)) as origin:
+        async with running(store_url) as one, running(store_url) as two, running(store_url) as three:
+            for service in (one, two):
+                await service.allowed(f"{origin.url}/old")
+            await store_client.flushall()
+            for service in (one, two, three):
+                service.now += HOUR
+            asked = [await service.allowed(f"{origin.url}/old", wait=30) for service in (three, one, two)]
+            assert [answer["verdict"] for answer in asked] == ["allow"] * 3
+            assert len(origin.requests) == 2
+        async with running(store_url) as service:  # the others have written what they knew
+            service.now += HOUR
+            [change] = await listed(service)
+            versions = (await service.client.get("/v1/robots/history", params={"url": origin.url})).json()["versions"]
+            assert [change["from"], change["to"]] == [version["id"] for version in reversed(versions)]
+
+
+async def test_a_process_that_is_two_changes_behind_adds_none(store_url: str) -> None:
+    newest = OLD.replace("old", "newest")
+    async with serve(text(200, OLD), text(200, NEW), text(200, newest)) as origin:
+        async with running(store_url) as one, running(store_url) as behind:
+            await behind.allowed(f"{origin.url}/")
+            for _ in range(2):
+                one.now += 30 * HOUR
+                await one.allowed(f"{origin.url}/", wait=30)
+            await until(lambda: listed(one), lambda found: len(found) == 2)
+            behind.now = one.now
+            assert (await behind.allowed(f"{origin.url}/newest"))["verdict"] == "disallow"
+        async with running(store_url) as service:
+            first, second = await listed(service)
+            assert first["to"] == second["from"]
+            assert len(origin.requests) == 3
 
 
 @pytest.mark.parametrize("after", ["noon", "-1", "", "1-2-3", "99999999999999999999"])

@@ -16,7 +16,7 @@ from app.cache.redis_snapshots import UNRECORDED, RedisSnapshots, unrecorded_key
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_writer import SnapshotWriter
 from app.cache.store_clock import StoreClock
-from app.history.redis_changes import ChangeId, RedisChanges
+from app.history.redis_changes import OLDEST, RedisChanges
 from app.history.redis_history import RedisHistory
 from app.history.versions import id_of
 from app.redis.guarded_client import GuardedClient
@@ -60,7 +60,7 @@ async def versions(store: RedisSnapshots, clock: Clock) -> list[str]:
 
 
 async def changes(store: RedisSnapshots) -> list[tuple[str, str | None]]:
-    page = await RedisChanges(store.redis).read(ChangeId(0), 100)
+    page = await RedisChanges(store.redis).read(OLDEST, 100)
     return [(change.from_, change.to) for _, change in page.changes]
 
 

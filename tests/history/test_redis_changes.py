@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from app.cache.content import digest
 from app.cache.freshness import Snapshot
-from app.history.redis_changes import ChangeId, RedisChanges, read_id
+from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, RedisChanges, Since, read_id
 from app.history.redis_history import RedisHistory, history_key
 from app.history.versions import id_of
 from app.origin import Origin
@@ -17,7 +17,6 @@ from app.robots.access import Successful
 SITE = Origin("https", "www.example.com", 443)
 NOW = 1_790_000_000.0
 A, B = (Successful(200, f"User-agent: *\nDisallow: /{name}\n".encode()) for name in "ab")
-START = ChangeId(0)
 STREAM = "robots:{changes}"
 
 
@@ -35,7 +34,7 @@ def changes(redis: GuardedClient) -> RedisChanges:
     return RedisChanges(redis)
 
 
-async def ids(changes: RedisChanges, after: ChangeId = START, count: int = 100) -> list[tuple[str, str | None]]:
+async def ids(changes: RedisChanges, after: Position = OLDEST, count: int = 100) -> list[tuple[str, str | None]]:
     page = await changes.read(after, count)
     return [(change.from_, change.to) for _, change in page.changes]
 
@@ -45,12 +44,12 @@ def change(before: Successful, after: Successful) -> tuple[str, str]:
 
 
 async def test_changes_are_read_in_order_and_in_pages(changes: RedisChanges) -> None:
-    assert await changes.read(START, 10) == ([], START, None)
+    assert await changes.read(OLDEST, 10) == ([], OLDEST)
     for at in range(5):
         await changes.add(SITE, snapshot(A, at), snapshot(B, at + 0.5))
         await changes.add(SITE, snapshot(B, at + 0.5), snapshot(A, at + 1))
     expected = [change(A, B), change(B, A)] * 5
-    page = await changes.read(START, 4)
+    page = await changes.read(OLDEST, 4)
     assert [(it.from_, it.to) for _, it in page.changes] == expected[:4]
     assert page.last == page.changes[-1][0]
     assert await ids(changes, page.last) == expected[4:]
@@ -75,17 +74,56 @@ async def test_a_file_can_be_purged_again(changes: RedisChanges) -> None:
     assert await ids(changes) == [(id_of(digest(A)), None)] * 2
 
 
-async def test_a_reader_that_missed_changes_learns_it(redis: GuardedClient, store_client: Redis) -> None:
-    changes = RedisChanges(redis)
+async def position_of(changes: RedisChanges, after: Position) -> ChangeId | str | None:
+    """The oldest change of the feed if the reader has missed some, else "found"."""
+    try:
+        await changes.read(after, 10)
+    except ChangesMissed as error:
+        return error.oldest
+    return "found"
+
+
+async def three_changes(changes: RedisChanges) -> list[ChangeId]:
     for at in range(3):
         await changes.add(SITE, snapshot(A, at), snapshot(B, at))
-    first, second, third = [id_ for id_, _ in (await changes.read(START, 10)).changes]
-    assert (await changes.read(first, 10)).missed is None
+    return [id_ for id_, _ in (await changes.read(OLDEST, 10)).changes]
+
+
+async def test_a_reader_that_missed_changes_learns_it(changes: RedisChanges, store_client: Redis) -> None:
+    first, second, third = await three_changes(changes)
+    assert await position_of(changes, first) == "found"
     await store_client.xtrim(STREAM, maxlen=1, approximate=False)
-    assert (await changes.read(first, 10)).missed == third
-    assert (await changes.read(second, 10)).missed == third  # whether it missed any cannot be known
-    assert (await changes.read(third, 10)).missed is None
-    assert (await changes.read(START, 10)).missed is None
+    assert await position_of(changes, first) == third
+    assert await position_of(changes, second) == third  # whether it missed any cannot be known
+    assert await position_of(changes, Since(first.milliseconds - 1)) == third
+    assert await position_of(changes, third) == "found"
+    assert await position_of(changes, Since(third.milliseconds + 1)) == "found"
+    assert await position_of(changes, OLDEST) == "found"
+
+
+async def test_a_reader_of_a_store_that_was_emptied_learns_it(changes: RedisChanges, store_client: Redis) -> None:
+    before = await three_changes(changes)
+    await store_client.flushall()
+    assert [await position_of(changes, id_) for id_ in before] == [None] * 3
+    assert await position_of(changes, OLDEST) == "found"
+    oldest, *_ = after = await three_changes(changes)
+    assert [await position_of(changes, id_) for id_ in before] == [oldest] * 3
+    assert [await position_of(changes, id_) for id_ in after] == ["found"] * 3
+    assert await position_of(changes, OLDEST) == "found"
+
+
+async def test_a_reader_ahead_of_a_restored_store_learns_it(changes: RedisChanges, store_client: Redis) -> None:
+    oldest, *_ = known = await three_changes(changes)
+    copy = await store_client.dump(STREAM)
+    assert isinstance(copy, bytes)
+    await changes.add(SITE, snapshot(A, 10), snapshot(B, 10))
+    [(lost, _)] = (await changes.read(known[-1], 10)).changes
+    await store_client.restore(STREAM, 0, copy, replace=True)
+    assert await position_of(changes, lost) == oldest
+    await changes.add(SITE, snapshot(A, 20), snapshot(B, 20))  # its id is greater than the lost one's
+    assert await position_of(changes, lost) == oldest
+    assert [await position_of(changes, id_) for id_ in known] == ["found"] * 3
+    assert await position_of(changes, OLDEST) == "found"
 
 
 async def test_the_stream_is_bounded(redis: GuardedClient, store_client: Redis) -> None:
@@ -105,7 +143,7 @@ async def test_foreign_entries_are_skipped(changes: RedisChanges, store_client: 
     await store_client.xadd(STREAM, {"change": text})
     await store_client.xadd(STREAM, {"other": "1", "fields": "2"})
     await changes.add(SITE, snapshot(A, 0), snapshot(B, 1))
-    page = await changes.read(START, 2)
+    page = await changes.read(OLDEST, 2)
     assert page.changes == []
     assert await ids(changes, page.last) == [change(A, B)]
 

@@ -18,6 +18,7 @@ from app.history.versions import (
     History,
     Version,
     add,
+    is_new,
     read,
     version_at,
     version_of,
@@ -172,6 +173,13 @@ def test_a_future_instant_counts_as_now() -> None:
 def test_the_oldest_of_too_many_versions_are_dropped() -> None:
     history = add((), [seen(Unavailable(400 + number), number) for number in range(VERSIONS + 5)], NOW)
     assert [version.first_seen for version in history] == list(range(5, VERSIONS + 5))
+
+
+def test_a_version_before_those_that_are_kept_is_not_new() -> None:
+    history = add((), [seen((A, B)[at % 2], at) for at in range(100, 100 + VERSIONS)], NOW)
+    assert not is_new(history, snapshot(C, 99))
+    assert is_new(history[1:], snapshot(C, 99))
+    assert is_new(history, snapshot(C, 100 + VERSIONS))
 
 
 def test_the_oldest_versions_are_dropped_beyond_the_byte_limit() -> None:

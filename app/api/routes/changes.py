@@ -17,7 +17,7 @@ from app.api.services import ServicesDep
 from app.api.stream import LINES
 from app.dates import END_OF_TIME
 from app.history.change import Change
-from app.history.redis_changes import ChangeId, RedisChanges, read_id
+from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, RedisChanges, Since, read_id
 
 LIMIT, LONGEST_WAIT = 1000, 60.0
 """Changes of one answer, and the seconds that a request may wait for the first one, at most."""
@@ -50,8 +50,8 @@ async def changes(
     """List the changes of robots.txt files that any process of the fleet has found, the oldest first, as JSON lines.
 
     Store the id of the last change with your own work, and continue after it: you then see each change once. The feed
-    keeps the latest changes only. If some after `after` were removed, the answer is 410; use `after=0`, and
-    `GET /v1/robots/diff` for origins that matter. 503 means that the store is unavailable.
+    keeps the latest changes only. If it may lack some after `after`, the answer is 410: look at the origins that matter
+    again, and use `after=0`. 503 means that the store is unavailable.
     """
     look = _reader(services.changes, after, limit)
     lines = [
@@ -68,18 +68,27 @@ def _found_at(id_: ChangeId) -> str:
 
 def _reader(feed: RedisChanges, after: str, limit: int) -> Callable[[], Awaitable[Found]]:
     """Make a function that reads the next changes after `after`."""
-    position = _id_from(after)
+    position = _position_from(after)
 
     async def look() -> Found:
         nonlocal position
-        page = await feed.read(position, limit)
-        if page.missed is not None:
-            detail = f"Changes after {after[:100]} were removed; the oldest is {page.missed}. Continue with after=0."
-            raise Problem(410, "changes-removed", detail, parameter="after", value=after)
+        try:
+            page = await feed.read(position, limit)
+        except ChangesMissed as error:
+            raise _missed(after, error.oldest) from None
         position = page.last  # also after entries that could not be read
         return page.changes
 
     return look
+
+
+def _missed(after: str, oldest: ChangeId | None) -> Problem:
+    has = "it has no changes now" if oldest is None else f"its oldest change is {oldest}"
+    detail = (
+        f"The feed may lack changes after {after[:100]}: they were removed, or the store was emptied or restored; "
+        f"{has}. Look at the origins that matter again, and continue with after=0."
+    )
+    return Problem(410, "changes-removed", detail, parameter="after", value=after)
 
 
 async def _wait_for(look: Callable[[], Awaitable[Found]], wait: float) -> Found:
@@ -93,12 +102,12 @@ async def _wait_for(look: Callable[[], Awaitable[Found]], wait: float) -> Found:
         await asyncio.sleep(min(PAUSE, left))
 
 
-def _id_from(text: str) -> ChangeId:
+def _position_from(text: str) -> Position:
     id_ = read_id(text)
     if id_ is not None:
-        return id_
+        return id_ if id_ > ChangeId(0) else OLDEST
     at = read_instant(text)
     if at is None:
         detail = f"{text[:100]!r} is neither the id of a change, such as 1790000000000-0, nor an RFC 3339 instant."
         raise bad_value("after", text, detail)
-    return ChangeId(int(at.timestamp() * 1000))
+    return Since(int(at.timestamp() * 1000))
