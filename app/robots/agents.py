@@ -71,7 +71,8 @@ def read_agent(text: str, known: Mapping[str, Agent] | None = None) -> Agent:
     named = Named(text) if TOKEN.fullmatch(text) else named_in(text, known)
     if named is None:
         raise BadAgent(
-            f"the agent {text!r} holds no product token: letters, digits, '-' or '_', as in 'ExampleBot/1.0'"
+            f"the agent {text!r} holds no product token outside comments and addresses:"
+            " letters, digits, '-' or '_', as in 'ExampleBot/1.0'"
         )
     lowered = named.token.lower()
     return known.get(lowered) or Agent(named.token, (lowered,), (lowered,), unnamed=named.unnamed)

@@ -124,6 +124,7 @@ def test_common_words_are_not_known_as_crawlers() -> None:
         ("Mozilla/5.0 (Windows NT 6.1; Trident/7.0; rv:11.0) like Gecko AcmeBot/1.0", "AcmeBot"),
         ("Mozilla/5.0 (compatible; 008/0.83; http://www.80legs.com/webcrawler.html)", "008"),
         ("Mozilla/5.0 (X11; Storebot-Google/1.0) Chrome/79", "Storebot-Google"),
+        ("Mozilla/5.0 (Googlebot) Gecko (AcmeBot/1.0; +https://acme.example)", "AcmeBot"),
         ("FTP://a.example/ AcmeBot", "AcmeBot"),
         ("AcmeBot/1.0http://a.example/x/y", "AcmeBot"),
         ("1.0 AcmeBot", "AcmeBot"),
