@@ -68,7 +68,7 @@ def _named(value: bytes) -> str | None:
 def _empty(line: int, value: bytes) -> Warned:
     if not value:
         message = "This line names no crawler. Write a product token, or '*' for all crawlers."
-        return Warned(line, message, "User-agent: *")
+        return Warned(line, message)
     bare = readable(value).strip(_QUOTES + " \t")
     instead = directive(Key.USER_AGENT, bare) if bare == "*" or _TOKEN.fullmatch(bare.encode()) else None
     message = (

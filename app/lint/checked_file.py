@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from app.robots.dialects.rfc9309 import RFC9309
 from app.robots.dialects.seznam import SEZNAM
 from app.robots.groups import ALLOW, Groups, tokens_of
-from app.robots.lines import Directive, Key, codes_of
+from app.robots.lines import BLANKS, LINE_LIMIT, Directive, Key, codes_of, readable
 from app.robots.robots_txt import RobotsTxt
 
 LINES_CHECKED: Final = 10_000
@@ -146,6 +146,14 @@ class CheckedFile:
         rules = [rule for rule in self.rules if rule.value]
         return [rule for rule in rules if rule.line not in self.globs] if self.globs else rules
 
+    @cached_property
+    def unread(self) -> list[tuple[int, str]]:
+        """The first LINES_CHECKED lines that are neither empty nor have a key, with their numbers."""
+        read = set(map(self.number, range(len(self.scan.lines))))
+        others = (it for it in enumerate(self.scan.lines.body.splitlines(), 1) if it[0] not in read)
+        texts = ((number, _without_comment(line[:LINE_LIMIT])) for number, line in others)
+        return [(number, readable(text)) for number, text in islice(filter(itemgetter(1), texts), LINES_CHECKED)]
+
     def group_at(self, position: int) -> int:
         """The number of the group with the line at `position`, or -1."""
         return bisect_right(self.groups.spans, position, key=itemgetter(0)) - 1
@@ -161,3 +169,8 @@ class CheckedFile:
     def number(self, position: int) -> int:
         """The number of the line at `position`."""
         return self.scan.lines.number(position)
+
+
+def _without_comment(line: bytes) -> bytes:
+    """The text that is read of a line (spec B3, B13)."""
+    return line.partition(b"#")[0].partition(b"\0")[0].strip(BLANKS)

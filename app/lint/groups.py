@@ -8,7 +8,7 @@ from typing import Final
 from app.lint.advice import Warned, directive, name_of, quote
 from app.lint.checked_file import LINES_CHECKED, CheckedFile
 from app.robots.agents import STAR
-from app.robots.lines import MEMBER_KEYS, RULE_KEYS
+from app.robots.lines import MEMBER_KEYS, RULE_KEYS, Key
 
 _AGENTS: Final = re.compile(rb"U[^AD]*+")
 _MEMBER: Final = re.compile(rb"[MV]")
@@ -22,7 +22,9 @@ def rule_before_agent(file: CheckedFile) -> Iterator[Warned]:
         if key in RULE_KEYS:
             line_text = directive(key, value)
             message = f"{name_of(key)} is above the first User-agent line, so no crawler obeys it."
-            instead = line_text and f"User-agent: *\n{line_text}"
+            # To close everything to every crawler would be too much where another one's group was meant.
+            closes = key is Key.DISALLOW and value in _EVERYTHING
+            instead = None if closes or line_text is None else f"User-agent: *\n{line_text}"
             yield Warned(line, f"{message} Put 'User-agent: *' above it.", instead)
 
 
@@ -74,4 +76,4 @@ def whole_site_closed(file: CheckedFile) -> Iterator[Warned]:
     closing = next((rule for rule in stars if rule.value in _EVERYTHING), None)
     if closing is not None:
         message = "This closes the whole site to every crawler that has no group of its own."
-        yield Warned(closing.line, f"{message} If you do not mean that, write 'Disallow:'.", "Disallow:")
+        yield Warned(closing.line, f"{message} If you do not mean that, write 'Disallow:'.")

@@ -1,16 +1,18 @@
 """Checks of keys: misspelled, read only by some crawlers, or read by none."""
 
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+from itertools import chain
 from typing import Final, NamedTuple
 
-from app.lint.advice import Warned, directive, name_of, quote, whole
+from app.lint.advice import Warned, directive, name_of, quote, whole, whole_lines
 from app.lint.checked_file import CheckedFile
 from app.robots.dialects.google import GOOGLE
-from app.robots.lines import BLANKS, RULE_KEYS, Form, Key, codes_of, key_of
+from app.robots.lines import AI_TRAINING_KEYS, BLANKS, RULE_KEYS, Form, Key, codes_of, key_of, prefixes_of
+from app.robots.robots_txt import absolute_url
 
 _ODD: Final = codes_of(set(Key) - {Key.BLANK, Key.UNKNOWN}, (Form.TOLERATED,))
-_BY_PREFIX: Final = codes_of(Key, (Form.BY_PREFIX,)) + codes_of({Key.ALLOW_AI_TRAINING, Key.DISALLOW_AI_TRAINING})
+_BY_PREFIX: Final = codes_of(Key, (Form.BY_PREFIX,)) + codes_of(AI_TRAINING_KEYS)
 _UNKNOWN: Final = codes_of({Key.UNKNOWN}) + codes_of({Key.SITEMAP}, (Form.BY_PREFIX,))
 _GROUPS: Final = {ord("A"): Key.ALLOW, ord("D"): Key.DISALLOW, ord("U"): Key.USER_AGENT}
 
@@ -22,6 +24,12 @@ _MISSPELT: Final[Sequence[Key]] = [
 
 _LONGEST_KEY: Final = 30
 """Characters of the longest key that is compared with these."""
+
+_SAME: Final = ("", "all")
+"""What may follow the name of a key, but for signs, without the line being about something else, such as AI."""
+
+_TRAINING: Final = ("aitraining", "training")
+_ABOUT_AI: Final = ("ai", "llm", "ml", "genai", "training", "inference")
 
 
 class _OddLine(NamedTuple):
@@ -68,18 +76,42 @@ def key_read_by_prefix(file: CheckedFile) -> Iterator[Warned]:
         if meant is None:
             continue
         key, value = file.scan.directive(position).key, file.scan.lines.value(position)
-        read = f"Google reads {quote(file.scan.text(position))} as {name_of(meant)}, by the beginning of its key."
-        if key is Key.UNKNOWN:
+        written = file.scan.text(position)
+        rest = _behind_name(written, meant) if key is Key.UNKNOWN else _TRAINING[0]
+        message = f"Google reads {quote(written)} as {name_of(meant)}, by the beginning of its key."
+        instead = None
+        if rest in _SAME:
             instead = directive(meant, value)
-            message = f"{read} No other crawler that we know does.{_write(instead)}"
+            message += f" No other crawler that we know does.{_write(instead)}"
+        elif rest in _TRAINING:
+            instead = _training_preference(file, position, meant)
+            message += " A Content-Signal or Content-Usage line states the same for all crawlers, and no rule."
+        elif rest.startswith(_ABOUT_AI):
+            message += " No other crawler that we know reads it. Content-Signal states what AI may use, and is no rule."
         else:
-            instead = _training_preference(meant, value)
-            message = f"{read} A Content-Signal or Content-Usage line states the same for all crawlers, and no rule."
+            message += " No other crawler that we know reads it."
         yield Warned(file.number(position), message, instead)
 
 
-def _training_preference(meant: Key, path: bytes) -> str | None:
-    """The line that replaces an AllowAITraining or DisallowAITraining line with this path."""
+def _behind_name(written: str, meant: Key) -> str:
+    """The letters of a line's key behind the name that Google reads, in lower case."""
+    key = _letters((written.partition(":")[0] if ":" in written else written.split()[0]).lower())
+    return key.removeprefix(next(name for name in map(_letters, prefixes_of(meant)) if key.startswith(name)))
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def _training_preference(file: CheckedFile, position: int, meant: Key) -> str | None:
+    """The line that replaces a line about training.
+
+    None if other lines about usage would decide differently with it: among lines with paths the longest counts.
+    """
+    path = file.scan.lines.value(position)
+    stated = file.positions(codes_of({*AI_TRAINING_KEYS, Key.CONTENT_USAGE}))
+    if any(at != position for at in stated) or b" " in path or b"\t" in path:
+        return None
     if path in (b"/", b"/*", b"*"):
         return directive(Key.CONTENT_SIGNAL, "ai-train=yes" if meant is Key.ALLOW else "ai-train=no")
     if not path.startswith(b"/"):
@@ -89,13 +121,17 @@ def _training_preference(meant: Key, path: bytes) -> str | None:
 
 def unknown_key(file: CheckedFile) -> Iterator[Warned]:
     """Lines that no crawler reads, as far as we know (spec I7); an HTML page has no other warning."""
-    for position in () if file.robots.is_html else file.positions(_UNKNOWN):
-        written, line = file.scan.text(position), file.number(position)
+    if file.robots.is_html:
+        return
+    read = ((file.number(position), position) for position in file.positions(_UNKNOWN))
+    lines: list[tuple[int, int | str]] = sorted(chain(read, file.unread), key=lambda it: it[0])
+    for line, at in lines:
+        written = at if isinstance(at, str) else file.scan.text(at)
         key, colon, value = written.partition(":")
-        if colon:
-            yield _unread_key(line, key.rstrip(), value, by_google=key_of(file.scan.lines.codes[position])[1])
-        else:
+        if isinstance(at, str) or not colon:
             yield _unread_text(line, written)
+        else:
+            yield _unread_key(line, key.rstrip(), value, by_google=key_of(file.scan.lines.codes[at])[1])
 
 
 def _unread_key(line: int, key: str, value: str, by_google: Form) -> Warned:
@@ -110,17 +146,37 @@ def _unread_text(line: int, written: str) -> Warned:
     first, _, rest = written.replace("\t", " ").partition(" ")
     meant = _close_key(first)
     if meant is not None and rest:
-        value = rest.strip(BLANKS.decode())
-        instead = directive(meant, value) if meant not in RULE_KEYS or " " not in value else None
+        instead = _with_colon(meant, rest.strip(BLANKS.decode()))
         message = f"There is no colon in {quote(written)}, so no robot that we know reads it.{_write(instead)}"
         return Warned(line, message, instead)
     message = f"No robot that we know reads {quote(written)}. Begin the line with '#' if it is a comment."
     return Warned(line, message, whole(f"# {written}") if written[0].isalnum() else None)
 
 
+def _with_colon(key: Key, value: str) -> str | None:
+    """The line or lines with this key and value; None if the value may be prose, or more than one thing."""
+    if key in RULE_KEYS:
+        paths = value.split()
+        return whole_lines(directive(key, path) for path in paths) if all(it[0] in "/*" for it in paths) else None
+    if key is Key.USER_AGENT and len(value.split()) > 1:
+        return None
+    if key is Key.SITEMAP and absolute_url(value) != value:
+        return None
+    return directive(key, value)
+
+
 def _close_key(key: str) -> Key | None:
     """The key that this one may be a misspelling of."""
     if len(key) > _LONGEST_KEY:
         return None
-    close = get_close_matches(key.lower().replace(" ", "-"), list(map(str, _MISSPELT)), n=1, cutoff=0.8)
-    return Key(close[0]) if close else None
+    written = key.lower().replace(" ", "-")
+    close = get_close_matches(written, list(map(str, _MISSPELT)), n=1, cutoff=0.8)
+    if not close or (Key(close[0]) in _GROUPS.values() and _has_more(written, close[0])):
+        return None
+    return Key(close[0])
+
+
+def _has_more(written: str, name: str) -> bool:
+    """Whether a key has more than one letter that the name does not have: `ai-disallow` is no misspelt `disallow`."""
+    edits = SequenceMatcher(None, name, written, autojunk=False).get_opcodes()
+    return sum(max(0, (end - begin) - (stop - start)) for _, start, stop, begin, end in edits) > 1

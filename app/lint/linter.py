@@ -73,5 +73,6 @@ CHECKS: Final[Mapping[str, Callable[[CheckedFile], Iterator[Warned]]]] = {
     "sitemap-not-absolute": statements.not_absolute(Key.SITEMAP),
     "license-not-absolute": statements.not_absolute(Key.LICENSE),
     "usage-malformed": statements.usage_malformed,
+    "signal-in-last-group": statements.signal_in_last_group,
 }
 """Every warning by its code."""

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from app.lint.advice import Warned, directive, name_of, show, whole_lines
+from app.lint.advice import Warned, directive, name_of, quote, show, whole_lines
 from app.lint.checked_file import CheckedFile
-from app.robots.lines import Directive, Key, readable
+from app.robots.agents import STAR
+from app.robots.groups import RULE_LETTERS
+from app.robots.lines import Directive, Key, codes_of, readable
 from app.robots.robots_txt import absolute_url
 from app.robots.usage import read_dictionary, read_simple_dictionary, signal_parts, split_path
 
@@ -19,6 +21,9 @@ _CATEGORIES: Final = ("train-ai", "search")
 _LONGEST_WORD: Final = 30
 _PARTS: Final = 20
 """How many parts of a line are compared with known words."""
+
+_NAMED: Final = 3
+"""Crawlers that a message names."""
 
 _YES: Final = frozenset({"yes", "y", "true", "1", "allow", "allowed"})
 _NO: Final = frozenset({"no", "n", "false", "0", "deny", "disallow", "disallowed"})
@@ -73,6 +78,30 @@ def usage_malformed(file: CheckedFile) -> Iterator[Warned]:
         yield Warned(line.line, message, instead)
 
 
+def signal_in_last_group(file: CheckedFile) -> Iterator[Warned]:
+    """A Content-Signal that an empty line sets off at the end of the file, but that the last group has (spec I2)."""
+    spans, letters = file.groups.spans, file.groups.letters
+    last = len(spans) - 1
+    if last < 0 or STAR in file.tokens.get(last, {STAR}):
+        return
+    signals = file.positions(codes_of({Key.CONTENT_SIGNAL}))
+    if len(signals) == 1 and _is_set_off(letters, *spans[last], signals[0]):
+        names = sorted(readable(agent.value) for agent in file.agents if agent.group == last)
+        shown = ", ".join(map(quote, names[:_NAMED])) + (" and others" if len(names) > _NAMED else "")
+        message = f"This Content-Signal belongs to the last group, so it binds only {shown}."
+        yield Warned(
+            file.number(signals[0]), f"{message} Put it below 'User-agent: *' if it is meant for every crawler."
+        )
+
+
+def _is_set_off(letters: bytes, start: int, end: int, position: int) -> bool:
+    """Whether an empty line separates a member of a group from what is above it, and no rule follows."""
+    if not start <= position < end or any(letter in RULE_LETTERS for letter in letters[position:end]):
+        return False
+    above = letters[start:position].rstrip(b".")
+    return above.endswith(b"B") and any(letter in RULE_LETTERS for letter in above)
+
+
 def _usage_understood(line: Directive) -> bool:
     preferences = split_path(line.value)[1]
     parsed = read_simple_dictionary(preferences)
@@ -90,12 +119,32 @@ def _signal_understood(line: Directive) -> bool:
 
 
 def _usage_meant(value: bytes) -> str | None:
-    path, preferences = split_path(value)
+    path, preferences = _split_any_path(value)
+    path = path and _from_root(path)
     meant = _meant(preferences, _CATEGORIES, "y", "n")
     return None if meant is None else directive(Key.CONTENT_USAGE, f"{readable(path)} {meant}".strip())
 
 
+def _split_any_path(value: bytes) -> tuple[bytes, bytes]:
+    """As `split_path`, with a path that begins otherwise, such as `*.pdf`."""
+    first, blank, rest = value.partition(b" ")
+    is_path = blank and b"=" not in first and (b"/" in first or first[0] in b"*.")
+    return (first, rest.strip()) if is_path else split_path(value)
+
+
+def _from_root(path: bytes) -> bytes:
+    """The path that matches as one without its first slash is meant to."""
+    return path if path.startswith(b"/") else b"/*" + path if path.startswith(b".") else b"/" + path
+
+
 def _signal_meant(value: bytes) -> str | None:
+    path, preferences = _split_any_path(value)
+    if path:
+        # A Content-Signal has no path, and without one it would speak for the whole site.
+        meant = _meant(preferences, _PURPOSES, "y", "n")
+        if meant is None or "ai-input" in meant:
+            return None
+        return directive(Key.CONTENT_USAGE, f"{readable(_from_root(path))} {meant.replace('ai-train', 'train-ai')}")
     meant = _meant(value, _PURPOSES, "yes", "no")
     return None if meant is None else directive(Key.CONTENT_SIGNAL, meant)
 
@@ -109,6 +158,8 @@ def _meant(value: bytes, known: Sequence[str], yes: str, no: str) -> str | None:
         return None
     written: list[str] = []
     for purpose, choice in parts:
+        if any(sign in purpose for sign in " \t/*"):
+            return None  # not a word
         close = get_close_matches(purpose[:_LONGEST_WORD], known, n=1, cutoff=0.7)
         turned = "-".join(reversed(purpose[:_LONGEST_WORD].split("-")))
         meant = turned if turned in known else close[0] if close else None

@@ -131,6 +131,11 @@ def codes_of(keys: Iterable[Key], forms: Iterable[Form] = (Form.PROPER, Form.TOL
     return bytes({code_of(key, form) for key in keys for form in forms if form is Form.PROPER or key not in nameless})
 
 
+def prefixes_of(key: Key) -> tuple[str, ...]:
+    """The prefixes by which Google's parser recognises a key."""
+    return _PREFIXES.get(key, ())
+
+
 _SCANNER: Final = Scanner(
     [(str(key).encode(), code_of(key), False) for key in _KEYS[2:]]
     + [(name.encode(), code_of(key, Form.TOLERATED), False) for key, names in _TYPOS.items() for name in names]

@@ -74,3 +74,23 @@ def test_a_delay_for_several_crawlers_names_those_that_ignore_it() -> None:
     ignored, large = lint(RobotsTxt(body))
     assert (ignored.code, large.code) == ("crawl-delay-ignored", "crawl-delay-large")
     assert ignored.message.startswith("Googlebot, Yandex ignore Crawl-delay.")
+
+
+SIGNAL = "Content-Signal: search=yes"
+GROUPS = "User-agent: *\nDisallow: /a\n\nUser-agent: b\nDisallow: /b\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{GROUPS}{SIGNAL}\n",
+        f"{GROUPS}\n{SIGNAL}\nDisallow: /c\n",
+        f"{GROUPS}\nUser-agent: *\n{SIGNAL}\n",
+        f"User-agent: *\n{SIGNAL}\nDisallow: /a\n\nUser-agent: b\nDisallow: /b\n\nContent-Signal: search=no\n",
+        f"User-agent: b\nDisallow: /b\n\nUser-agent: *\nDisallow: /a\n\n{SIGNAL}\n",
+        f"User-agent: b\n\n{SIGNAL}\nDisallow: /b\n",
+        f"User-agent: a\nDisallow: /a\n\n{SIGNAL}\n\nUser-agent: b\nDisallow: /b\n",
+    ],
+)
+def test_i2_a_signal_of_a_group_is_not_reported(body: str) -> None:
+    assert "signal-in-last-group" not in {advice.code for advice in lint(RobotsTxt(body.encode()))}
