@@ -44,6 +44,9 @@ SPREAD = 0.1
 GRACE, LONGEST_GRACE = 0.1, HOUR
 """The share of a delay, and its maximum, for which a due copy is served while it is refreshed in the background."""
 
+LONGEST_AHEAD = HOUR
+"""Seconds by which a snapshot may be dated ahead of the clock, because that was set back, and still count as new."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failing:
@@ -160,6 +163,19 @@ def usable(snapshot: Snapshot, now: float) -> Snapshot | None:
     return snapshot
 
 
+def moved(snapshot: Snapshot, seconds: float) -> Snapshot:
+    """The snapshot as a clock that is so many seconds ahead would have dated it."""
+    failing, since = snapshot.failing, snapshot.since
+    return replace(
+        snapshot,
+        fetched_at=snapshot.fetched_at + seconds,
+        failing=None
+        if failing is None
+        else replace(failing, since=failing.since + seconds, last_at=failing.last_at + seconds),
+        since=None if since is None else math.floor(since + seconds),
+    )
+
+
 def delay(snapshot: Snapshot, recheck: Recheck, key: str) -> float:
     """Seconds from the last attempt to the next; the same in every process for an origin's `key` (spec A23)."""
     if snapshot.failing is not None:
@@ -173,12 +189,18 @@ def delay(snapshot: Snapshot, recheck: Recheck, key: str) -> float:
 
 
 def freshness(snapshot: Snapshot, recheck: Recheck, key: str, now: float) -> Freshness:
-    """The freshness of the snapshot at `now`; an instant after `now` (a clock was set back) counts as `now`."""
+    """The freshness of the snapshot at `now`.
+
+    An instant after `now` (the clock was set back) counts as `now`, up to LONGEST_AHEAD. Beyond, a recheck is due: the
+    snapshot's age is not known, and it would be fresh for as long as the step was.
+    """
     fetched_at, checked_at = min(snapshot.fetched_at, now), min(snapshot.checked_at, now)
     wait = delay(snapshot, recheck, key)
     recheck_at = checked_at + wait
     grace = 0.0 if snapshot.failing is not None else min(GRACE * wait, LONGEST_GRACE)
-    if now < recheck_at:
+    if snapshot.checked_at > now + LONGEST_AHEAD:
+        state = State.DUE
+    elif now < recheck_at:
         state = State.FRESH
     elif now < recheck_at + grace:
         state = State.GRACE

@@ -25,10 +25,10 @@ class Reconciled:
     contradicted: bool = False
 
 
-def reconcile(entry: Entry | None, found: Snapshot | Purged | None, now: float, store_now: float) -> Reconciled:
-    """Compare the entry in memory with what the store has; `store_now` is the store's clock, `now` this process's."""
+def reconcile(entry: Entry | None, found: Snapshot | Purged | None, now: float) -> Reconciled:
+    """Compare the entry in memory with what the store has; `now` is by the store's clock."""
     if isinstance(found, Purged):
-        left = None if entry is None else after_purge(entry.snapshot, found, store_now)
+        left = None if entry is None else after_purge(entry.snapshot, found, now)
         return _from_memory(None if entry is None or left is None else replace(entry, snapshot=left), now)
     if found is None:
         # A purge would have left a mark. So the store was down when this was learned, or has lost it since: it was
@@ -36,7 +36,7 @@ def reconcile(entry: Entry | None, found: Snapshot | Purged | None, now: float, 
         return _from_memory(entry, now)
     if entry is None:
         return Reconciled(found, from_store=True)
-    return _merged(entry, found, store_now)
+    return _merged(entry, found, now)
 
 
 def combine(own: Snapshot | None, found: Snapshot | Purged | None, now: float) -> Snapshot | None:

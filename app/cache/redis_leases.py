@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from app.cache.redis_snapshots import server_time, snapshot_key
+from app.cache.redis_snapshots import snapshot_key
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient
+from app.redis.store_clock import server_time
 
 LONGEST_LEASE = 600_000
 """Milliseconds of the longest lease that is respected, more than any fetch is given; processes may differ in theirs."""

@@ -14,6 +14,7 @@ from app.cache.ordering import Purged, after_purge, merge
 from app.cache.snapshot_store import Put
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.store_clock import server_time
 
 ATTEMPTS = 5
 """How often a write is tried if others change the value meanwhile; with the lease even one conflict is rare."""
@@ -217,15 +218,6 @@ def snapshot_key(origin: Origin) -> str:
 def unrecorded_key(origin: Origin) -> str:
     """The key of the origin's versions that have ended and are not in the history yet: snapshots by digest."""
     return f"{snapshot_key(origin)}:unrecorded"
-
-
-def server_time(reply: object, clock: Callable[[], float] | None = None) -> float | None:
-    """What TIME replied, in Unix seconds, or by `clock` if that is given; None for anything else."""
-    match reply:
-        case [bytes(seconds), bytes(micros)] if seconds.isdigit() and micros.isdigit() and len(seconds) < 12:
-            return int(seconds) + int(micros[:6]) / 1e6 if clock is None else clock()
-        case _:
-            return None
 
 
 def _digest(data: bytes) -> str:

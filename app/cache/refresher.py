@@ -10,9 +10,9 @@ from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot, next_snapshot
 from app.cache.lease import Lease
 from app.cache.snapshot_writer import SnapshotWriter
-from app.cache.store_clock import StoreClock
 from app.cache.tiered_snapshots import Source, TieredSnapshots
 from app.origin import Origin
+from app.redis.store_clock import StoreClock
 from app.robots.access import Fetched, NotModified, Successful, Unreachable, Validators
 
 Fetch = Callable[[Origin, Validators], Awaitable[Fetched]]
@@ -37,7 +37,7 @@ class Refresher:
         writer: SnapshotWriter,
         lease: Lease,
         fetch: Fetch,
-        store_clock: StoreClock,
+        clock: StoreClock,
         *,
         on_fetch: OnFetch,
         health: FetchHealth,
@@ -46,7 +46,7 @@ class Refresher:
         self._writer = writer
         self._lease = lease
         self._fetch = fetch
-        self._store_clock = store_clock
+        self._clock = clock
         self._on_fetch = on_fetch
         self._health = health
 
@@ -80,7 +80,7 @@ class Refresher:
     ) -> tuple[Snapshot, Source]:
         """Fetch; the fetch began at `began` by the store's clock, None for now. `whole`: unconditionally."""
         if began is not None:
-            self._store_clock.sync(began)
+            self._clock.sync(began)
         fetched, snapshot = await self._fetch_once(origin, seen, began, whole=whole)
         kept = await self._writer.save(origin, snapshot, seen)
         if kept is None:
@@ -98,7 +98,7 @@ class Refresher:
         self, origin: Origin, seen: Snapshot | None, began: float | None, *, whole: bool
     ) -> tuple[Fetched, Snapshot]:
         """What one fetch finds, and the snapshot that follows what was known when it began."""
-        began = self._store_clock() if began is None else began
+        began = self._clock() if began is None else began
         known = self._snapshots.peek(origin) or seen
         conditional = known is not None and isinstance(known.access, Successful) and not whole
         now = asyncio.get_running_loop().time

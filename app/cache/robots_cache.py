@@ -15,10 +15,10 @@ from app.cache.refresher import Fetch, OnFetch, Refresher
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import SnapshotWriter
-from app.cache.store_clock import StoreClock
 from app.cache.tiered_snapshots import Source, TieredSnapshots
 from app.origin import Origin
 from app.redis.single_flight import SingleFlight
+from app.redis.store_clock import StoreClock
 from app.robots.access import Busy, Successful
 
 __all__ = ["CacheResult", "Fetch", "RobotsCache", "Source"]
@@ -44,6 +44,9 @@ class CacheResult:
 class RobotsCache:
     """The cache of one process, in front of a store that processes share.
 
+    Files are dated and judged by `clock`, which all processes share, so a process whose own clock is wrong neither
+    fetches for every question nor answers from a file that is too old.
+
     `memory_bytes` bounds the snapshots in memory, each of which is trusted for `trust` seconds before the store is
     asked again. A fetch is to end within `lease` seconds, after which another process may begin one. While the store
     is down, the cache answers from memory and by fetching. `on_fetch` and `health` are called after every fetch, and
@@ -55,7 +58,7 @@ class RobotsCache:
         store: SnapshotStore,
         leases: LeaseStore,
         fetch: Fetch,
-        clock: Callable[[], float],
+        clock: StoreClock,
         memory_bytes: int,
         *,
         trust: float = 30.0,
@@ -65,14 +68,13 @@ class RobotsCache:
         health: FetchHealth | None = None,
     ) -> None:
         health = health or FetchHealth()
-        store_clock = StoreClock(clock)
         self._clock = clock
         self._on_version_ended = on_version_ended
         self._memory = SnapshotMemory(memory_bytes, clock, trust)
         self._writer = SnapshotWriter(
             store,
             self._memory,
-            store_clock,
+            clock,
             on_version_ended=on_version_ended,
             on_contradiction=health.note_contradiction,
         )
@@ -81,11 +83,10 @@ class RobotsCache:
             self._memory,
             self._writer,
             clock,
-            store_clock=store_clock,
             on_contradiction=health.note_contradiction,
         )
         self._refresher = Refresher(
-            self._snapshots, self._writer, Lease(leases, lease), fetch, store_clock, on_fetch=on_fetch, health=health
+            self._snapshots, self._writer, Lease(leases, lease), fetch, clock, on_fetch=on_fetch, health=health
         )
         self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
             BackgroundTask.REFRESHES, expected=Busy
@@ -182,12 +183,12 @@ class RobotsCache:
     async def _refresh(
         self, origin: Origin, seen: Snapshot | None, recheck: Recheck, max_age: float | None
     ) -> tuple[Snapshot, Source]:
-        began = self._clock()
+        began = self._clock.steady()  # the clock may be set by what the store says meanwhile
 
         def is_fresh(snapshot: Snapshot, waited_for: bool) -> bool:
             # A snapshot that another process fetched while this one waited is new enough.
             wanted = None if waited_for else max_age
-            return self._state(snapshot, origin, recheck, wanted, began) is State.FRESH
+            return self._state(snapshot, origin, recheck, wanted, self._clock.at(began)) is State.FRESH
 
         return await self._refresher.refresh(origin, seen, is_fresh)
 

@@ -1,12 +1,13 @@
 """The snapshots that a process has in memory, and which of them may answer without asking the store."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from app.cache.freshness import Snapshot, usable
+from app.cache.freshness import Snapshot, moved, usable
 from app.cache.packed_lru import PackedLRU
 from app.origin import Origin
+from app.redis.store_clock import StoreClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class Entry:
 
     `saved` is false while the store does not have it, because it was down. `doubtful`: only this process has met the
     failures of the snapshot, so they are not shared. `validated_at` is when the store last agreed with the entry, None
-    after an invalidation; `generation` is the subscription under which it did.
+    after an invalidation; `generation` is the subscription under which it did. `own_date`: the snapshot is dated by
+    this process's own clock, because the store's was not known yet.
     """
 
     snapshot: Snapshot
@@ -23,6 +25,7 @@ class Entry:
     doubtful: bool
     validated_at: float | None
     generation: int
+    own_date: bool = False
 
     @property
     def shared(self) -> Snapshot | None:
@@ -36,7 +39,7 @@ class SnapshotMemory:
     An invalidation ends the trust in one entry, and a gap in the subscription ends it for all.
     """
 
-    def __init__(self, memory_bytes: int, clock: Callable[[], float], trust: float) -> None:
+    def __init__(self, memory_bytes: int, clock: StoreClock, trust: float) -> None:
         self._entries: PackedLRU[Entry] = PackedLRU(Entry, memory_bytes)
         self._clock = clock
         self._trust = trust
@@ -58,11 +61,16 @@ class SnapshotMemory:
 
     def peek(self, origin: Origin) -> Entry | None:
         """The entry, trusted or not."""
-        return self._entries.peek(origin)
+        entry = self._entries.peek(origin)
+        if entry is not None and entry.own_date and self._clock.known:
+            # Otherwise all that was fetched before the store was reached would be too old, or new for too long.
+            entry = replace(entry, snapshot=moved(entry.snapshot, self._clock.first_step), own_date=False)
+            self._entries.put(origin, entry)
+        return entry
 
     def snapshot(self, origin: Origin) -> Snapshot | None:
         """The entry's snapshot, trusted or not."""
-        entry = self._entries.peek(origin)
+        entry = self.peek(origin)
         return None if entry is None else entry.snapshot
 
     def keep(
@@ -70,7 +78,8 @@ class SnapshotMemory:
     ) -> None:
         """Store the snapshot; it is trusted if it was `validated` and no invalidation came meanwhile."""
         validated_at = self._clock() if validated and origin in self._undisturbed else None
-        self._entries.put(origin, Entry(snapshot, saved, doubtful, validated_at, self._generation))
+        own_date = not saved and not self._clock.known
+        self._entries.put(origin, Entry(snapshot, saved, doubtful, validated_at, self._generation, own_date))
 
     def drop(self, origin: Origin) -> None:
         """Forget the origin."""

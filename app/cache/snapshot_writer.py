@@ -12,9 +12,9 @@ from app.cache.outbox import Outbox
 from app.cache.reconcile import as_known, combine
 from app.cache.snapshot_memory import Entry, SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
-from app.cache.store_clock import StoreClock
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
+from app.redis.store_clock import StoreClock
 
 SUSPICION = FIRST_RETRY
 """Seconds for which another process may confirm that an origin cannot be reached."""
@@ -35,14 +35,14 @@ class SnapshotWriter:
         self,
         store: SnapshotStore,
         memory: SnapshotMemory,
-        store_clock: StoreClock,
+        clock: StoreClock,
         *,
         on_version_ended: Callable[[Origin, Snapshot, Snapshot | None], None],
         on_contradiction: Callable[[], None],
     ) -> None:
         self._store = store
         self._memory = memory
-        self._store_clock = store_clock
+        self._clock = clock
         self._on_version_ended = on_version_ended
         self._on_contradiction = on_contradiction
         self._outbox = Outbox(self._deliver)
@@ -55,7 +55,7 @@ class SnapshotWriter:
         If the store is down, it is delivered later. `over` is the snapshot known before. `publish`: invalidate
         other processes.
         """
-        now, entry, found = self._store_clock(), self._memory.peek(origin), snapshot
+        now, entry, found = self._clock(), self._memory.peek(origin), snapshot
         purged = self._outbox.purged(origin)
         if purged is not None and after_purge(found, purged, now) is None:
             return None
@@ -85,7 +85,7 @@ class SnapshotWriter:
         try:
             await self._store.purge(origin, KEEP)
         except StoreDown:
-            self._outbox.add(origin, Purged(self._store_clock()))
+            self._outbox.add(origin, Purged(self._clock()))
             raise
         self._memory.drop(origin)
         with suppress(StoreDown):  # the mark is in the store, where all processes look when their trust is over
@@ -136,7 +136,7 @@ class SnapshotWriter:
 
     async def _share_copy(self, origin: Origin, snapshot: Snapshot) -> tuple[Snapshot | None, Snapshot | None]:
         """As `_share`, but without the snapshot's failures: only a missing copy is written to the store."""
-        found, now = await self._store.get(origin), self._store_clock()
+        found, now = await self._store.get(origin), self._clock()
         if isinstance(found, Snapshot):
             return merge(found, snapshot, now), found
         copy = snapshot.without_failing()

@@ -12,10 +12,10 @@ from app.cache.reconcile import combine, reconcile
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import SnapshotWriter
-from app.cache.store_clock import StoreClock
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 from app.redis.single_flight import SingleFlight
+from app.redis.store_clock import StoreClock
 
 
 class Source(StrEnum):
@@ -41,16 +41,14 @@ class TieredSnapshots:
         store: SnapshotStore,
         memory: SnapshotMemory,
         writer: SnapshotWriter,
-        clock: Callable[[], float],
+        clock: StoreClock,
         *,
-        store_clock: StoreClock,
         on_contradiction: Callable[[], None],
     ) -> None:
         self._store = store
         self._memory = memory
         self._writer = writer
         self._clock = clock
-        self._store_clock = store_clock
         self._on_contradiction = on_contradiction
         self._lookups: SingleFlight[Origin, tuple[Snapshot | None, Source]] = SingleFlight(BackgroundTask.LOOKUPS)
         self._waiting: dict[Origin, asyncio.Event] = {}
@@ -81,7 +79,7 @@ class TieredSnapshots:
 
         Nothing of it is kept.
         """
-        return combine(self.peek(origin), await self._store.get(origin), self._store_clock())
+        return combine(self.peek(origin), await self._store.get(origin), self._clock())
 
     def on_event(self, event: Event, origin: Origin) -> None:
         """Apply an invalidation that another process published."""
@@ -132,13 +130,17 @@ class TieredSnapshots:
         before = self.peek(origin)
         with self._memory.validating(origin):
             found = await self._store.get(origin)
+            now = None
             if found is not None and self.peek(origin) not in (None, found):
-                self._store_clock.sync(await self._store.now(origin))
+                now = await self._store.now(origin)
+            changed = self.peek(origin) is not before
+            if now is not None:
+                self._clock.sync(now)  # which may date anew what is in memory
             entry = self._memory.peek(origin)
-            if entry is not None and entry.snapshot is not before:
+            if entry is not None and changed:
                 # A refresh ended while the store was asked, and the store's answer is older.
                 return entry.snapshot, Source.MEMORY, False
-            result = reconcile(entry, found, self._clock(), self._store_clock())
+            result = reconcile(entry, found, self._clock())
             if result.contradicted:
                 self._on_contradiction()
             self._writer.note_ended(origin, result.snapshot, *result.ended)

@@ -17,6 +17,7 @@ from app.main.fetching import counted_fetch, fetcher_from
 from app.main.operator_files import domain_table, recheck_models
 from app.observability.metrics import Metrics, ServiceState
 from app.origin import Origin
+from app.redis.store_clock import StoreClock
 from app.reread import Reread
 from app.settings import Settings
 
@@ -66,13 +67,14 @@ async def standalone(settings: Settings, agents: Reread[OwnAgents] | None) -> As
 
     metrics = Metrics(lambda: ServiceState(False, False, fetcher.queue.in_flight, fetcher.queue.waiting, {}))
     store = NullStore()
-    cache = RobotsCache(store, store, counted_fetch(fetcher, metrics), time.time, settings.memory_bytes // 2)
+    clock = StoreClock(time.time, time.monotonic)
+    cache = RobotsCache(store, store, counted_fetch(fetcher, metrics), clock, settings.memory_bytes // 2)
     decider = Decider(
         cache,
-        time.time,
+        clock,
         memory_bytes=settings.memory_bytes // 2,
         models=own_models(settings),
-        visits=Visits(NullVisits(), time.time),
+        visits=Visits(NullVisits(), clock),
         forbidden=settings.on_forbidden == "deny",
         metrics=metrics,
         monotonic=time.monotonic,

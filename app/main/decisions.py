@@ -52,10 +52,10 @@ def make_decisions(
     files: Files,
     models: Models,
     metrics: Metrics,
-    clock: Callable[[], float],
     store_clock: Callable[[], float] | None,
 ) -> Decisions:
     """The decisions by these files; `models` are the recheck models in force. `store_clock`: None for the server's."""
+    clock = store.clocks.fleet
     visits = Visits(RedisVisits(store.redis, clock=clock), clock)
     overrides = Overrides(RedisOverrides(store.redis), clock)
     edge = EdgeFacts(RedisEdge(store.redis, store_clock), clock)

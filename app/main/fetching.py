@@ -18,9 +18,16 @@ from app.settings import Settings
 
 
 def fetcher_from(
-    settings: Settings, resolver: Resolver, ssl_context: ssl.SSLContext, agents: Reread[OwnAgents] | None
+    settings: Settings,
+    resolver: Resolver,
+    ssl_context: ssl.SSLContext,
+    agents: Reread[OwnAgents] | None,
+    clock: Callable[[], float] = time.time,
 ) -> Fetcher:
-    """The fetcher that the settings describe, with the fetch profiles of the operator's own crawlers."""
+    """The fetcher that the settings describe, with the fetch profiles of the operator's own crawlers.
+
+    `clock` (Unix seconds) reads dates of responses, and dates signatures.
+    """
     return Fetcher(
         profile=FetchProfile(settings.user_agent),
         profiles=dict if agents is None else lambda: agents.value.profiles,
@@ -29,6 +36,7 @@ def fetcher_from(
         resolver=resolver,
         ssl_context=ssl_context,
         timeout=settings.fetch_timeout,
+        now=clock,
     )
 
 

@@ -62,7 +62,6 @@ def make_files(
     settings: Settings,
     store: Store,
     metrics: Metrics,
-    clock: Callable[[], float],
     *,
     store_clock: Callable[[], float] | None,
     resolver: Resolver | None,
@@ -70,8 +69,8 @@ def make_files(
     ssl_context: ssl.SSLContext | None,
 ) -> Files:
     """The files; None for the server's clock, for the system's resolver and for its trust store."""
-    system_resolver = SystemResolver()
-    fetcher = fetcher_from(settings, resolver or system_resolver, ssl_context or client_tls(), agents)
+    system_resolver, clock = SystemResolver(), store.clocks.fleet
+    fetcher = fetcher_from(settings, resolver or system_resolver, ssl_context or client_tls(), agents, clock)
     snapshots = RedisSnapshots(store.redis, instance=_instance_name(settings.workers), clock=store_clock)
     changes = RedisChanges(store.redis, length=settings.changes_length, forbidden=settings.on_forbidden == "deny")
     history = RedisHistory(store.redis, clock, lost=metrics.history_lost, changes=changes)

@@ -1,6 +1,5 @@
 """How permits are given: by the fleet's queues in the store, or by this process's own share while it is down."""
 
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -45,19 +44,22 @@ def make_pacing(
     decisions: Decisions,
     bounds: Callable[[str, str], Bounds],
     metrics: Metrics,
-    clock: Callable[[], float],
 ) -> Pacing:
     """The pacing of a fleet; `bounds` are the operator's, by host and agent."""
-    membership = FleetMembership(store.redis, files.snapshots.name)
     instances, secret = settings.pace_instances, settings.permit_secret
     local_pacer = LocalPacer(None if instances is None else instances * settings.workers, lambda: membership.rank)
     pacer = Pacer(
-        RedisPacer(store.redis), local_pacer, clock, time.monotonic, clock_stepped=metrics.store_clock_stepped
+        RedisPacer(store.redis, clocks=store.clocks),
+        local_pacer,
+        store.clocks,
+        clock_stepped=metrics.store_clock_stepped,
+        backoff_given_back=metrics.backoff_given_back,
     )
+    membership = FleetMembership(store.redis, files.snapshots.name, pacer.on_loss)
     fleet_secret = FleetSecret(store.redis, None if secret is None else secret.get_secret_value())
 
     def on_backoff(key: str, seconds: float) -> None:
-        files.lists.note_backoff(key, clock() + seconds)
+        files.lists.note_backoff(key, store.clocks.fleet() + seconds)
 
     permits = Permits(decisions.decider, pacer, bounds, fleet_secret, metrics, decisions.edge, on_backoff)
     return Pacing(permits, pacer, membership, fleet_secret)

@@ -30,6 +30,7 @@ from app.pacing.schedule import Bounds
 from app.purposes.policy import PurposePolicy
 from app.redis.connect import open_connections
 from app.redis.guarded_client import TIMEOUT
+from app.redis.store_clock import StoreClock, StoreClocks
 from app.reread import Reread, on_change, on_sighup
 from app.settings import Settings
 
@@ -45,6 +46,7 @@ def create(
     settings: Settings | None = None,
     *,
     clock: Callable[[], float] = time.time,
+    steady: Callable[[], float] = time.monotonic,
     store_clock: Callable[[], float] | None = None,
     store_timeout: float = TIMEOUT,
     resolver: Resolver | None = None,
@@ -54,8 +56,8 @@ def create(
 ) -> FastAPI:
     """Create the service. `during` returns a context that it runs in.
 
-    Tests replace the clocks (Unix seconds), `store_timeout` (seconds for a call to the store), the resolver, the TLS
-    context and the spans. Raises BadSetting.
+    Tests replace the clocks (Unix seconds; `steady` is one that is never set), `store_timeout` (seconds for a call to
+    the store), the resolver, the TLS context and the spans. Raises BadSetting.
     """
     settings = settings or Settings.read()
     spans = spans or tracing.spans_from_environment()
@@ -64,21 +66,22 @@ def create(
     # Every part reports to the metrics. They read the state of the parts only when they are scraped.
     metrics = tracing.metrics_for(lambda: _state(store, files, decisions), spans)
 
-    store = make_store(settings, metrics, store_timeout)
+    # One clock decides: the store's, as far ahead of this process's as it was when last read.
+    clocks = StoreClocks(clock, time.monotonic, fleet=StoreClock(clock, steady), server=store_clock)
+    store, now = make_store(settings, metrics, clocks, store_timeout), clocks.fleet
     reread = [file for file in (table, agents, keys, *store.files) if file is not None]
     files = make_files(
         settings,
         store,
         metrics,
-        clock,
         store_clock=store_clock,
         resolver=resolver,
         agents=agents,
         ssl_context=ssl_context,
     )
-    decisions = make_decisions(settings, store, files, recheck_models(settings, table), metrics, clock, store_clock)
+    decisions = make_decisions(settings, store, files, recheck_models(settings, table), metrics, store_clock)
     bounds = pace_bounds(Bounds(settings.pace_floor, settings.pace_cap), table, agents)
-    pacing = make_pacing(settings, store, files, decisions, bounds, metrics, clock)
+    pacing = make_pacing(settings, store, files, decisions, bounds, metrics)
     quotas, long_work = Quotas(store.redis, time.monotonic, metrics.quota_exceeded), LongWork()
 
     async def start(stack: AsyncExitStack) -> None:
@@ -119,7 +122,7 @@ def create(
         changes=files.changes,
         snapshot_of=files.cache.facts,
         long_work=long_work,
-        now=lambda: datetime.fromtimestamp(clock(), UTC),
+        now=lambda: datetime.fromtimestamp(now(), UTC),
     )
     app = application(start, services)
     add_middleware(app, keys, quotas, metrics, access_log=settings.access_log)
@@ -137,4 +140,5 @@ def _state(store: Store, files: Files, decisions: Decisions) -> ServiceState:
         overrides_loaded=decisions.overrides.loaded and not decisions.overrides.lost,
         store_connections=open_connections(store.client),
         fetches_failing=files.health.failing,
+        store_clock_offset=store.clocks.offset,
     )

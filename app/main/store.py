@@ -11,23 +11,26 @@ from app.redis import url as redis_url
 from app.redis.connect import Client, connect_to
 from app.redis.eviction import EvictionPolicy
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.store_clock import StoreClocks
 from app.reread import Reread
 from app.settings import BadSetting, Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The client of the store, the calls through it, what a full store would drop, and its files that may change."""
+    """The client of the store, the calls through it, its clocks, what it would drop if full, and its files."""
 
     client: Client
     redis: GuardedClient
+    clocks: StoreClocks
     eviction: EvictionPolicy
     files: tuple[Reread[Any], ...]
 
     async def probe(self) -> None:
-        """Find out whether the store can be used; it is marked as degraded if not."""
+        """Find out whether the store can be used, and what its time is; it is marked as degraded if it cannot."""
         with suppress(StoreDown):
-            await self.redis.ping()
+            asked = time.monotonic()
+            self.clocks.sync(await self.redis.ping(), asked)
         await self.eviction.read()
 
     @asynccontextmanager
@@ -40,7 +43,7 @@ class Store:
             yield
 
 
-def make_store(settings: Settings, metrics: Metrics, timeout: float) -> Store:
+def make_store(settings: Settings, metrics: Metrics, clocks: StoreClocks, timeout: float) -> Store:
     """The store; `timeout` is in seconds, for one call. It connects when it is first used. Raises BadSetting."""
     if settings.redis_url is None:
         raise BadSetting("REDIS_URL is not set: set it, or run `python -m app`, which starts an embedded Valkey.")
@@ -57,4 +60,4 @@ def make_store(settings: Settings, metrics: Metrics, timeout: float) -> Store:
         failed=metrics.store_failed,
         answered=metrics.store_answered,
     )
-    return Store(client, redis, EvictionPolicy(redis, time.monotonic), target.files)
+    return Store(client, redis, clocks, EvictionPolicy(redis, time.monotonic), target.files)

@@ -60,7 +60,7 @@ class ServiceState:
     """The state of a process; `memory` maps each cache to its bytes and entries.
 
     `overrides_loaded` is false until the overrides have been read once; until then none is in force.
-    `store_connections` counts open connections, including idle ones.
+    `store_connections` counts open connections, including idle ones. `store_clock_offset` is in seconds.
     """
 
     store_degraded: bool
@@ -71,6 +71,7 @@ class ServiceState:
     overrides_loaded: bool = True
     store_connections: int = 0
     fetches_failing: bool = False
+    store_clock_offset: float = 0.0
 
 
 class Metrics:
@@ -138,8 +139,12 @@ class Metrics:
         self._decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
         self._permits = counter("permits", "Permits requested.", "outcome")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
-        self._clock_steps = counter(
-            "store_clock_steps", "Permit queues moved because the clock of the store was set back."
+        self._clock_steps = counter("store_clock_steps", "Permit queues moved because the clock of the store was set.")
+        self._clock_offset = Gauge(
+            "robots_store_clock_offset_seconds",
+            "Seconds by which the clock of the store is ahead of that of this process.",
+            registry=registry,
+            multiprocess_mode="livemostrecent",
         )
         self._permit_wait = Histogram(
             "robots_permit_wait_seconds",
@@ -155,6 +160,9 @@ class Metrics:
             buckets=_FETCH_SECONDS,
         )
         self._backoffs = counter("backoffs", "Backoffs started or extended by a 429 or 503 of a page.")
+        self._backoffs_given_back = counter(
+            "backoffs_given_back", "Backoffs that a process knew and the store did not, given back to it."
+        )
         self._store_failures = counter("store_failures", "Failed calls to the store.", "kind")
         self._store_seconds = Histogram(
             "robots_store_seconds",
@@ -303,8 +311,12 @@ class Metrics:
         self._permits_degraded.inc(degraded)
 
     def store_clock_stepped(self) -> None:
-        """Count a permit queue that was moved because the clock of the store was set back."""
+        """Count a permit queue that was moved because the clock of the store was set."""
         self._clock_steps.inc()
+
+    def backoff_given_back(self) -> None:
+        """Count a backoff that this process knew and the store did not."""
+        self._backoffs_given_back.inc()
 
     def permit_denied(self, outcome: str, *, degraded: bool = False) -> None:
         """Count a permit that was denied; `outcome` comes from a small fixed set."""
@@ -337,6 +349,7 @@ class Metrics:
         self._in_flight.set(state.fetches_in_flight)
         self._queued.set(state.fetches_queued)
         self._connections.set(state.store_connections)
+        self._clock_offset.set(state.store_clock_offset)
         for cache, (size, entries) in state.memory.items():
             self._bytes.labels(cache).set(size)
             self._entries.labels(cache).set(entries)

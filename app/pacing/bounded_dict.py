@@ -1,6 +1,7 @@
 """A mapping of bounded size, for values that are cheap to lose."""
 
 from collections import OrderedDict
+from collections.abc import Collection
 from typing import Final, Generic, TypeVar
 
 MAX_KEYS = 100_000
@@ -29,6 +30,10 @@ class BoundedDict(Generic[K, V]):
     def get(self, key: K, default: D) -> V | D:
         """The value of the key, or `default`."""
         return self._values.get(key, default)
+
+    def values(self) -> Collection[V]:
+        """All values, the oldest first."""
+        return self._values.values()
 
     def pop(self, key: K) -> V | None:
         """Remove the key, and return its value or None."""

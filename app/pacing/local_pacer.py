@@ -8,7 +8,7 @@ from dataclasses import replace
 from app.pacing.bounded_dict import BoundedDict
 from app.pacing.membership import Rank
 from app.pacing.schedule import advance, interval_at
-from app.pacing.slots import BackoffPolicy, PaceKey, Slot, SlotRequest, SlotResult, WaitTooLong, wait_too_long
+from app.pacing.slots import PaceKey, Slot, SlotRequest, SlotResult, WaitTooLong, wait_too_long
 
 HORIZON = 2.0
 """Seconds: no slot is given farther ahead, so that the fleet keeps one pace again soon after the store is back."""
@@ -38,9 +38,7 @@ class LocalPacer:
     def __init__(self, fleet: int | None, rank: Callable[[], Rank | None] = _no_rank) -> None:
         self._fleet = fleet
         self._rank = rank
-        self._backoff = BackoffPolicy()
         self._ends: BoundedDict[PaceKey, float] = BoundedDict()
-        self._backoff_until: BoundedDict[str, float] = BoundedDict()
 
     def reserve(self, request: SlotRequest, now: float, not_before: float) -> SlotResult:
         """Reserve this process's next free slot from `not_before` (Unix seconds) on."""
@@ -50,7 +48,7 @@ class LocalPacer:
             return WaitTooLong(UNKNOWN_FLEET_RETRY, UNKNOWN_FLEET_RETRY, interval_at(request.windows, now))
         windows = tuple(replace(window, interval=window.interval * fleet) for window in request.windows)
         after_fetch = advance(request.windows, min(request.fetched_at, now), 1) if request.fetched_at else 0.0
-        start = max(now, not_before, after_fetch, self._backoff_until.get(request.key.site, 0.0))
+        start = max(now, not_before, after_fetch)
         end = self._ends.get(request.key, 0.0)
         if end >= now - interval_at(windows, now):
             start = max(start, end)
@@ -67,21 +65,6 @@ class LocalPacer:
             return wait_too_long(wait, interval, longest)
         self._ends[request.key] = advance(windows, start, request.cost)
         return Slot(request.key, LOCAL_SLOT, start, wait, interval)
-
-    def set_backoff(self, site: str, until: float) -> None:
-        """Note when the fleet's backoff from the site ends, by the store's clock."""
-        self._backoff_until[site] = until
-
-    def back_off(self, site: str, now: float, retry_after: float, *, confirmed: bool = True) -> float:
-        """Back off from the site, for `retry_after` seconds within the policy; return the seconds left of it.
-
-        Without the store there is no history, so every backoff counts as the first of its run.
-        """
-        longest = self._backoff.max_retry_after if confirmed else self._backoff.max_unconfirmed
-        seconds = min(max(retry_after, self._backoff.first), longest)
-        until = max(self._backoff_until.get(site, 0.0), now + seconds)
-        self._backoff_until[site] = until
-        return until - now
 
 
 def _next_own_slot(at: float, interval: float, number: int, fleet: int) -> float:

@@ -1,8 +1,8 @@
 """The rank of each process in its fleet, agreed on through the store, for times when the store is down."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from app.background import BackgroundTask, periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
@@ -18,15 +18,16 @@ _ANNOUNCE: Final = f"""
 local stored = redis.call('TYPE', KEYS[1]).ok
 if stored ~= 'none' and stored ~= 'zset' then redis.call('DEL', KEYS[1]) end
 local now = tonumber(redis.call('TIME')[1])
+local before = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or -1)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - {5 * INTERVAL:.0f})
 redis.call('PERSIST', KEYS[1])
 local names = redis.call('ZREVRANGE', KEYS[1], 0, 4095)
 table.sort(names)
 for rank, name in ipairs(names) do
-  if name == ARGV[1] then return {{rank - 1, #names}} end
+  if name == ARGV[1] then return {{rank - 1, #names, before, now}} end
 end
-return {{0, 0}}
+return {{0, 0, before, now}}
 """
 
 
@@ -38,10 +39,17 @@ class Rank(NamedTuple):
 
 
 class FleetMembership:
-    """The rank of the process called `name`, as of the last announcement that reached the store; None before that."""
+    """The rank of the process called `name`, as of the last announcement that reached the store; None before that.
 
-    def __init__(self, store: GuardedClient, name: str) -> None:
+    If the store no longer has the last announcement, or did not answer since, it may have been emptied, or be as it was
+    before: `on_loss` is called.
+    """
+
+    def __init__(self, store: GuardedClient, name: str, on_loss: Callable[[], None] = lambda: None) -> None:
         self._store = store
+        self._on_loss = on_loss
+        self._announced_at: int | None = None
+        self._failed = False
         self._name = name
         self.rank: Rank | None = None
 
@@ -57,13 +65,14 @@ class FleetMembership:
         try:
             reply = await self._store.run(KEY, lambda: self._store.client.eval(_ANNOUNCE, 1, KEY, self._name))
         except StoreDown:
+            self._failed = True
             return
-        self.rank = _read_rank(reply)
-
-
-def _read_rank(reply: Any) -> Rank | None:
-    match reply:
-        case [int(number), int(of)] if 0 <= number < of:
-            return Rank(number, of)
-        case _:
-            return None
+        match reply:
+            case [int(number), int(of), int(before), int(now)]:
+                self.rank = Rank(number, of) if 0 <= number < of else None
+                lost = self._announced_at is not None and (self._failed or before < self._announced_at)
+                self._announced_at, self._failed = now, False
+                if lost:
+                    self._on_loss()
+            case _:
+                self.rank = None

@@ -1,22 +1,23 @@
 -- Record the outcome of a slot: it was not used, or the origin asked the fleet to back off.
 --
--- ARGV  3 "released", with 4 the slot as it is in the set
---       3 "backoff", with 4 Retry-After or 0   5 first step   6 longest step   7 longest Retry-After   8 reset after
---         9 longest on the word of one reporter   10 the reporter, empty for an operator
+-- ARGV  7 "released", with 8 the slot as it is in the set
+--       7 "known": the process remembers a backoff, see ARGV[6]
+--       7 "backoff", with 8 Retry-After or 0   9 first step   10 longest step   11 longest Retry-After   12 reset after
+--         13 longest on the word of one reporter   14 the reporter, empty for an operator
 --
 -- The step of a backoff doubles from one run of failures to the next. It starts again from the first if the origin was
--- quiet for as long as the last step took, or for ARGV[8] if that is longer.
+-- quiet for as long as the last step took, or for ARGV[12] if that is longer.
 --
--- A run lasts for ARGV[9] at most unless two reporters agree that it is longer. So two ends are stored: the latest
+-- A run lasts for ARGV[13] at most unless two reporters agree that it is longer. So two ends are stored: the latest
 -- that anyone reported (`claim`, by the reporter `by`), and the latest that another reporter did (`agreed`).
 --
 -- Returns {1 if anything changed, now, until}.
-if ARGV[3] == 'released' then
-  local slot = ARGV[4]
+if ARGV[7] == 'released' then
+  local slot = ARGV[8]
   local go = tonumber(redis.call('ZSCORE', SLOTS, slot))
   local stored = redis.call('HMGET', QUEUE, 'hint', 'counted', 'hold', 'count', 'seen')
   -- After a step of the clock, the next reservation drops all slots of before.
-  if not go or step_since(stored[5]) > 0 then return {0, now, 0} end
+  if not go or step_since(stored[5]) ~= 0 then return {0, now, 0} end
   redis.call('ZREM', SLOTS, slot)
   local caller = string.match(slot, '^%d+:%w+:(.+)$')
   if caller and go > instant(stored[2], MAX_AHEAD) then
@@ -31,15 +32,17 @@ if ARGV[3] == 'released' then
   return {1, now, 0}
 end
 
-local retry_after, first_step, longest_step = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local max_retry_after, reset_after = tonumber(ARGV[7]), tonumber(ARGV[8])
+local ends, given_back = settle_backoff()
+if ARGV[7] == 'known' then return {given_back and 1 or 0, now, ends} end
+
+local retry_after, first_step, longest_step = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local max_retry_after, reset_after = tonumber(ARGV[11]), tonumber(ARGV[12])
 retry_after = math.min(retry_after, max_retry_after)
-local max_unconfirmed, reporter = tonumber(ARGV[9]), ARGV[10]
+local max_unconfirmed, reporter = tonumber(ARGV[13]), ARGV[14]
 local max_ahead = longest_step + max_retry_after
-local stored = redis.call('HMGET', BACKOFF, 'until', 'step', 'began', 'by', 'claim', 'agreed', 'seen')
-local clock_step = step_since(stored[7])
-local ends, step = math.min(backoff_end(), now + max_ahead), tonumber(stored[2]) or 0
-local began = shifted(stored[3], clock_step)
+local stored = redis.call('HMGET', BACKOFF, 'step', 'began', 'by', 'claim', 'agreed')
+local step, began = tonumber(stored[1]) or 0, instant(stored[2])
+ends = math.min(ends, now + max_ahead)
 if not (step >= first_step and step <= longest_step) then step = 0 end
 
 -- Requests sent together are refused together: they count as one failure, unless one brings a longer Retry-After.
@@ -54,9 +57,8 @@ if now >= ends then
   reported, began = now + math.max(step, retry_after), now
 end
 
-local by = stored[4] or ''
-local claim = instant(shifted(stored[5], clock_step), max_ahead)
-local agreed = instant(shifted(stored[6], clock_step), max_ahead)
+local by = stored[3] or ''
+local claim, agreed = instant(stored[4], max_ahead), instant(stored[5], max_ahead)
 local believed = reported
 if reporter ~= '' then
   if reporter == by then

@@ -13,7 +13,13 @@ class PaceStore(Protocol):
         ...
 
     async def reserve(
-        self, request: SlotRequest, known: QueueState, *, closed_for: float, closed_if_behind: float
+        self,
+        request: SlotRequest,
+        known: QueueState,
+        backoff: float = 0.0,
+        *,
+        closed_for: float,
+        closed_if_behind: float,
     ) -> tuple[SlotResult, QueueView]:
         """Reserve the next free slot; see `RedisPacer`."""
         ...
@@ -22,8 +28,15 @@ class PaceStore(Protocol):
         """Free a slot; False if there is none of that name."""
         ...
 
-    async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None) -> float:
-        """Back off from the key's site, as reported by `reporter` or an operator (None); return the seconds."""
+    async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None, known: float = 0.0) -> float:
+        """Back off from the key's site, as reported by `reporter` or an operator (None); return the seconds.
+
+        `known` is how many seconds are left of a backoff that this process remembers.
+        """
+        ...
+
+    async def give_back(self, key: PaceKey, backoff: float) -> bool:
+        """Tell the store that a backoff from the key's site has so many seconds left; whether it did not know."""
         ...
 
     async def ping(self, shard: int) -> None:

@@ -1,19 +1,20 @@
 """One pace for the whole fleet: slots from the store, or each process's share of them while the store is down."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from app.pacing.bounded_dict import BoundedDict
+from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.local_pacer import LOCAL_SLOT, LocalPacer
 from app.pacing.pace_store import PaceStore
 from app.pacing.recovery import Recovery
 from app.pacing.schedule import advance, interval_at
-from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK, Backoff, ShardState, UnreportedSlot
-from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
+from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK, ShardState, UnreportedSlot
+from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.redis.connect import ANY
 from app.redis.guarded_client import StoreDown
+from app.redis.store_clock import StoreClocks
 
 CLOCK_STEP_TOLERANCE = 0.1
 """Seconds by which the clocks of a master and of the replica that replaces it may differ unreported."""
@@ -36,12 +37,15 @@ class OutcomeResult(NamedTuple):
 
 
 class Pacer:
-    """Gives slots. Their instants are by the store's clock; `clock` and `monotonic` are this process's.
+    """Gives slots. Their instants are by the clocks of the store's servers, `clocks`.
 
     Every call is bounded by the store's circuit breaker. A shard that fails once may only have been slow. If processes
     gave slots by themselves after each such moment, the fleet would stand still after it (RECOVERY_PERIOD). So callers
     are first sent away for PROBE_INTERVAL; this process gives slots by itself once the shard has also
     failed a probe.
+
+    What the process remembers of a queue and of a backoff goes to the store with every call, so a store that comes back
+    empty, or as it was before, knows again what any process knows that is asked.
 
     No slot is given twice. Without the store, slots start behind the queue as last seen, and behind what other
     processes are likely to have added. When the store is back, processes report to it the slots given without it.
@@ -51,19 +55,24 @@ class Pacer:
         self,
         store: PaceStore,
         local: LocalPacer,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
+        clocks: StoreClocks,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock_stepped: Callable[[], None] = lambda: None,
+        backoff_given_back: Callable[[], None] = lambda: None,
     ) -> None:
-        """`clock_stepped` is called for every queue that was moved because the store's clock had been set back."""
+        """`clock_stepped` is called for every queue that was moved because the store's clock had been set.
+
+        `backoff_given_back` is called for every backoff that the store did not know and this process did.
+        """
         self._store = store
         self._local = local
-        self._monotonic = monotonic
         self._clock_stepped = clock_stepped
+        self._given_back = backoff_given_back
+        self._policy = BackoffPolicy()
         self._queues: BoundedDict[PaceKey, QueueState] = BoundedDict()
-        self._shards: defaultdict[int, ShardState] = defaultdict(lambda: ShardState(clock, monotonic))
-        self._recovery = Recovery(store, self._queues, monotonic, sleep)
+        self._shards = _Shards(clocks)
+        self._backoffs = KnownBackoffs(self._shards[ANY].clock.steady)
+        self._recovery = Recovery(store, self._queues, self._backoffs, sleep, backoff_given_back)
 
     async def aclose(self) -> None:
         """Cancel what runs in the background."""
@@ -91,30 +100,43 @@ class Pacer:
         One `reporter` alone is believed for some minutes (`BackoffPolicy.max_unconfirmed`); None is an operator.
         """
         state = self._state(key)
+        known, shard = self._backoffs.left(key.site), self._store.shard_of(key)
         try:
-            seconds = await self._store.back_off(key, retry_after, reporter)
+            seconds = await self._store.back_off(key, retry_after, reporter, known)
         except StoreDown:
             # Without the store, other processes' reports cannot confirm this one.
-            now = state.now()
-            seconds = self._local.back_off(key.site, now, retry_after, confirmed=reporter is None)
-            state.unreported_backoffs[key] = Backoff(now + seconds, reporter)
+            seconds = max(known, self._policy.alone(retry_after, confirmed=reporter is None))
+            self._backoffs.note(key, seconds)
+            state.unreported_backoffs[key] = None
+            self._recovery.on_failure(shard, state)
             return OutcomeResult(seconds, degraded=True)
-        self._local.back_off(key.site, state.now(), seconds)
+        self._backoffs.note(key, seconds)
+        self._recovery.on_success(shard, state)
         return OutcomeResult(seconds, degraded=False)
+
+    def on_loss(self) -> None:
+        """Report all backoffs that this process remembers: the store has lost what was written last."""
+        for shard, state in self._shards.items():
+            self._recovery.on_loss(shard, state)
 
     async def _reserve_in_store(self, request: SlotRequest) -> SlotResult:
         key, state = request.key, self._state(request.key)
         # Until a cluster has been reached, its failures are counted for ANY shard.
         closed_for = max(state.closed_for(), self._shards[ANY].closed_for())
         result, view = await self._store.reserve(
-            request, self._known_queue(key, state), closed_for=closed_for, closed_if_behind=RECOVERY_PERIOD
+            request,
+            self._known_queue(key, state),
+            self._backoffs.left(key.site),
+            closed_for=closed_for,
+            closed_if_behind=RECOVERY_PERIOD,
         )
-        state.set_time(view.queue.seen_at)
-        self._queues[key] = view.queue
-        if view.clock_step > CLOCK_STEP_TOLERANCE:
+        queue, now = view.queue, state.clock.steady()
+        self._queues[key] = QueueState(now + queue.ends - queue.seen_at, queue.count, now)
+        self._backoffs.note(key, view.backoff_until - queue.seen_at)
+        if abs(view.clock_step) > CLOCK_STEP_TOLERANCE:
             self._clock_stepped()
-        if view.backoff_until > view.queue.seen_at:
-            self._local.set_backoff(key.site, view.backoff_until)
+        if view.given_back:
+            self._given_back()
         self._recovery.on_success(self._store.shard_of(key), state)
         return result
 
@@ -122,28 +144,42 @@ class Pacer:
         key, state = request.key, self._state(request.key)
         failing_since = self._recovery.on_failure(self._store.shard_of(key), state)
         if not state.local:
-            left = max(failing_since + PROBE_INTERVAL - self._monotonic(), SLACK)
-            return WaitTooLong(left, left, interval_at(request.windows, state.now()))
-        not_before = self._free_from(request, state.time_at(failing_since))
-        result = self._local.reserve(request, state.now(), not_before)
+            left = max(failing_since + PROBE_INTERVAL - state.clock.steady(), SLACK)
+            return WaitTooLong(left, left, interval_at(request.windows, state.clock()))
+        now = state.clock()
+        not_before = max(self._free_from(request, state, failing_since), now + self._backoffs.left(key.site))
+        result = self._local.reserve(request, now, not_before)
         if isinstance(result, Slot):
             end = advance(request.windows, result.go_at, request.cost)
-            state.unreported_slots[key] = UnreportedSlot(request, end)
+            state.unreported_slots[key] = UnreportedSlot(request, state.clock.steady() + end - now)
         return result
 
-    def _free_from(self, request: SlotRequest, failed_at: float) -> float:
-        """The instant after which no slot of the store is likely to be, if its shard failed at `failed_at`."""
+    def _free_from(self, request: SlotRequest, state: ShardState, failing_since: float) -> float:
+        """The instant after which no slot of the store is likely to be, if its shard has failed for so long."""
         queue = self._queues.get(request.key, _UNSEEN)
         # Until then, other processes may have kept the queue as deep as it was when seen, and added one slot.
         depth = max(0.0, queue.ends - queue.seen_at)
-        return max(queue.ends, failed_at + depth) + max(SLACK, interval_at(request.windows, failed_at))
+        interval = interval_at(request.windows, state.clock.at(failing_since))
+        return state.clock.at(max(queue.ends, failing_since + depth)) + max(SLACK, interval)
 
     def _known_queue(self, key: PaceKey, state: ShardState) -> QueueState:
         """The queue as this process remembers it, with the slots that it gave without the store."""
         queue, local = self._queues.get(key, _UNSEEN), state.unreported_slots.get(key, None)
         ends = queue.ends if local is None else max(queue.ends, local.ends)
         slack = SLACK if state.local else 0.0
-        return QueueState(ends + slack, queue.count, state.now())
+        return QueueState(ends + slack, queue.count, state.clock.steady())
 
     def _state(self, key: PaceKey) -> ShardState:
         return self._shards[self._store.shard_of(key)]
+
+
+class _Shards(dict[int, ShardState]):
+    """The states of shards, made when they are first needed."""
+
+    def __init__(self, clocks: StoreClocks) -> None:
+        super().__init__()
+        self._clocks = clocks
+
+    def __missing__(self, shard: int) -> ShardState:
+        state = self[shard] = ShardState(self._clocks.of(shard))
+        return state

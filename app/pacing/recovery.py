@@ -1,35 +1,46 @@
 """Recovery of a shard of the store: probe it until it answers, then report what was given without it."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
 from app.background import BackgroundTask, Surviving
 from app.pacing.bounded_dict import BoundedDict
+from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.pace_store import PaceStore
 from app.pacing.shard_state import PROBE_INTERVAL, SLACK, ShardState
 from app.pacing.slots import PaceKey, QueueState
 from app.redis.guarded_client import StoreDown
 from app.redis.single_flight import SingleFlight
 
+_log = logging.getLogger(__name__)
+
 REPORT_ATTEMPTS = 4
 """Attempts at each report to a shard that is back."""
 
 
 class Recovery:
-    """Probes and reports, in the background. `queues` are the queues as the pacer last saw them."""
+    """Probes and reports, in the background. `queues` and `backoffs` are what the pacer remembers.
+
+    After a brief failure, it reports the backoffs that began meanwhile. If the shard was away for longer, or has lost
+    what was written last, it reports all that it remembers, for processes that were not asked about a site before.
+    """
 
     def __init__(
         self,
         store: PaceStore,
         queues: BoundedDict[PaceKey, QueueState],
-        monotonic: Callable[[], float],
+        backoffs: KnownBackoffs,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        given_back: Callable[[], None] = lambda: None,
     ) -> None:
+        """`given_back` is called for every backoff that the shard did not know."""
         self._store = store
         self._queues = queues
-        self._monotonic = monotonic
+        self._backoffs = backoffs
+        self._given_back = given_back
         self._sleep = sleep
         self._probes: SingleFlight[int, None] = SingleFlight(BackgroundTask.RECOVERY)
         self._reports: SingleFlight[int, None] = SingleFlight(BackgroundTask.RECOVERY)
@@ -42,14 +53,23 @@ class Recovery:
     def on_failure(self, shard: int, state: ShardState) -> float:
         """Note that a call to the shard failed, and probe it; return since when it has failed."""
         if state.failing_since is None:
-            state.failing_since = self._monotonic()
+            state.failing_since = state.clock.steady()
             self._probes.start(shard, partial(self._probe, shard, state))
         return state.failing_since
 
     def on_success(self, shard: int, state: ShardState) -> None:
         """Note that the shard answered, and report to it what was given without it."""
         if state.recover():
-            self._reports.start(shard, partial(self._report, state))
+            self.on_loss(shard, state)
+        elif state.unreported_backoffs:
+            self._reports.start(shard, partial(self._report, shard, state))
+
+    def on_loss(self, shard: int, state: ShardState) -> None:
+        """Report all that is remembered: the shard may have lost it."""
+        for key in self._backoffs.running():
+            if self._store.shard_of(key) == shard:
+                state.unreported_backoffs[key] = None
+        self._reports.start(shard, partial(self._report, shard, state))
 
     async def _probe(self, shard: int, state: ShardState) -> None:
         # Probe even if no caller requests slots: other processes may wait for this one's report.
@@ -63,19 +83,38 @@ class Recovery:
                 else:
                     self.on_success(shard, state)
 
-    async def _report(self, state: ShardState) -> None:
-        """Report backoffs and slots while the shard's queues are closed."""
+    async def _report(self, shard: int, state: ShardState) -> None:
+        """Report backoffs and slots; the shard's queues are closed meanwhile if it was away for long."""
+        given_back = await self._report_backoffs(shard, state)
+        if given_back:
+            _log.warning("Gave %d backoffs back to the store, which had lost or not received them", given_back)
+        await self._report_slots(shard, state)
+
+    async def _report_backoffs(self, shard: int, state: ShardState) -> int:
+        """How many the shard did not know."""
+        given_back = 0
+
+        async def give_back(key: PaceKey) -> None:
+            nonlocal given_back
+            if await self._store.give_back(key, self._backoffs.left(key.site)):
+                given_back += 1
+                self._given_back()
+
         while state.unreported_backoffs:
-            key, backoff = state.unreported_backoffs.popitem()
-            back_off = partial(self._store.back_off, key, backoff.until - state.now(), backoff.reporter)
-            if not await self._retried(key, back_off):
-                state.unreported_backoffs[key] = backoff
-                return
+            key, _ = state.unreported_backoffs.popitem()
+            if self._backoffs.left(key.site) > SLACK and not await self._retried(key, partial(give_back, key)):
+                state.unreported_backoffs[key] = None
+                self.on_failure(shard, state)
+                break
+        return given_back
+
+    async def _report_slots(self, shard: int, state: ShardState) -> None:
         while state.unreported_slots:
             key, slot = state.unreported_slots.popitem()
-            if slot.ends <= state.now():
+            now = state.clock.steady()
+            if slot.ends <= now:
                 continue
-            known = QueueState(slot.ends, self._queues.get(key, QueueState()).count, state.now())
+            known = QueueState(slot.ends, self._queues.get(key, QueueState()).count, now)
             # A negative max_wait reserves nothing: the call only tells the store where the queue ends.
             request = replace(slot.request, max_wait=-1.0, fetched_at=0.0)
             closed_for = state.closed_for()
@@ -84,6 +123,7 @@ class Recovery:
             )
             if not await self._retried(key, report):
                 state.unreported_slots[key] = slot
+                self.on_failure(shard, state)
                 return
 
     async def _retried(self, key: PaceKey, call: Callable[[], Awaitable[object]]) -> bool:

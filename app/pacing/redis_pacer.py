@@ -1,13 +1,16 @@
 """Queues of slots in Redis or Valkey: one script call per slot, by the store's own clock."""
 
 import math
+import time
 import zlib
+from collections.abc import Sequence
 from secrets import token_hex
 from typing import Any
 
 from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, QueueView, Slot, SlotRequest, SlotResult, wait_too_long
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
+from app.redis.store_clock import StoreClocks
 
 MICROSECONDS = 1_000_000
 
@@ -23,27 +26,39 @@ _OUTCOME = Script(__package__, "state.lua", "outcome.lua")
 class RedisPacer:
     """The PaceStore in Redis, under `robots:{pace:<bucket>}:`."""
 
-    def __init__(self, store: GuardedClient, backoff: BackoffPolicy | None = None) -> None:
+    def __init__(
+        self, store: GuardedClient, backoff: BackoffPolicy | None = None, clocks: StoreClocks | None = None
+    ) -> None:
+        """`clocks` are those of the store's servers, which every reply sets."""
         self._store = store
         self._backoff = backoff or BackoffPolicy()
+        self._clocks = clocks or StoreClocks(time.time, time.monotonic)
 
     async def reserve(
-        self, request: SlotRequest, known: QueueState, *, closed_for: float, closed_if_behind: float
+        self,
+        request: SlotRequest,
+        known: QueueState,
+        backoff: float = 0.0,
+        *,
+        closed_for: float,
+        closed_if_behind: float,
     ) -> tuple[SlotResult, QueueView]:
         """Reserve the next free slot; return the result and the queue after it. Raises StoreDown.
 
-        `known` is the queue as this process remembers it. No slot begins within `closed_for` seconds: after a failure
-        of the store, callers may still use slots that were given without it. Nor does one within `closed_if_behind`
-        seconds if the store knows less of the queue than `known`: other processes may know more, and need time to say.
+        `known` is the queue as this process remembers it, and `backoff` how many seconds are left of the site's
+        backoff; if the store knows less of that, it takes the process's word. No slot begins within `closed_for`
+        seconds: after a failure of the store, callers may still use slots that were given without it. Nor does one
+        within `closed_if_behind` seconds if the store knows less of the queue than `known`: other processes may know
+        more, and need time to say.
         """
         key, name = request.key, token_hex(8)
         windows = [
             text for window in request.windows for text in (_micro(window.until), _micro(window.interval, up=True))
         ]
-        reply = await _RESERVE.run(
-            self._store,
-            keys_of(key),
-            *_fields(key),
+        reply = await self._run(
+            _RESERVE,
+            key,
+            backoff,
             _micro(request.max_wait),
             f"{request.cost:.6f}",
             request.caller,
@@ -54,10 +69,11 @@ class RedisPacer:
             str(known.count),
             _micro(request.fetched_at),
             *windows,
+            length=10,
         )
-        reserved, now, go, end, length, queue_end, count, backoff_until, step = _integers(reply, 9)
+        reserved, now, go, end, length, queue_end, count, backoff_until, step, given_back = reply
         queue = QueueState(queue_end / MICROSECONDS, count, now / MICROSECONDS)
-        view = QueueView(queue, backoff_until / MICROSECONDS, step / MICROSECONDS)
+        view = QueueView(queue, backoff_until / MICROSECONDS, step / MICROSECONDS, bool(given_back))
         wait, interval = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS
         if not reserved:
             return wait_too_long(wait, interval, request.max_wait), view
@@ -65,12 +81,22 @@ class RedisPacer:
 
     async def release(self, key: PaceKey, name: str) -> bool:
         """Free a slot that was not used; False if there is none of that name. Raises StoreDown."""
-        return bool(_integers(await _OUTCOME.run(self._store, keys_of(key), *_fields(key), "released", name), 3)[0])
+        return bool((await self._run(_OUTCOME, key, 0.0, "released", name))[0])
 
-    async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None = None) -> float:
+    async def give_back(self, key: PaceKey, backoff: float) -> bool:
+        """Tell the store that a backoff from the key's site has so many seconds left. Raises StoreDown.
+
+        Returns whether the store did not know it.
+        """
+        return bool((await self._run(_OUTCOME, key, backoff, "known"))[0])
+
+    async def back_off(
+        self, key: PaceKey, retry_after: float, reporter: str | None = None, known: float = 0.0
+    ) -> float:
         """Make the whole fleet back off from the key's site; return for how many seconds from now. Raises StoreDown.
 
-        An operator (None as the `reporter`) needs no second reporter to confirm a long backoff.
+        An operator (None as the `reporter`) needs no second reporter to confirm a long backoff. `known` is how many
+        seconds are left of a backoff that this process remembers.
         """
         policy = self._backoff
         bounds = (
@@ -82,9 +108,7 @@ class RedisPacer:
             policy.max_unconfirmed,
         )
         arguments = (*map(_micro, bounds), reporter or "")
-        _, now, until = _integers(
-            await _OUTCOME.run(self._store, keys_of(key), *_fields(key), "backoff", *arguments), 3
-        )
+        _, now, until = await self._run(_OUTCOME, key, known, "backoff", *arguments)
         return max(0.0, (until - now) / MICROSECONDS)
 
     def shard_of(self, key: PaceKey) -> int:
@@ -93,7 +117,27 @@ class RedisPacer:
 
     async def ping(self, shard: int) -> None:
         """Check that the shard answers. Raises StoreDown."""
-        await self._store.ping_shard(shard)
+        clock = self._clocks.of(shard)
+        asked = clock.steady()
+        clock.sync_reply(await self._store.ping_shard(shard), asked)
+
+    async def _run(
+        self, script: Script, key: PaceKey, backoff: float, *arguments: str, length: int = 3
+    ) -> Sequence[int]:
+        """Run a script, with what all of them need to know, and note the time in its reply."""
+        keys = keys_of(key)
+        clock = self._clocks.of(self._store.shard_of(keys[0]))
+        asked, seconds = 0.0, min(backoff, self._backoff.max_retry_after + self._backoff.longest)
+
+        def first() -> Sequence[str]:
+            nonlocal asked
+            asked = clock.steady()
+            steps = " ".join(_micro(number) for step in clock.steps for number in step)
+            return (*_fields(key), _micro(clock.latest()), _micro(clock()), steps, _micro(seconds))
+
+        reply = _integers(await script.run(self._store, keys, *arguments, first=first), length)
+        clock.sync_reply(reply[1] / MICROSECONDS, asked)
+        return reply
 
 
 def _micro(seconds: float, *, up: bool = False) -> str:

@@ -1,10 +1,10 @@
 -- Reserve the next free slot of one queue: one agent at one site.
 --
--- ARGV  3 longest wait   4 cost, in documents   5 caller   6 nonce
---       7 give no slot for so long, or 0   8 give none for so long if slots were lost
---       9, 10 the time to the end of the queue and its count, as this process remembers them, or 0
---       11 when robots.txt was last fetched, or 0
---       12.. the windows: until (an instant), interval; the last one never ends
+-- ARGV  7 longest wait   8 cost, in documents   9 caller   10 nonce
+--       11 give no slot for so long, or 0   12 give none for so long if slots were lost
+--       13, 14 the time to the end of the queue and its count, as this process remembers them, or 0
+--       15 when robots.txt was last fetched, or 0
+--       16.. the windows: until (an instant), interval; the last one never ends
 --
 -- A slot lasts from the instant at which it begins to its end, from which the pace permits the next document. Slots
 -- never overlap.
@@ -13,8 +13,9 @@
 -- free before `hint`, so the search starts there. `count` grows by one with every slot: if a process remembers a higher
 -- count, this server has lost slots, as a replica does that lagged behind its master.
 --
--- Returns {1, now, begin, end, interval, tail, count, end of the backoff, by how much the clock was set back}. If the
--- slot is too far ahead: 0 in place of 1, and 0 as its end.
+-- Returns {1, now, begin, end, interval, tail, count, end of the backoff, by how much the clock was set back (negative:
+-- forward), 1 if the end of the backoff is from this process}. If the slot is too far ahead: 0 in place of the first 1,
+-- and 0 as its end.
 local CALLER_EXPIRY = 10e6   -- a caller that last asked longer ago is gone
 local MAX_CALLERS = 1000
 local MAX_SLOTS = 10000
@@ -26,9 +27,9 @@ if redis.call('ZCARD', SLOTS) > 2 * MAX_SLOTS then redis.call('UNLINK', SLOTS) e
 if redis.call('ZCARD', CALLERS) > 2 * MAX_CALLERS then redis.call('UNLINK', CALLERS) end
 if redis.call('HLEN', AHEAD) > 2 * MAX_SLOTS then redis.call('UNLINK', AHEAD) end
 
-local max_wait, cost, caller, nonce = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local max_wait, cost, caller, nonce = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
 local untils, intervals = {}, {}
-for i = 12, #ARGV, 2 do
+for i = 16, #ARGV, 2 do
   untils[#untils + 1], intervals[#intervals + 1] = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
 end
 untils[#untils] = math.huge
@@ -72,8 +73,8 @@ local function valid_count(value)
   return number >= 0 and number < 1e15 and number or 0
 end
 local count = math.max(valid_count(stored[6]), valid_count(durable[3]))
-clock_step = math.max(clock_step, durable_step)
-if clock_step > 0 then
+if clock_step == 0 then clock_step = durable_step end
+if clock_step ~= 0 then
   -- All slots are by the clock of before. Their callers wait for a duration, and go when it is over.
   redis.call('UNLINK', SLOTS, CALLERS, AHEAD)
   hint, fetched, counted = 0, math.min(fetched, now), now
@@ -97,9 +98,9 @@ if not last and stored_tail > now then
 end
 
 -- After a failure of the store, callers may still use slots given without it, or slots that this server lost.
-local known_end, known_count = instant(now + tonumber(ARGV[9])), tonumber(ARGV[10])
-local closed_for = tonumber(ARGV[7])
-if known_end > now and known_count > count then closed_for = math.max(closed_for, tonumber(ARGV[8])) end
+local known_end, known_count = instant(now + tonumber(ARGV[13])), tonumber(ARGV[14])
+local closed_for = tonumber(ARGV[11])
+if known_end > now and known_count > count then closed_for = math.max(closed_for, tonumber(ARGV[12])) end
 if closed_for > 0 then
   closed_until = math.max(closed_until, now + closed_for)
   if known_end > tail then closed_until = math.max(closed_until, known_end) end
@@ -108,7 +109,7 @@ end
 hint = math.min(hint, math.max(tail, now))
 
 -- The fetch of robots.txt takes a slot like any document. Its instant is by a process's clock, which may be ahead.
-local robots_fetched = instant(ARGV[11])
+local robots_fetched = instant(ARGV[15])
 if robots_fetched > fetched then
   fetched = robots_fetched
   local at = math.min(robots_fetched, now)
@@ -151,7 +152,7 @@ if redis.call('ZCARD', CALLERS) < MAX_CALLERS or redis.call('ZSCORE', CALLERS, c
 end
 local active = redis.call('ZCARD', CALLERS)
 
-local backoff_until = backoff_end()
+local backoff_until, given_back = settle_backoff()
 local open = math.max(now, closed_until, backoff_until)
 
 -- The first instant from `at` on at which the slot fits, and whether a gap before it was too small.
@@ -224,4 +225,5 @@ redis.call('HSET', QUEUE, 'tail', text(tail), 'hint', text(hint), 'hold', text(c
 save_durable_queue(tail, closed_until, count)
 local expiry = math.ceil((math.max(tail, closed_until, now) - now + LINGER) / 1000)
 for i = 4, 7 do redis.call('PEXPIRE', KEYS[i], expiry) end
-return {reserved and 1 or 0, now, go, slot_end, interval_at(go), tail, count, backoff_until, clock_step}
+local first = reserved and 1 or 0
+return {first, now, go, slot_end, interval_at(go), tail, count, backoff_until, clock_step, given_back and 1 or 0}

@@ -1,12 +1,12 @@
 """A process's view of one shard of the store: its clock, whether it fails, and what must still be reported to it."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from app.pacing.bounded_dict import BoundedDict
 from app.pacing.local_pacer import HORIZON
 from app.pacing.slots import PaceKey, SlotRequest
 from app.redis.guarded_client import COOLDOWN
+from app.redis.store_clock import ShardClock
 
 PROBE_INTERVAL = COOLDOWN + 0.1
 """Seconds between two probes of a failed shard. After the first that fails, this process gives slots by itself."""
@@ -20,58 +20,37 @@ gave by themselves, and every process reports its own to the shard."""
 
 
 class UnreportedSlot(NamedTuple):
-    """A slot that was given without the store, and when it ends, by the store's clock."""
+    """A slot that was given without the store, and when it ends, by the steady clock."""
 
     request: SlotRequest
     ends: float
 
 
-class Backoff(NamedTuple):
-    """A backoff that began without the store: its end by the store's clock, and its reporter (None: an operator)."""
-
-    until: float
-    reporter: str | None
-
-
 class ShardState:
-    """The state of one shard. `failing_since` is by the monotonic clock, None while calls succeed.
+    """The state of one shard. `failing_since` is by the steady clock, None while calls succeed.
 
-    `local` says that this process has given the shard up for now and gives slots by itself.
+    `local` says that this process has given the shard up for now and gives slots by itself. `unreported_backoffs` are
+    keys of sites with a backoff that the shard may not know.
     """
 
-    def __init__(self, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
-        """`clock` (Unix seconds) stands in for the shard's clock until the shard has answered once."""
+    def __init__(self, clock: ShardClock) -> None:
+        """`clock` is the shard's clock."""
+        self.clock = clock
         self.failing_since: float | None = None
         self.local = False
         self.unreported_slots: BoundedDict[PaceKey, UnreportedSlot] = BoundedDict()
-        self.unreported_backoffs: BoundedDict[PaceKey, Backoff] = BoundedDict()
-        self._clock = clock
-        self._monotonic = monotonic
-        self._clock_offset: float | None = None
+        self.unreported_backoffs: BoundedDict[PaceKey, None] = BoundedDict()
         self._recovered_at = float("-inf")
-
-    def now(self) -> float:
-        """The shard's time now, in Unix seconds, as far as this process knows."""
-        return self.time_at(self._monotonic())
-
-    def time_at(self, monotonic: float) -> float:
-        """The shard's time at an instant of the monotonic clock."""
-        offset = self._clock_offset
-        return monotonic + (self._clock() - self._monotonic() if offset is None else offset)
-
-    def set_time(self, now: float) -> None:
-        """Note what the shard says its time is."""
-        self._clock_offset = now - self._monotonic()
 
     def recover(self) -> bool:
         """Note that the shard answered. Return whether this process gave slots by itself until now."""
         was_local, self.local, self.failing_since = self.local, False, None
         if was_local:
-            self._recovered_at = self._monotonic()
+            self._recovered_at = self.clock.steady()
         return was_local
 
     def closed_for(self) -> float:
         """Seconds for which the shard's queues must give no slots: what is left of the recovery period."""
         if self.local:
             return RECOVERY_PERIOD
-        return max(0.0, self._recovered_at + RECOVERY_PERIOD - self._monotonic())
+        return max(0.0, self._recovered_at + RECOVERY_PERIOD - self.clock.steady())

@@ -78,12 +78,20 @@ class BackoffPolicy:
     max_unconfirmed: float = 600.0
     reset_after: float = 600.0
 
+    def alone(self, retry_after: float, *, confirmed: bool) -> float:
+        """Seconds of a backoff that begins without the store; `confirmed`: an operator asked for it.
+
+        Without the store there is no history, so every backoff counts as the first of its run.
+        """
+        return min(max(retry_after, self.first), self.max_retry_after if confirmed else self.max_unconfirmed)
+
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
     """A queue as seen at `seen_at`: when its last slot ends, and how many slots it has ever given.
 
-    Both instants are Unix seconds of the store's clock. That clock may be set back, so only their difference counts.
+    Both instants are in seconds of one clock: the store's (Unix) as the store says them, and a steady one as a process
+    remembers them, since the store's may be set. So only their difference is told to the store.
     """
 
     ends: float = 0.0
@@ -95,12 +103,14 @@ class QueueState:
 class QueueView:
     """What the store says about a queue. `backoff_until` is Unix seconds by the store's clock, or 0.
 
-    `clock_step` is by how many seconds the store's clock was found to be set back; the queue was moved by as much.
+    `clock_step` is by how many seconds the store's clock was found to be set back (negative: forward); the queue was
+    moved by as much. `given_back`: the store did not have the end of the backoff that this process remembers.
     """
 
     queue: QueueState
     backoff_until: float = 0.0
     clock_step: float = 0.0
+    given_back: bool = False
 
 
 def wait_too_long(wait: float, interval: float, max_wait: float) -> WaitTooLong:

@@ -8,6 +8,10 @@
 --       6 its callers           sorted set: by the instant they last asked
 --       7 slots ahead           hash: by caller
 -- ARGV  1 the site   2 the queue: the fields of KEYS[1]
+--       3 if this server's clock shows more, it was set forward since the process last heard of it; 0 if it never did
+--       4 what it would show at least if it was not set
+--       5 the forward steps that the process has seen: "<latest instant before> <by>", ...
+--       6 the time to the end of the site's backoff, as the process remembers it, or 0
 --
 -- Instants are microseconds of this server's clock since 1970; durations are microseconds. Values that these scripts
 -- did not write are deleted. What is read is bounded, even if it is foreign.
@@ -17,13 +21,16 @@
 -- bucket. They are bounded: each call removes what is over, and beyond MAX_DURABLE, what is over the soonest.
 --
 -- `seen` is when the state was written. If it is in the future, the clock has been set back, and the state is moved by
--- as much: a queue stays as long as it was, and does not grow by the size of the step.
+-- as much: a queue stays as long as it was, and does not grow by the size of the step. That the clock was set forward,
+-- or that another server with such a clock has taken over, only the processes know: state of before is moved by the step.
+-- A call that this server runs late looks like a step, and moves its queue by the delay, but no other call will.
 local DURABLE, DURABLE_UNTIL, BACKOFF, QUEUE, SLOTS, CALLERS, AHEAD = unpack(KEYS)
 local SITE_FIELD, QUEUE_FIELD = ARGV[1], ARGV[2]
 local MAX_DURABLE = 256
 local MAX_COST = 2592000e6        -- the longest time that one slot takes
 local MAX_AHEAD = 2 * MAX_COST    -- instants farther ahead are not valid
 local LINGER = 600e6              -- a queue is remembered for so long after its last slot
+local CLOSE = 0.5e6               -- ends of a backoff that differ by less are the same: calls take time
 
 for i, kind in ipairs({'hash', 'zset', 'hash', 'hash', 'zset', 'zset', 'hash'}) do
   local stored = redis.call('TYPE', KEYS[i]).ok
@@ -45,17 +52,31 @@ end
 
 local function text(number) return string.format('%.0f', number) end
 
--- By how much the clock has been set back since the state was written.
+-- The forward steps: pairs of the latest instant before, and by how much.
+local forward = {}
+local latest = tonumber(ARGV[3])
+if latest > 0 and now > latest then forward[1] = {latest, now - tonumber(ARGV[4])} end
+for before, by in string.gmatch(ARGV[5], '(%d+) (%d+)') do
+  if tonumber(before) < now then forward[#forward + 1] = {tonumber(before), tonumber(by)} end
+end
+
+-- By how much the clock has been set back since the state was written; negative if it has been set forward.
 local function step_since(seen)
   seen = tonumber(seen) or 0
-  if seen ~= seen or seen <= now or seen > now + 100 * MAX_AHEAD then return 0 end
-  return seen - now
+  if seen ~= seen or seen <= 0 or seen > now + 100 * MAX_AHEAD then return 0 end
+  if seen > now then return seen - now end
+  local step = 0
+  for _, each in ipairs(forward) do
+    if seen <= each[1] then step = step - each[2] end
+  end
+  return step
 end
 
 -- The instant after the clock was set back by `step`.
 local function shifted(value, step)
   local at = tonumber(value) or 0
-  return at ~= at and 0 or instant(math.max(0, at - step))
+  if at ~= at or at <= 0 then return 0 end
+  return instant(math.max(0, at - step))
 end
 
 -- The `count` numbers of a field of the durable record; none if it does not have as many.
@@ -92,8 +113,28 @@ local function save_durable_queue(tail, closed_until, count)
   save_durable(QUEUE_FIELD, table.concat(numbers, ' '), math.max(tail, closed_until))
 end
 
--- When the fleet's backoff from the site ends.
-local function backoff_end()
-  local stored, durable = redis.call('HMGET', BACKOFF, 'until', 'seen'), durable_numbers(SITE_FIELD, 2)
-  return math.max(shifted(stored[1], step_since(stored[2])), shifted(durable[1], step_since(durable[2])))
+-- When the fleet's backoff from the site ends, and whether the process remembers a later end, which then holds: this
+-- server was emptied, came back as it was before, or did not get the report. What has changed is written.
+local function settle_backoff()
+  local stored = redis.call('HMGET', BACKOFF, 'until', 'began', 'claim', 'agreed', 'seen')
+  local durable = durable_numbers(SITE_FIELD, 2)
+  local step, durable_step = step_since(stored[5]), step_since(durable[2])
+  local ends = math.max(shifted(stored[1], step), shifted(durable[1], durable_step))
+  local known = instant(now + math.max(0, tonumber(ARGV[6])))
+  local given_back = known > math.max(ends, now) + CLOSE
+  if given_back then
+    ends = known
+    redis.call('HSET', BACKOFF, 'began', text(now))
+    redis.call('HDEL', BACKOFF, 'by', 'claim', 'agreed')
+  elseif step ~= 0 then
+    local began, claim, agreed = shifted(stored[2], step), shifted(stored[3], step), shifted(stored[4], step)
+    redis.call('HSET', BACKOFF, 'began', text(began), 'claim', text(claim), 'agreed', text(agreed))
+  end
+  if given_back or step ~= 0 or durable_step ~= 0 then
+    redis.call('HSET', BACKOFF, 'until', text(ends), 'seen', text(now))
+    save_durable(SITE_FIELD, text(ends) .. ' ' .. text(now), ends)
+    local expiry = math.ceil((math.max(ends, now) - now + LINGER) / 1000)
+    redis.call('PEXPIRE', BACKOFF, math.max(expiry, redis.call('PTTL', BACKOFF)))
+  end
+  return ends, given_back
 end

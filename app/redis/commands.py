@@ -95,8 +95,8 @@ EVERY: Final = frozenset(IN_SCRIPTS.keys() | BY_THEMSELVES.keys() | FOR_CLUSTERS
 PROBED: Final = {example: name for name, example in sorted((IN_SCRIPTS | BY_THEMSELVES).items())}
 """The arguments of PROBE, with their names: without one of these, something that the service promises does not work."""
 
-# KEYS: a key of the shard. ARGV: examples of commands. Returns those that the user may not run. A full server refuses
-# the write, and so does a replica. acl_check_cmd, of Redis 7.0, asks about a command without running it. It does not
+# KEYS: a key of the shard. ARGV: examples of commands. Returns those that the user may not run and, if there are none,
+# the time. A full server refuses the write, and so does a replica. acl_check_cmd, of Redis 7.0, asks about a command without running it. It does not
 # count the arguments: where one is missing that says which are keys, the server may crash.
 PROBE: Final = """
 redis.call('set', KEYS[1], '', 'px', 1000)
@@ -107,5 +107,5 @@ for _, example in ipairs(redis.acl_check_cmd and ARGV or {}) do
   for word in string.gmatch(example, '[^ ]+') do words[#words + 1] = word == 'KEY' and KEYS[1] or word end
   if not redis.acl_check_cmd(unpack(words)) then refused[#refused + 1] = example end
 end
-return refused
+return {refused, #refused == 0 and redis.call('time')}
 """

@@ -12,6 +12,7 @@ from app.redis.circuit_breaker import COOLDOWN as COOLDOWN
 from app.redis.circuit_breaker import CircuitBreaker, Failure, StoreDown, Trouble
 from app.redis.commands import PROBE, PROBED
 from app.redis.connect import CONNECTIONS, Client, shard_name, shard_of, shards
+from app.redis.store_clock import server_time
 from app.redis.timed_calls import Limits
 
 __all__ = ["COOLDOWN", "MAX_CONCURRENT", "Failure", "GuardedClient", "StoreDown", "Trouble"]
@@ -79,28 +80,38 @@ class GuardedClient:
         """The shard that has the key; it keeps its number when a replica takes over."""
         return shard_of(self.client, key)
 
-    async def ping(self) -> None:
-        """Probe every shard; raises StoreDown unless all of them do what the service needs."""
+    async def ping(self) -> dict[int, float]:
+        """Probe every shard; the time there (Unix seconds), by shard.
+
+        Raises StoreDown unless all of them do what the service needs.
+        """
         # PING is not enough: a full server, a replica, and one whose ACL denies commands all answer it.
-        results = await asyncio.gather(*map(self.ping_shard, shards(self.client)), return_exceptions=True)
+        every = shards(self.client)
+        results = await asyncio.gather(*map(self.ping_shard, every), return_exceptions=True)
         failure = next((result for result in results if isinstance(result, BaseException)), None)
         if failure is not None:
             try:
                 raise failure
             finally:
                 del failure, results  # or this frame is in a cycle with an exception, which refers to it
+        return {shard: time for shard, time in zip(every, results, strict=True) if isinstance(time, float)}
 
-    async def ping_shard(self, shard: int) -> None:
-        """Probe this shard; raises StoreDown unless it does what the service needs."""
+    async def ping_shard(self, shard: int) -> float:
+        """Probe this shard; its time (Unix seconds). Raises StoreDown unless it does what the service needs."""
         key = self._probe_key(shard)
 
-        async def probe() -> None:
-            refused = await self.client.eval(PROBE, 1, key, *PROBED)
+        async def probe() -> object:
+            refused, time = await self.client.eval(PROBE, 1, key, *PROBED)
             if refused:
                 names = ", ".join(PROBED[example.decode()] for example in refused)
                 raise NoPermissionError(f"its user may not run {names}")
+            return time
 
-        await self._breaker(shard).probe(probe)
+        reply = await self._breaker(shard).probe(probe)
+        now = server_time(reply)
+        if now is None:
+            raise StoreDown(f"the store answered {reply!r:.80} to TIME")
+        return now
 
     async def aclose(self) -> None:
         """Cancel the late calls; the caller closes the client."""

@@ -69,12 +69,15 @@ async def running(
     asked = resolver or known
     chosen = settings_on(store_url, **settings)
 
+    service: Service | None = None
+
     def clock() -> float:
-        return service.now
+        return START if service is None else service.now
 
     app = create(
         chosen,
         clock=clock,
+        steady=clock,
         store_clock=clock,
         store_timeout=store_timeout,
         resolver=asked,

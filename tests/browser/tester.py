@@ -104,7 +104,7 @@ async def serving(
     """The URL of the application, which may fetch from loopback and resolves one name, to a private address."""
     settings = settings_on(store_url, api_keys_file=keys)
     resolver = Names({"private.example": ["10.0.0.1"]})
-    app = create(settings, clock=clock, store_clock=clock, store_timeout=STORE_TIMEOUT, resolver=resolver)
+    app = create(settings, clock=clock, steady=clock, store_clock=clock, store_timeout=STORE_TIMEOUT, resolver=resolver)
     server = uvicorn.Server(uvicorn.Config(Prefixed(app), ws="none", log_config=None, access_log=False))
     # Listen before the server runs, so that an early browser waits instead of being refused.
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 
 from app.cache.robots_cache import RobotsCache
 from app.redis.guarded_client import GuardedClient
+from app.redis.store_clock import StoreClock
 from tests.cache.web import NewCache, Past, ScriptedWeb
 from tests.doubles import Clock, SlowSnapshots, SwitchableSnapshots
 from tests.faults.proxy import Proxy, proxy
@@ -39,7 +40,9 @@ async def new_cache(store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, 
     caches: list[RobotsCache] = []
 
     def new() -> RobotsCache:
-        caches.append(RobotsCache(store, store, web.fetch, clock, 1_000_000, on_version_ended=past.note))
+        caches.append(
+            RobotsCache(store, store, web.fetch, StoreClock(clock, clock), 1_000_000, on_version_ended=past.note)
+        )
         return caches[-1]
 
     yield new
@@ -55,7 +58,7 @@ def cache(new_cache: NewCache) -> RobotsCache:
 @pytest.fixture
 async def slow(web: ScriptedWeb, clock: Clock) -> AsyncIterator[tuple[SlowSnapshots, RobotsCache]]:
     store = SlowSnapshots(clock)
-    cache = RobotsCache(store, store, web.fetch, clock, 1_000_000)
+    cache = RobotsCache(store, store, web.fetch, StoreClock(clock, clock), 1_000_000)
     yield store, cache
     await cache.aclose()
 

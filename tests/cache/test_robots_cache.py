@@ -96,13 +96,17 @@ async def test_garbage_in_the_store_is_a_miss_and_is_overwritten(
     assert len(web.calls) == 1
 
 
-async def test_a_clock_set_back_asks_the_store_again(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
+@pytest.mark.parametrize(("step", "source"), [(3000, Source.STORE), (4000, Source.FETCHED), (2e5, Source.FETCHED)])
+async def test_a_clock_set_back_asks_the_store_or_the_origin_once(
+    cache: RobotsCache, web: ScriptedWeb, clock: Clock, step: float, source: Source
+) -> None:
     await cache.get(SITE, DEFAULT)
-    clock.now -= 5000
+    clock.now -= step
     held = await cache.get(SITE, DEFAULT)
     assert held.freshness is not None
-    assert (held.source, held.freshness.age) == (Source.STORE, 0)
-    assert len(web.calls) == 1
+    assert (held.source, held.freshness.age) == (source, 0)
+    assert (await cache.get(SITE, DEFAULT)).source is Source.MEMORY
+    assert len(web.calls) == 1 + (source is Source.FETCHED)
 
 
 # Invalidations by other processes.

@@ -11,6 +11,7 @@ from app.cache.robots_cache import RobotsCache, Source
 from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import COOLDOWN, GuardedClient
+from app.redis.store_clock import StoreClock
 from tests.cache.web import DEFAULT, DOWN, NEWER, SITE, NewCache, ScriptedWeb
 from tests.doubles import Clock, SwitchableSnapshots
 
@@ -69,7 +70,7 @@ async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
     monotonic = Clock()
     stopped = GuardedClient(client, monotonic=monotonic, timeout=0.3)
     snapshots, leases = RedisSnapshots(stopped, clock=clock), RedisLeases(stopped, clock=clock)
-    cache = RobotsCache(snapshots, leases, web.fetch, clock, 1_000_000)
+    cache = RobotsCache(snapshots, leases, web.fetch, StoreClock(clock, clock), 1_000_000)
     pid = int((await store_client.info("server"))["process_id"])
     os.kill(pid, signal.SIGSTOP)
     try:

@@ -15,6 +15,7 @@ from app.cache.robots_cache import RobotsCache
 from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
+from app.redis.store_clock import StoreClock
 from app.robots.access import Fetched, Lifetime, Successful, Validators
 
 SITE = Origin("https", "www.example.com", 443)
@@ -30,7 +31,7 @@ async def main(url: str, now: float, body: str) -> None:
 
     redis = GuardedClient(connect(url), monotonic=lambda: 0.0, timeout=20.0)
     store, leases = RedisSnapshots(redis, clock=lambda: now), RedisLeases(redis, clock=lambda: now)
-    cache = RobotsCache(store, leases, fetch, lambda: now, 1_000_000, on_version_ended=kill)
+    cache = RobotsCache(store, leases, fetch, StoreClock(lambda: now, lambda: now), 1_000_000, on_version_ended=kill)
     await cache.refresh(SITE, Recheck())
 
 

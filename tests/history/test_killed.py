@@ -15,11 +15,11 @@ from app.cache.ordering import Purged
 from app.cache.redis_snapshots import UNRECORDED, RedisSnapshots, unrecorded_key
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_writer import SnapshotWriter
-from app.cache.store_clock import StoreClock
 from app.history.redis_changes import OLDEST, RedisChanges
 from app.history.redis_history import RedisHistory
 from app.history.versions import id_of
 from app.redis.guarded_client import GuardedClient
+from app.redis.store_clock import StoreClock
 from app.robots.access import Access, Successful, Unavailable
 from tests.doubles import Clock
 from tests.history.killed import SITE
@@ -46,8 +46,8 @@ async def find(store: RedisSnapshots, clock: Clock, access: Access) -> None:
     history = RedisHistory(store.redis, clock, lost=lambda: None, changes=changes)
     writer = SnapshotWriter(
         store,
-        SnapshotMemory(1_000_000, clock, 30.0),
-        StoreClock(clock),
+        SnapshotMemory(1_000_000, StoreClock(clock, clock), 30.0),
+        StoreClock(clock, clock),
         on_version_ended=history.note,
         on_contradiction=lambda: None,
     )

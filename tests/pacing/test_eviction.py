@@ -2,17 +2,12 @@
 
 import asyncio
 import math
-import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
 from app.origin import Origin
-from app.pacing.local_pacer import LocalPacer
-from app.pacing.pacer import Pacer
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
@@ -101,79 +96,3 @@ async def test_the_durable_record_is_bounded_and_expires(pace: RedisPacer, small
     for number in range(10):
         await reserve(pace, PaceKey(KEYS[0].site, f"next{number}"), MINUTE)
     assert small.ask("HLEN", durable) == small.ask("ZCARD", keys_of(KEYS[0])[1]) == 10
-
-
-# The clock.
-
-
-class ServerClock:
-    """The clock of a server that was started with the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        path.write_text("0")
-
-    def set(self, server: Node, seconds: int) -> None:
-        """Move the clock to so many seconds after ours, and wait until scripts read it."""
-        self._path.write_text(str(seconds))
-        while abs(int(server.ask("EVAL", "return redis.call('time')[1]", 0)) - time.time() - seconds) > 60:
-            time.sleep(0.001)
-
-
-@pytest.fixture(scope="module")
-def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerClock, Node]]:
-    """A server, and its clock."""
-    directory = tmp_path_factory.mktemp("clock")
-    library, step = directory / "clock.so", directory / "step"
-    source = Path(__file__).with_name("clock.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    clock = ServerClock(step)
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("LD_PRELOAD", str(library))
-        environment.setenv("CLOCK_FILE", str(step))
-        with node() as server:
-            yield clock, server
-
-
-@pytest.mark.parametrize("ahead", [HOUR, 600], ids=["an hour", "ten minutes"])
-async def test_a_clock_set_back_makes_no_queue_longer(clocked: tuple[ServerClock, Node], ahead: float) -> None:
-    clock, server = clocked
-    clock.set(server, round(ahead))
-    server.ask("FLUSHALL")
-    steps = []
-    async with client_of(server) as client:
-        pace = RedisPacer(GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0))
-        pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic, clock_stepped=lambda: steps.append(1))
-        key, other, slow, pushed = KEYS[:4]
-        queued = [await pacer.reserve(SlotRequest(key, SECOND, "w", max_wait=60)) for _ in range(10)]
-        assert isinstance(queued[-1].result, Slot)
-        assert (await pacer.reserve(SlotRequest(other, MINUTE, "w"))).result.wait == 0
-        await pace.back_off(pushed, 120)
-        assert steps == []
-        clock.set(server, 0)
-        # Granted slots are respected, and no wait grows by the clock's step.
-        after = await pacer.reserve(SlotRequest(key, SECOND, "w", max_wait=60))
-        assert isinstance(after.result, Slot)
-        assert 5 < after.result.wait <= 10
-        assert 30 < (await pacer.reserve(SlotRequest(other, MINUTE, "w", max_wait=90))).result.wait <= 60
-        assert (await pacer.reserve(SlotRequest(slow, MINUTE, "w"))).result.wait == 0
-        assert 60 < (await pacer.reserve(SlotRequest(pushed, SECOND, "w", max_wait=200))).result.wait <= 121
-        assert len(steps) == 2
-        again = await pacer.reserve(SlotRequest(key, SECOND, "w", max_wait=60))
-        assert again.result.wait - after.result.wait == pytest.approx(1, abs=0.5)
-        assert len(steps) == 2
-        await pacer.aclose()
-
-
-async def test_a_process_with_the_old_clock_closes_no_queue(clocked: tuple[ServerClock, Node]) -> None:
-    clock, server = clocked
-    clock.set(server, round(HOUR))
-    server.ask("FLUSHALL")
-    async with client_of(server) as client:
-        pace = RedisPacer(GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0))
-        pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic)
-        await pacer.reserve(SlotRequest(KEYS[0], SECOND, "w", max_wait=60))
-        clock.set(server, 0)
-        server.ask("FLUSHALL")  # as if a replica without this state had taken over
-        assert (await pacer.reserve(SlotRequest(KEYS[0], SECOND, "w", max_wait=60))).result.wait < 6
-        await pacer.aclose()

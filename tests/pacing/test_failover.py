@@ -18,6 +18,7 @@ from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, Slot, SlotRequest
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
+from app.redis.store_clock import StoreClocks
 from tests.engines import Fleet, cluster_url, clustered
 from tests.faults.until import until_so
 
@@ -66,7 +67,7 @@ async def pacers(fleet: Fleet) -> AsyncIterator[list[tuple[Pacer, RedisPacer]]]:
             stack.push_async_callback(calls.aclose)
             local = LocalPacer(PROCESSES, lambda number=number: Rank(number, PROCESSES))  # type: ignore[misc]
             pace = RedisPacer(calls)
-            pacer = Pacer(pace, local, time.time, time.monotonic)
+            pacer = Pacer(pace, local, StoreClocks(time.time, time.monotonic))
             stack.push_async_callback(pacer.aclose)
             made.append((pacer, pace))
         yield made

@@ -69,15 +69,9 @@ def test_local_pacer_charges_the_robots_txt_fetch() -> None:
     assert slot.wait == pytest.approx(0.6)
 
 
-def test_a_local_backoff_holds_for_all_agents() -> None:
-    alone = LocalPacer(1)
-    assert alone.back_off(KEY.site, NOW, 0.0) == 10
-    assert alone.back_off(KEY.site, NOW + 1, 60.0) == 60
-    assert alone.back_off(KEY.site, NOW + 2, 5.0) == 59
-    assert alone.back_off(KEY.site, NOW + 2, 1e12) == 86_400
-    other = SlotRequest(PaceKey.of(SITE, "OtherBot"), TENTH, "w", max_wait=3600)
-    assert isinstance(alone.reserve(other, NOW + 2, 0.0), WaitTooLong)
-    assert isinstance(alone.reserve(other, NOW + 86_402, 0.0), Slot)
+def test_a_fetch_of_robots_txt_in_the_future_counts_as_now() -> None:
+    slot = LocalPacer(1).reserve(request(pace_windows=(PaceWindow(math.inf, 1.0),), fetched_at=NOW + 3600), NOW, 0.0)
+    assert slot.wait == pytest.approx(1.0)
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.sampled_from([0.5, 1.0, 4.0])), max_size=40), st.integers(1, 5))

@@ -11,10 +11,22 @@ import pytest
 from app.origin import Origin
 from app.pacing.local_pacer import LOCAL_SLOT, UNKNOWN_FLEET_RETRY, LocalPacer
 from app.pacing.pacer import Grant, Pacer
+from app.pacing.recovery import REPORT_ATTEMPTS
 from app.pacing.schedule import PaceWindow
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK
-from app.pacing.slots import PaceKey, QueueState, QueueView, Slot, SlotRequest, SlotResult, WaitTooLong
+from app.pacing.slots import (
+    BackoffPolicy,
+    PaceKey,
+    QueueState,
+    QueueView,
+    Slot,
+    SlotRequest,
+    SlotResult,
+    WaitTooLong,
+    wait_too_long,
+)
 from app.redis.guarded_client import StoreDown
+from app.redis.store_clock import StoreClocks
 
 SITE = Origin("https", "www.example.com", 443)
 KEY = PaceKey.of(SITE, "ExampleBot")
@@ -25,23 +37,34 @@ REQUEST = SlotRequest(KEY, SECOND, "w", max_wait=60)
 class OneQueue:
     """A store with its own clock, whose shards can be down. It records its calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, clocks: StoreClocks) -> None:
         self.down: set[int] = set()
+        self.clocks = clocks
         self.now = 5000.0
         self.queue = QueueState(self.now)
         self.closed_for: list[float] = []
         self.known: list[QueueState] = []
         self.backoff_until = 0.0
         self.pings = 0
+        self.refuses_reports = False
         self.shards: dict[PaceKey, int] = {}
 
     def shard_of(self, key: PaceKey) -> int:
         return self.shards.get(key, 0)
 
     async def reserve(
-        self, request: SlotRequest, known: QueueState, *, closed_for: float, closed_if_behind: float
+        self,
+        request: SlotRequest,
+        known: QueueState,
+        backoff: float = 0.0,
+        *,
+        closed_for: float,
+        closed_if_behind: float,
     ) -> tuple[SlotResult, QueueView]:
         self._fail(request.key)
+        clock = self.clocks.of(self.shard_of(request.key))
+        clock.sync_reply(self.now, clock.steady())
+        given_back = self._learn(backoff)
         self.closed_for.append(closed_for)
         self.known.append(known)
         go = max(self.now + closed_for, self.queue.ends)
@@ -49,16 +72,27 @@ class OneQueue:
         if go - self.now <= request.max_wait:
             self.queue = QueueState(go + request.cost, self.queue.count + 1)
             reply = Slot(request.key, f"{self.queue.count}", go, go - self.now, 1.0)
-        return reply, QueueView(replace(self.queue, seen_at=self.now), self.backoff_until)
+        return reply, QueueView(replace(self.queue, seen_at=self.now), self.backoff_until, given_back=given_back)
 
     async def release(self, key: PaceKey, name: str) -> bool:
         self._fail(key)
         return True
 
-    async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None) -> float:
+    async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None, known: float = 0.0) -> float:
         self._fail(key)
         self.backoff_until = self.now + retry_after
         return retry_after
+
+    async def give_back(self, key: PaceKey, backoff: float) -> bool:
+        self._fail(key)
+        if self.refuses_reports:
+            raise StoreDown("it refuses reports")
+        return self._learn(backoff)
+
+    def _learn(self, backoff: float) -> bool:
+        later = self.now + backoff > max(self.backoff_until, self.now)
+        self.backoff_until = max(self.backoff_until, self.now + backoff) if later else self.backoff_until
+        return later
 
     async def ping(self, shard: int) -> None:
         self.pings += 1
@@ -79,11 +113,11 @@ class Rig:
     """A pacer whose clock is an hour behind the store's. It sleeps until the test lets time pass."""
 
     def __init__(self, fleet: int | None = 1) -> None:
-        self.store = OneQueue()
-        self.clock = self.store.now - 3600
-        self.monotonic = 0.0
+        self.clock, self.monotonic = 1400.0, 0.0
+        clocks = StoreClocks(lambda: self.clock, lambda: self.monotonic)
+        self.store = OneQueue(clocks)
         self.sleepers: list[tuple[float, asyncio.Event]] = []
-        self.pacer = Pacer(self.store, LocalPacer(fleet), lambda: self.clock, lambda: self.monotonic, self.sleep)
+        self.pacer = Pacer(self.store, LocalPacer(fleet), clocks, self.sleep)
 
     async def sleep(self, seconds: float) -> None:
         awake = asyncio.Event()
@@ -271,3 +305,54 @@ async def test_outcomes_go_to_the_store_or_are_reported_later(rig: Rig) -> None:
     rig.store.backoff_until = 0.0
     await rig.find_the_store()
     assert rig.store.backoff_until - rig.store.now == pytest.approx(40 - PROBE_INTERVAL)
+
+
+async def test_one_reporter_without_the_store_gets_the_unconfirmed_maximum(rig: Rig) -> None:
+    await rig.lose_the_store()
+    policy = BackoffPolicy()
+    assert await rig.pacer.back_off(KEY, 0.0, "one") == (policy.first, True)
+    assert await rig.pacer.back_off(KEY, 86_400.0, "one") == (policy.max_unconfirmed, True)
+    assert await rig.pacer.back_off(KEY, 5.0, "two") == (policy.max_unconfirmed, True)
+    assert await rig.pacer.back_off(KEY, 1e12) == (policy.max_retry_after, True)  # an operator
+    other = replace(REQUEST, key=PaceKey.of(SITE, "OtherBot"))
+    assert isinstance((await rig.reserve(other)).result, WaitTooLong)
+    await rig.later(policy.max_retry_after)
+    assert isinstance((await rig.reserve(other)).result, Slot)
+
+
+async def test_a_backoff_reported_in_a_brief_failure_reaches_the_store(rig: Rig) -> None:
+    rig.store.down = {0}
+    assert await rig.pacer.back_off(KEY, 60.0, "one") == (60, True)
+    rig.store.down = set()
+    await rig.later(PROBE_INTERVAL)
+    assert rig.store.backoff_until - rig.store.now == pytest.approx(60 - PROBE_INTERVAL)
+    assert rig.store.closed_for == []  # no slot was given without the store, so no queue is closed
+
+
+async def test_a_backoff_is_told_with_the_next_slot(rig: Rig) -> None:
+    await rig.pacer.back_off(KEY, 600.0)
+    rig.store.backoff_until = 0.0
+    await rig.reserve(replace(REQUEST, key=PaceKey.of(SITE, "OtherBot")))
+    assert rig.store.backoff_until - rig.store.now == pytest.approx(600)
+
+
+async def test_a_report_that_fails_is_made_again_without_any_caller(rig: Rig) -> None:
+    rig.store.down = {0}
+    await rig.pacer.back_off(KEY, 600.0)
+    await rig.later(PROBE_INTERVAL)
+    rig.store.refuses_reports = True
+    rig.store.down = set()
+    for _ in range(REPORT_ATTEMPTS + 2):
+        await rig.later(PROBE_INTERVAL)
+    assert rig.store.backoff_until == 0
+    rig.store.refuses_reports = False
+    for _ in range(REPORT_ATTEMPTS + 2):
+        await rig.later(PROBE_INTERVAL)
+    assert rig.store.backoff_until > rig.store.now + 500
+
+
+def test_callers_that_are_refused_together_come_back_spread() -> None:
+    # The wait is nearly short enough, and yet nobody is asked back at once: the least is a tenth of `max_wait`.
+    assert wait_too_long(100.5, 1.0, 100.0).retry_after == 10
+    assert wait_too_long(100.5, 30.0, 100.0).retry_after == 30
+    assert wait_too_long(160.0, 1.0, 100.0).retry_after == 60

@@ -20,6 +20,7 @@ from app.cache.robots_cache import RobotsCache
 from app.origin import Origin
 from app.redis.connect import CONNECTIONS, Client, Subscriber, connect, subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.store_clock import StoreClock
 from app.robots.access import Fetched, Validators
 from tests.engines import (
     QUOTED,
@@ -365,7 +366,7 @@ async def survives(client: Client, fleet: Fleet, lose: Callable[[], None]) -> No
     async with Load(store) as load:
         lose()
         await until("the loss is felt", is_refused)
-        cache = RobotsCache(store, RedisLeases(store.redis), web.fetch, lambda: NOW, 1_000_000)
+        cache = RobotsCache(store, RedisLeases(store.redis), web.fetch, StoreClock(lambda: NOW, lambda: NOW), 1_000_000)
         async with asyncio.timeout(60):
             answers = await asyncio.gather(*(cache.get(site, Recheck(), wait=60.0) for site in COLD))
         assert [answer.snapshot and answer.snapshot.access for answer in answers] == [copy(s).access for s in COLD]

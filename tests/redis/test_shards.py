@@ -20,6 +20,7 @@ from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, SlotRequest
 from app.redis.connect import ANY, FEWEST_CONNECTIONS, _MasterPool, connect, subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.store_clock import StoreClocks
 from app.redis.timed_calls import Limits
 from tests.engines import Fleet, Node, cluster_url, clustered, eventually, sentinel_url, watched
 from tests.faults.until import until_so
@@ -87,7 +88,7 @@ async def test_a_hanging_shard_does_not_affect_other_snapshots(redis: GuardedCli
 
 async def test_a_hanging_shard_does_not_affect_other_permits(redis: GuardedClient, fleet: Fleet) -> None:
     pace = RedisPacer(redis)
-    pacer = Pacer(pace, LocalPacer(1), time.time, time.monotonic)
+    pacer = Pacer(pace, LocalPacer(1), StoreClocks(time.time, time.monotonic))
     requests = [
         SlotRequest(PaceKey.of(site, "ExampleBot"), (PaceWindow(math.inf, 0.1),), "w", max_wait=60) for site in SITES
     ]

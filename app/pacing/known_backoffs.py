@@ -1,0 +1,37 @@
+"""The backoffs that a process remembers, for times when the store does not answer, or has lost them."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from app.pacing.bounded_dict import BoundedDict
+from app.pacing.slots import PaceKey
+
+
+class _Known(NamedTuple):
+    key: PaceKey
+    ends: float
+
+
+class KnownBackoffs:
+    """The backoffs that this process has met, by site. Their ends are by `steady`: the store's clock may be set."""
+
+    def __init__(self, steady: Callable[[], float]) -> None:
+        self._steady = steady
+        self._known: BoundedDict[str, _Known] = BoundedDict()
+
+    def left(self, site: str) -> float:
+        """Seconds left of the site's backoff, or 0."""
+        known = self._known.get(site, None)
+        return 0.0 if known is None else max(0.0, known.ends - self._steady())
+
+    def note(self, key: PaceKey, seconds: float) -> None:
+        """Note how many seconds are left of the backoff from the key's site."""
+        if seconds > 0:
+            self._known[key.site] = _Known(key, self._steady() + seconds)
+        else:
+            self._known.pop(key.site)
+
+    def running(self) -> Iterator[PaceKey]:
+        """A key of each site with a backoff that is not over."""
+        now = self._steady()
+        return (known.key for known in self._known.values() if known.ends > now)
