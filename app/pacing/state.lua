@@ -60,6 +60,10 @@ for before, by in string.gmatch(ARGV[5], '(%d+) (%d+)') do
   if tonumber(before) < now then forward[#forward + 1] = {tonumber(before), tonumber(by)} end
 end
 
+-- What was over by this instant is over, by whichever clock it was written.
+local over = now
+for _, each in ipairs(forward) do over = over - each[2] end
+
 -- By how much the clock has been set back since the state was written; negative if it has been set forward.
 local function step_since(seen)
   seen = tonumber(seen) or 0
@@ -100,7 +104,7 @@ local function save_durable(field, value, ends)
   else
     delete_durable(field)
   end
-  for _, expired in ipairs(redis.call('ZRANGEBYSCORE', DURABLE_UNTIL, '-inf', text(now), 'LIMIT', 0, 20)) do
+  for _, expired in ipairs(redis.call('ZRANGEBYSCORE', DURABLE_UNTIL, '-inf', text(math.max(0, over)), 'LIMIT', 0, 20)) do
     delete_durable(expired)
   end
   if redis.call('ZCARD', DURABLE_UNTIL) > MAX_DURABLE then

@@ -96,8 +96,9 @@ PROBED: Final = {example: name for name, example in sorted((IN_SCRIPTS | BY_THEM
 """The arguments of PROBE, with their names: without one of these, something that the service promises does not work."""
 
 # KEYS: a key of the shard. ARGV: examples of commands. Returns those that the user may not run and, if there are none,
-# the time. A full server refuses the write, and so does a replica. acl_check_cmd, of Redis 7.0, asks about a command without running it. It does not
-# count the arguments: where one is missing that says which are keys, the server may crash.
+# the time. A full server refuses the write, and so does a replica. acl_check_cmd, of Redis 7.0, asks about a command
+# without running it. It does not count the arguments: where one is missing that says which are keys, the server may
+# crash.
 PROBE: Final = """
 redis.call('set', KEYS[1], '', 'px', 1000)
 redis.call('publish', KEYS[1], '')
