@@ -43,14 +43,16 @@ from app.overrides.table import Deny, Override
 from app.pacing import fleet_secret, membership
 from app.pacing.bounded_dict import BoundedDict
 from app.pacing.fleet_secret import FleetSecret
+from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.membership import FleetMembership
 from app.pacing.pace_store import PaceStore
 from app.pacing.recovery import Recovery
-from app.pacing.shard_state import Backoff, ShardState
+from app.pacing.shard_state import ShardState
 from app.pacing.slots import PaceKey
 from app.redis.connect import subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.single_flight import SingleFlight
+from app.redis.store_clock import ShardClock
 from app.reread import Reread, on_change
 from app.robots.access import Unavailable
 from tests.doubles import Clock
@@ -414,19 +416,23 @@ class _Pace:
         if self.pings == 1:
             raise Poison
 
-    async def back_off(self, key: PaceKey, _retry_after: float, _reporter: str | None) -> float:
+    def shard_of(self, _key: PaceKey) -> int:
+        return 0
+
+    async def give_back(self, key: PaceKey, _backoff: float) -> bool:
         if key.site == BAD.key:
             raise Poison
         self.reported.append(key.site)
-        return 1.0
+        return True
 
 
 async def recovery(stage: Stage) -> None:
     store = _Pace()
-    recovering = Recovery(cast("PaceStore", store), BoundedDict(), lambda: 0.0, lambda _seconds: asyncio.sleep(0))
-    state = ShardState(lambda: NOW, lambda: 0.0)
-    for origin in (GOOD, BAD, GOOD):
-        state.unreported_backoffs[PaceKey(origin.key, "examplebot")] = Backoff(NOW + 60, None)
+    backoffs = KnownBackoffs(lambda: 0.0)
+    recovering = Recovery(cast("PaceStore", store), BoundedDict(), backoffs, lambda _seconds: asyncio.sleep(0))
+    state = ShardState(ShardClock(lambda: NOW, lambda: 0.0))
+    for origin in (BAD, GOOD):
+        backoffs.note(PaceKey(origin.key, "examplebot"), 60.0)
     recovering.on_failure(0, state)
     state.local = True
     await until_so(lambda: store.reported == [GOOD.key])
