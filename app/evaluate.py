@@ -17,7 +17,7 @@ from app.robots.dialects import Dialect
 from app.robots.dialects.draft1996 import DRAFT1996
 from app.robots.groups import Selection
 from app.robots.judge import judge
-from app.robots.rates import InForce, Rate, RateSource, Visit, visit_at
+from app.robots.rates import InForce, Rate, RateChange, RateSource, Visit, visit_at
 from app.robots.robots_txt import RobotsTxt
 from app.robots.terms import Terms
 from app.robots.usage import Usage
@@ -118,8 +118,22 @@ class Decision(NamedTuple):
     @property
     def rate(self) -> InForce[Rate | None] | None:
         """The effective rate and its end: the file's rate, or the operators' delay if that is slower."""
-        terms = self.terms
-        return with_delay(None if terms is None else terms.rates.at(self.at), self.delay)
+        return self._rate_at(self.at)
+
+    @property
+    def next_rate(self) -> RateChange | None:
+        """The end of `rate`, and the rate from then on; None if it has no end."""
+        rate = self.rate
+        if rate is None or rate.valid_until is None:
+            return None
+        following = self._rate_at(rate.valid_until)
+        return RateChange(rate.valid_until, None if following is None else following.value)
+
+    def _rate_at(self, at: datetime) -> InForce[Rate | None] | None:
+        terms, delay = self.terms, self.delay
+        if delay is not None and delay.expired(at.timestamp()):
+            delay = None
+        return with_delay(None if terms is None else terms.rates.at(at), delay)
 
     @property
     def crawl_delay(self) -> float | None:

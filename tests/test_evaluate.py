@@ -1,6 +1,7 @@
 """`evaluate` computes decisions, and overrides are applied to its result."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 
@@ -14,10 +15,12 @@ from app.overrides.table import Allow, Delay, Deny, Matching, Override, Replace
 from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
-from app.robots.rates import RateSource
+from app.robots.rates import DAY, RateSource
 from app.robots.robots_txt import RobotsTxt
 from app.robots.usage import Preference
 from app.robots.verdict import Permission, Reason
+from tests.corpus import real_files
+from tests.robots.cases import rows
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
 RECHECK = NOW.timestamp() + 3600
@@ -75,6 +78,63 @@ def test_rate_and_visit_end_at_the_earlier_of_the_two() -> None:
     assert decision.rate.valid_until == NOW + timedelta(minutes=30)
     assert decision.visit.visit_now
     assert decision.valid_until == decision.visit.valid_until == NOW + timedelta(minutes=15)
+
+
+DAYS = [datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 12, 31, tzinfo=UTC), datetime(2028, 2, 28, tzinfo=UTC)]
+
+RATE_CASES = [
+    (case["id"], case["robots"].encode(), case["agent"], case["dialect"]) for case in rows("rate-cases.jsonl")
+]
+
+RATED_FILES = [(host, body) for host, body in real_files().items() if b"request-rate" in body.lower()]
+
+
+@pytest.mark.parametrize(
+    ("robots", "agent", "dialect"),
+    [pytest.param(*case, id=name) for name, *case in RATE_CASES]
+    + [
+        pytest.param(body, "SeznamBot", dialect, id=f"{host}-{dialect}")
+        for host, body in RATED_FILES
+        for dialect in DIALECTS
+    ],
+)
+def test_f6_the_next_rate_begins_with_the_next_minute_that_has_another(robots: bytes, agent: str, dialect: str) -> None:
+    """At each change, at midnight, at the end of a year and before 29 February."""
+    one, agent_, dialect_ = file(Successful(200, robots)), read_agent(agent), DIALECTS[dialect]
+
+    def rated(at: datetime) -> Decision:
+        asked = question(at=at)._replace(agent=agent_, dialect=dialect_)
+        return evaluate(asked, one, NOW.timestamp(), forbidden=False)
+
+    rates = [rated(DAYS[0] + timedelta(minutes=minute)).rate for minute in range(DAY)]
+    found = [None if rate is None else rate.value for rate in rates] * 2
+    changes = [minute for minute in range(1, 2 * DAY) if found[minute] != found[minute - 1]]
+    tried = {0, 719, DAY - 1, *(minute + by for minute in changes for by in (-1, 0, 1))} & {*range(DAY)}
+    for day, minute in product(DAYS, tried):
+        decision = rated(day + timedelta(minutes=minute, seconds=59))
+        following = next((it for it in changes if it > minute), None)
+        expected = None if following is None else (day + timedelta(minutes=following), found[following])
+        assert decision.next_rate == expected
+        assert (decision.rate and decision.rate.valid_until) == (expected and expected[0])
+
+
+def test_a_rate_that_follows_a_delay_is_the_files_once_the_delay_ends() -> None:
+    decision = decided(Successful(200, RULES))  # 10 s until 19:00, then 2 s
+    end = datetime(2026, 11, 21, 19, tzinfo=UTC)
+
+    def after(seconds: float, expires_in: float | None) -> tuple[datetime, float | None] | None:
+        expires_at = None if expires_in is None else NOW.timestamp() + expires_in
+        change = overridden(decision, Delay(seconds), expires_at).next_rate
+        return change and (change.at, change.rate and change.rate.interval)
+
+    assert after(60, 60) == (NOW + timedelta(minutes=1), 10)
+    assert after(60, None) == (end, 60)
+    assert after(5, None) == (end, 5)
+    assert after(5, 60) == (end, 2)
+    without = overridden(decided(Unavailable(404)), Delay(5.0), NOW.timestamp() + 60)
+    assert without.next_rate == (NOW + timedelta(minutes=1), None)
+    assert overridden(decided(Unavailable(404)), Delay(5.0)).next_rate is None
+    assert decided(Unavailable(404)).next_rate is None
 
 
 def test_rate_is_evaluated_at_the_given_instant() -> None:

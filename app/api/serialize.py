@@ -13,6 +13,7 @@ from app.api.schemas.answers import (
     ExtensionOut,
     GroupOut,
     MatchOut,
+    NextRateOut,
     NoteOut,
     OverrideOut,
     PurposeOut,
@@ -42,7 +43,7 @@ from app.robots.explain import Explanation, explain
 from app.robots.groups import Group
 from app.robots.lines import Directive, readable
 from app.robots.patterns import NormalisedRule
-from app.robots.rates import Rate, Span, Visit, Window, schedule
+from app.robots.rates import Rate, RateChange, Span, Visit, Window, schedule
 from app.robots.robots_txt import RobotsTxt
 from app.robots.usage import Preference, Usage
 from app.robots.verdict import Verdict
@@ -75,6 +76,7 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         rule=rule_out(verdict),
         group=_group(verdict),
         rate=rate_out(rate.value, rate.valid_until) if rate else None,
+        next_rate=next_rate_out(decision.next_rate),
         crawl_delay=decision.crawl_delay,
         visit=visit_out(visit) if visit else None,
         usage=usage_out(usage) if usage else None,
@@ -312,6 +314,13 @@ def rate_out(rate: Rate | None, valid_until: datetime | None) -> RateOut | None:
         window=window_out(rate.window),
         valid_until=rfc3339(valid_until) if valid_until else None,
     )
+
+
+def next_rate_out(change: RateChange | None) -> NextRateOut | None:
+    """The next change of the rate."""
+    if change is None:
+        return None
+    return NextRateOut(at=rfc3339(change.at), interval=None if change.rate is None else change.rate.interval)
 
 
 def _override(found: Matching, *, shadows: bool) -> OverrideOut | None:

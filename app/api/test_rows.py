@@ -18,6 +18,7 @@ from app.api.schemas.answers import (
     PARTIAL,
     ExtensionOut,
     GroupOut,
+    NextRateOut,
     NoteOut,
     PurposeOut,
     RateOut,
@@ -36,6 +37,7 @@ from app.api.serialize import (
     explained_rules,
     extensions_out,
     group_out,
+    next_rate_out,
     notes_out,
     purposes_out,
     rate_out,
@@ -55,7 +57,7 @@ from app.robots.dialects import Dialect
 from app.robots.explain import explain
 from app.robots.groups import Selection
 from app.robots.lines import Directive
-from app.robots.rates import schedule, visit_at
+from app.robots.rates import RateChange, schedule, visit_at
 from app.robots.robots_txt import RobotsTxt
 from app.robots.usage import Usage
 from app.robots.verdict import Permission, Reason, Verdict
@@ -131,6 +133,7 @@ class TestReaderOut(BaseModel):
     agent: str
     dialect: str
     rate: RateOut | None
+    next_rate: NextRateOut | None
     crawl_delay: float | None
     visit: VisitOut | None
     tokens: list[str] | None = Field(
@@ -286,10 +289,14 @@ class Tables:
         selection = reading.select(agent)
         terms = None if selection is None else reading.terms(selection, agent)
         now = None if terms is None else terms.rates.at(self._at)
+        change = None
+        if terms is not None and now is not None and now.valid_until is not None:
+            change = RateChange(now.valid_until, terms.rates.at(now.valid_until).value)
         reader = TestReaderOut(
             agent=agent.token,
             dialect=dialect.name,
             rate=None if now is None else rate_out(now.value, now.valid_until),
+            next_rate=next_rate_out(change),
             crawl_delay=terms.crawl_delay.seconds if terms and terms.crawl_delay else None,
             visit=visit_out(visit_at(terms.visits, self._at)) if terms and terms.visits else None,
         )

@@ -20,7 +20,7 @@ def answer_lines(answer: Mapping[str, Any]) -> Iterator[str]:
         "because": answer["explanation"]["summary"],
         "rule": rule_text(answer["rule"]),
         "group": _group(answer["group"]),
-        "rate": rate_text(answer["rate"]),
+        "rate": rate_text(answer["rate"], answer.get("next_rate")),
         "visit": visit_text(answer["visit"]),
         "usage": _usage(answer["usage"]),
         "purposes": _purposes(answer.get("purposes")),
@@ -47,7 +47,7 @@ def row_details(row: Mapping[str, Any]) -> Iterator[str]:
     """The further lines of a row, indented: rate, timeline, explanation."""
     if row["partial"]:
         yield f"  lines behind the first {BODY_LIMIT:,} bytes, which are not read, could say otherwise"
-    rate = rate_text(row["rate"])
+    rate = rate_text(row["rate"], row["next_rate"])
     if rate is not None:
         yield f"  rate {printable(rate)}"
     purposes = _purposes(row.get("purposes"))
@@ -70,17 +70,21 @@ def _group(group: Mapping[str, Any] | None) -> str | None:
     return None if group is None else f"{group['token']} (line {group['line']})"
 
 
-def rate_text(rate: Mapping[str, Any] | None) -> str | None:
-    """A rate in words, or None."""
+def rate_text(rate: Mapping[str, Any] | None, following: Mapping[str, Any] | None = None) -> str | None:
+    """A rate in words, and the next one; None for no limit at any time."""
+    then = ""
+    if following is not None:
+        interval = following["interval"]
+        pace = "no limit" if interval is None else f"one document every {interval:g} s"
+        then = f", until {following['at']}, then {pace}"
     if rate is None:
-        return None
-    until = f", until {rate['valid_until']}" if rate.get("valid_until") else ""
+        return f"no limit{then}" if then else None
     declared = ""
     if rate["declared_interval"] != rate["interval"]:
         declared = f", declared as {rate['declared_interval']:g} s"
     inherited = " of the group for *" if rate["inherited"] else ""
     where = f"{rate['source']}, line {rate['line']}{inherited}{declared}"
-    return f"one document every {rate['interval']:g} s ({where}){until}"
+    return f"one document every {rate['interval']:g} s ({where}){then}"
 
 
 def visit_text(visit: Mapping[str, Any] | None) -> str | None:

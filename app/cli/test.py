@@ -180,7 +180,13 @@ def _resolved(answer: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str,
     if "rules" in explanation:
         rules = [{**answer["rules"][match["rule"]], **match} for match in explanation["rules"]]
         explanation = {**explanation, "rules": rules, "group": reader["found"], "schedule": reader["schedule"]}
-    return {**row, "rate": reader.get("rate"), "rule": rule, "explanation": explanation}
+    return {
+        **row,
+        "rate": reader.get("rate"),
+        "next_rate": reader.get("next_rate"),
+        "rule": rule,
+        "explanation": explanation,
+    }
 
 
 def _read(name: str) -> bytes:

@@ -90,8 +90,9 @@ def _explanation(answer: Mapping[str, Any], before: list[dict[str, Any]]) -> Ite
         until = f", until {override['expires_at']}" if override["expires_at"] else ""
         yield f"override  {override['id']} {effect}: {override['action']} for {override['scope']}{until}"
         yield f"          because {override['reason']}"
-    if answer["rate"] is not None:
-        yield f"rate      {rate_text(answer['rate'])}"
+    rate = rate_text(answer["rate"], answer.get("next_rate"))
+    if rate is not None:
+        yield f"rate      {rate}"
     if answer["visit"] is not None:
         yield f"visit     {visit_text(answer['visit'])}"
     if before:

@@ -177,6 +177,13 @@ class InForce(Generic[T_co]):
     valid_until: datetime | None
 
 
+class RateChange(NamedTuple):
+    """The UTC instant at which the rate changes, and the one from then on; None for no limit."""
+
+    at: datetime
+    rate: Rate | None
+
+
 class Span(NamedTuple):
     """A part of the UTC day, HH:MM to HH:MM (exclusive, 24:00 at most), and the rate in force, if any."""
 

@@ -22,7 +22,7 @@ export function serviceFacts(row, backoff, again) {
     ["robots.txt", [...copyOf(row.robots), again && " ", again]],
     ["Last fetch", lastFetch(row.robots)],
     ["Next check", row.robots.recheck_at && `${until(row.robots.recheck_at)} (${instant(row.robots.recheck_at)})`],
-    ["Crawl rate now", rateOf(row.rate)],
+    ["Crawl rate now", rateOf(row)],
     ["Pages", row.edge && edgeOf(row.edge)],
     ["Back-off", backoff && `The fleet leaves this site alone until ${instant(backoff)}: its pages answered 429 or 503.`],
   ];
@@ -59,8 +59,9 @@ function edgeOf({ state, status, since, reported_at: last, count: many }) {
   return `By reports of crawlers, pages ${withheld}${first}; the last had status ${status}, ${instant(last)}.`;
 }
 
-function rateOf(rate) {
-  if (rate === null || rate === undefined) return "no limit";
-  const source = rate.line === null ? rate.source : `${rate.source} of line ${rate.line}`;
-  return `${pace(rate)} (${source})${rate.valid_until === null ? "" : `, until ${instant(rate.valid_until)}`}`;
+function rateOf({ rate, next_rate: next }) {
+  const parts = [pace(rate)];
+  if (rate !== null) parts.push(` (${rate.line === null ? rate.source : `${rate.source} of line ${rate.line}`})`);
+  if (next !== null) parts.push(`, until ${instant(next.at)}; then ${pace(next.interval === null ? null : next)}`);
+  return parts.join("");
 }

@@ -46,6 +46,7 @@ async def test_decision_names_its_rule_line_and_fetch(store_url: str) -> None:
                 "window": None,
                 "valid_until": None,
             },
+            "next_rate": None,
             "crawl_delay": 2.5,
             "visit": None,
             "usage": None,
@@ -251,6 +252,39 @@ async def test_dialect_is_the_agents_or_the_requested_one(store_url: str) -> Non
         )
         assert seznam["rate"]["valid_until"] == "2026-11-21T19:00:00Z"
         assert (await service.allowed(url, "SeznamBot", at="2026-11-21T20:00:00+01:00"))["rate"] is None
+
+
+async def test_every_answer_says_when_the_next_limit_begins(store_url: str) -> None:
+    body = "User-agent: *\nRequest-rate: 1/20s 1900-2000\nRequest-rate: 1/2s 2330-0030\n"
+    evening, over = ("2026-11-21T19:00:00Z", 20.0), ("2026-11-21T20:00:00Z", None)
+    async with serve(text(200, body)) as origin, running(store_url) as service:
+        item = {"url": f"{origin.url}/", "agent": "ExampleBot"}
+
+        async def answers(at: str | None) -> list[dict[str, Any]]:
+            asked = {**item, "at": at} if at else item
+            post = service.client.post
+            pasted = {"robots": body, "urls": [item["url"]], "agents": [item["agent"]], "at": at}
+            found = [
+                (await service.client.get("/v1/allowed", params=asked)).json(),
+                (await service.client.get("/v1/allowed", params={**asked, "explain": "true"})).json(),
+                (await post("/v1/allowed", json={"items": [asked]})).json()["answers"][0],
+                (await post("/v1/test", json=pasted)).json()["readers"][0],
+            ]
+            return found if at else [*found, (await post("/v1/permits", json=item)).json()]
+
+        for at, expected in [
+            (None, evening),
+            ("2026-11-21T18:59:59.999Z", evening),
+            ("2026-11-21T19:00:00Z", over),
+            ("2026-11-21T20:00:00Z", ("2026-11-21T23:30:00Z", 2.0)),
+            ("2026-12-31T23:45:00Z", ("2027-01-01T00:30:00Z", None)),
+            ("2027-01-01T00:30:00Z", ("2027-01-01T19:00:00Z", 20.0)),
+        ]:
+            for answer in await answers(at):
+                assert tuple(answer["next_rate"].values()) == expected
+                assert (answer["rate"] is None) is (expected[1] is not None)
+        service.now += 1800  # the encoded answer ends with the rate
+        assert [tuple(answer["next_rate"].values()) for answer in await answers(None)] == [over] * 5
 
 
 async def test_several_agents_are_looked_up_in_order(store_url: str) -> None:

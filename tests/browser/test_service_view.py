@@ -207,3 +207,19 @@ async def test_refused_pages_are_shown_beside_the_verdict(service: Open, browser
         )
         await visitor.choose(0, 1)
         assert "Pages" not in await _facts(visitor)
+
+
+async def test_the_next_limit_is_shown_where_none_is_in_force(service: Open, browser: Browser) -> None:
+    body = "User-agent: {}\nDisallow: /x\nRequest-rate: 1/20s {}-1200\n"
+    body = body.format("a", "1130") + body.format("b", "0900")
+    async with serve(text(200, body)) as origin, visiting(browser, service.url) as visitor:
+        await visitor.open()
+        await _ask_service(visitor, agents="a\nb", urls=f"{origin.url}/shop")
+        for column, shown in enumerate(
+            (
+                "no limit, until 21 Nov 2026, 11:30 UTC; then one page every 20 s",
+                "one page every 20 s (request-rate of line 6), until 21 Nov 2026, 12:00 UTC; then no limit",
+            )
+        ):
+            await visitor.choose(0, column)
+            assert (await _facts(visitor))["Crawl rate now"] == shown

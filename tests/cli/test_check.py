@@ -76,6 +76,7 @@ async def test_file_text_cannot_control_the_terminal() -> None:
 async def test_explain_lists_matching_rules_and_rates_of_the_day() -> None:
     robots = "User-agent: *\nAllow: /a\nDisallow: /\nRequest-rate: 1/20 0800-1200\n"
     async with serve(text(200, robots)) as origin:
-        ended = await run("check", f"{origin.url}/a", "--agent", "A", "--explain")
+        ended = await run("check", f"{origin.url}/a", "--agent", "A", "--explain", "--at", "2026-11-21T12:00:00Z")
+    assert "no limit, until 2026-11-22T08:00:00Z, then one document every 20 s\n" in ended.out
     assert "matched   line 2: allow: /a (2 bytes)\nmatched   line 3: disallow: / (1 bytes)\n" in ended.out
     assert "08:00-12:00 one document every 20 s (request-rate, line 4)\n12:00-24:00 no limit\n" in ended.out

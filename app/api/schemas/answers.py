@@ -64,6 +64,13 @@ class RateOut(BaseModel):
     valid_until: str | None
 
 
+class NextRateOut(BaseModel):
+    """The next change of the rate, such as the beginning of a limit where none is in force."""
+
+    at: str = Field(description="RFC 3339 instant of the change; the `valid_until` of a rate in force.")
+    interval: float | None = Field(description="Seconds from one document to the next from then on; null for no limit.")
+
+
 class VisitOut(BaseModel):
     """Visit-time: whether visits are welcome now. It never changes the verdict."""
 
@@ -183,6 +190,7 @@ class RowOut(BaseModel):
     rule: RuleOut | None = None
     group: GroupOut | None = None
     rate: RateOut | None = None
+    next_rate: NextRateOut | None = Field(None, description="How the rate changes next; null if it does not.")
     crawl_delay: float | None = None
     visit: VisitOut | None = None
     usage: UsageOut | None = None
