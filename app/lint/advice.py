@@ -65,9 +65,10 @@ def directive(key: Key, value: bytes | str) -> str | None:
 
 
 def whole_lines(lines: Iterable[str | None]) -> str | None:
-    """Several lines as one replacement; None if one of them is None."""
+    """Several lines as one replacement; None if one of them is None, or if they are too long together."""
     found = list(lines)
-    return "\n".join(filter(None, found)) if all(found) else None
+    text = "\n".join(filter(None, found))
+    return text if all(found) and len(text) <= INSTEAD_LIMIT else None
 
 
 def whole(line: str) -> str | None:

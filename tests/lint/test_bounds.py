@@ -45,9 +45,18 @@ def test_a_partly_checked_site_is_not_reported_as_closed() -> None:
     assert "whole-site-closed" not in {advice.code for advice in lint(RobotsTxt(body))}
 
 
-def test_a_long_replacement_is_left_out_and_never_cut() -> None:
-    [advice] = lint(RobotsTxt(b"User-agent: *\nDisallow: " + b"a" * INSTEAD_LIMIT))
-    assert (advice.code, advice.instead) == ("rule-no-slash", None)
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b"Disallow: " + b"a" * INSTEAD_LIMIT, "rule-no-slash"),
+        (b"Disallow: " + b"/a " * (INSTEAD_LIMIT // 10), "several-paths-in-one-line"),
+        (b"Disallow " + b"/a " * (INSTEAD_LIMIT // 10), "unknown-key"),
+        (b"Sitemap: " + b"http://h/ " * (INSTEAD_LIMIT // 10), "sitemap-not-absolute"),
+    ],
+)
+def test_a_long_replacement_is_left_out_and_never_cut(line: bytes, code: str) -> None:
+    [advice] = lint(RobotsTxt(b"User-agent: *\n" + line))
+    assert (advice.code, advice.instead) == (code, None)
 
 
 def test_replacements_have_no_invalid_utf8() -> None:
