@@ -8,6 +8,9 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --req
 
 .PHONY: run demo test test-browser test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
 
+# The token for operators' routes, of a service without API keys.
+run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
+
 run: $(VENV)/.service
 	@exec $(BIN)/python -m app
 

@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     recheck_file: Path | None = None
     agents_file: Path | None = None
     api_keys_file: Path | None = None
+    operator_token_file: Path | None = None
     on_forbidden: Literal["allow", "deny"] = "allow"
     changes_length: int = Field(CHANGES, ge=0, le=10_000_000)
     purposes: Annotated[tuple[Purpose, ...], NoDecode] = ()

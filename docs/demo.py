@@ -1,6 +1,7 @@
 """Run the service and an example site that it may fetch from: `make demo`."""
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -36,7 +37,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: service.terminate())
     try:
         if _answers(f"http://127.0.0.1:{port}/readyz", service):
-            sys.stdout.write(f"\nReady. Open http://127.0.0.1:{port}/ in a browser. Ctrl-C stops it.\n\n")
+            sys.stdout.write(f"\nReady. Open http://127.0.0.1:{port}/ in a browser. Ctrl-C stops it.\n")
+            token = os.environ.get("OPERATOR_TOKEN_FILE")
+            if token and "API_KEYS_FILE" not in os.environ:
+                sys.stdout.write(f"Operators' routes need a token: export ROBOTS_API_KEY=$(cat {shlex.quote(token)})\n")
+            sys.stdout.write("\n")
             sys.stdout.flush()
         return service.wait()
     except KeyboardInterrupt:

@@ -98,7 +98,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             if path.startswith(KEYED):
-                operation["responses"] |= {str(status): it for status, it in documented(401, 429).items()}
+                operation["responses"] |= {str(status): it for status, it in documented(401, 421, 429).items()}
                 operation["security"] = [{}, *({scheme: []} for scheme in SECURITY)]
             if "requestBody" in operation:
                 operation["responses"] |= {str(status): it for status, it in documented(415).items()}

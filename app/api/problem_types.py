@@ -189,6 +189,12 @@ _TYPES = (
         "The body is not sent as JSON.",
         "The request body is sent as 'text/plain'. Send JSON with 'Content-Type: application/json'.",
     ),
+    ProblemType(
+        "wrong-host",
+        421,
+        "The Host is not a name of this machine, and the service answers no others.",
+        "Without API keys, this service answers only for hosts such as localhost and 127.0.0.1, not for 'example.com'.",
+    ),
     ProblemType("quota-exceeded", 429, "The quota of the API key is used up; see Retry-After.", "Try again in 3 s."),
     ProblemType(
         "head-too-large", 431, "The request head is too large.", "The request head is larger than 65536 bytes."

@@ -4,7 +4,8 @@ import argparse
 import os
 import signal
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import cast
 
@@ -14,7 +15,8 @@ from uvicorn.config import STARTUP_FAILURE
 
 from app.api.connection import Connection
 from app.api.connection_limits import raise_file_limit
-from app.api.middleware.auth import is_loopback
+from app.api.middleware.loopback_host import is_loopback
+from app.auth.operator_token import FILE_NAME, token_file
 from app.cli.exit_codes import Parser
 from app.cli.listeners import listeners
 from app.cli.workers import Workers
@@ -44,6 +46,8 @@ def run(_arguments: argparse.Namespace) -> int:
         if settings.redis_url is None:
             # In the environment, because workers read their settings there.
             os.environ["REDIS_URL"] = stack.enter_context(serve(settings.data_dir))
+        if settings.api_keys_file is None:
+            stack.enter_context(_with_operator_token(settings))
         if settings.workers > 1:
             stack.enter_context(processes.shared_metrics())
         config = configuration(settings)
@@ -61,6 +65,20 @@ def run(_arguments: argparse.Namespace) -> int:
         with suppress(KeyboardInterrupt):
             server.run(listeners(config))
     return 0 if server.started else STARTUP_FAILURE
+
+
+@contextmanager
+def _with_operator_token(settings: Settings) -> Iterator[None]:
+    """Keep the operator's token in a file, which the environment names for workers. Raise BadSetting."""
+    with ExitStack() as stack:
+        in_data_dir = None if settings.data_dir is None else settings.data_dir / FILE_NAME
+        try:
+            path = stack.enter_context(token_file(settings.operator_token_file or in_data_dir))
+        except ValueError as error:
+            raise BadSetting(f"OPERATOR_TOKEN_FILE={settings.operator_token_file or in_data_dir}: {error}") from None
+        if path is not None:
+            os.environ["OPERATOR_TOKEN_FILE"] = str(path)
+        yield
 
 
 def _exit(_number: int, _frame: object) -> None:

@@ -1,6 +1,7 @@
 """The middleware of the application, in its order."""
 
 import time
+from collections.abc import Callable
 
 from fastapi import FastAPI
 
@@ -10,18 +11,28 @@ from app.api.middleware.body_limit import BodyLimit
 from app.api.middleware.direct_route import DirectRoute
 from app.api.middleware.head_as_get import HeadAsGet
 from app.api.middleware.http_caching import NoStoreByDefault
+from app.api.middleware.loopback_host import LoopbackHostOnly
 from app.api.middleware.same_origin import RefuseCrossSite
 from app.api.routes import allowed, batch
 from app.auth.keys import Keys
 from app.auth.quotas import Quotas
 from app.observability.metrics import Metrics
-from app.reread import Reread
 
 
 def add_middleware(
-    app: FastAPI, keys: Reread[Keys] | None, quotas: Quotas, metrics: Metrics, *, access_log: bool
+    app: FastAPI,
+    keys: Callable[[], Keys],
+    quotas: Quotas,
+    metrics: Metrics,
+    *,
+    keys_required: bool,
+    loopback_only: bool,
+    access_log: bool,
 ) -> None:
-    """Add the middleware, the innermost first: a request passes the last one first."""
+    """Add the middleware, the innermost first: a request passes the last one first.
+
+    `loopback_only`: answer only for hosts that are names of this machine.
+    """
     app.add_middleware(NoStoreByDefault)
     app.add_middleware(HeadAsGet)
     get = (allowed.handle, allowed.router.routes[0])
@@ -32,8 +43,9 @@ def add_middleware(
     }
     app.add_middleware(DirectRoute, path=allowed.PATH, handlers=handlers)
     app.add_middleware(BodyLimit, streamed=batch.streams)
-    if keys is None:
+    app.add_middleware(KeyCheck, keys=keys, quotas=quotas, metrics=metrics, required=keys_required)
+    if not keys_required:
         app.add_middleware(RefuseCrossSite)
-    else:
-        app.add_middleware(KeyCheck, keys=lambda: keys.value, quotas=quotas, metrics=metrics)
+    if loopback_only:
+        app.add_middleware(LoopbackHostOnly)
     app.add_middleware(AccessLog, metrics=metrics, monotonic=time.monotonic, access_log=access_log)

@@ -1,17 +1,20 @@
-"""What the files of operators say: recheck models and pace bounds by host, and their own crawlers."""
+"""What the files of operators say: recheck models and pace bounds by host, their own crawlers, and API keys."""
 
+import shlex
 from collections.abc import Callable
 from functools import partial
 
 from app import agents_file
 from app.agents.directory import AgentDirectory, builtin_directory
 from app.agents_file import OwnAgents
+from app.auth.keys import Keys, load_keys
+from app.auth.operator_token import NO_TOKEN, load_token
 from app.cache.recheck import DomainTable, model
 from app.cache.recheck_file import load
 from app.decide import Models
 from app.pacing.schedule import Bounds, host_bounds
 from app.reread import Reread
-from app.settings import Settings
+from app.settings import BadSetting, Settings
 
 
 def domain_table(settings: Settings) -> Reread[DomainTable] | None:
@@ -24,6 +27,29 @@ def own_agents(settings: Settings) -> Reread[OwnAgents] | None:
     """The file that AGENTS_FILE names, or None if it names none."""
     path = settings.agents_file
     return None if path is None else Reread(f"AGENTS_FILE={path}", partial(agents_file.load, path), path)
+
+
+def api_keys(settings: Settings) -> Reread[Keys] | None:
+    """The file that API_KEYS_FILE names, or None if it names none."""
+    path = settings.api_keys_file
+    return None if path is None else Reread(f"API_KEYS_FILE={path}", partial(load_keys, path), path)
+
+
+def operator_token(settings: Settings) -> Keys:
+    """The operator's token, for a service without API keys. Raises BadSetting."""
+    path = settings.operator_token_file
+    try:
+        return NO_TOKEN if path is None else load_token(path)
+    except ValueError as error:
+        raise BadSetting(f"OPERATOR_TOKEN_FILE={path}: {error}") from None
+
+
+def operators_of(settings: Settings) -> str:
+    """Who the operators of a service without API keys are, as a sentence."""
+    path = settings.operator_token_file
+    if path is None:
+        return "It has no operators, since OPERATOR_TOKEN_FILE is not set."
+    return f'Operators send the token in {path}: curl -H "Authorization: Bearer $(cat {shlex.quote(str(path))})" ...'
 
 
 def agent_directory(agents: Reread[OwnAgents] | None) -> Callable[[], AgentDirectory]:

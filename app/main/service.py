@@ -6,21 +6,29 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import UTC, datetime
-from functools import partial
 
 from fastapi import FastAPI
 
 from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
+from app.api.middleware.loopback_host import is_loopback
 from app.api.services import Services
-from app.auth.keys import load_keys
 from app.auth.quotas import Quotas
 from app.fetch.network import Resolver
 from app.main.application import application
 from app.main.decisions import Decisions, make_decisions
 from app.main.files import Files, make_files
 from app.main.middleware import add_middleware
-from app.main.operator_files import agent_directory, domain_table, own_agents, pace_bounds, recheck_models
+from app.main.operator_files import (
+    agent_directory,
+    api_keys,
+    domain_table,
+    operator_token,
+    operators_of,
+    own_agents,
+    pace_bounds,
+    recheck_models,
+)
 from app.main.pacing import make_pacing
 from app.main.store import Store, make_store
 from app.observability import tracing
@@ -31,13 +39,11 @@ from app.purposes.policy import PurposePolicy
 from app.redis.connect import open_connections
 from app.redis.guarded_client import TIMEOUT
 from app.redis.store_clock import StoreClock, StoreClocks
-from app.reread import Reread, on_change, on_sighup
+from app.reread import on_change, on_sighup
 from app.settings import Settings
 
-WITHOUT_KEYS = (
-    "API_KEYS_FILE is not set: anyone who can reach this service may use it, "
-    "and callers on this machine may also use the operator routes"
-)
+WITHOUT_KEYS = "API_KEYS_FILE is not set: anyone who can reach this service may ask it."
+"""A line of the log."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,8 +67,7 @@ def create(
     """
     settings = settings or Settings.read()
     spans = spans or tracing.spans_from_environment()
-    table, agents, keys_file = domain_table(settings), own_agents(settings), settings.api_keys_file
-    keys = None if keys_file is None else Reread(f"API_KEYS_FILE={keys_file}", partial(load_keys, keys_file), keys_file)
+    table, agents, keys = domain_table(settings), own_agents(settings), api_keys(settings)
     # Every part reports to the metrics. They read the state of the parts only when they are scraped.
     metrics = tracing.metrics_for(lambda: _state(store, files, decisions), spans)
 
@@ -101,7 +106,7 @@ def create(
             await stack.enter_async_context(context)
         stack.push_async_callback(long_work.aclose)
         if keys is None:
-            _log.info(WITHOUT_KEYS)
+            _log.info("%s %s", WITHOUT_KEYS, operators_of(settings))
         await stack.enter_async_context(during())
 
     services = Services(
@@ -125,7 +130,16 @@ def create(
         now=lambda: datetime.fromtimestamp(now(), UTC),
     )
     app = application(start, services)
-    add_middleware(app, keys, quotas, metrics, access_log=settings.access_log)
+    operators = operator_token(settings)
+    add_middleware(
+        app,
+        keys=(lambda: operators) if keys is None else (lambda: keys.value),
+        quotas=quotas,
+        metrics=metrics,
+        keys_required=keys is not None,
+        loopback_only=keys is None and is_loopback(settings.host) and not settings.allow_unauthenticated,
+        access_log=settings.access_log,
+    )
     tracing.trace_requests(app, spans)
     return app
 

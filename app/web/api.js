@@ -10,6 +10,9 @@ const JSON_BODY = { "Content-Type": "application/json" };
 /** Seconds to wait for a fetch: longer than a fetch may take, so that its time-out is told at once. */
 const FETCH_WAIT = 12;
 
+/** Whether the user has entered an API key. */
+export const hasKey = () => keys.key !== null;
+
 /** A failed request; `parameter` names the value at fault, if any. */
 export class ServiceError extends Error {
   constructor(detail, parameter = null) {
@@ -100,7 +103,7 @@ export async function backoffs(signal) {
 
 /**
  * The JSON of a response. A request that needs an API key waits until the user enters one; if one without the right to
- * it is `refusable`, the answer is null.
+ * it, or none, is `refusable`, the answer is null.
  */
 async function ask(path, init, { refusable = false } = {}) {
   for (;;) {
@@ -108,7 +111,7 @@ async function ask(path, init, { refusable = false } = {}) {
     const response = await send(path, init, used);
     const answer = await json(response);
     const detail = answer?.detail ?? refusal(response);
-    if (refusable && response.status === 403) return null;
+    if (refusable && (response.status === 403 || (response.status === 401 && used === null))) return null;
     if (response.status === 401 || (response.status === 403 && used !== null)) {
       // Without a key yet, do not show the text meant for programs, which says how to send one.
       await keys.wanted(used === null ? null : detail, used, init.signal);

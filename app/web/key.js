@@ -68,7 +68,7 @@ export class KeyField {
     if (!this._form.contains(at)) this._from = at === document.body ? null : at;
     this._form.hidden = false;
     this._forgets.hidden = true;
-    this._say(wrong ?? "This service requires an API key.", wrong !== null);
+    this._say(wrong ?? "This needs an API key, or the operator's token.", wrong !== null);
     this._field.focus();
     this._field.select();
   }

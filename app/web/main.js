@@ -3,7 +3,7 @@
 import { Answer } from "./answer.js";
 import { askService, testFile } from "./chunks.js";
 import { candidates, lacksHttps } from "./bare-host.js";
-import { backoffs, held, refresh, ServiceError, version } from "./api.js";
+import { backoffs, hasKey, held, refresh, ServiceError, version } from "./api.js";
 import { copy, showLink } from "./links.js";
 import { DiffSummary } from "./diff-summary.js";
 import { EXAMPLE } from "./example.js";
@@ -229,7 +229,8 @@ async function fetchFile() {
 /** Let operators have the file fetched again: what the service holds may be a day old. */
 async function offerRefetch(signal) {
   const waits = await backoffs(signal).catch(() => null);
-  if (!signal.aborted) at("refetch").hidden = waits === null;
+  // Without a key, the service asks for one if it is wanted.
+  if (!signal.aborted) at("refetch").hidden = waits === null && hasKey();
 }
 
 async function refetch() {

@@ -9,6 +9,8 @@ from schemathesis import Case, CheckContext, Response
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
+from tests.operator_token import TOKEN_HEADER
+
 FORMATS = {
     "http-url": st.sampled_from(["http://a.test/", "https://b.test/x?y#z", "HTTP://a.test", "http://[::1]:8080/ü"]),
     "crawler": st.sampled_from(["ExampleBot", "Mozilla/5.0 (compatible; Googlebot/2.1)", "*", "SeznamBot/4.0"]),
@@ -40,6 +42,7 @@ def broken_promises(description: Mapping[str, Any], url: str, examples: int, see
     config = SchemathesisConfig.from_dict(
         {
             "base-url": url,
+            "headers": dict(TOKEN_HEADER),
             "workers": 1,
             "request-timeout": 30,
             "generation": {"max-examples": examples, "deterministic": seed is None, "database": "none"},

@@ -15,6 +15,7 @@ from app.main.service import create
 from app.observability.tracing import Spans
 from app.settings import Settings
 from tests.exposition import samples
+from tests.operator_token import TOKEN_FILE, TOKEN_HEADER
 from tests.origins import NO_TLS, Names
 from tests.patient_service import STORE_TIMEOUT
 
@@ -46,6 +47,7 @@ def settings_on(store_url: str, **others: Any) -> Settings:
         "allow_addresses": (ip_network("127.0.0.0/8"),),
         "allow_ports": "*",
         "fetch_timeout": 5.0,
+        "operator_token_file": TOKEN_FILE,
         **others,
     }
     return Settings(**values)
@@ -62,6 +64,8 @@ async def running(
     **settings: Any,
 ) -> AsyncIterator[Service]:
     """The application on that store. It may fetch from loopback, and resolves only `names`, or uses `resolver`.
+
+    Without API keys, the client is the operator.
 
     Calls to the store have a long timeout, for busy machines; a test of a store that hangs sets `store_timeout`.
     """
@@ -85,9 +89,10 @@ async def running(
         spans=spans,
     )
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    headers = TOKEN_HEADER if chosen.api_keys_file is None else None
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client,
     ):
         service = Service(app, client, known)
         yield service

@@ -158,7 +158,7 @@ async def test_an_unexpected_error_is_logged_once_with_its_request_id(lines: Lin
     app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
     app.add_route("/broken", broken)
     # This transport raises the application's exceptions, so the server has nothing to log again.
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         response = await client.get("/broken", headers={"X-Request-ID": "two"})
     assert response.status_code == 500
     assert response.headers["content-type"] == "application/problem+json"

@@ -10,18 +10,21 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI, Request
+from fastapi.routing import APIRoute
 from redis.asyncio import Redis
 
 from app.api import problems
-from app.api.middleware.auth import OPEN, KeyCheck, charge
+from app.api.middleware.auth import OPEN, KeyCheck, admin, charge
 from app.auth.keys import Scope, load_keys, new_key
 from app.auth.quotas import Quotas
+from app.main.application import ROUTES
 from app.main.service import WITHOUT_KEYS, create
 from app.observability.metrics import Metrics, ServiceState
 from app.redis.guarded_client import GuardedClient
 from app.settings import Settings
 from tests.api.service import Service, counted, running, slug
 from tests.faults.until import until, until_so
+from tests.operator_token import TOKEN_FILE
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
@@ -210,7 +213,9 @@ async def test_a_route_charges_for_the_work_of_many_requests(store_client: Redis
 
     problems.install(app)
     metrics = Metrics(lambda: ServiceState(False, True, 0, 0, {}))
-    checked = KeyCheck(app, lambda: load_keys(keys), Quotas(calls, lambda: 0.0, lambda _key: None), metrics)
+    checked = KeyCheck(
+        app, lambda: load_keys(keys), Quotas(calls, lambda: 0.0, lambda _key: None), metrics, required=True
+    )
     transport = httpx.ASGITransport(checked)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for key, items, status, left in [
@@ -253,74 +258,116 @@ def rewrite(file: Path, content: str) -> None:
 
 async def test_without_keys_access_is_open_and_logged(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    async with running(store_url) as service:
+    async with running(store_url, allow_unauthenticated=True) as service:
         response = await ask(service, {"Host": "robots.example", "X-Forwarded-For": "198.51.100.7"})
         assert (response.status_code, "ratelimit" in response.headers) == (200, False)
     assert caplog.text.count(WITHOUT_KEYS) == 1
+    assert f'curl -H "Authorization: Bearer $(cat {TOKEN_FILE})"' in caplog.text
+    assert TOKEN_FILE.read_text().strip() not in caplog.text
+
+
+EVERY_ROUTE = [route for module in ROUTES for route in module.router.routes if isinstance(route, APIRoute)]
+OPERATORS_ROUTES = sorted(
+    (method, route.path)
+    for route in EVERY_ROUTE
+    if any(dependant.call is admin for dependant in route.dependant.dependencies)
+    for method in route.methods or ()
+)
+
+
+def test_the_operators_routes_are_known() -> None:
+    assert len(OPERATORS_ROUTES) >= 8
+    assert all(path.startswith("/v1/") for _, path in OPERATORS_ROUTES)
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATORS_ROUTES)
+async def test_without_keys_operators_need_the_token(store_url: str, method: str, path: str) -> None:
+    async with running(store_url) as service:
+
+        async def call(fields: dict[str, str]) -> httpx.Response:
+            url = path.replace("{id}", "one")
+            return await service.client.request(method, url, json=OVERRIDE if method == "PUT" else None, headers=fields)
+
+        for fields, expected in [
+            ({"Authorization": ""}, "no-key"),
+            ({"Authorization": "Basic YTpi"}, "no-key"),
+            (bearer("operator"), "unknown-key"),
+            (bearer("operator.x"), "unknown-key"),
+            (bearer(READER), "unknown-key"),
+            ({"Authorization": "", "X-API-Key": "operator.x"}, "unknown-key"),
+        ]:
+            response = await call(fields)
+            assert (response.status_code, slug(response)) == (401, expected)
+            assert response.headers["www-authenticate"].startswith('Bearer realm="robots-decisions"')
+            assert "OPERATOR_TOKEN_FILE" in response.json()["detail"]
+        assert (await call({})).status_code not in {401, 403}
+
+
+async def test_an_unknown_key_may_read_where_no_keys_are_set(store_url: str) -> None:
+    async with running(store_url) as service:
+        assert (await ask(service, bearer(READER))).status_code == 200
+
+
+async def test_the_token_names_the_operator(store_url: str) -> None:
+    async with running(store_url) as service:
+        response = await order(service)
+        assert (response.status_code, response.json()["updated_by"]) == (201, "operator")
+
+
+async def test_a_service_without_a_token_has_no_operators(store_url: str) -> None:
+    async with running(store_url, operator_token_file=None) as service:
+        response = await order(service)
+        assert (response.status_code, slug(response)) == (401, "unknown-key")
 
 
 @pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Host": "localhost:8080"},
-        {"Host": "127.0.0.1:8080"},
-        {"Host": "127.9.9.9"},
-        {"Host": "[::1]:8080"},
-        {"Host": "localhost:8080", "Origin": "http://localhost:8080", "Sec-Fetch-Site": "same-origin"},
-        {"Sec-Fetch-Site": "none"},
-    ],
+    "host", ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:8080", "127.9.9.9", "[::1]:8080", "[::1]"]
 )
-async def test_without_keys_local_callers_are_operators(store_url: str, headers: dict[str, str]) -> None:
+async def test_loopback_hosts_are_answered(store_url: str, host: str) -> None:
     async with running(store_url) as service:
-        response = await order(service, headers)
-        assert (response.status_code, response.json()["updated_by"]) == (201, "loopback")
+        assert (await ask(service, {"Host": host})).status_code == 200
+
+
+PATHS = sorted({"/", "/web/style.css", "/openapi.json", "/nowhere", *(route.path for route in EVERY_ROUTE)})
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_other_hosts_are_refused_on_every_route(store_url: str, path: str) -> None:
+    async with running(store_url) as service:
+        response = await ask(service, {"Host": "evil.example:8080"}, path)
+        assert (response.status_code, slug(response)) == (421, "wrong-host")
+        assert "'evil.example:8080'" in response.json()["detail"]
 
 
 @pytest.mark.parametrize(
-    "headers",
+    "host",
     [
-        {"Origin": "https://evil.example"},
-        {"Origin": "http://localhost:3000", "Host": "localhost:8080"},
-        {"Origin": "null"},
-        {"Origin": ""},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-        {"Host": "evil.example:8080"},
-        {"Host": "evil.example:8080", "Origin": "http://evil.example:8080", "Sec-Fetch-Site": "same-origin"},
-        {"Host": "localhost.evil.example"},
-        {"Host": "127.0.0.1.evil.example"},
-        {"Host": "localhost@evil.example"},
-        {"Host": "[::1"},
-        {"Host": "10.0.0.1"},
-        {"X-Forwarded-For": "127.0.0.1"},
-        {"X-Forwarded-Host": "localhost"},
-        {"X-Real-IP": "127.0.0.1"},
-        {"Forwarded": "for=127.0.0.1"},
-        {"Via": "1.1 proxy"},
-        {"X-Forwarded-Proto": "https"},
-        {"CF-Connecting-IP": "127.0.0.1"},
-        {"True-Client-IP": "127.0.0.1"},
-        {"X-Client-IP": "127.0.0.1"},
-        {"Host": "evil@127.0.0.1"},
-        {"Host": "127.0.0.1/@evil.example"},
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "localhost@evil.example",
+        "evil@127.0.0.1",
+        "127.0.0.1/@evil.example",
+        "[::1",
+        "10.0.0.1",
+        "0.0.0.0",
+        "localhost.",
+        "",
     ],
 )
-async def test_browser_pages_and_proxies_are_not_operators(store_url: str, headers: dict[str, str]) -> None:
+async def test_hosts_that_look_like_loopback_are_refused(store_url: str, host: str) -> None:
     async with running(store_url) as service:
-        response = await order(service, headers)
-        assert (response.status_code, slug(response)) == (403, "forbidden")
-        assert (await service.client.get("/v1/overrides")).json()["overrides"] == []
+        response = await ask(service, {"Host": host})
+        assert (response.status_code, slug(response)) == (421, "wrong-host")
 
 
-@pytest.mark.parametrize("client", [("192.0.2.9", 5), ("::ffff:192.0.2.9", 5), ("", 0), None])
-async def test_remote_callers_are_not_operators(store_url: str, client: tuple[str, int] | None) -> None:
-    app = create(Settings(redis_url=store_url))
-    transport = httpx.ASGITransport(app, client=client)  # type: ignore[arg-type]
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as caller:
-        for method, path in (("GET", "/v1/overrides"), ("PUT", "/v1/overrides/a"), ("DELETE", "/v1/overrides/a")):
-            response = await caller.request(method, path, json=OVERRIDE if method == "PUT" else None)
-            assert (response.status_code, slug(response)) == (403, "forbidden")
+async def test_with_keys_every_host_is_answered(store_url: str, keys: Path) -> None:
+    async with keyed(store_url, keys) as service:
+        assert (await ask(service, bearer(READER) | {"Host": "robots.example"})).status_code == 200
+
+
+async def test_an_address_that_others_reach_answers_every_host(store_url: str) -> None:
+    async with running(store_url, host="192.0.2.1") as service:
+        assert (await ask(service, {"Host": "robots.example"})).status_code == 200
 
 
 async def test_status_answer_needs_a_key_and_counts_for_its_quota(store_url: str, keys: Path) -> None:

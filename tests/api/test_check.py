@@ -125,7 +125,7 @@ async def test_envoy_asks_with_path_prefix_and_host(store_url: str, method: str)
 
 
 async def test_envoy_must_pass_the_scheme_on(store_url: str) -> None:
-    async with running(store_url) as service:
+    async with running(store_url, allow_unauthenticated=True) as service:
         response = await service.client.get(f"{PATH}/envoy/", headers={"Host": "h"})
         assert (response.status_code, response.json()["parameter"]) == (422, "X-Forwarded-Proto")
 

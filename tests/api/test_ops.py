@@ -122,7 +122,7 @@ async def test_overrides_lost_by_the_store_are_reported(store_url: str, store_cl
 async def test_only_a_running_service_is_ready(tmp_path: Path) -> None:
     app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
     transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         starting = await client.get("/readyz")
         async with app.router.lifespan_context(app):
             assert (await client.get("/readyz")).status_code == 200
@@ -135,7 +135,7 @@ async def test_only_a_running_service_is_ready(tmp_path: Path) -> None:
 async def test_rejected_requests_are_counted(tmp_path: Path) -> None:
     app = create(Settings(redis_url=f"unix://{tmp_path}/none"))
     transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         async with app.router.lifespan_context(app):
             pass
         # A stopped service starts no more fetches.

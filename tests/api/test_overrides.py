@@ -222,7 +222,7 @@ async def test_override_is_returned_in_normal_form(store_url: str) -> None:
             "shadow": False,
             "expired": False,
             "updated_at": "2026-11-21T18:30:00Z",
-            "updated_by": "loopback",
+            "updated_by": "operator",
         }
         assert (await service.client.get("/v1/overrides/one")).json() == stored
         assert (await service.client.get("/v1/overrides/other")).status_code == 404
@@ -261,9 +261,9 @@ async def test_audit_lists_changes_newest_first(store_url: str) -> None:
         await service.client.delete("/v1/overrides/one")
         answer = (await service.client.get("/v1/overrides/audit")).json()
         assert [(one["change"], one["by"], one["at"]) for one in answer["changes"]] == [
-            ("delete", "loopback", "2026-11-21T18:31:00Z"),
-            ("put", "loopback", "2026-11-21T18:31:00Z"),
-            ("put", "loopback", "2026-11-21T18:30:00Z"),
+            ("delete", "operator", "2026-11-21T18:31:00Z"),
+            ("put", "operator", "2026-11-21T18:31:00Z"),
+            ("put", "operator", "2026-11-21T18:30:00Z"),
         ]
         deleted, changed, made = answer["changes"]
         assert (made["before"], made["after"]["action"]) == (None, "robots")

@@ -197,13 +197,15 @@ async def test_a_caller_is_its_key_else_its_address(store_url: str, store_client
         url = f"{origin.url}/a"
         async with running(store_url) as service:
             await permit(service, url)
+            del service.client.headers["Authorization"]
+            await permit(service, url)
             await permit(service, url, caller="spider-8@example.com")
         async with running(store_url, api_keys_file=tmp_path / "keys.toml") as service:
             assert (await service.client.post("/v1/permits", json={"url": url, "agent": "A"})).status_code == 401
             service.client.headers["X-API-Key"] = key
             await permit(service, url)
     callers = await store_client.zrange(keys_of(PaceKey(origin.url, "examplebot"))[5], 0, -1)
-    assert set(callers) == {b"127.0.0.1", b"spider-8@example.com", b"spider-7"}
+    assert set(callers) == {b"operator", b"127.0.0.1", b"spider-8@example.com", b"spider-7"}
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -108,13 +108,13 @@ async def test_processes_of_a_fleet_accept_each_others_permits(store_url: str, s
             assert (await one.client.post(path, json={"released": True})).status_code == 422
 
 
-async def test_without_keys_loopback_is_the_operator(store_url: str) -> None:
+async def test_without_keys_the_token_makes_the_operator(store_url: str) -> None:
     async with serve(text(404)) as origin, running(store_url) as service:
         body = {"url": f"{origin.url}/a", "agent": "ExampleBot"}
         permit = (await service.client.post("/v1/permits", json=body)).json()["permit"]
-        afar = httpx.ASGITransport(app=service.app, client=FROM_AFAR)
+        transport = httpx.ASGITransport(app=service.app)
         report = {"status": 503, "retry_after": DAY}
-        async with httpx.AsyncClient(transport=afar, base_url="http://robots.internal") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             result = (await client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
         assert result["backoff"] == pytest.approx(600, abs=20)
         result = (await service.client.post(f"/v1/permits/{permit}/outcome", json=report)).json()

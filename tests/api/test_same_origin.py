@@ -2,6 +2,8 @@
 
 import pytest
 
+from app.main.service import create
+from app.settings import Settings
 from tests.api.service import running, slug
 
 pytestmark = pytest.mark.usefixtures("store_client")
@@ -27,7 +29,7 @@ BODIES = [("/v1/allowed", QUESTION), ("/v1/permits", PERMIT), ("/v1/test", TEST)
 async def test_a_page_of_another_origin_is_refused(
     store_url: str, path: str, body: bytes, headers: dict[str, str]
 ) -> None:
-    async with running(store_url) as service:
+    async with running(store_url, allow_unauthenticated=True) as service:
         # Requests that a browser sends without a preflight.
         fields = {"Host": "robots.example", "Content-Type": "text/plain", **headers}
         response = await service.client.post(path, content=body, headers=fields)
@@ -48,7 +50,7 @@ async def test_a_page_of_another_origin_is_refused(
 async def test_own_page_and_other_clients_are_answered(
     store_url: str, path: str, body: bytes, headers: dict[str, str]
 ) -> None:
-    async with running(store_url) as service:
+    async with running(store_url, allow_unauthenticated=True) as service:
         fields = {"Host": "robots.example", "Content-Type": "application/json", **headers}
         assert (await service.client.post(path, content=body, headers=fields)).status_code == 200
 
@@ -58,3 +60,18 @@ async def test_cross_site_link_is_followed(store_url: str) -> None:
         for path in ("/", "/docs", "/healthz"):
             response = await service.client.get(path, headers={"Sec-Fetch-Site": "cross-site"})
             assert response.status_code == 200
+
+
+GETS = sorted(
+    path
+    for path, methods in create(Settings(redis_url="redis://localhost")).openapi()["paths"].items()
+    if "get" in methods
+)
+
+
+@pytest.mark.parametrize("path", [path for path in GETS if path.startswith("/v1/")])
+@pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}])
+async def test_no_get_of_another_origin_reaches_the_api(store_url: str, path: str, headers: dict[str, str]) -> None:
+    async with running(store_url) as service:
+        response = await service.client.get(path, headers=headers)
+        assert (response.status_code, slug(response)) == (403, "forbidden")

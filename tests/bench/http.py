@@ -172,15 +172,13 @@ async def compare(contestants: Sequence[Contestant]) -> list[float]:
 
 def get(url: str) -> bytes:
     query = urlencode({"url": url, "agent": AGENT})
-    return f"GET /v1/allowed?{query} HTTP/1.1\r\nHost: bench\r\nAccept: */*\r\n\r\n".encode()
+    return f"GET /v1/allowed?{query} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n".encode()
 
 
 def post(items: Sequence[Mapping[str, str]]) -> bytes:
     content = json.dumps({"items": items}).encode()
-    head = (
-        f"POST /v1/allowed HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(content)}"
-    )
-    return head.encode() + b"\r\n\r\n" + content
+    head = "POST /v1/allowed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
+    return f"{head}\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
 
 
 class Origins:

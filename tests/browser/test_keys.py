@@ -36,7 +36,7 @@ async def test_page_asks_for_a_key_and_repeats_the_question(service: str, browse
         field = visitor.page.get_by_label("API key", exact=True)
         await expect(field).to_be_focused()
         assert await field.get_attribute("type") == "password"
-        assert await visitor.text("#key-said") == "This service requires an API key."
+        assert await visitor.text("#key-said") == "This needs an API key, or the operator's token."
         assert await field.get_attribute("aria-invalid") is None
         await _give(visitor, "people.wrong")
         await expect(visitor.page.locator("#key-said")).to_have_text(

@@ -12,6 +12,7 @@ from playwright.async_api import Browser, expect
 from app.auth.keys import new_key
 from tests.browser.tester import NOW, Visitor, serving, visiting
 from tests.doubles import Clock
+from tests.operator_token import TOKEN_FILE, TOKEN_HEADER
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -21,7 +22,7 @@ KEY, LINES = new_key("people")
 
 
 class Open(NamedTuple):
-    """A service without keys, whose operators are on its machine, and a client of it."""
+    """A service without keys, and its operator's client."""
 
     url: str
     clock: Clock
@@ -31,7 +32,7 @@ class Open(NamedTuple):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def service(store_url: str) -> AsyncIterator[Open]:
     clock = Clock(NOW.timestamp())
-    async with serving(store_url, clock) as url, httpx.AsyncClient(base_url=url) as client:
+    async with serving(store_url, clock) as url, httpx.AsyncClient(base_url=url, headers=TOKEN_HEADER) as client:
         yield Open(url, clock, client)
 
 
@@ -113,6 +114,7 @@ async def test_operators_fetch_the_file_again(service: Open, browser: Browser) -
     async with serve(*replies) as origin, visiting(browser, service.url) as visitor:
         (await service.client.get("v1/robots", params={"url": origin.url})).raise_for_status()
         service.clock.now += 3 * 3600
+        await visitor.become_operator()
         await visitor.open()
         await visitor.fetch(f"{origin.url}/shop")
         await expect(visitor.page.locator("#site-said")).to_contain_text("fetched 3 hours ago")
@@ -133,6 +135,7 @@ async def test_backoff_of_the_fleet_is_shown_to_operators(service: Open, browser
         reported = await service.client.post(f"v1/permits/{permit}/outcome", json={"status": 429, "retry_after": 300})
         assert reported.json()["backoff"] is not None
         service.clock.now += 11  # a list of origins is up to 10 s old
+        await visitor.become_operator()
         await visitor.open()
         await _ask_service(visitor, urls=f"{origin.url}/x", agents="ExampleBot")
         assert (await _facts(visitor))["Back-off"].startswith("The fleet leaves this site alone until 21 Nov 2026")
@@ -151,6 +154,19 @@ async def test_changed_urls_are_not_fetched_while_typed(service: Open, browser: 
         await visitor.page.locator("#robots").fill("User-agent: *\nDisallow: /\n")
         await expect(visitor.page.get_by_label("this text")).to_be_checked()
         await expect(visitor.page.locator("#summary")).to_contain_text("3 blocked")
+
+
+async def test_without_keys_the_token_is_asked_for_when_it_is_needed(service: Open, browser: Browser) -> None:
+    replies = [text(200, FILE), text(200, "User-agent: *\nDisallow: /\n")]
+    async with serve(*replies) as origin, visiting(browser, service.url) as visitor:
+        await visitor.open()
+        await visitor.fetch(f"{origin.url}/shop")
+        await expect(visitor.page.locator("#keyed")).to_be_hidden()
+        await visitor.page.locator("#refetch").click()
+        assert await visitor.text("#key-said") == "This needs an API key, or the operator's token."
+        await visitor.page.get_by_label("API key", exact=True).fill(TOKEN_FILE.read_text().strip())
+        await visitor.page.keyboard.press("Enter")
+        await expect(visitor.page.locator("#summary")).to_contain_text("0 allowed, 3 blocked")
 
 
 async def test_only_operators_may_fetch_again(store_url: str, browser: Browser, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.main.service import create
 from tests.api.service import settings_on
+from tests.operator_token import TOKEN_FILE
 from tests.origins import Names
 from tests.patient_service import STORE_TIMEOUT
 
@@ -155,6 +156,11 @@ class Visitor:
         await self.page.get_by_label("API key", exact=True).fill(key)
         await self.page.keyboard.press("Enter")
         await expect(self.page.locator("#table button").first).to_be_visible()
+
+    async def become_operator(self) -> None:
+        """Keep the operator's token in the tab, as if the user had entered it."""
+        token = TOKEN_FILE.read_text().strip()
+        await self.page.add_init_script(f"sessionStorage.setItem('robots-decisions-key', '{token}')")
 
     async def fetch(self, site: str) -> None:
         """Fetch the file of a site."""

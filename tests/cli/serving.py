@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tests.cli.command import LOOPBACK, ROOT
+from tests.operator_token import TOKEN_FILE
 
 _LISTENING = re.compile(rb"Uvicorn running on (http://[0-9.:]+)")
 
@@ -15,7 +16,14 @@ _LISTENING = re.compile(rb"Uvicorn running on (http://[0-9.:]+)")
 @asynccontextmanager
 async def service(store_url: str, **others: str) -> AsyncIterator[str]:
     """Yield the URL of a service on this store that may fetch from loopback; `others` are more settings."""
-    settings = {**LOOPBACK, "REDIS_URL": store_url, "PORT": "0", "ACCESS_LOG": "false", **others}
+    settings = {
+        **LOOPBACK,
+        "REDIS_URL": store_url,
+        "PORT": "0",
+        "ACCESS_LOG": "false",
+        "OPERATOR_TOKEN_FILE": str(TOKEN_FILE),
+        **others,
+    }
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

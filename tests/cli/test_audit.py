@@ -17,6 +17,7 @@ from app.cli.access_log import LINE_LIMIT
 from tests.cli.command import run
 from tests.cli.serving import service
 from tests.faults.until import until, until_so
+from tests.operator_token import TOKEN_HEADER
 from tests.origins import Exchange, LoopbackOrigin, serve, text
 
 FIRST = "User-agent: *\nDisallow: /old\n"
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("store_client")
 
 async def _two_versions(url: str, origin: LoopbackOrigin) -> list[dict[str, Any]]:
     """Let the service find two versions that began in different seconds; return them, the oldest first."""
-    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+    async with httpx2.AsyncClient(base_url=url, timeout=60, headers=TOKEN_HEADER) as client:
 
         async def versions() -> list[dict[str, Any]]:
             history = await client.get("/v1/robots/history", params={"url": origin.url})
@@ -105,7 +106,7 @@ async def test_decision_log_of_the_service_is_read(store_url: str, tmp_path: Pat
         for path, form in ((whole, "whole"), (hashed, "hashed")):
             async with (
                 service(store_url, DECISION_LOG=str(path), DECISION_LOG_URL=form) as url,
-                httpx2.AsyncClient(base_url=url, timeout=60) as client,
+                httpx2.AsyncClient(base_url=url, timeout=60, headers=TOKEN_HEADER) as client,
             ):
                 for page in ("/old", "/new"):
                     await client.get("/v1/allowed", params={"url": origin.url + page, "agent": "FooBot"})
@@ -123,7 +124,7 @@ async def test_override_that_decided_is_named_beside_what_the_file_said(store_ur
     async with (
         serve(text(200, FIRST)) as origin,
         service(store_url, DECISION_LOG=str(log)) as url,
-        httpx2.AsyncClient(base_url=url, timeout=60) as client,
+        httpx2.AsyncClient(base_url=url, timeout=60, headers=TOKEN_HEADER) as client,
     ):
         override = {"scope": origin.url, "action": "allow", "reason": "agreed with the owner"}
         assert (await client.put("/v1/overrides/agreed", json=override)).status_code in {200, 201}
@@ -151,7 +152,7 @@ async def test_crawler_is_audited_by_the_history_of_its_fetch_profile(store_url:
     async with (
         serve(by_user_agent) as origin,
         service(store_url, AGENTS_FILE=str(agents)) as url,
-        httpx2.AsyncClient(base_url=url, timeout=60) as client,
+        httpx2.AsyncClient(base_url=url, timeout=60, headers=TOKEN_HEADER) as client,
     ):
         begun: dict[str, str] = {}
         for agent, profile in (("AcmeBot", "acme"), ("FooBot", "default")):
@@ -172,7 +173,7 @@ async def test_crawler_is_audited_by_the_history_of_its_fetch_profile(store_url:
 
 async def test_pages_of_a_time_before_the_history_are_unknown(store_url: str) -> None:
     async with serve(text(200, "User-agent: *\n")) as origin, service(store_url) as url:
-        async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        async with httpx2.AsyncClient(base_url=url, timeout=60, headers=TOKEN_HEADER) as client:
             await client.get("/v1/allowed", params={"url": origin.url, "agent": "FooBot"})
         given = _log({"url": f"{origin.url}/", "agent": "FooBot", "time": "2001-01-01T00:00:00Z"})
         ended = await run("audit", "-", "--server", url, given=given)
@@ -183,7 +184,7 @@ async def test_pages_of_a_time_before_the_history_are_unknown(store_url: str) ->
 async def test_log_of_a_proxy_is_read(store_url: str, tmp_path: Path, compressed: bool) -> None:
     log = tmp_path / "access.log"
     async with serve(text(200, FIRST)) as origin, service(store_url) as url:
-        async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        async with httpx2.AsyncClient(base_url=url, timeout=60, headers=TOKEN_HEADER) as client:
             await client.get("/v1/allowed", params={"url": origin.url, "agent": "FooBot"})
             history = await client.get("/v1/robots/history", params={"url": origin.url})
         began = datetime.fromisoformat(history.json()["versions"][0]["from"])

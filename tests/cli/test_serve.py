@@ -1,10 +1,15 @@
-"""`python -m app`: it refuses to start without keys on a public address."""
+"""`python -m app`: without keys, it refuses to start on a public address, and makes a token for operators."""
 
+from pathlib import Path
+
+import httpx
 import pytest
 
+from app.auth.operator_token import FILE_NAME
 from app.cli.serve import check_exposure
 from app.settings import BadSetting, Settings
 from tests.cli.command import run
+from tests.faults.process import process
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.7", "robots.example"])
@@ -23,3 +28,27 @@ async def test_serve_names_the_settings_and_does_not_start() -> None:
     ended = await run("serve", settings={"HOST": "0.0.0.0", "PORT": "0"})
     assert ended.code == 3
     assert ended.err.startswith("cannot start: HOST=0.0.0.0 lets other machines use the service")
+
+
+async def test_a_token_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    ended = await run(
+        "serve", settings={"PORT": "0", "REDIS_URL": "redis://127.0.0.1:1", "OPERATOR_TOKEN_FILE": f"{file}/t"}
+    )
+    assert ended.code == 3
+    assert ended.err.startswith(f"cannot start: OPERATOR_TOKEN_FILE={file}/t: it cannot be written")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_start_says_how_to_use_the_token(workers: int, tmp_path: Path) -> None:
+    settings = {"REDIS_URL": "redis://127.0.0.1:1", "WORKERS": str(workers), "DATA_DIR": str(tmp_path)}
+    with process(**settings, OPERATOR_TOKEN_FILE="") as service:
+        url = service.wait_ready(workers)
+        token = (tmp_path / FILE_NAME).read_text().strip()
+        assert f'curl -H "Authorization: Bearer $(cat {tmp_path / FILE_NAME})"' in service.output
+        assert token not in service.output
+        for _ in range(2 * workers):  # whichever process answers
+            refused = httpx.put(f"{url}/v1/overrides/one", json={})
+            accepted = httpx.put(f"{url}/v1/overrides/one", json={}, headers={"Authorization": f"Bearer {token}"})
+            assert (refused.status_code, accepted.status_code) == (401, 422)

@@ -22,6 +22,7 @@ from urllib.parse import urlencode, urlsplit
 from app.origin import URL_LIMIT
 from tests.bench.adversaries import Adversary, adversaries
 from tests.faults.process import process
+from tests.operator_token import TOKEN_HEADER
 
 LIMIT = 512_000
 UNIT = bytes(512 * 1024)
@@ -98,7 +99,9 @@ class Service:
         """The status of the answer."""
         connection = http.client.HTTPConnection(*self._address, timeout=PATIENCE)
         try:
-            connection.request(request.method, request.path, request.body, _JSON if request.body else {})
+            connection.request(
+                request.method, request.path, request.body, TOKEN_HEADER | (_JSON if request.body else {})
+            )
             answer = connection.getresponse()
             left = request.read
             while left > 0 and (piece := answer.read(min(65_536, left))):

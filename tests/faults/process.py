@@ -12,6 +12,8 @@ from threading import Condition, Thread
 
 import psutil
 
+from tests.operator_token import TOKEN_FILE
+
 ROOT = Path(__file__).parent.parent.parent
 LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
 STARTED = "Application startup complete"
@@ -24,7 +26,13 @@ class Process:
 
     def __init__(self, *, module: str = "app", **environment: str) -> None:
         kept = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
-        settings = {"PORT": "0", "ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*", "LOG_FORMAT": "text"}
+        settings = {
+            "PORT": "0",
+            "ALLOW_ADDRESSES": "127.0.0.0/8",
+            "ALLOW_PORTS": "*",
+            "LOG_FORMAT": "text",
+            "OPERATOR_TOKEN_FILE": str(TOKEN_FILE),
+        }
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
             cwd=ROOT,

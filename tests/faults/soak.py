@@ -33,6 +33,7 @@ from tests.faults.loopback import Visit, Web, web
 from tests.faults.process import Process, process
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until
+from tests.operator_token import TOKEN_HEADER
 from tests.origins import head, text
 from tests.valkey import process_of, stopped
 
@@ -215,7 +216,7 @@ class Callers:
 
     def __init__(self, url: str, origins: Web, count: int, tally: Tally) -> None:
         limits = httpx.Limits(max_connections=CALLERS)
-        self._client = httpx.AsyncClient(base_url=url, timeout=60.0, limits=limits)
+        self._client = httpx.AsyncClient(base_url=url, timeout=60.0, limits=limits, headers=TOKEN_HEADER)
         self._address = url.removeprefix("http://").split(":")
         self._origins = [origins.new() for _ in range(count)]
         self._tally = tally
@@ -231,7 +232,7 @@ class Callers:
 
         await until(busy, lambda number: number == 0)
         await self._client.aclose()
-        self._client = httpx.AsyncClient(base_url=self._client.base_url, timeout=60.0)
+        self._client = httpx.AsyncClient(base_url=self._client.base_url, timeout=60.0, headers=TOKEN_HEADER)
 
     def work(self) -> None:
         """Run all callers until they are cancelled."""
@@ -283,11 +284,17 @@ class Callers:
 
     async def _leave(self) -> None:
         """Ask, and disconnect before the answer."""
-        await self._say(f"GET /v1/allowed?agent=a&url={random.choice(self._origins)}/ HTTP/1.1\r\nHost: h\r\n\r\n")
+        await self._say(
+            f"GET /v1/allowed?agent=a&url={random.choice(self._origins)}/ HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
 
     async def _babble(self) -> None:
         """Send half a head, half a body, or no HTTP."""
-        half = ["GET /v1/allo", "POST /v1/test HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n{", "\0\1\2\r\n\r\n"]
+        half = [
+            "GET /v1/allo",
+            "POST /v1/test HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{",
+            "\0\1\2\r\n\r\n",
+        ]
         await self._say(random.choice(half))
 
     async def _say(self, words: str) -> None:
@@ -452,7 +459,7 @@ async def in_turns(stalling: int, healthy: int, rounds: int) -> list[tuple[float
             # Without a client library, whose cost would dominate.
             reader, writer = await asyncio.open_connection(host, int(port))
             path = f"/v1/allowed?agent=a&wait=60&url={origin}/private/"
-            writer.write(f"GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode())
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             answer = await reader.read()
             writer.close()
             assert b'"verdict":"disallow"' in answer

@@ -93,7 +93,7 @@ async def test_shutdown_writes_counts_back(store_url: str, store_client: Redis) 
 
 
 async def test_an_unfinished_request_does_not_delay_shutdown(store_url: str, store_client: Redis) -> None:
-    lines = b"POST /v1/allowed HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-ndjson\r\n"
+    lines = b"POST /v1/allowed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
     with process(REDIS_URL=store_url) as service:
         host, port = service.wait_ready().removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as stream, socket.create_connection((host, int(port))) as half:

@@ -25,6 +25,7 @@ from tests.engines import QUOTED, clustered, free_port
 from tests.faults.process import process
 from tests.faults.proxy import proxy
 from tests.faults.until import until
+from tests.operator_token import TOKEN_HEADER
 from tests.origins import NO_TLS, Exchange, Gate, LoopbackOrigin, Names, serve, text
 from tests.patient_service import STORE_TIMEOUT
 
@@ -51,7 +52,7 @@ async def pod(
     transport = httpx.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=TOKEN_HEADER) as client,
     ):
         yield Service(app, client, known)
 

@@ -45,7 +45,7 @@ def rows() -> dict[str, Adversary]:
 def question(row: Adversary, origin: str) -> bytes:
     agents = [("agent", name) for name in row.agents[0].split(",")]
     query = urlencode([("url", (origin + row.path)[:URL_LIMIT]), *agents, ("dialect", row.dialect), ("wait", "60")])
-    return f"GET /v1/allowed?{query} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+    return f"GET /v1/allowed?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 @asynccontextmanager
@@ -78,7 +78,7 @@ async def answered_between(
     async def watch() -> None:
         async with connect(address) as caller:
             while asking:
-                await caller.send(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+                await caller.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 assert status(await caller.answer()) == 200
                 counts.append(0)
 

@@ -1,15 +1,15 @@
-"""API keys: once any is configured, every caller needs one, and operators' routes need one with the scope admin."""
+"""API keys: once any is configured, every caller needs one. Operators' routes always need one with the scope admin.
+
+Without API keys, that is the operator's token, which the service makes at its start.
+"""
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable
-from ipaddress import ip_address
 
 from fastapi import Request
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.middleware.same_origin import is_cross_site
 from app.api.problems import Problem
 from app.api.rate_limit import rate_limit_fields, too_many_requests
 from app.auth.keys import ApiKey, Keys
@@ -18,18 +18,11 @@ from app.auth.quotas import QuotaAccount, QuotaExceeded, Quotas
 from app.observability.logs import KEY_ID
 from app.observability.metrics import Metrics
 
-LOOPBACK = "loopback"
-"""The name of an operator without a key, on this machine."""
-
 OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"})
 """Paths that need no key: the web page, the documentation, health and metrics."""
 
 _OPEN_BELOW = "/web/"
 _CHALLENGE = 'Bearer realm="robots-decisions"'
-_FORWARDED = frozenset(
-    {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip"}
-)
-_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+))(?::[0-9]*)?")  # RFC 9110 7.2, without user-info
 _KEY = "api_key"
 _ACCOUNT = "quota_account"
 
@@ -41,31 +34,19 @@ def key_of(scope: Scope) -> ApiKey | None:
 
 
 def admin(request: Request) -> str:
-    """The operator's name: the id of a key, or LOOPBACK. Raises 403 for any other caller.
-
-    Without keys, callers on this machine are operators. Two kinds of requests also come from this machine and are
-    refused: those of web pages open in a browser on it, and those that a proxy on it forwards.
-    """
+    """The id of the operator's key. Raises 401 or 403 for any other caller."""
     key = key_of(request.scope)
-    if key is not None:
-        if not key.may(KeyScope.ADMIN):
-            raise _lacks_scope(key, KeyScope.ADMIN)
-        return key.id
-    reason = _not_local(request)
-    if reason is not None:
-        raise Problem(
-            403,
-            "forbidden",
-            f"Without API keys, only callers on the service's own machine (in a container: inside it) may do this. "
-            f"{reason} To call from elsewhere, set API_KEYS_FILE and use a key with the scope 'admin'.",
-        )
-    return LOOPBACK
+    if key is None:
+        raise _no_operator(sent=_key_sent(request.scope["headers"]) is not None)
+    if not key.may(KeyScope.ADMIN):
+        raise _lacks_scope(key, KeyScope.ADMIN)
+    return key.id
 
 
 def is_operator(request: Request) -> bool:
     """Whether `admin` accepts the caller."""
     key = key_of(request.scope)
-    return key.may(KeyScope.ADMIN) if key is not None else _not_local(request) is None
+    return key is not None and key.may(KeyScope.ADMIN)
 
 
 def charge(request: Request, cost: int) -> None:
@@ -96,14 +77,21 @@ async def wait_and_charge(scope: Scope, cost: int) -> None:
 
 
 class KeyCheck:
-    """Refuse requests without a key for reading, except to OPEN paths, and requests beyond their key's quota."""
+    """Find the caller's key, and refuse requests beyond its quota. OPEN paths need none.
 
-    def __init__(self, app: ASGIApp, keys: Callable[[], Keys], quotas: Quotas, metrics: Metrics) -> None:
+    Where keys are `required`, refuse requests without a key for reading. Elsewhere every caller may read, an unknown
+    key is ignored, and the only key, the operator's token, opens operators' routes.
+    """
+
+    def __init__(
+        self, app: ASGIApp, keys: Callable[[], Keys], quotas: Quotas, metrics: Metrics, *, required: bool
+    ) -> None:
         """`keys` returns the keys that are valid now."""
         self._app = app
         self._keys = keys
         self._quotas = quotas
         self._metrics = metrics
+        self._required = required
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _is_open(scope["path"]):
@@ -114,6 +102,9 @@ class KeyCheck:
         except Problem as problem:
             self._metrics.rejected(problem.slug)
             await problem.response()(scope, receive, send)
+            return
+        if key is None:
+            await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
         state[_KEY] = key
@@ -130,26 +121,32 @@ class KeyCheck:
             return
         await self._app(scope, receive, send)
 
-    def _authenticate(self, headers: Iterable[tuple[bytes, bytes]]) -> ApiKey:
+    def _authenticate(self, headers: Iterable[tuple[bytes, bytes]]) -> ApiKey | None:
         sent = _key_sent(headers)
+        key = None if sent is None else self._keys().find(sent)
+        if not self._required:
+            return key
         if sent is None:
-            raise Problem(
-                401,
-                "no-key",
-                "An API key is required. Send it as 'Authorization: Bearer <key>' or 'X-API-Key: <key>'.",
-                {"WWW-Authenticate": _CHALLENGE},
-            )
-        key = self._keys().find(sent)
+            detail = "An API key is required. Send it as 'Authorization: Bearer <key>' or 'X-API-Key: <key>'."
+            raise _unauthorized(detail, sent=False)
         if key is None:
-            raise Problem(
-                401,
-                "unknown-key",
-                "Unknown API key. Check it, or ask the operator of this service for a new one.",
-                {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'},
-            )
+            detail = "Unknown API key. Check it, or ask the operator of this service for a new one."
+            raise _unauthorized(detail, sent=True)
         if not key.may(KeyScope.READ):
             raise _lacks_scope(key, KeyScope.READ)
         return key
+
+
+def _unauthorized(detail: str, *, sent: bool) -> Problem:
+    """The problem of a caller without a valid key; `sent` says whether it sent another (RFC 6750 3)."""
+    challenge = f'{_CHALLENGE}, error="invalid_token"' if sent else _CHALLENGE
+    return Problem(401, "unknown-key" if sent else "no-key", detail, {"WWW-Authenticate": challenge})
+
+
+def _no_operator(*, sent: bool) -> Problem:
+    what = "This is not the operator's token" if sent else "Without API keys, this route needs the operator's token"
+    where = "The service names its file (OPERATOR_TOKEN_FILE) in the log when it starts"
+    return _unauthorized(f"{what}. {where}; send it as 'Authorization: Bearer <token>'.", sent=sent)
 
 
 def _account_of(scope: Scope) -> QuotaAccount | None:
@@ -192,32 +189,3 @@ def _with_rate_limit(account: QuotaAccount, send: Send) -> Send:
         await send(message)
 
     return send_with_fields
-
-
-def _not_local(request: Request) -> str | None:
-    """Why the caller is not an operator on this machine, as a sentence; None if it is one."""
-    headers = request.headers
-    if request.client is None or not is_loopback(request.client.host):
-        return "The client's address is not a loopback address."
-    # All requests that a proxy on this machine forwards come from this machine.
-    forwarded = next((name for name in headers if name in _FORWARDED or name.startswith("x-forwarded-")), None)
-    if forwarded is not None:
-        return f"The request came through a proxy: it has the header {forwarded!r}."
-    # DNS rebinding: to the browser, a web page whose host name now resolves to this machine shares the service's
-    # origin. Host still has that name.
-    host = _HOST.fullmatch(headers.get("host", ""))
-    if host is None or not is_loopback(host[1] or host[2]):
-        return "The Host header is not a loopback name; use localhost or 127.0.0.1."
-    if is_cross_site(headers):
-        return "The request comes from a web page of another origin."
-    return None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host is `localhost` or a loopback address."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -6,7 +6,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.problems import Problem
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing. Pages of other origins cannot read the answers."""
+"""Methods that other origins may use outside of the API: a link to the page at `/` is followed."""
+
+_API = "/v1/"
+"""Where the paths of the API begin. Pages of other origins cannot read its answers, but a GET may fetch a file."""
 
 _OWN = frozenset({"same-origin", "none"})
 
@@ -24,7 +27,7 @@ def is_cross_site(headers: Headers) -> bool:
 
 
 class RefuseCrossSite:
-    """Answers 403 to cross-site requests with unsafe methods.
+    """Answers 403 to cross-site requests to the API, and to all others with unsafe methods.
 
     For a service without API keys: a form, or a `fetch` with text/plain, needs no preflight, so any page open in a
     browser that can reach the service could use it.
@@ -34,7 +37,11 @@ class RefuseCrossSite:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in _SAFE and is_cross_site(Headers(scope=scope)):
+        if (
+            scope["type"] == "http"
+            and (scope["method"] not in _SAFE or scope["path"].startswith(_API))
+            and is_cross_site(Headers(scope=scope))
+        ):
             detail = (
                 "Without API keys, requests from web pages of another origin are refused. "
                 "If this page is the service's own, make the proxy forward the Host header unchanged."
