@@ -71,6 +71,7 @@ def test_rows_of_a_test_show_their_notes() -> None:
     row = {
         "partial": False,
         "rate": None,
+        "next_rate": None,
         "explanation": {"summary": ""},
         "notes": [{"code": "agent-unnamed", "message": "Which?"}],
     }
