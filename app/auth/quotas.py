@@ -16,6 +16,7 @@ from typing import Any, Final
 from app.auth.keys import Limit
 from app.background import BackgroundTask, in_batches, periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 
 INTERVAL = 1.0
 """Seconds between two settlements."""
@@ -27,7 +28,7 @@ _BATCH = 200
 _DEBT = re.compile(rb"[0-9]{1,6}\.[0-9]{6}")
 
 # By the store's clock, so that the clocks of the processes need not agree. The stored value may be anything.
-_SETTLE: Final = """
+_SETTLE: Final = Script("""
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
 local max_debt = tonumber(ARGV[#ARGV])
@@ -46,7 +47,7 @@ for i, key in ipairs(KEYS) do
   debts[i] = string.format('%.6f', debt)
 end
 return debts
-"""
+""")
 
 
 class QuotaExceeded(Exception):
@@ -120,9 +121,7 @@ class Quotas:
         keys = [f"robots:{{quotas}}:{key_id}" for key_id in ids]
         amounts = [f"{seconds:.6f}" for seconds in sent]
         try:
-            reply = await self._store.run(
-                keys[0], lambda: self._store.client.eval(_SETTLE, len(keys), *keys, *amounts, f"{MAX_DEBT:.0f}")
-            )
+            reply = await _SETTLE.run(self._store, keys, *amounts, f"{MAX_DEBT:.0f}")
             debts = _read_debts(reply)
         finally:
             # If it is not known whether a debt was settled, it is settled again: the key may be charged twice for one

@@ -7,6 +7,7 @@ from typing import Final
 from app.cache.redis_snapshots import snapshot_key
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient
+from app.redis.script import Script
 from app.redis.store_clock import server_time
 
 LONGEST_LEASE = 600_000
@@ -14,7 +15,7 @@ LONGEST_LEASE = 600_000
 
 # Returns the server's time at which the lease was taken, or nothing. A value that is not a lease, or never expires, is
 # replaced. ARGV[4] is "force" to take the lease from its holder.
-_TAKE: Final = """
+_TAKE: Final = Script("""
 if not redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then
   local held, left = redis.pcall('get', KEYS[1]), redis.call('pttl', KEYS[1])
   local ours = type(held) == 'string' and #held <= 64 and left >= 0 and left <= tonumber(ARGV[3])
@@ -22,11 +23,11 @@ if not redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then
   redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
 end
 return redis.call('time')
-"""
-_RENEW: Final = (
+""")
+_RENEW: Final = Script(
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0"
 )
-_RELEASE: Final = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
+_RELEASE: Final = Script("if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0")
 
 
 class RedisLeases:
@@ -47,18 +48,18 @@ class RedisLeases:
         """
         key, milliseconds = _lease_key(origin), math.ceil(seconds * 1000)
         limits = (str(milliseconds), str(LONGEST_LEASE), "force" if by_force else "")
-        reply = await self._redis.run(key, lambda: self._client.eval(_TAKE, 1, key, token, *limits))
+        reply = await _TAKE.run(self._redis, [key], token, *limits)
         return server_time(reply, self._clock)
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
         """Extend the lease of this token to so long from now, if it still holds it; raises StoreDown."""
         key, milliseconds = _lease_key(origin), str(math.ceil(seconds * 1000))
-        await self._redis.run(key, lambda: self._client.eval(_RENEW, 1, key, token, milliseconds))
+        await _RENEW.run(self._redis, [key], token, milliseconds)
 
     async def release(self, origin: Origin, token: str) -> None:
         """Release the lease of this token, and no other; raises StoreDown."""
         key = _lease_key(origin)
-        await self._redis.run(key, lambda: self._client.eval(_RELEASE, 1, key, token))
+        await _RELEASE.run(self._redis, [key], token)
 
 
 def _lease_key(origin: Origin) -> str:

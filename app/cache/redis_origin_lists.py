@@ -10,6 +10,7 @@ from redis.exceptions import ResponseError
 from app.cache.origin_lists import LISTED, Notes, Order
 from app.origin import Origin, read_key
 from app.redis.guarded_client import GuardedClient
+from app.redis.script import Script
 
 EXPIRY = 7 * 86_400
 """Seconds after the last addition for which a list is kept."""
@@ -20,7 +21,7 @@ _LONGEST_KEY = 300  # bytes of an origin's key; a host name has 253, and the nam
 _BATCH = 500  # members of one command, so that no command holds the server for long
 
 # Returns at most as much as a list can have, whatever the value is.
-_READ: Final = f"""
+_READ: Final = Script(f"""
 local found = redis.pcall('ZREVRANGE', KEYS[1], 0, {LISTED - 1}, 'WITHSCORES')
 local listed = {{}}
 if found.err then return listed end
@@ -31,7 +32,7 @@ for i = 1, #found, 2 do
   end
 end
 return listed
-"""
+""")
 
 
 class RedisOriginLists:
@@ -73,7 +74,7 @@ class RedisOriginLists:
         return results
 
     async def _read(self, key: str) -> Sequence[tuple[Origin, float]]:
-        reply = await self._redis.run(key, lambda: self._client.eval(_READ, 1, key))
+        reply = await _READ.run(self._redis, [key])
         values = reply if isinstance(reply, list) else []
         read = ((_origin(name), _score(score)) for name, score in zip(values[::2], values[1::2], strict=False))
         return [(origin, score) for origin, score in read if origin is not None and score is not None]

@@ -14,6 +14,7 @@ from app.cache.ordering import Purged, after_purge, merge
 from app.cache.snapshot_store import Put
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 from app.redis.store_clock import server_time
 
 ATTEMPTS = 5
@@ -27,7 +28,7 @@ _PURGED = b"P\x01"
 # digest of the content that this write ends, if any. If there is another value, it is returned with the server's time
 # and nothing is written. A key of another type counts as empty, and no more of a value is read than a snapshot has.
 # The last value of a content that ends is kept in KEYS[2]. Returns 1, or 2 if other values were kept there before.
-_PUT = f"""
+_PUT = Script(f"""
 local held = redis.pcall('getrange', KEYS[1], 0, {ENCODED_LIMIT})
 if type(held) ~= 'string' then held = '' end
 if redis.sha1hex(held) == ARGV[1] then
@@ -42,9 +43,9 @@ if redis.sha1hex(held) == ARGV[1] then
 end
 local time = redis.call('time')
 return {{held, time[1], time[2]}}
-"""
+""")
 # No more is read than UNRECORDED values of the length of a snapshot.
-_READ_UNRECORDED = f"""
+_READ_UNRECORDED = Script(f"""
 if redis.call('type', KEYS[1]).ok ~= 'hash' or redis.call('hlen', KEYS[1]) > {UNRECORDED} then
   redis.call('del', KEYS[1])
   return {{}}
@@ -56,15 +57,15 @@ for _, name in ipairs(redis.call('hkeys', KEYS[1])) do
   end
 end
 return found
-"""
-_TIME = "return redis.call('time')"
+""")
+_TIME = Script("return redis.call('time')")
 # Returns whether another instance has left its name here; if not, leaves ours for so many milliseconds.
-_SUSPECT = """
+_SUSPECT = Script("""
 local held = redis.pcall('get', KEYS[1])
 if type(held) == 'string' and held ~= ARGV[1] then return 1 end
 redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
 return 0
-"""
+""")
 
 
 class RedisSnapshots:
@@ -150,7 +151,7 @@ class RedisSnapshots:
     async def now(self, origin: Origin) -> float:
         """The server's time (Unix seconds), by which the origin's values are ordered; raises StoreDown."""
         key = snapshot_key(origin)
-        reply = await self.redis.run(key, lambda: self._client.eval(_TIME, 1, key))
+        reply = await _TIME.run(self.redis, [key])
         now = server_time(reply, self._clock)
         if now is None:
             raise StoreDown(f"the store answered {reply!r:.80} to TIME")
@@ -159,9 +160,7 @@ class RedisSnapshots:
     async def suspect(self, origin: Origin, seconds: float) -> bool:
         """Record for so long that this instance cannot reach the origin; whether another has recorded it. StoreDown."""
         key, milliseconds = f"{snapshot_key(origin)}:suspect", math.ceil(seconds * 1000)
-        return bool(
-            await self.redis.run(key, lambda: self._client.eval(_SUSPECT, 1, key, self._instance, str(milliseconds)))
-        )
+        return bool(await _SUSPECT.run(self.redis, [key], self._instance, str(milliseconds)))
 
     async def publish(self, event: Event, origin: Origin) -> None:
         """Publish the event to all processes that are subscribed, now or with others in a moment; raises StoreDown."""
@@ -184,8 +183,7 @@ class RedisSnapshots:
         """
         key = snapshot_key(origin)
         keys, arguments = (key, unrecorded_key(origin)), (seen, data, str(max(1, math.ceil(keep_seconds))), ended)
-        # The client accepts bytes, which its annotations do not say.
-        reply = await self.redis.run(key, lambda: self._client.eval(_PUT, 2, *keys, *arguments))
+        reply = await _PUT.run(self.redis, keys, *arguments)
         match reply:
             case 1:
                 return False
@@ -200,7 +198,7 @@ class RedisSnapshots:
         """The versions that ended before the snapshot `before` and wait for the history, in the order of their ends."""
         key = unrecorded_key(origin)
         try:
-            reply = await self.redis.run(key, lambda: self._client.eval(_READ_UNRECORDED, 1, key))
+            reply = await _READ_UNRECORDED.run(self.redis, [key])
         except StoreDown:
             return ()  # the snapshot is written; the next put finds them
         found = [decode(data) for data in reply if isinstance(data, bytes)] if isinstance(reply, list) else []

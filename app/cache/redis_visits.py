@@ -1,7 +1,6 @@
 """The fleet's tallies of visits in Redis or Valkey."""
 
 import asyncio
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -12,9 +11,10 @@ from app.cache.visits import EXPIRY, HALF_LIFE, Tally
 from app.origin import Origin
 from app.redis.failures import FAILURES
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 
-PROBE, WRITE = 1.0, 5.0
-"""Seconds that a batch waits for the server to respond, and for its results. No caller waits for either."""
+WRITE = 5.0
+"""Seconds that a batch waits for its results. No caller waits for them."""
 
 HEAVIEST = 1e15
 """The largest weight that is accepted."""
@@ -28,7 +28,7 @@ _VALUE: Final = re.compile(rb"V1 ([0-9.e+-]{1,20}) ([0-9]{1,12}) ([0-9]{1,12})")
 
 # A value of another type or format is ignored, and so is a tally from the future, which would outweigh all others until
 # then. The arithmetic is that of Tally.
-_ADD: Final = f"""
+_ADD: Final = Script(f"""
 local function numbers(a, b, c) return tonumber(a), tonumber(b), tonumber(c) end
 local weight, at, since = numbers(ARGV[1], ARGV[2], ARGV[3])
 local latest = tonumber(ARGV[4])
@@ -44,8 +44,7 @@ end
 local value = string.format('V1 %.9g %.0f %.0f', weight, at, since)
 redis.call('SET', KEYS[1], value, 'EX', {EXPIRY:.0f})
 return value
-"""
-_ADD_SHA: Final = hashlib.sha1(_ADD.encode(), usedforsecurity=False).hexdigest()
+""")
 
 
 class RedisVisits:
@@ -65,17 +64,16 @@ class RedisVisits:
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
         """Add these to the stored tallies; returns the sums, without those that were refused. Raises StoreDown."""
         now = self._clock()
-        pipeline = self._client.pipeline(transaction=False)
-        for origin, tally in tallies.items():
-            arguments = (f"{tally.weight:.9g}", f"{tally.at:.0f}", f"{tally.since:.0f}", f"{now + AHEAD:.0f}")
-            pipeline.evalsha(_ADD_SHA, 1, key(origin), *arguments)
+        calls = [
+            (key(origin), (f"{tally.weight:.9g}", f"{tally.at:.0f}", f"{tally.since:.0f}", f"{now + AHEAD:.0f}"))
+            for origin, tally in tallies.items()
+        ]
+        # A server that hangs would run everything that it was sent once it resumes: a batch for every minute. So all
+        # have to respond first.
+        await self._redis.ping()
         try:
-            # A server that hangs would run everything that it was sent once it resumes: a batch for every minute. So it
-            # has to respond first, to a command that also loads the script in case it was lost.
-            async with asyncio.timeout(PROBE):
-                await self._client.script_load(_ADD)
             async with asyncio.timeout(WRITE):
-                results = await pipeline.execute(raise_on_error=False)
+                results = await _ADD.run_each(self._client, calls)
         except FAILURES as error:
             raise StoreDown(f"the store did not take {len(tallies)} tallies: {error!r}") from error
         return {

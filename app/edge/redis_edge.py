@@ -19,7 +19,7 @@ LONGEST_VALUE = 8192
 """Bytes of the facts of one origin: those of MAX_AGENTS agents are shorter."""
 
 _KEYS: Final = ("robots:{edge}:facts", "robots:{edge}:changes")
-_REPORT, _CHANGES = Script(__package__, "report.lua"), Script(__package__, "changes.lua")
+_REPORT, _CHANGES = Script.load(__package__, "report.lua"), Script.load(__package__, "changes.lua")
 _LIMIT = 2**53
 
 

@@ -13,6 +13,7 @@ from app.cache.freshness import Snapshot
 from app.history.change import BYTES, Change, change_of
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 
 LENGTH = 50_000
 """Changes that the stream keeps, unless set otherwise."""
@@ -31,7 +32,7 @@ _ID_LIMIT: Final = 2**64  # the milliseconds and the number of an id are less
 _ID = re.compile(r"[0-9]{1,20}(?:-[0-9]{1,20})?")
 
 # ARGV: the seconds of AGAIN, the length of the stream, the change. A value of another type is replaced.
-_ADD: Final = """
+_ADD: Final = Script("""
 if not redis.call('set', KEYS[2], 1, 'nx', 'ex', ARGV[1]) then return 0 end
 local added = redis.pcall('xadd', KEYS[1], 'maxlen', '~', ARGV[2], '*', 'change', ARGV[3])
 if type(added) == 'table' and added.err then
@@ -39,10 +40,10 @@ if type(added) == 'table' and added.err then
   redis.call('xadd', KEYS[1], '*', 'change', ARGV[3])
 end
 return 1
-"""
+""")
 # ARGV: the id to read after, and how many. Returns whether the feed has a change of that id, the id of its oldest
 # change, whether older ones were removed, and entries, without their text if it is longer than that of a change can be.
-_READ: Final = f"""
+_READ: Final = Script(f"""
 local oldest = redis.pcall('xrange', KEYS[1], '-', '+', 'count', 1)
 if oldest.err or #oldest == 0 then return {{0, '', 0, {{}}}} end
 local known = #redis.call('xrange', KEYS[1], ARGV[1], ARGV[1])
@@ -57,7 +58,7 @@ for _, entry in ipairs(redis.call('xrange', KEYS[1], '(' .. ARGV[1], '+', 'count
   else found[#found + 1] = {{entry[1], ''}} end
 end
 return {{known, oldest[1][1], removed, found}}
-"""
+""")
 
 
 class ChangeId(NamedTuple):
@@ -115,7 +116,6 @@ class RedisChanges:
     def __init__(self, redis: GuardedClient, *, length: int = LENGTH, forbidden: bool = False) -> None:
         """`forbidden`: whether a 401 or 403 closes a site, see judge."""
         self._redis = redis
-        self._client = redis.client
         self._length = length
         self._forbidden = forbidden
 
@@ -128,7 +128,7 @@ class RedisChanges:
         text = change.model_dump_json()
         keys = STREAM, f"{STREAM}:{_fingerprint(origin, before, after)}"
         arguments = str(AGAIN), str(self._length), text
-        await self._redis.run(STREAM, lambda: self._client.eval(_ADD, 2, *keys, *arguments))
+        await _ADD.run(self._redis, keys, *arguments)
 
     async def read(self, after: Position, count: int) -> Page:
         """Up to `count` changes after the position; raises ChangesMissed and StoreDown.
@@ -137,7 +137,7 @@ class RedisChanges:
         greater, since they have the time in them.
         """
         start = after if isinstance(after, ChangeId) else ChangeId(after.milliseconds)
-        reply = await self._redis.run(STREAM, lambda: self._client.eval(_READ, 1, STREAM, str(start), str(count)))
+        reply = await _READ.run(self._redis, [STREAM], str(start), str(count))
         match reply:
             case [int(known), bytes(oldest), int(removed), list(entries)]:
                 pass

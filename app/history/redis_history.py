@@ -17,6 +17,7 @@ from app.history.redis_changes import RedisChanges
 from app.history.versions import BYTES, EXPIRY, TAGGED, History
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 from app.robots.access import Successful
 
 WAITING_BYTES = 16 * 1024 * 1024
@@ -33,14 +34,14 @@ _OVERHEAD = 1024  # bytes of a snapshot without the body
 
 # Writes only if the value has not changed since it was read. Comparing the head is enough: it identifies the write.
 # ARGV[3]: the digest of the version that is now in the history, so that KEYS[2] need not keep it any more.
-_REPLACE: Final = f"""
+_REPLACE: Final = Script(f"""
 local head = redis.pcall('GETRANGE', KEYS[1], 0, {TAGGED - 1})
 if type(head) ~= 'string' then head = '' end
 if head ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', {EXPIRY:.0f})
 redis.pcall('HDEL', KEYS[2], ARGV[3])
 return 1
-"""
+""")
 
 
 class _Waiting(NamedTuple):
@@ -147,15 +148,12 @@ class RedisHistory:
                 await self._redis.run(key, partial(self._forget, keys[1], name))
                 return
             data = history.write(versions, token_bytes(8))
-            if await self._redis.run(key, partial(self._replace, keys, stored[:TAGGED], data, name)):
+            if await _REPLACE.run(self._redis, keys, stored[:TAGGED], data, name):
                 return
         raise StoreDown(f"the history of {waiting.origin.key} was changed by others {_ATTEMPTS} times meanwhile")
 
     def _with(self, stored: History, ended: Iterable[Snapshot]) -> History:
         return history.add(stored, map(history.version_of, ended), self._clock())
-
-    async def _replace(self, keys: tuple[str, str], head: bytes, data: bytes, name: bytes) -> bool:
-        return bool(await self._client.eval(_REPLACE, 2, *keys, head, data, name))
 
     async def _forget(self, key: str, name: bytes) -> None:
         await self._client.hdel(key, name)

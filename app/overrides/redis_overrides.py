@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, NamedTuple, cast
+from typing import Annotated, Final, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,6 +20,7 @@ from app.dates import END_OF_TIME
 from app.overrides.override_json import OverrideMembers, write_override
 from app.overrides.table import Override, Replace
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 
 COUNT_LIMIT = 10_000
 """How many overrides there may be."""
@@ -53,7 +54,7 @@ _ENTRY_LIMIT = 16 * 1024
 
 # KEYS: the hash and the audit. ARGV: the id, the SHA-1 of the row to be replaced, the new row ("" to remove it), the
 # entry for the audit, and the limits. Nothing is written if another row is there by now.
-_CHANGE: Final = f"""
+_CHANGE: Final = Script(f"""
 local rows, audit = KEYS[1], KEYS[2]
 local id, expected, row, entry = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 -- A script that fails is not rolled back, so what fails for a key of another type comes before the first write.
@@ -92,11 +93,11 @@ redis.call('HSET', rows, '{_VERSION}', string.format('%s %.0f %s', born, now, cl
 redis.call('LPUSH', audit, entry)
 redis.call('LTRIM', audit, 0, tonumber(ARGV[7]) - 1)
 return 'done'
-"""
+""")
 
 # ARGV: bytes that may be returned, bytes of the longest valid value, and fields. Returns the values of the first
 # fields, as many as fit and one at least; "" for one that is too long, false for a missing one.
-_READ: Final = """
+_READ: Final = Script("""
 local found, room, longest = {}, tonumber(ARGV[1]), tonumber(ARGV[2])
 for i = 3, #ARGV do
   local long = redis.call('HSTRLEN', KEYS[1], ARGV[i])
@@ -109,10 +110,12 @@ for i = 3, #ARGV do
   end
 end
 return found
-"""
+""")
 
 # The names of all fields; 0 if there are more than there could be.
-_IDS: Final = "if redis.call('HLEN', KEYS[1]) > tonumber(ARGV[1]) then return 0 end return redis.call('HKEYS', KEYS[1])"
+_IDS: Final = Script(
+    "if redis.call('HLEN', KEYS[1]) > tonumber(ARGV[1]) then return 0 end return redis.call('HKEYS', KEYS[1])"
+)
 
 
 class ManyOverrides(Exception):
@@ -201,7 +204,7 @@ class RedisOverrides:
     async def ids(self) -> Collection[str]:
         """The ids of all rows; raises StoreDown, also if there are more than there could be."""
         limit = str(2 * COUNT_LIMIT)
-        data = await self._redis.run(_ROWS, lambda: self._client.eval(_IDS, 1, _ROWS, limit))
+        data = await _IDS.run(self._redis, [_ROWS], limit)
         if data == 0:
             raise StoreDown(f"{_ROWS} has more than {limit} fields, which this service did not write")
         names = data if isinstance(data, list) else []
@@ -226,7 +229,7 @@ class RedisOverrides:
     async def _read(self, fields: Sequence[str], longest: int) -> Sequence[object]:
         """The values of the first of these fields, one at least; None for a missing one."""
         arguments = (str(_READ_AT_ONCE), str(longest), *fields)
-        data = await self._redis.run(_ROWS, lambda: self._client.eval(_READ, 1, _ROWS, *arguments))
+        data = await _READ.run(self._redis, [_ROWS], *arguments)
         return data if isinstance(data, list) and data else [None] * len(fields)
 
     async def _was_changed(self) -> bool:
@@ -270,9 +273,8 @@ class RedisOverrides:
         data = b"" if after is None else _encode(after)
         digest = hashlib.sha1(stored, usedforsecurity=False).hexdigest()
         limits = (str(COUNT_LIMIT), str(BYTES_LIMIT), str(AUDIT_LIMIT))
-        # The client accepts bytes, which its annotations do not say.
-        values: list[Any] = [_ROWS, _AUDIT, id_, digest, data, entry.model_dump_json(), *limits]
-        reply = await self._redis.run(_ROWS, lambda: self._client.eval(_CHANGE, 2, *values))
+        arguments = (id_, digest, data, entry.model_dump_json(), *limits)
+        reply = await _CHANGE.run(self._redis, [_ROWS, _AUDIT], *arguments)
         match reply:
             case b"done":
                 return

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from app.background import BackgroundTask, periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 
 INTERVAL = 3.0
 """Seconds between two announcements, after which all others have seen a new process."""
@@ -14,7 +15,7 @@ KEY: Final = "robots:pace:fleet"
 
 # By the server's clock. A process that has missed five announcements is removed. The key has no expiry, so that a store
 # which evicts by `volatile-*` keeps it: without it, each process would briefly believe that it is the only one.
-_ANNOUNCE: Final = f"""
+_ANNOUNCE: Final = Script(f"""
 local stored = redis.call('TYPE', KEYS[1]).ok
 if stored ~= 'none' and stored ~= 'zset' then redis.call('DEL', KEYS[1]) end
 local now = tonumber(redis.call('TIME')[1])
@@ -28,7 +29,7 @@ for rank, name in ipairs(names) do
   if name == ARGV[1] then return {{rank - 1, #names, before, now}} end
 end
 return {{0, 0, before, now}}
-"""
+""")
 
 
 class Rank(NamedTuple):
@@ -63,7 +64,7 @@ class FleetMembership:
     async def announce(self) -> None:
         """Announce this process and read its rank; without the store, the last rank stays."""
         try:
-            reply = await self._store.run(KEY, lambda: self._store.client.eval(_ANNOUNCE, 1, KEY, self._name))
+            reply = await _ANNOUNCE.run(self._store, [KEY], self._name)
         except StoreDown:
             self._failed = True
             return

@@ -19,8 +19,8 @@ BUCKETS = 4096
 be evicted. All processes on a store have to use the same number."""
 
 
-_RESERVE = Script(__package__, "state.lua", "reserve.lua")
-_OUTCOME = Script(__package__, "state.lua", "outcome.lua")
+_RESERVE = Script.load(__package__, "state.lua", "reserve.lua")
+_OUTCOME = Script.load(__package__, "state.lua", "outcome.lua")
 
 
 class RedisPacer:

@@ -8,21 +8,30 @@ from typing import Any, Final
 from redis.exceptions import NoScriptError
 
 from app.error_values import as_value
+from app.redis.connect import Client
 from app.redis.guarded_client import GuardedClient
 
 
 class Script:
-    """The script in these files of a package, one after the other."""
+    """A script, all of whose keys are on one shard.
 
-    def __init__(self, package: str, *names: str) -> None:
-        self._text: Final = "".join(files(package).joinpath(name).read_text(encoding="utf-8") for name in names)
-        self._sha: Final = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
+    A server that does not know the hash (it is new, or was flushed) has run nothing and is sent the whole text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text: Final = text
+        self._sha: Final = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    @classmethod
+    def load(cls, package: str, *names: str) -> "Script":
+        """The script in these files of a package, one after the other."""
+        return cls("".join(files(package).joinpath(name).read_text(encoding="utf-8") for name in names))
 
     async def run(
         self,
         store: GuardedClient,
         keys: Sequence[str],
-        *arguments: str,
+        *arguments: str | bytes,
         first: Callable[[], Sequence[str]] = tuple,
     ) -> Any:
         """Run the script on the shard of the first key; raises StoreDown.
@@ -30,13 +39,32 @@ class Script:
         `first` gives the arguments before the others when the script is sent: a call may wait for its turn.
         """
 
-        # A server that does not know the hash (new, or flushed) is sent the whole text.
         async def command() -> Any:
-            values = (*first(), *arguments)
+            # The client accepts bytes, which its annotations do not say.
+            values: tuple[Any, ...] = (len(keys), *keys, *first(), *arguments)
             try:
-                return await store.client.evalsha(self._sha, len(keys), *keys, *values)
+                return await store.client.evalsha(self._sha, *values)
             except NoScriptError as error:
                 as_value(error)  # redis-py keeps it in one of the frames that it refers to
-                return await store.client.eval(self._text, len(keys), *keys, *values)
+                return await store.client.eval(self._text, *values)
 
         return await store.run(keys[0], command)
+
+    async def run_each(self, client: Client, calls: Sequence[tuple[str, Sequence[str]]]) -> list[Any]:
+        """Run the script once for each key, with its arguments, in a pipeline; what a call raises is its result.
+
+        Raises as `client` does. No deadline and no circuit breaker apply.
+        """
+        pipeline = client.pipeline(transaction=False)
+        for key, arguments in calls:
+            pipeline.evalsha(self._sha, 1, key, *arguments)
+        results: list[Any] = await pipeline.execute(raise_on_error=False)
+        unknown = [number for number, result in enumerate(results) if isinstance(result, NoScriptError)]
+        if unknown:
+            again = client.pipeline(transaction=False)
+            for number in unknown:
+                key, arguments = calls[number]
+                again.eval(self._text, 1, key, *arguments)
+            for number, result in zip(unknown, await again.execute(raise_on_error=False), strict=True):
+                results[number] = result
+        return results

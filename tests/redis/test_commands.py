@@ -89,6 +89,7 @@ async def use_everything(one: Service, other: Service, site: str) -> None:
         await ask(service, asked, "GET /v1/allowed", params=page)
         service.now += 30 * 3600
         await ask(service, asked, "GET /v1/allowed", params={**page, "wait": 30})
+        await ask(service, asked, "GET /v1/allowed", params={**page, "agent": "SeznamBot"})  # whose visits are counted
     await ask(one, asked, "POST /v1/allowed", json={"items": [page, page]})
     await ask(one, asked, "GET /v1/check", params=page)
     await ask(one, asked, "POST /v1/test", json={"robots": OLD, "urls": [page["url"]], "agents": ["a"]})
