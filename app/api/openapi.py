@@ -1,11 +1,14 @@
 """The OpenAPI document: FastAPI's description of the routes, with formats, security, problems and examples added."""
 
+import asyncio
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -18,6 +21,8 @@ from app.api.schemas.answers import ProblemOut, RefusalOut
 from app.api.schemas.history import FileChangeOut
 from app.history.change import ChangedAgents
 from app.robots.dialects import DIALECTS
+
+PATH = "/openapi.json"
 
 TAGS = {
     "decisions": "Whether an agent may fetch a URL, why, and how fast.",
@@ -68,14 +73,27 @@ def operation_id(route: APIRoute) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Make `app` serve this document."""
+    """Make `app` serve this document.
+
+    It takes about 0.3 s to make, so that is done at the first request, in a thread.
+    """
+    making = Lock()
 
     def document() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _document(app)
+        with making:  # it may be asked for in several threads
+            if app.openapi_schema is None:
+                app.openapi_schema = _document(app)
         return app.openapi_schema
 
+    @cache
+    def content() -> bytes:
+        return json.dumps(document(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    async def serve(_request: Request) -> Response:
+        return Response(await asyncio.to_thread(content), media_type="application/json")
+
     app.openapi = document  # type: ignore[method-assign]
+    app.add_route(PATH, serve, include_in_schema=False)
 
 
 def as_text(app: FastAPI) -> str:

@@ -1,5 +1,6 @@
 """Errors as application/problem+json (RFC 9457): how each exception is answered."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from http import HTTPStatus
@@ -155,14 +156,15 @@ async def _http(request: Request, error: HTTPException) -> Response:
     slug = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
     headers = error.headers
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers = {**(headers or {}), "Allow": _allowed(request, (headers or {}).get("Allow", ""))}
+        headers = {**(headers or {}), "Allow": await _allowed(request, (headers or {}).get("Allow", ""))}
     return Problem(error.status_code, slug, str(error.detail), headers).response()
 
 
-def _allowed(request: Request, methods: str) -> str:
+async def _allowed(request: Request, methods: str) -> str:
     """All methods of the path (RFC 9110 10.2.1). Starlette lists only those of the first route that matches it."""
     path = getattr(request.scope.get("route"), "path", "")
-    known = list(map(str.upper, request.app.openapi()["paths"].get(path, ()))) or methods.split(", ")
+    document = await asyncio.to_thread(request.app.openapi)  # which makes it at the first call
+    known = list(map(str.upper, document["paths"].get(path, ()))) or methods.split(", ")
     return ", ".join([*known, "HEAD"] if "GET" in known else known)
 
 

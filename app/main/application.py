@@ -64,6 +64,7 @@ def application(start: Callable[[AsyncExitStack], Awaitable[None]], services: Se
         lifespan=lifespan,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # app.observability has them
         generate_unique_id_function=openapi.operation_id,
+        openapi_url=None,  # served by api.openapi, which makes it in a thread
         docs_url=None,  # served by routes.pages, without a CDN
         redoc_url=None,
         strict_content_type=False,  # JSON without a Content-Type is taken; same_origin refuses other sites' pages

@@ -1,13 +1,17 @@
 """openapi.json matches the routes, and its examples are their answers."""
 
 import ast
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
+from fastapi.openapi.utils import get_openapi
+from redis.asyncio import Redis
 
 from app.api.middleware.auth import OPEN
 from app.api.openapi import EXAMPLES, as_text
@@ -122,3 +126,25 @@ def test_openapi_security_matches_the_routes_with_keys() -> None:
         guarded = label.split()[1] not in OPEN
         assert ("security" in operation) == guarded, label
         assert ({"401", "429"} <= operation["responses"].keys()) == guarded, label
+
+
+@pytest.mark.parametrize("first", [("GET", "/openapi.json", 200), ("PUT", "/v1/allowed", 405)])
+async def test_the_document_is_made_once_and_beside_the_event_loop(
+    store_url: str, store_client: Redis, monkeypatch: pytest.MonkeyPatch, first: tuple[str, str, int]
+) -> None:
+    made_in: list[threading.Thread] = []
+
+    def noted(**arguments: Any) -> dict[str, Any]:
+        made_in.append(threading.current_thread())
+        return get_openapi(**arguments)
+
+    monkeypatch.setattr("app.api.openapi.get_openapi", noted)
+    method, path, status = first
+    async with running(store_url) as service:
+        asked = await asyncio.gather(*(service.client.request(method, path) for _ in range(3)))
+        assert [answer.status_code for answer in asked] == [status] * 3
+        served = await service.client.get("/openapi.json")
+    assert served.json() == DOCUMENT
+    assert served.headers["content-type"] == "application/json"
+    [thread] = made_in
+    assert thread is not threading.main_thread()

@@ -12,11 +12,13 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from ipaddress import IPv4Address
+from itertools import count, islice
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
 from app.origin import URL_LIMIT
@@ -30,6 +32,8 @@ IDLE_PROBES = 100
 PAUSE = 0.01
 """Seconds between two probes, so that the probes do not keep the service busy."""
 PATIENCE = 120.0
+COLD = 20
+"""Origins of one request, or of as many requests at once, whose large files are read for the first time."""
 
 _JSON = {"Content-Type": "application/json"}
 
@@ -41,6 +45,10 @@ class Request(NamedTuple):
     path: str
     body: bytes | None = None
     read: int = 64 * 1024 * 1024
+
+
+AtOnce: TypeAlias = Sequence[Request]
+"""Requests that are sent at the same time."""
 
 
 class Lag(NamedTuple):
@@ -110,14 +118,18 @@ class Service:
         finally:
             connection.close()
 
-    def lag_during(self, request: Request) -> tuple[Lag, int]:
-        """The lag while the request is answered, and the status of the answer."""
+    def lag_during(self, requests: AtOnce) -> tuple[Lag, set[int]]:
+        """The lag while the requests are answered, and the statuses of the answers."""
         statuses: list[int] = []
-        requester = threading.Thread(target=lambda: statuses.append(self.send(request)), daemon=True)
-        requester.start()
-        lag = self._lag(lambda: not requester.is_alive())
-        [status] = statuses
-        return lag, status
+        senders = [
+            threading.Thread(target=lambda one=request: statuses.append(self.send(one)), daemon=True)
+            for request in requests
+        ]
+        for sender in senders:
+            sender.start()
+        lag = self._lag(lambda: not any(sender.is_alive() for sender in senders))
+        assert len(statuses) == len(requests)
+        return lag, set(statuses)
 
     def _lag(self, over: Callable[[], bool]) -> Lag:
         with closing(Probe(*self._address)) as probe:
@@ -146,7 +158,7 @@ def site(file: bytes) -> Iterator["Site"]:
 
 
 class Site:
-    """The file that an origin serves, which may change."""
+    """The file that an origin serves, which may change. Every address of 127.0.0.0/8 at its port is an origin."""
 
     def __init__(self, file: bytes) -> None:
         self.file = file
@@ -163,7 +175,7 @@ class Site:
             def log_message(self, format: str, *_args: object) -> None:  # noqa: A002 - as http.server has it
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
 
@@ -218,8 +230,35 @@ def _post(route: str, members: Mapping[str, object], **others: Any) -> Request:
     return Request("POST", route, json.dumps(members).encode(), **others)
 
 
-def worst_requests(urls: Mapping[str, str]) -> dict[str, list[Request]]:
+_unused = count(int(IPv4Address("127.2.0.1")))
+
+
+def cold_urls(url: str, number: int) -> list[str]:
+    """As many origins with the file of the one at `url`; none was asked about before."""
+    port = urlsplit(url).port
+    return [f"http://{IPv4Address(address)}:{port}/" for address in islice(_unused, number)]
+
+
+def worst_requests(urls: Mapping[str, str]) -> dict[str, list[AtOnce]]:
     """The worst known requests by route; `urls` are of origins with hostile files."""
+    return {
+        "GET /openapi.json": [[Request("GET", "/openapi.json")]],  # it is made at the first request
+        **{route: [[request] for request in requests] for route, requests in _worst_known(urls).items()},
+        "20 GET /v1/allowed": [
+            [_get("/v1/allowed", url=url, agent="x", wait=60) for url in cold_urls(urls["groups"], COLD)]
+        ],
+        "POST /v1/allowed, 20 cold": [
+            [_post("/v1/allowed", {"items": _items(cold_urls(urls["groups"], COLD)), "wait": 60})]
+        ],
+        "POST /v1/permits, 20 cold": [[_post("/v1/permits", {"items": _items(cold_urls(urls["groups"], COLD))})]],
+    }
+
+
+def _items(urls: Sequence[str]) -> list[dict[str, str]]:
+    return [{"url": url, "agent": "x"} for url in urls]
+
+
+def _worst_known(urls: Mapping[str, str]) -> dict[str, list[Request]]:
     hostile = _hostile()
     globs = ("sets", "stars", "backtracking")
     slow = [(urls[name] + hostile[name].path)[:URL_LIMIT] for name in globs]
@@ -320,10 +359,10 @@ def main() -> None:
         warm(service, origins)
         print(f"nothing: {1000 * service.idle.seconds:.0f} ms, {service.idle.worst} units")
         for route, requests in worst_requests({name: one.url for name, one in origins.items()}).items():
-            for number, request in enumerate(requests):
-                lag, status = service.lag_during(request)
+            for number, at_once in enumerate(requests):
+                lag, statuses = service.lag_during(at_once)
                 result = f"{1000 * lag.seconds:.0f} ms, {lag.worst} units, {lag.number} probes"
-                print(f"{route} {number}: {result} ({status})", flush=True)
+                print(f"{route} {number}: {result} {sorted(statuses)}", flush=True)
 
 
 if __name__ == "__main__":
