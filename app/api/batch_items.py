@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 from app.agents.directory import AgentDirectory
 from app.api.encoding import AnswerEncoder, encode_problem
 from app.api.json_bodies import RequestModel, as_list, validated
+from app.api.middleware.answer_room import HeldAnswers
 from app.api.parameters import (
     AGENTS,
     AS_OF_TEXT,
@@ -93,9 +94,14 @@ def question_of(
     )
 
 
-def encode_result(result: Decision | Exception, encoder: AnswerEncoder) -> bytes:
+def encode_result(result: Decision | Exception, encode: Callable[[Decision], bytes]) -> bytes:
     """The JSON of an item's result: an answer, or a problem in its place."""
-    return encoder.encode(result) if isinstance(result, Decision) else encode_problem(_problem(result))
+    return encode(result) if isinstance(result, Decision) else encode_problem(_problem(result))
+
+
+def holding(encoder: AnswerEncoder, held: HeldAnswers) -> Callable[[Decision], bytes]:
+    """A function that encodes an answer and holds it until it is sent. It raises Busy if too much is held."""
+    return lambda decision: held.hold(encoder.encode(decision))
 
 
 def _problem(error: Exception) -> Problem:

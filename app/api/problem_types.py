@@ -227,7 +227,7 @@ _TYPES = (
             "retry_after": 5,
         },
     ),
-    ProblemType("busy", 503, "The answer needs a fetch, and the fetch queue is full; see Retry-After.", _BUSY),
+    ProblemType("busy", 503, "This process has no room for the fetch, the file or the answer; see Retry-After.", _BUSY),
     ProblemType("overloaded", 503, "The process is overloaded; see Retry-After.", "Try again in 1 s."),
     ProblemType("not-ready", 503, "The service is starting or stopping; see Retry-After.", "The service is starting."),
     ProblemType(

@@ -135,7 +135,7 @@ def unknown_parameter(name: str, value: str, known: Collection[str]) -> Problem:
 
 
 def busy(error: Busy, **extra: object) -> Problem:
-    """503 for a question that needs a fetch when the fetch queue is full."""
+    """503 for a question that this process has no room for."""
     return Problem(503, "busy", str(error), {"Retry-After": str(error.retry_after)}, **extra)
 
 

@@ -15,10 +15,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.agents.directory import AgentDirectory
-from app.answer_all import Answering
-from app.api.batch_items import NO_POLICY, encode_result, question_of
+from app.answer_all import Answering, Take
+from app.api.batch_items import NO_POLICY, encode_result, holding, question_of
 from app.api.encoding import AnswerEncoder
 from app.api.json_bodies import read_json
+from app.api.middleware.answer_room import HeldAnswers, held_answers
 from app.api.middleware.auth import wait_and_charge
 from app.api.problems import Problem
 from app.background import cancel_and_wait
@@ -159,9 +160,18 @@ class AnswerLines(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run until every line is answered, or the client disconnects."""
-        answering = Answering(self._decider, self._put, self._budget)
-        reading = asyncio.create_task(self._read(scope, receive, answering))
-        writing = asyncio.create_task(self._write(send))
+        held = held_answers(scope)
+        encode = holding(self._encoder, held)
+
+        def put(position: int, result: Decision | Exception) -> None:
+            line = encode_result(result, encode)
+            if isinstance(result, Exception):
+                held.add(line)
+            self._window.put(position, line)
+
+        answering = Answering(self._decider, put, self._budget)
+        reading = asyncio.create_task(self._read(scope, receive, answering, put))
+        writing = asyncio.create_task(self._write(send, held))
         try:
             # Reading ends only when the client disconnects; then nothing reads the remaining answers.
             await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
@@ -172,7 +182,7 @@ class AnswerLines(Response):
             if not task.cancelled():
                 task.result()
 
-    async def _read(self, scope: Scope, receive: Receive, answering: Answering) -> None:
+    async def _read(self, scope: Scope, receive: Receive, answering: Answering, put: Take) -> None:
         lines = Lines()
         number = 0
         more = True
@@ -186,15 +196,15 @@ class AnswerLines(Response):
                 number += 1
                 if number > 1:  # the request itself pays for the first
                     await wait_and_charge(scope, 1)
-                await self._ask(line, number, answering)
+                await self._ask(line, number, answering, put)
                 if self._budget.is_over():
                     await self._budget.next()
-        await self._ask(lines.last(), number + 1, answering)
+        await self._ask(lines.last(), number + 1, answering, put)
         self._window.end()
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    async def _ask(self, line: bytes | None, number: int, answering: Answering) -> None:
+    async def _ask(self, line: bytes | None, number: int, answering: Answering, put: Take) -> None:
         """Ask the question of a line; then wait while the window is full."""
         if line is not None and not line.strip():
             return
@@ -205,16 +215,13 @@ class AnswerLines(Response):
             question = question_of(read_json(line, "The line"), self._agents(), self._now, caller=self._policy)
         except Problem as problem:
             problem.extra["line"] = number
-            self._put(position, as_value(problem))
+            put(position, as_value(problem))
         else:
             answering.ask(position, question, time.monotonic())
             answering.count()
         await self._window.room()
 
-    def _put(self, position: int, result: Decision | Exception) -> None:
-        self._window.put(position, encode_result(result, self._encoder))
-
-    async def _write(self, send: Send) -> None:
+    async def _write(self, send: Send, held: HeldAnswers) -> None:
         parts: list[bytes] = []
         size = 0
 
@@ -234,6 +241,7 @@ class AnswerLines(Response):
                 break
             parts += (answer, b"\n")
             size += len(answer)
+            held.release(answer)
             if self._budget.is_over():
                 await self._budget.next()
         await flush()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fastapi import FastAPI
 
 from app.api.middleware.access_log import AccessLog
+from app.api.middleware.answer_room import AnswerRoom
 from app.api.middleware.auth import KeyCheck
 from app.api.middleware.body_limit import BodyLimit
 from app.api.middleware.direct_route import DirectRoute
@@ -42,6 +43,7 @@ def add_middleware(
         "POST": (batch.batch, batch.router.routes[0]),
     }
     app.add_middleware(DirectRoute, path=allowed.PATH, handlers=handlers)
+    app.add_middleware(AnswerRoom)
     app.add_middleware(BodyLimit, streamed=batch.streams)
     app.add_middleware(KeyCheck, keys=keys, quotas=quotas, metrics=metrics, required=keys_required)
     if not keys_required:

@@ -103,7 +103,7 @@ async def test_a_bad_item_fails_alone(store_url: str) -> None:
 
 
 def test_an_item_beyond_the_fetch_queue_says_when_to_retry() -> None:
-    problem = json.loads(encode_result(Busy(7), AnswerEncoder()))["problem"]
+    problem = json.loads(encode_result(Busy(7), AnswerEncoder().encode))["problem"]
     assert (problem["status"], problem["type"]) == (503, "urn:robots-decisions:problem:busy")
     assert problem["retry_after"] == 7
 

@@ -63,6 +63,37 @@ async def test_answered_questions_hold_no_file(store_url: str, store_client: Red
         assert [answer["verdict"] for answer in answers] == ["allow"] + ["disallow"] * FILES
 
 
+@pytest.mark.parametrize("leaves", [False, True], ids=["stays", "leaves"])
+@pytest.mark.parametrize("ask", WAYS, ids=lambda ask: ask.__name__)
+async def test_the_bytes_of_waiting_answers_are_bounded(
+    store_url: str, store_client: Redis, monkeypatch: pytest.MonkeyPatch, ask: Way, leaves: bool
+) -> None:
+    over = asyncio.Event()
+
+    async def silence(visit: Visit) -> None:
+        await over.wait()
+        await visit.send(text(404))
+
+    monkeypatch.setattr("app.api.middleware.answer_room.LIMIT", 30_000)
+    async with web(text(200, "User-agent: *\nDisallow: /private/\n")) as origins, running(store_url) as service:
+        dead, live = origins.new(silence), origins.new()
+        items = [{"url": f"{live}/private/{number}", "agent": "a"} for number in range(100)]
+        asking = asyncio.ensure_future(ask(service, [{"url": dead, "agent": "a", "wait": 60}, *items]))
+        await until(lambda: decisions(service), lambda found: found == len(items))
+        if leaves:
+            await cancel_and_wait([asking])
+        else:
+            over.set()
+            answers = await asking
+            answered = [answer for answer in answers if "problem" not in answer]
+            assert 10 < len(answered) < 60
+            refused = [answer["problem"] for answer in answers if "problem" in answer]
+            assert {(it["status"], it["retry_after"]) for it in refused} == {(503, 1)}
+            assert "holds too many answers" in refused[0]["detail"]
+        again = await ask(service, items[:20])  # what was held is released
+        assert [answer.get("verdict") for answer in again] == ["disallow"] * 20
+
+
 async def one_by_one(service: Service, items: Items) -> Answers:
     """As many requests as questions, at once."""
     answers = [service.allowed(item["url"], item["agent"], wait=60) for item in items]

@@ -1,6 +1,6 @@
 """`POST /v1/allowed`: many questions in one request, as one JSON object or as a stream of lines."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
@@ -8,10 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.types import Scope
 
 from app.answer_all import answer_all
-from app.api.batch_items import ItemIn, encode_result, question_of
+from app.api.batch_items import ItemIn, encode_result, holding, question_of
 from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
+from app.api.middleware.answer_room import held_answers
 from app.api.middleware.auth import charge
 from app.api.parameters import MAX_AGE_LIMIT, WAIT, WAIT_LIMIT, query_of
 from app.api.problems import Problem, documented
@@ -95,7 +96,9 @@ async def batch(request: Request) -> Response:
         return AnswerLines(services.decider, services.encoder, services.agents, services.now, policy)
     items = _read(await body_of(request))
     charge(request, len(items.items) - 1)
-    return await array_response("answers", await while_connected(request.receive, _answers(services, items, policy)))
+    encode = holding(services.encoder, held_answers(request.scope))
+    work = _answers(services, items, policy, encode)
+    return await array_response("answers", await while_connected(request.receive, work))
 
 
 def _read(body: object) -> BatchIn:
@@ -107,9 +110,11 @@ def _read(body: object) -> BatchIn:
     return batch
 
 
-async def _answers(services: Services, batch: BatchIn, policy: PurposePolicy) -> list[bytes]:
+async def _answers(
+    services: Services, batch: BatchIn, policy: PurposePolicy, encode: Callable[[Decision], bytes]
+) -> list[bytes]:
     """The JSON of every item's result, in the order of the items."""
-    known, encoder = services.agents(), services.encoder
+    known = services.agents()
     results = [b""] * len(batch.items)
 
     def questions() -> Iterator[tuple[int, Question | Problem]]:
@@ -122,7 +127,7 @@ async def _answers(services: Services, batch: BatchIn, policy: PurposePolicy) ->
                 yield number, question
 
     def take(number: int, result: Decision | Exception) -> None:
-        results[number] = encode_result(result, encoder)
+        results[number] = encode_result(result, encode)
 
     await answer_all(services.decider, questions(), take, YieldBudget())
     return results

@@ -12,11 +12,11 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.agents.directory import AgentDirectory
-from app.api.batch_items import Agents, encode_result
+from app.api.batch_items import Agents, encode_result, holding
 from app.api.disconnect import while_connected
-from app.api.encoding import AnswerEncoder
 from app.api.json_array import array_response
 from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
+from app.api.middleware.answer_room import held_answers
 from app.api.middleware.auth import charge, is_operator, key_of
 from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, target_from
@@ -29,7 +29,7 @@ from app.error_values import as_value
 from app.evaluate import Question
 from app.pacing.pacer import Grant
 from app.pacing.permit import BadPermit
-from app.pacing.permits import BatchResult, Outcome, PermitRequest, PermitResult
+from app.pacing.permits import BatchResult, Encode, Outcome, PermitRequest, PermitResult
 from app.pacing.slots import Slot
 from app.purposes.policy import PurposePolicy
 
@@ -145,8 +145,9 @@ async def permit(request: Request) -> Response:
             raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
         charge(request, len(items) - 1)
         requests = _requests(items, known, _caller(request), policy)
-        results = await while_connected(request.receive, permits.request_batch(requests, encoder.encode))
-        encoded = (_encode_item(results[number], encoder) for number in range(len(items)))
+        encode = holding(encoder, held_answers(request.scope))
+        results = await while_connected(request.receive, permits.request_batch(requests, encode))
+        encoded = (_encode_item(results[number], encode) for number in range(len(items)))
         return await array_response("permits", encoded)
     result = await permits.request(_read(body, known, _caller(request), policy), encoder.encode)
     return Response(_with_slot(result), media_type="application/json", headers={"Cache-Control": "no-store"})
@@ -229,8 +230,8 @@ def _requests(
             yield number, request
 
 
-def _encode_item(result: BatchResult, encoder: AnswerEncoder) -> bytes:
-    return _with_slot(result) if isinstance(result, PermitResult) else encode_result(result, encoder)
+def _encode_item(result: BatchResult, encode: Encode) -> bytes:
+    return _with_slot(result) if isinstance(result, PermitResult) else encode_result(result, encode)
 
 
 def _with_slot(result: PermitResult) -> bytes:

@@ -1,0 +1,68 @@
+"""Room for the encoded answers that requests with many questions hold until they are sent."""
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.robots.access import Busy
+
+LIMIT = 128 * 1024 * 1024
+"""Bytes of such answers that one process holds: two batches in which every answer has the largest size."""
+
+RETRY_AFTER = 1
+"""Seconds after which to ask again about an item for which there was no room."""
+
+_KEY = "held_answers"
+
+
+class HeldAnswers:
+    """The answers that one request holds. Each was decided before others, which may have to wait for a fetch."""
+
+    def __init__(self, room: "AnswerRoom") -> None:
+        self._room = room
+        self._size = 0
+
+    def hold(self, answer: bytes) -> bytes:
+        """Hold an answer, and return it. Raises Busy if this process holds too many."""
+        if len(answer) > self._room.left:
+            raise Busy(RETRY_AFTER, "This process holds too many answers")
+        self.add(answer)
+        return answer
+
+    def add(self, answer: bytes) -> None:
+        """Hold an answer for which there is always room, since it is short."""
+        self._room.left -= len(answer)
+        self._size += len(answer)
+
+    def release(self, answer: bytes) -> None:
+        """Release an answer that is sent before the request ends."""
+        self._room.left += len(answer)
+        self._size -= len(answer)
+
+    def close(self) -> None:
+        """Release all answers."""
+        self._room.left += self._size
+        self._size = 0
+
+
+class AnswerRoom:
+    """Gives each request its HeldAnswers, and closes them when it ends. `left` is the room of all, in bytes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.left = LIMIT
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        held = scope.setdefault("state", {})[_KEY] = HeldAnswers(self)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            held.close()
+
+
+def held_answers(scope: Scope) -> HeldAnswers:
+    """Those of a POST request."""
+    held: HeldAnswers = scope["state"][_KEY]
+    return held
