@@ -225,7 +225,8 @@ async def messages(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    length = str(len(body)).encode()
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", length)]
     scope: Scope = {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.4"},
@@ -260,7 +261,7 @@ async def test_batch_stops_when_its_client_disconnects(store_url: str, path: str
         service.app.state.services.decider.decide = ask
         items = [{"url": f"http://h{n % 10}.example/{n}", "agent": "a"} for n in range(ITEMS)]
         await messages(service, json.dumps({"items": items}).encode(), path, leaves)
-        assert len(questions) <= 2 * 10  # of 10 origins, each has asked its second question at most
+        assert 0 < len(questions) <= 2 * 10  # of 10 origins, each has asked its second question at most
 
 
 async def test_decisions_of_a_batch_are_counted_one_by_one(store_url: str) -> None:
