@@ -89,17 +89,34 @@ class Decider:
 
         Raises NoVersion and StoreDown for a question about the past.
         """
+        decision = await self.decide_unless(question, _never)
+        if decision is None:
+            raise AssertionError("a question was not decided")
+        return decision
+
+    async def decide_unless(self, question: Question, known: Callable[[CachedFile, float], bool]) -> Decision | None:
+        """Decide a question, or return None if `known` says that the caller has the answer by this file and instant.
+
+        A known answer counts as a visit of the origin, and is logged, but is not counted as a decision. Raises what
+        decide() raises.
+        """
         started = self._monotonic()
         if question.as_of is not None:
             async with self.past(question.origin) as decide:
                 return await decide(question)
-        decision = self.decide_if_cached(question)
-        if decision is None:
+        file = self._files.get_if_fresh(question)
+        if file is None:
             try:
-                decision = await self._decide_cold(question)
+                file = await self._get_cold(question)
             except Busy:
                 self._metrics.overloaded()
                 raise
+        if known(file, self._clock()):
+            self._asked(question.target.origin.key)
+            if self._log is not None:
+                self._log(self._decide_by(file, question))
+            return None
+        decision = self._decide_by(file, question)
         self._metrics.decided(*self.note(decision), seconds=self._monotonic() - started)
         return decision
 
@@ -175,15 +192,14 @@ class Decider:
         """Remove the origin's file from the cache of the whole fleet. Raises StoreDown."""
         await self._cache.purge(origin)
 
-    async def _decide_cold(self, question: Question) -> Decision:
+    async def _get_cold(self, question: Question) -> CachedFile:
         agent = question.agent
         # If an override decides, the file does not matter, and its origin may well be down.
         decided = self._overriding.decides(question.target.origin, agent, self._clock())
         wait = 0.0 if decided else question.wait
-        file = await self._files.get(
+        return await self._files.get(
             question.origin, visitor=agent, dialect=question.dialect.name, max_age=question.max_age, wait=wait
         )
-        return self._decide_by(file, question)
 
     def _decide_by(self, file: CachedFile, question: Question) -> Decision:
         decision = self._overriding.apply(evaluate(question, file, self._clock(), forbidden=self._forbidden))
@@ -250,6 +266,10 @@ class _Overriding:
             robots = RobotsTxt(file.body)
             self._parsed.put(file, robots, robots.size)
         return robots
+
+
+def _never(_file: CachedFile, _now: float) -> bool:
+    return False
 
 
 def _labels(decision: Decision) -> Labels:

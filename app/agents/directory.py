@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
+from hashlib import sha256
 from typing import Final
 
 from app.robots.agents import Agent, agent_rows, known_agents, read_agent
@@ -84,6 +85,11 @@ class AgentDirectory:
     def rows(self) -> Sequence[KnownAgent]:
         """All crawlers, in the order of their first rows."""
         return list(self._rows.values())
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for directories with the same rows and profiles, in every process."""
+        return sha256(repr((self.rows, self.profiles)).encode()).hexdigest()
 
     def read(self, name: str) -> Agent:
         """The agent that a token or a User-Agent header names; raises BadAgent."""

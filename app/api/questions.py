@@ -23,7 +23,7 @@ from app.api.parameters import (
 from app.api.params import agent_from, dialect_from, instant_from, past_from, target_from
 from app.api.problems import invalid
 from app.api.purposes import NamedPurposes, asked_policy, caller_policy
-from app.api.services import services_of
+from app.api.services import Services, services_of
 from app.evaluate import Decision, Question
 
 URL_TEXT = "The page's URL, absolute, http or https, at most 16 KiB."
@@ -77,8 +77,13 @@ def read_query(request: Request, model: type[Query], otherwise: Mapping[str, obj
 async def decide(request: Request, query: QuestionQuery) -> Decision:
     """Decide the question of a request. Raises Problem, and what the Decider raises."""
     services = services_of(request)
+    return await services.decider.decide(question_of(request, query, services))
+
+
+def question_of(request: Request, query: QuestionQuery, services: Services) -> Question:
+    """The question of a request. Raises Problem."""
     agent = agent_from(query.agent, services.agents())
-    question = Question(
+    return Question(
         target=target_from(query.url),
         agent=agent,
         dialect=dialect_from(query.dialect, agent),
@@ -88,4 +93,3 @@ async def decide(request: Request, query: QuestionQuery) -> Decision:
         policy=asked_policy(query.purpose, caller_policy(request)),
         as_of=None if query.as_of is None else past_from(query.as_of, services.now()),
     )
-    return await services.decider.decide(question)

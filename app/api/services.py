@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from app.agents.directory import AgentDirectory
+from app.api.answer_caching import AnswerCaching
 from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
 from app.cache.fetch_health import FetchHealth
@@ -51,6 +52,7 @@ class Services:
 
     decider: Decider
     encoder: AnswerEncoder
+    caching: AnswerCaching
     store: GuardedClient
     fetch_health: FetchHealth
     eviction: EvictionPolicy
@@ -72,7 +74,7 @@ class Services:
 
 def services_of(request: Request) -> Services:
     """The services of the request's application, for handlers that FastAPI does not call."""
-    services: Services = request.app.state.services
+    services: Services = request.scope["app"].state["services"]  # by attributes, it takes four times as long
     return services
 
 

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 
 from fastapi import FastAPI
 
+from app.api.answer_caching import AnswerCaching
+from app.api.answer_tags import AnswerTags
 from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
 from app.api.middleware.loopback_host import is_loopback
@@ -109,15 +111,18 @@ def create(
             _log.info("%s %s", WITHOUT_KEYS, operators_of(settings))
         await stack.enter_async_context(during())
 
+    known = agent_directory(agents)
+    tags = AnswerTags(known, lambda: decisions.overrides.table, decisions.edge.table, forbidden=decisions.forbidden)
     services = Services(
         decider=decisions.decider,
         encoder=AnswerEncoder(settings.memory_bytes // 16),
+        caching=AnswerCaching(settings.answer_seconds, tags),
         store=store.redis,
         fetch_health=files.health,
         eviction=store.eviction,
         metrics=metrics,
         models=decisions.models,
-        agents=agent_directory(agents),
+        agents=known,
         forbidden=decisions.forbidden,
         policy=PurposePolicy(settings.purposes, settings.enforce_purposes),
         overrides=decisions.overrides,

@@ -126,7 +126,7 @@ async function ask(path, init, { refusable = false } = {}) {
 async function send(path, init, key) {
   const headers = key === null ? init.headers : { ...init.headers, Authorization: `Bearer ${key}` };
   try {
-    return await fetch(path, { ...init, headers, credentials: "omit" });
+    return await fetch(path, { ...init, headers, credentials: "omit", cache: "no-cache" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServiceError("The service did not respond.");

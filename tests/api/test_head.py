@@ -9,6 +9,7 @@ from app.api.routes.check import ENVOY
 from app.main.application import ROUTES
 from tests.api.raw_client import connect, serve_app
 from tests.api.service import Service, counted, running
+from tests.operator_token import TOKEN_HEADER
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
@@ -50,7 +51,7 @@ async def test_head_is_get_without_content(store_url: str, path: str) -> None:
         await service.allowed(f"{origin.url}/")
         async with serve_app(service.app) as (address, _):
             base = f"http://{address[0]}:{address[1]}"
-            async with httpx.AsyncClient(base_url=base, trust_env=False) as client:
+            async with httpx.AsyncClient(base_url=base, trust_env=False, headers=TOKEN_HEADER) as client:
                 where, query, fields = asked(path, f"{origin.url}/private/")
                 get = await client.get(where, params=query, headers=fields)
                 head = await client.head(where, params=query, headers=fields)
@@ -68,7 +69,7 @@ async def test_head_is_get_without_content(store_url: str, path: str) -> None:
 
 async def test_no_content_follows_the_head(store_url: str) -> None:
     async with running(store_url) as service, serve_app(service.app) as (address, _), connect(address) as caller:
-        await caller.send(b"HEAD /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        await caller.send(b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         head, end, content = (await caller.end()).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 ")
         assert b"content-length: 15" in head.lower()

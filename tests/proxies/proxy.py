@@ -5,7 +5,7 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,7 +22,25 @@ _SERVICE, _PROXY = "127.0.0.1:8080", "127.0.0.1:3129"
 
 @asynccontextmanager
 async def nginx(service: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client whose requests go through nginx, which asks the service."""
+    """A client whose requests go through nginx with the example's configuration, which asks the service."""
+
+    def example(_folder: str, port: int) -> str:
+        text = (EXAMPLES / "nginx.conf").read_text()
+        for old, new in ((_PROXY, f"127.0.0.1:{port}"), (_SERVICE, service.removeprefix("http://"))):
+            assert old in text, old
+            text = text.replace(old, new)
+        return text
+
+    async with (
+        running_nginx(example) as url,
+        httpx.AsyncClient(proxy=url, trust_env=False, timeout=60) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def running_nginx(configuration: Callable[[str, int], str]) -> AsyncIterator[str]:
+    """The URL of an nginx; `configuration` makes the text of its configuration for a directory and a free port."""
     binary = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if binary is None:
         pytest.fail("nginx is not installed. `make test-proxies` installs it.")
@@ -31,35 +49,23 @@ async def nginx(service: str) -> AsyncIterator[httpx.AsyncClient]:
         port = free.getsockname()[1]
     user = "user root; " if os.geteuid() == 0 else ""  # or its workers could not read the directory
     with tempfile.TemporaryDirectory() as folder:
-        command = [binary, "-p", folder, "-c", _configuration(folder, port, service), "-g", f"{user}daemon off;"]
-        async with _client(command, port) as client:
-            yield client
+        path = _written(Path(folder, "nginx.conf"), configuration(folder, port))
+        command = [binary, "-p", folder, "-c", path, "-g", f"{user}daemon off;"]
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, cwd="/"
+        )
+        try:
+            await until_so(lambda: _listens(port, process))
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
 
 
-def _configuration(folder: str, port: int, service: str) -> str:
-    """Write the example with the port and the service in place of its own."""
-    text = (EXAMPLES / "nginx.conf").read_text()
-    for old, new in ((_PROXY, f"127.0.0.1:{port}"), (_SERVICE, service.removeprefix("http://"))):
-        assert old in text, old
-        text = text.replace(old, new)
-    path = Path(folder, "nginx.conf")
+def _written(path: Path, text: str) -> str:
     path.write_text(text)
     return str(path)
-
-
-@asynccontextmanager
-async def _client(command: list[str], port: int) -> AsyncIterator[httpx.AsyncClient]:
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, cwd="/"
-    )
-    try:
-        await until_so(lambda: _listens(port, process))
-        async with httpx.AsyncClient(proxy=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as client:
-            yield client
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
 
 
 def _listens(port: int, process: asyncio.subprocess.Process) -> bool:

@@ -19,6 +19,8 @@ BODY_SECONDS = 60.0
 SILENCE_SECONDS = 120.0
 """A streamed body that is silent for so many seconds is treated as finished."""
 
+_FRAMING = (b"content-length", b"transfer-encoding")
+
 
 class BodyLimit:
     """Answers 413 to bodies longer than BODY_LIMIT, 408 to slow ones, and 503 when all bodies together are too large.
@@ -44,7 +46,7 @@ class BodyLimit:
         self._silence = silence
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or _has_no_body(scope):
             await self._app(scope, receive, send)
         elif self._streamed(scope):
             await self._pass_stream(scope, receive, send)
@@ -105,6 +107,11 @@ class BodyLimit:
             await self._app(scope, receive_counted, send)
         finally:
             self._room += received
+
+
+def _has_no_body(scope: Scope) -> bool:
+    """Whether the request is a GET without a body, as nearly all are (RFC 9112 6.3)."""
+    return scope["method"] == "GET" and not [name for name, _ in scope["headers"] if name in _FRAMING]
 
 
 def _too_large() -> Problem:

@@ -4,13 +4,24 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
+from starlette.types import Scope
 
-from app.api.middleware.http_caching import cache_control
+from app.api.answer_caching import (
+    NOT_MODIFIED,
+    REPEATED_OVERHEAD,
+    Condition,
+    NotModifiedResponse,
+    RepeatedQuestion,
+    if_none_match,
+)
+from app.api.answer_tags import AnswerTag
 from app.api.problems import documented
-from app.api.questions import QuestionQuery, decide, read_query, route_calling
+from app.api.purposes import caller_policy
+from app.api.questions import QuestionQuery, question_of, read_query, route_calling
 from app.api.schemas.answers import AnswerOut
 from app.api.serialize import answer_out
-from app.api.services import services_of
+from app.api.services import Services, services_of
+from app.evaluate import Question
 
 PATH = "/v1/allowed"
 
@@ -23,27 +34,54 @@ class AllowedQuery(QuestionQuery):
 
 async def handle(request: Request) -> Response:
     """Answer a request."""
-    return await allowed(request, read_query(request, AllowedQuery))
+    scope = request.scope
+    named = if_none_match(scope)
+    if named is None:
+        return await allowed(request, read_query(request, AllowedQuery))
+    # A cache asks the same question again and again; reading it would be half of the cost of a 304.
+    services = services_of(request)
+    known, key = services.agents(), (scope["query_string"], caller_policy(request))
+    repeated = services.caching.repeated.get(key)
+    if repeated is None or repeated.known is not known:
+        query = read_query(request, AllowedQuery)
+        repeated = RepeatedQuestion(known, question_of(request, query, services), query.explain)
+        services.caching.repeated.put(key, repeated, len(key[0]) + REPEATED_OVERHEAD)
+    return await _answer(services, scope, repeated.question, named, explain=repeated.explain)
 
 
 router = APIRouter(tags=["decisions"], route_class=route_calling(handle))
 
 
-@router.get(PATH, response_model=AnswerOut, responses={**documented(404, 422, 503)})
+@router.get(PATH, response_model=AnswerOut, responses={**NOT_MODIFIED, **documented(404, 422, 503)})
 async def allowed(request: Request, query: Annotated[AllowedQuery, Query()]) -> Response:
     """Decide whether `agent` may fetch `url` now: what decided, and how fast it may fetch."""
-    decision = await decide(request, query)
-    if query.explain:
+    services = services_of(request)
+    return await _answer(services, request.scope, question_of(request, query, services), None, explain=query.explain)
+
+
+async def _answer(
+    services: Services, scope: Scope, question: Question, named: bytes | None, *, explain: bool
+) -> Response:
+    condition = Condition(services.caching, scope["query_string"], question, named)
+    decision = await services.decider.decide_unless(question, condition)
+    tag, lifetime = condition.tag, condition.lifetime
+    if decision is None and tag is not None:
+        return NotModifiedResponse(tag, lifetime)
+    if decision is None:
+        raise AssertionError("an answer that the caller lacks was not decided")
+    if tag is None:
+        lifetime = services.caching.of_decision(decision)
+    if explain:
         content = answer_out(decision, explained=True).model_dump_json().encode()
     else:
-        content = services_of(request).encoder.encode(decision)
-    return _Encoded(content, cache_control(decision))
+        content = services.encoder.encode(decision)
+    return _Encoded(content, lifetime, tag)
 
 
 class _Encoded(Response):
     """A response whose body is encoded and whose headers are known, which saves Response's passes over them."""
 
-    def __init__(self, content: bytes, cached: str) -> None:
+    def __init__(self, content: bytes, cached: str, tag: AnswerTag | None) -> None:
         self.status_code = 200
         self.background = None
         self.body = content
@@ -52,3 +90,5 @@ class _Encoded(Response):
             (b"content-type", b"application/json"),
             (b"cache-control", cached.encode("latin-1")),
         ]
+        if tag is not None:
+            self.raw_headers.append((b"etag", tag.field))

@@ -12,11 +12,11 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from app.api.middleware.http_caching import cache_control
 from app.api.parameters import AGENTS
 from app.api.problems import MEDIA_TYPE, Problem, bad_value, documented
 from app.api.questions import AGENT_TEXT, URL_TEXT, QuestionQuery, decide, read_query, route_calling
 from app.api.serialize import refusal_out, rule_out, summary_of
+from app.api.services import services_of
 from app.evaluate import Decision
 from app.notes import agent_notes
 from app.robots.verdict import Permission
@@ -126,7 +126,8 @@ async def check(request: Request, query: Annotated[CheckQuery, Query()]) -> Resp
     """Decide as `GET /v1/allowed` does, and answer by the status: 204 allow, 403 disallow, 503 defer."""
     if not query.url:
         raise bad_value("url", query.url, f"Name the page by the parameter url, or by the header {ORIGINAL_URL}.")
-    return _response(await decide(request, query))
+    decision = await decide(request, query)
+    return _response(decision, services_of(request).caching.of_decision(decision))
 
 
 router.add_route(ENVOY + "/{path:path}", envoy, methods=_METHODS, include_in_schema=False)
@@ -142,11 +143,11 @@ def _encoded(text: str) -> str:
     return text if text.isascii() else quote(text.encode("latin-1"), safe=string.punctuation + " ")
 
 
-def _response(decision: Decision) -> Response:
+def _response(decision: Decision, cached: str) -> Response:
     """The decision as a status and fields, and as a problem unless the page may be fetched."""
     verdict, rate = decision.verdict, decision.rate
     fields = {
-        "Cache-Control": cache_control(decision),
+        "Cache-Control": cached,
         "Robots-Verdict": str(verdict.permission),
         "Robots-Reason": str(verdict.reason),
     }

@@ -1,12 +1,14 @@
 """`/v1/robots`: get, refresh or purge the cached file of an origin."""
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api import raw_file
+from app.api.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
 from app.api.middleware.auth import admin
+from app.api.middleware.http_caching import NO_STORE
 from app.api.parameters import AGENTS, WAIT, CheckedRoute, MaxAge, OriginUrl, Profile, Wait
 from app.api.params import agent_from, dialect_from, file_origin_from
 from app.api.problems import Problem, documented
@@ -16,10 +18,12 @@ from app.api.serialize import robots_out, warnings_out
 from app.api.services import services_of
 from app.evaluate import CachedFile
 from app.origin import Origin
-from app.robots.access import Successful
-from app.robots.agents import STAR, read_agent
+from app.robots.agents import STAR, Agent, read_agent
+from app.robots.dialects import Dialect
 
 router = APIRouter(tags=["files"], route_class=CheckedRoute)
+
+Form: TypeAlias = Literal["json", "text", "facts"]
 
 ANY_AGENT = read_agent(STAR)
 """The agent that reads the file if none is named."""
@@ -28,13 +32,13 @@ ANY_AGENT = read_agent(STAR)
 @router.get(
     "/v1/robots",
     response_model=RobotsFileOut | FactsOut,
-    responses={**raw_file.DOCUMENTED, **documented(404, 422, 503)},
+    responses={**raw_file.DOCUMENTED, **NOT_MODIFIED, **documented(404, 422, 503)},
 )
 async def robots(
     request: Request,
     url: OriginUrl,
     as_: Annotated[
-        Literal["json", "text", "facts"],
+        Form,
         Query(alias="as", description="text: the file as received; facts: only those of the fetch."),
     ] = "json",
     agent: Annotated[
@@ -47,25 +51,41 @@ async def robots(
     wait: Wait = WAIT,
 ) -> Response:
     """Get the cached robots.txt of the URL's origin; fetch it if none is cached."""
-    known = services_of(request).agents()
+    services = services_of(request)
+    known = services.agents()
     reader = None if agent is None else agent_from(agent, known)
     origin = file_origin_from(url, profile, known, reader)
     reads = dialect_from(dialect, reader or ANY_AGENT)
-    decider = services_of(request).decider
-    file = await decider.get_file(origin, max_age=max_age, wait=wait)
-    match as_:
+    file = await services.decider.get_file(origin, max_age=max_age, wait=wait)
+    if as_ == "text" and file.robots is None:
+        raise _no_file(origin, file)
+    tag = services.caching.tags.of_file(request.scope["query_string"], file)
+    named, now = if_none_match(request.scope), services.now().timestamp()
+    lifetime = NO_STORE if tag is None else services.caching.of_file(file.cached, now, max_age)
+    if tag is None or lifetime == NO_STORE:
+        return await _answer(request, as_, origin, file, reads, reader)
+    if named is not None and tag.matches(named):
+        return NotModifiedResponse(tag, lifetime)
+    response = await _answer(request, as_, origin, file, reads, reader)
+    response.headers.update({"Cache-Control": lifetime, "ETag": tag.field.decode("ascii")})
+    return response
+
+
+async def _answer(
+    request: Request, form: Form, origin: Origin, file: CachedFile, dialect: Dialect, reader: Agent | None
+) -> Response:
+    match form:
         case "facts":
             return Response(facts_out(origin, file).model_dump_json(), media_type="application/json")
-        case "text":
-            return _text(origin, file)
-        case "json":
-            long_work = services_of(request).long_work
-            warnings: list[WarningOut] = []
-            if file.robots is not None:
-                robots = file.robots
-                work = partial(warnings_out, robots, content_type_of(file), origin.with_profile(None))
-                warnings = await long_work.about_file(request, len(robots.body), work)
-            return long_work.answer(lambda _allowance: robots_file_texts(origin, file, reads, reader, warnings))
+        case "text" if file.robots is not None:
+            return raw_file.answer(file.robots.body)
+    long_work = services_of(request).long_work
+    warnings: list[WarningOut] = []
+    if file.robots is not None:
+        robots = file.robots
+        work = partial(warnings_out, robots, content_type_of(file), origin.with_profile(None))
+        warnings = await long_work.about_file(request, len(robots.body), work)
+    return long_work.answer(lambda _allowance: robots_file_texts(origin, file, dialect, reader, warnings))
 
 
 @router.post("/v1/robots/refresh", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})
@@ -96,11 +116,8 @@ async def purge(request: Request, url: OriginUrl, profile: Profile = None) -> Re
     return Response(status_code=204)
 
 
-def _text(origin: Origin, file: CachedFile) -> Response:
-    snapshot = file.cached.snapshot
-    if snapshot is None or not isinstance(snapshot.access, Successful):
-        facts = robots_out(origin, file.cached)
-        outcome = facts.outcome or "pending"
-        reason = f" ({facts.cause})" if facts.cause else f" (status {facts.status})" if facts.status else ""
-        raise Problem(404, "no-file", f"No file is cached for {origin.key}: its robots.txt is {outcome}{reason}.")
-    return raw_file.answer(snapshot.access.body)
+def _no_file(origin: Origin, file: CachedFile) -> Problem:
+    facts = robots_out(origin, file.cached)
+    outcome = facts.outcome or "pending"
+    reason = f" ({facts.cause})" if facts.cause else f" (status {facts.status})" if facts.status else ""
+    return Problem(404, "no-file", f"No file is cached for {origin.key}: its robots.txt is {outcome}{reason}.")
