@@ -106,7 +106,9 @@ def test_connections_that_are_closed_in_use_only_fail_as_calls(
                 await asyncio.sleep(0)
 
         asking = [asyncio.create_task(ask(site)) for site in SITES]
-        for _ in range(40):
+        for _ in range(20):
+            before = answered
+            await until_so(lambda before=before: answered > before)  # type: ignore[misc]
             await asyncio.to_thread(kill_connections, fleet)
         ended = True
         await asyncio.gather(*asking)
