@@ -430,10 +430,10 @@ async def recovery(stage: Stage) -> None:
     store = _Pace()
     backoffs = KnownBackoffs(lambda: 0.0)
     recovering = Recovery(cast("PaceStore", store), BoundedDict(), backoffs, lambda _seconds: asyncio.sleep(0))
-    state = ShardState(ShardClock(lambda: NOW, lambda: 0.0))
+    state = ShardState(0, ShardClock(lambda: NOW, lambda: 0.0))
     for origin in (BAD, GOOD):
         backoffs.note(PaceKey(origin.key, "examplebot"), 60.0)
-    recovering.on_failure(0, state)
+    recovering.on_failure(state)
     state.local = True
     await until_so(lambda: store.reported == [GOOD.key])
     await until_so(lambda: len(stage.failures) == 2)

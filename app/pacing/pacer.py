@@ -100,7 +100,7 @@ class Pacer:
         One `reporter` alone is believed for some minutes (`BackoffPolicy.max_unconfirmed`); None is an operator.
         """
         state = self._state(key)
-        known, shard = self._backoffs.left(key.site), self._store.shard_of(key)
+        known = self._backoffs.left(key.site)
         try:
             seconds = await self._store.back_off(key, retry_after, reporter, known)
         except StoreDown:
@@ -108,16 +108,16 @@ class Pacer:
             seconds = max(known, self._policy.alone(retry_after, confirmed=reporter is None))
             self._backoffs.note(key, seconds)
             state.unreported_backoffs[key] = None
-            self._recovery.on_failure(shard, state)
+            self._recovery.on_failure(state)
             return OutcomeResult(seconds, degraded=True)
         self._backoffs.note(key, seconds)
-        self._recovery.on_success(shard, state)
+        self._recovery.on_success(state)
         return OutcomeResult(seconds, degraded=False)
 
     def on_loss(self) -> None:
         """Report all backoffs that this process remembers: the store has lost what was written last."""
-        for shard, state in self._shards.items():
-            self._recovery.on_loss(shard, state)
+        for state in self._shards.values():
+            self._recovery.on_loss(state)
 
     async def _reserve_in_store(self, request: SlotRequest) -> SlotResult:
         key, state = request.key, self._state(request.key)
@@ -137,12 +137,12 @@ class Pacer:
             self._clock_stepped()
         if view.given_back:
             self._given_back()
-        self._recovery.on_success(self._store.shard_of(key), state)
+        self._recovery.on_success(state)
         return result
 
     def _reserve_locally(self, request: SlotRequest) -> SlotResult:
         key, state = request.key, self._state(request.key)
-        failing_since = self._recovery.on_failure(self._store.shard_of(key), state)
+        failing_since = self._recovery.on_failure(state)
         if not state.local:
             left = max(failing_since + PROBE_INTERVAL - state.clock.steady(), SLACK)
             return WaitTooLong(left, left, interval_at(request.windows, state.clock()))
@@ -181,5 +181,5 @@ class _Shards(dict[int, ShardState]):
         self._clocks = clocks
 
     def __missing__(self, shard: int) -> ShardState:
-        state = self[shard] = ShardState(self._clocks.of(shard))
+        state = self[shard] = ShardState(shard, self._clocks.of(shard))
         return state

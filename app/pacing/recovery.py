@@ -50,47 +50,47 @@ class Recovery:
         await self._probes.aclose()
         await self._reports.aclose()
 
-    def on_failure(self, shard: int, state: ShardState) -> float:
+    def on_failure(self, state: ShardState) -> float:
         """Note that a call to the shard failed, and probe it; return since when it has failed."""
         if state.failing_since is None:
             state.failing_since = state.clock.steady()
-            self._probes.start(shard, partial(self._probe, shard, state))
+            self._probes.start(state.shard, partial(self._probe, state))
         return state.failing_since
 
-    def on_success(self, shard: int, state: ShardState) -> None:
+    def on_success(self, state: ShardState) -> None:
         """Note that the shard answered, and report to it what was given without it."""
         if state.recover():
-            self.on_loss(shard, state)
+            self.on_loss(state)
         elif state.unreported_backoffs:
-            self._reports.start(shard, partial(self._report, shard, state))
+            self._reports.start(state.shard, partial(self._report, state))
 
-    def on_loss(self, shard: int, state: ShardState) -> None:
+    def on_loss(self, state: ShardState) -> None:
         """Report all that is remembered: the shard may have lost it."""
         for key in self._backoffs.running():
-            if self._store.shard_of(key) == shard:
+            if self._store.shard_of(key) == state.shard:
                 state.unreported_backoffs[key] = None
-        self._reports.start(shard, partial(self._report, shard, state))
+        self._reports.start(state.shard, partial(self._report, state))
 
-    async def _probe(self, shard: int, state: ShardState) -> None:
+    async def _probe(self, state: ShardState) -> None:
         # Probe even if no caller requests slots: other processes may wait for this one's report.
         while state.failing_since is not None:
             await self._sleep(PROBE_INTERVAL)
             with Surviving(BackgroundTask.RECOVERY):
                 try:
-                    await self._store.ping(shard)
+                    await self._store.ping(state.shard)
                 except StoreDown:
                     state.local = state.failing_since is not None  # None if another call has succeeded meanwhile
                 else:
-                    self.on_success(shard, state)
+                    self.on_success(state)
 
-    async def _report(self, shard: int, state: ShardState) -> None:
+    async def _report(self, state: ShardState) -> None:
         """Report backoffs and slots; the shard's queues are closed meanwhile if it was away for long."""
-        given_back = await self._report_backoffs(shard, state)
+        given_back = await self._report_backoffs(state)
         if given_back:
             _log.warning("Gave %d backoffs back to the store, which had lost or not received them", given_back)
-        await self._report_slots(shard, state)
+        await self._report_slots(state)
 
-    async def _report_backoffs(self, shard: int, state: ShardState) -> int:
+    async def _report_backoffs(self, state: ShardState) -> int:
         """How many the shard did not know."""
         given_back = 0
 
@@ -104,11 +104,11 @@ class Recovery:
             key, _ = state.unreported_backoffs.popitem()
             if self._backoffs.left(key.site) > SLACK and not await self._retried(key, partial(give_back, key)):
                 state.unreported_backoffs[key] = None
-                self.on_failure(shard, state)
+                self.on_failure(state)
                 break
         return given_back
 
-    async def _report_slots(self, shard: int, state: ShardState) -> None:
+    async def _report_slots(self, state: ShardState) -> None:
         while state.unreported_slots:
             key, slot = state.unreported_slots.popitem()
             now = state.clock.steady()
@@ -123,7 +123,7 @@ class Recovery:
             )
             if not await self._retried(key, report):
                 state.unreported_slots[key] = slot
-                self.on_failure(shard, state)
+                self.on_failure(state)
                 return
 
     async def _retried(self, key: PaceKey, call: Callable[[], Awaitable[object]]) -> bool:

@@ -113,7 +113,7 @@ class RedisPacer:
 
     def shard_of(self, key: PaceKey) -> int:
         """The shard that holds the key's queue."""
-        return self._store.shard_of(keys_of(key)[0])
+        return self._store.shard_of(_bucket(key))
 
     async def ping(self, shard: int) -> None:
         """Check that the shard answers. Raises StoreDown."""
@@ -152,10 +152,14 @@ def _integers(reply: Any, count: int) -> list[int]:
     return reply
 
 
+def _bucket(key: PaceKey) -> str:
+    # The braces put all keys of a bucket into one hash slot of a cluster.
+    return f"robots:{{pace:{zlib.crc32(key.site.encode()) % BUCKETS}}}"
+
+
 def keys_of(key: PaceKey) -> tuple[str, ...]:
     """The Redis keys of a queue, in the order of state.lua; the first two are those of its bucket."""
-    # The braces put all keys of a bucket into one hash slot of a cluster.
-    bucket = f"robots:{{pace:{zlib.crc32(key.site.encode()) % BUCKETS}}}"
+    bucket = _bucket(key)
     site, queue = (f"{bucket}:{field}" for field in _fields(key))
     return f"{bucket}:kept", f"{bucket}:until", site, queue, f"{queue}:slots", f"{queue}:callers", f"{queue}:ahead"
 

@@ -33,8 +33,9 @@ class ShardState:
     keys of sites with a backoff that the shard may not know.
     """
 
-    def __init__(self, clock: ShardClock) -> None:
+    def __init__(self, shard: int, clock: ShardClock) -> None:
         """`clock` is the shard's clock."""
+        self.shard = shard
         self.clock = clock
         self.failing_since: float | None = None
         self.local = False

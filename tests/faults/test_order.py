@@ -7,8 +7,8 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -17,44 +17,18 @@ from redis.asyncio import Redis
 from app.cache.codec import decode
 from app.cache.fetch_health import FAILING_AFTER
 from app.cache.freshness import Snapshot
-from app.fetch.network import Resolver
-from app.main.service import create
 from app.redis.connect import connect
-from tests.api.service import Service, counted, settings_on
+from tests.api.service import Service, counted
 from tests.engines import QUOTED, clustered, free_port
+from tests.faults.pods import pod
 from tests.faults.process import process
 from tests.faults.proxy import proxy
 from tests.faults.until import until
-from tests.operator_token import TOKEN_HEADER
-from tests.origins import NO_TLS, Exchange, Gate, LoopbackOrigin, Names, serve, text
-from tests.patient_service import STORE_TIMEOUT
+from tests.origins import Exchange, Gate, LoopbackOrigin, serve, text
 
 OPEN = text(200, "User-agent: *\nAllow: /\n")
 CLOSED = text(200, "User-agent: *\nDisallow: /\n")
 PATIENT = "tests.patient_service"
-
-
-@asynccontextmanager
-async def pod(
-    store_url: str,
-    names: Mapping[str, Sequence[str]] | None = None,
-    ahead: float = 0.0,
-    resolver: Resolver | None = None,
-) -> AsyncIterator[Service]:
-    """A service whose clock is ahead by some seconds."""
-    known = Names(names or {})
-    settings = settings_on(store_url, fetch_timeout=60.0)  # no fetch times out while a test delays it
-
-    def clock() -> float:
-        return time.time() + ahead
-
-    app = create(settings, clock=clock, store_timeout=STORE_TIMEOUT, resolver=resolver or known, ssl_context=NO_TLS)
-    transport = httpx.ASGITransport(app=app)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=TOKEN_HEADER) as client,
-    ):
-        yield Service(app, client, known)
 
 
 async def verdict(service: Service, url: str) -> str:
