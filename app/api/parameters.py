@@ -28,7 +28,6 @@ MAX_AGE_TEXT = "Maximum age of the copy in seconds; an older one is fetched agai
 WAIT_TEXT = "Seconds that the answer may wait for a fetch."
 """Descriptions of query parameters and of the members of bodies that mean the same."""
 
-PageUrl = Annotated[str, Query(description="The page's URL, absolute, http or https, at most 16 KiB.")]
 OriginUrl = Annotated[str, Query(description="Any URL of the origin, absolute, http or https.")]
 Profile = Annotated[
     str | None,
@@ -38,7 +37,6 @@ ProfileAgents = Annotated[
     list[str] | None,
     Query(min_length=1, max_length=AGENTS, description="The agent whose fetch profile is meant; see GET /v1/allowed."),
 ]
-At = Annotated[str | None, Query(description=AT_TEXT)]
 MaxAge = Annotated[float | None, Query(ge=0, le=MAX_AGE_LIMIT, description=MAX_AGE_TEXT)]
 Wait = Annotated[float, Query(ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)]
 

@@ -174,29 +174,6 @@ class RobotsOut(BaseModel):
     source: Source = Source.NONE
 
 
-class RowOut(BaseModel):
-    """One decision. `allowed` is true only for the verdict `allow`."""
-
-    url: str
-    agent: str
-    dialect: str
-    verdict: Permission
-    allowed: bool
-    reason: Reason
-    partial: bool = Field(description=PARTIAL)
-    explanation: ExplanationOut | SummaryOut = Field(
-        description="Why, in a sentence; in detail if explain is true and there is a file."
-    )
-    rule: RuleOut | None = None
-    group: GroupOut | None = None
-    rate: RateOut | None = None
-    next_rate: NextRateOut | None = Field(None, description="How the rate changes next; null if it does not.")
-    crawl_delay: float | None = None
-    visit: VisitOut | None = None
-    usage: UsageOut | None = None
-    retry_at: str | None = Field(None, description="When to ask again, if the verdict is defer.")
-
-
 class EdgeOut(BaseModel):
     """Pages of the origin that were refused to the agent, as callers reported by permits since its last success there.
 
@@ -220,7 +197,27 @@ class NoteOut(BaseModel):
 NOTES = "How the agent was read, where that may surprise; absent otherwise."
 
 
-class AnswerOut(RowOut):
+class AnswerOut(BaseModel):
+    """One decision. `allowed` is true only for the verdict `allow`."""
+
+    url: str
+    agent: str
+    dialect: str
+    verdict: Permission
+    allowed: bool
+    reason: Reason
+    partial: bool = Field(description=PARTIAL)
+    explanation: ExplanationOut | SummaryOut = Field(
+        description="Why, in a sentence; in detail if explain is true and there is a file."
+    )
+    rule: RuleOut | None = None
+    group: GroupOut | None = None
+    rate: RateOut | None = None
+    next_rate: NextRateOut | None = Field(None, description="How the rate changes next; null if it does not.")
+    crawl_delay: float | None = None
+    visit: VisitOut | None = None
+    usage: UsageOut | None = None
+    retry_at: str | None = Field(None, description="When to ask again, if the verdict is defer.")
     override: OverrideOut | None = None
     sitemaps: list[str] = Field([], description="The first of them, up to 32 KiB of JSON; GET /v1/robots has them all.")
     more_sitemaps: int = Field(0, description="The number of further sitemaps in the file.")
