@@ -17,7 +17,7 @@ from app.purposes.policy import PurposePolicy
 from app.robots.verdict import Permission
 
 REPEATED_BYTES, REPEATED_OVERHEAD = 4 * 1024 * 1024, 2000
-"""Bytes of memory for the questions that are asked with If-None-Match, and of one besides its query string."""
+"""Bytes of memory for the questions that are asked with If-None-Match, and of one besides copies of its query."""
 
 
 NOT_MODIFIED: Final[Mapping[int | str, dict[str, Any]]] = {

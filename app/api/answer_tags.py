@@ -1,7 +1,8 @@
 """Entity tags of answers (RFC 9110 8.8.3), from what an answer depends on: it need not be decided or encoded for them.
 
-They are weak. Between two answers with one tag, only `robots.age` and `robots.source` may differ, so their bytes differ
-although their meaning does not. All processes with the same release, settings and files compute the same tag.
+They are weak: `robots.age`, `robots.source` and `robots.recheck_at` may differ between two answers with one tag, so
+their bytes differ although their meaning does not. (Under a recheck model that counts visits, each question moves the
+recheck.) All processes with the same release, settings and files compute the same tag.
 """
 
 from bisect import bisect_right
@@ -13,7 +14,7 @@ from zlib import crc32
 from app import __version__
 from app.agents.directory import AgentDirectory
 from app.cache.content import digest
-from app.cache.freshness import Freshness, Snapshot, State
+from app.cache.freshness import Snapshot, State
 from app.edge.facts import EdgeTable
 from app.evaluate import CachedFile, Question
 from app.overrides.table import Delay, Matching, Override, Replace, Table
@@ -46,10 +47,9 @@ class AnswerTag(NamedTuple):
 
 
 class _FilePart(NamedTuple):
-    """What a file adds to a tag while `freshness` has one time of recheck; `minutes` of the UTC day change answers."""
+    """The beginning of the tags of answers by a file, and the minutes of the UTC day at which answers may change."""
 
     known: AgentDirectory
-    freshness: Freshness
     beginning: bytes
     minutes: tuple[int, ...]
 
@@ -80,7 +80,7 @@ class AnswerTags:
         if part is None:
             return None
         target, agent = question.target, question.agent
-        more: list[str] = []
+        more = _stale(file)
         until = None
         if question.policy is not None:
             more.append(repr(question.policy))
@@ -104,7 +104,7 @@ class AnswerTags:
     def of_file(self, asked: bytes, file: CachedFile) -> AnswerTag | None:
         """The tag of an answer about the file itself; None if it must not be stored."""
         part = self._part(file)
-        return None if part is None else AnswerTag(_field(part, asked), None)
+        return None if part is None else AnswerTag(_field(part, asked, _stale(file)), None)
 
     def _part(self, file: CachedFile) -> _FilePart | None:
         cached, robots, revision = file
@@ -113,22 +113,17 @@ class AnswerTags:
             return None
         known = self._known()
         part = self._parts.get(revision)
-        if part is not None and part.known is known and _agree(part.freshness, freshness):
+        if part is not None and part.known is known:
             return part
         if isinstance(snapshot.access, Unreachable):
             return None  # there is no file: the answer is a defer, or an operator's
-        facts = (self._configuration, known.digest, _facts_of(snapshot), int(freshness.recheck_at), freshness.stale)
+        facts = (self._configuration, known.digest, _facts_of(snapshot))
         minutes = () if robots is None else change_minutes(robots)
-        part = _FilePart(known, freshness, b'%s"%s-' % (_WEAK, _hash(repr(facts))), minutes)
+        part = _FilePart(known, b'%s"%s-' % (_WEAK, _hash(repr(facts))), minutes)
         if len(self._parts) >= FILES:
             self._parts.clear()
         self._parts[revision] = part
         return part
-
-
-def _agree(one: Freshness, other: Freshness) -> bool:
-    """Whether answers say the same about both, except for the age."""
-    return one is other or (int(one.recheck_at), one.stale) == (int(other.recheck_at), other.stale)
 
 
 def change_minutes(robots: RobotsTxt) -> tuple[int, ...]:
@@ -157,7 +152,11 @@ def _period(minutes: tuple[int, ...], now: float) -> tuple[int, float]:
     return day * len(minutes) + passed, (day * DAY + ends) * 60.0
 
 
-def _field(part: _FilePart, asked: bytes, more: Sequence[str] = ()) -> bytes:
+def _stale(file: CachedFile) -> list[str]:
+    return ["stale"] if file.cached.freshness is not None and file.cached.freshness.stale else []
+
+
+def _field(part: _FilePart, asked: bytes, more: Sequence[str]) -> bytes:
     # The question is that of the URL, which a tag belongs to: the checksum only shows tags that were mixed up.
     if more:
         return b'%s%x-%s"' % (part.beginning, crc32(asked), _hash(repr(more)))

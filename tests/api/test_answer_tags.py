@@ -29,7 +29,7 @@ Crawl-delay: 2
 """
 OVERRIDE = {"action": "deny", "reason": "They asked us to stay away."}
 PATHS = ("/v1/allowed", "/v1/robots")
-VARYING = ("age", "source")
+VARYING = ("age", "source", "recheck_at")
 
 
 class Tagged:
@@ -160,6 +160,29 @@ async def test_answer_by_an_operators_file_has_no_tag(store_url: str) -> None:
         service.now += 30
         response = await service.client.get(PATHS[0], params=it.query, headers={"If-None-Match": "*"})
         assert (response.status_code, response.headers["cache-control"]) == (200, "private, max-age=30")
+
+
+async def test_visits_leave_the_tag_as_it_is(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        it = Tagged(service, origin)
+        it.query["agent"] = "SeznamBot"  # its recheck model counts visits
+        before = await it.ask()
+        headers = {"If-None-Match": before[0]}
+        for _ in range(3):
+            service.now += 1
+            assert await it.ask() == before
+            assert (await service.client.get(PATHS[0], params=it.query, headers=headers)).status_code == 304
+
+
+async def test_tag_changes_when_a_copy_becomes_stale(store_url: str) -> None:
+    async with serve(text(200, RULES), text(503)) as origin, running(store_url) as service:
+        it = Tagged(service, origin)
+        it.query["at"] = "2026-11-21T18:30:00Z"
+        before, answer = await it.ask()
+        service.now += 3 * 86_400
+        after, changed = await it.ask()
+        assert (answer["robots"]["stale"], changed["robots"]["stale"]) == (False, True)
+        assert after != before
 
 
 async def test_all_processes_have_one_tag(store_url: str) -> None:

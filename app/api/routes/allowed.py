@@ -45,7 +45,7 @@ async def handle(request: Request) -> Response:
     if repeated is None or repeated.known is not known:
         query = read_query(request, AllowedQuery)
         repeated = RepeatedQuestion(known, question_of(request, query, services), query.explain)
-        services.caching.repeated.put(key, repeated, len(key[0]) + REPEATED_OVERHEAD)
+        services.caching.repeated.put(key, repeated, 4 * len(key[0]) + REPEATED_OVERHEAD)
     return await _answer(services, scope, repeated.question, named, explain=repeated.explain)
 
 
