@@ -30,6 +30,14 @@ PIECES = (
     ),
     *(b"2.0", b"1.5", b"1/5s", b"0600-0845", b"99999999999999999999", b"train-ai=n", b"search=no", b"Googlebot"),
 )
+HEADS = (
+    *[b"User-agent: *\n"] * 6,
+    b"User-agent: bingbot\n",
+    b"User-agent: Googlebot\n",
+    b"User-agent: AdsBot-Google\n",
+    b"",
+)
+"""Most files have a group for `*`; those without are ordinary, too."""
 ENDS = (b"\r\n", b"\r", b"\n\n", b"  # why\n", b"")
 
 
@@ -39,7 +47,7 @@ def body(random: Random) -> bytes:
         return random.randbytes(random.randrange(400))
     path = text(random, 40)[:255]
     lines = random.choice((1, 3, 10, 40, 200))
-    head = b"User-agent: *\n" if random.random() < 0.9 else b""
+    head = random.choice(HEADS)
     file = b"".join(line(random) for _ in range(random.randrange(lines + 1)))
     return bytes((random.randrange(256), random.randrange(256), len(path))) + path + head + file
 

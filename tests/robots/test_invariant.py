@@ -9,6 +9,7 @@ PIECES = st.sampled_from(
     [
         b"User-agent: a\n",
         b"user-agent:*\r\n",
+        b"User-agent: bingbot\n",
         b"Robot-version: 2.0\n",
         b"Disallow: /",
         b"Allow: /*",
