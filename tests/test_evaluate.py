@@ -7,11 +7,12 @@ import pytest
 
 from app.cache.freshness import Freshness, Snapshot, State
 from app.cache.robots_cache import CacheResult, Source
-from app.evaluate import PENDING_SECONDS, CachedFile, Decision, Question, evaluate, is_partial
+from app.evaluate import PENDING_SECONDS, CachedFile, Decision, Question, evaluate, is_partial, judge_policy
 from app.origin import read_target
 from app.overrides.apply import apply
 from app.overrides.table import Action as OverrideAction
 from app.overrides.table import Allow, Delay, Deny, Matching, Override, Replace
+from app.purposes.policy import PurposePolicy
 from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
@@ -172,6 +173,18 @@ def test_delay_only_slows_down_until_it_expires() -> None:
     assert (slow.value.interval, slow.value.source) == (60.0, RateSource.OVERRIDE)
     assert slow.valid_until == NOW + timedelta(minutes=1)
     assert overridden(decision, Delay(5.0)).rate == decision.rate
+    # As slow as the file: its line is named, and it does not end with the override.
+    assert overridden(decision, Delay(10.0), NOW.timestamp() + 60).rate == decision.rate
+
+
+def test_i1d_a_page_that_is_refused_for_its_usage_keeps_what_is_stated() -> None:
+    file = b"User-agent: *\nDisallow: /closed\nContent-Usage: train-ai=n\n"
+    policy = PurposePolicy(("ai-train",), enforce=True)
+    refused = judge_policy(decided(Successful(200, file), "/open"), policy)
+    assert (refused.allowed, refused.verdict.reason) == (False, Reason.USAGE)
+    assert refused.usage is not None
+    assert refused.usage.content_usage == {"train-ai": Preference("n", 3)}
+    assert judge_policy(decided(Successful(200, file), "/closed"), policy).usage is None
 
 
 def test_override_never_opens_a_blocked_address() -> None:
@@ -187,7 +200,7 @@ def test_override_never_closes_the_robots_file_itself() -> None:
     assert overridden(pending, Deny()).verdict.reason is Reason.IMPLICIT
 
 
-LONG = b"User-agent: a\nDisallow: /a\nAllow: /b\n" + b"#\n" * BODY_LIMIT
+LONG = b"User-agent: *\nDisallow: /s\n\nUser-agent: a\nDisallow: /a\nAllow: /b\n" + b"#\n" * BODY_LIMIT
 
 
 @pytest.mark.parametrize(
@@ -200,6 +213,7 @@ LONG = b"User-agent: a\nDisallow: /a\nAllow: /b\n" + b"#\n" * BODY_LIMIT
         ("a", "/a", "draft1996", False),
         ("a", "/c", "draft1996", True),
         ("b", "/a", "draft1996", True),
+        ("c", "/s", "draft1996", True),
     ],
 )
 def test_a24_a_verdict_that_unread_lines_could_change_is_partial(

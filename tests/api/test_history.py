@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from app import cached_files
+from app.evaluate import CachedFile
+from app.history.versions import Version
 from tests.api.service import START, Service, running
 from tests.faults.until import until
 from tests.origins import LoopbackOrigin, Reply, redirect, serve, text
@@ -358,3 +361,25 @@ async def test_items_about_the_past_fail_alone_without_the_store() -> None:
         assert (past["problem"]["status"], past["problem"]["type"][-10:]) == (503, "store-down")
         assert past["problem"]["retry_after"] == 1
         assert now["verdict"] == "disallow"
+
+
+async def test_a_batch_about_the_past_reads_each_version_once(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    read = cached_files._read
+
+    def note(version: Version) -> CachedFile | None:
+        seen.append(version.id)
+        return read(version)
+
+    monkeypatch.setattr(cached_files, "_read", note)
+    async with with_history(store_url, text(200, OLD), text(200, NEW), text(200, OLD)) as (service, origin):
+        await until(lambda: versions(service, origin.url), lambda found: len(found) == 3)
+        service.now += 120
+        instants = [at(START + hours * HOUR + 60) for hours in (0, 2, 1, 0, 1, 2, 0)]
+        items = [{"url": f"{origin.url}/old", "agent": "a", "as_of": instant} for instant in instants]
+        response = await service.client.post("/v1/allowed", json={"items": items})
+        answers = response.json()["answers"]
+    assert [answer["verdict"] for answer in answers] == [
+        "disallow" if instant != at(START + HOUR + 60) else "allow" for instant in instants
+    ]
+    assert seen == [id_of(OLD), id_of(NEW), id_of(OLD)]

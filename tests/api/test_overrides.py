@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from app.cache.robots_cache import CacheResult, RobotsCache
 from app.overrides.redis_overrides import COUNT_LIMIT
 from tests.api.service import Service, counted, running
 from tests.faults.until import until
@@ -153,6 +154,38 @@ async def test_shadow_override_is_counted_and_changes_nothing(store_url: str) ->
             "one",
             True,
         )
+
+
+async def test_a_shadow_is_not_counted_where_an_override_in_force_precedes_it(store_url: str) -> None:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        await put(service, "one")
+        await put(service, "two", action="allow", shadow=True)
+        await put(service, "slow", action="delay", delay=9)
+        await put(service, "slower", action="delay", delay=8, shadow=True)
+        assert (await service.allowed(f"{origin.url}/"))["override"]["id"] == "one"
+        for action in ("deny", "allow", "delay"):
+            for differs in ("true", "false"):
+                labels = {"action": action, "differs": differs}
+                assert await counted(service, "robots_overrides_shadowed_total", **labels) == 0
+
+
+@pytest.mark.parametrize(("action", "verdict"), [("deny", "disallow"), ("allow", "allow")])
+async def test_an_override_that_decides_waits_for_no_fetch(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, action: str, verdict: str
+) -> None:
+    waits: list[float] = []
+    get = RobotsCache.get
+
+    async def note(self: RobotsCache, *arguments: Any, wait: float, **options: Any) -> CacheResult:
+        waits.append(wait)
+        return await get(self, *arguments, wait=0.0, **options)
+
+    monkeypatch.setattr(RobotsCache, "get", note)
+    async with serve(text(200, RULES)) as origin, running(store_url) as service:
+        await put(service, action=action)
+        answer = await service.allowed(f"{origin.url}/private/", wait=60)
+        assert (answer["verdict"], answer["reason"], answer["robots"]["outcome"]) == (verdict, "overridden", None)
+    assert waits == [0.0]
 
 
 async def test_other_and_new_processes_apply_an_override(store_url: str) -> None:

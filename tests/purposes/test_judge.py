@@ -56,9 +56,12 @@ def test_i10_an_enforced_purpose_closes_what_is_refused_to_it(case: dict[str, An
 
 def test_i10_a_deferred_page_states_nothing_and_stays_deferred() -> None:
     verdict = Verdict(Permission.DEFER, Reason.UNREACHABLE)
-    enforced, judgements = judge_for(PurposePolicy(PURPOSES, enforce=True), verdict, None)
-    assert enforced == verdict
-    assert {judgement.state for judgement in judgements.by_purpose.values()} == {PurposeState.UNSTATED}
+    _, usage, _ = judged("User-agent: *\nContent-Signal: ai-train=no\n", "FooBot", "https://h.example/")
+    assert usage is not None
+    for known in (None, usage):
+        enforced, judgements = judge_for(PurposePolicy(PURPOSES, enforce=True), verdict, known)
+        assert enforced == verdict
+        assert {judgement.state for judgement in judgements.by_purpose.values()} == {PurposeState.UNSTATED}
 
 
 def test_i10_a_page_that_is_closed_by_no_rule_is_of_no_use() -> None:

@@ -11,7 +11,9 @@ from app.robots.agents import STAR, Agent
 from app.robots.dialects import DIALECTS
 from app.robots.groups import FirstRecord, Groups, MergedGroups, tokens_of
 from app.robots.lines import Directive, Key, key_of, scan
+from app.robots.verdict import Permission
 from tests.robots.bodies import ANY, VALUES
+from tests.robots.judging import ask
 from tests.robots.naive import READERS, ReadGroup, grouped, read_groups, read_lines, read_token
 
 ALPHABETS = {"A-Za-z0-9_-": DIALECTS["rfc9309"].token, "A-Za-z_-": DIALECTS["google"].token}
@@ -198,3 +200,12 @@ def test_a_group_is_the_same_object_for_every_agent() -> None:
     assert merged.groups("b") == (first,)
     assert merged.groups("a") == (first, second)
     assert len({first, second, *groups}) == 2
+
+
+@EVERY
+def test_f12_groups_of_version_2_replace_those_of_1(dialect: str) -> None:
+    robots = "User-agent: SeznamBot\nDisallow: /a\n\nUser-agent: SeznamBot\nRobot-version: 2.0\nDisallow: /b*\n"
+    agent = asking("seznambot")
+    closed = [path for path in ("/a/x", "/b/x") if ask(robots, path, dialect, agent).permission is Permission.DISALLOW]
+    expected = {"seznam": ["/b/x"], "v2": ["/b/x"], "draft1996": ["/a/x"]}
+    assert closed == expected.get(dialect, ["/a/x", "/b/x"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.robots.agents import read_agent
+from app.robots.agents import known_agents, read_agent, read_table
 from app.robots.dialects import DIALECTS
 from app.robots.robots_txt import RobotsTxt
 from app.robots.terms import Terms
@@ -117,6 +117,23 @@ def test_c12_a_file_without_a_star_group_has_nothing_to_inherit(dialect: str, ow
         assert found is not None
         stated = seconds if "foobot" not in robots else None
         assert (found.crawl_delay and found.crawl_delay.seconds) == stated
+
+
+@pytest.mark.parametrize("first", ["bingbot", "OwnBot"])
+def test_c12_a_crawler_that_falls_back_on_bingbot_inherits_no_delay(first: str) -> None:
+    own = read_table({"OwnBot": {"chain": ["bingbot"]}})
+    robots = RobotsTxt(b"User-agent: *\nCrawl-delay: 9\n\nUser-agent: bingbot\nDisallow: /x\n")
+    reading = robots.reading(DIALECTS["rfc9309"])
+    delays = {}
+    for name in sorted(("bingbot", "OwnBot"), key=lambda name: name != first):
+        agent = read_agent(name, {**known_agents(), **own})
+        selection = reading.select(agent)
+        assert selection is not None
+        assert selection.token == "bingbot"
+        delays[name] = reading.terms(selection, agent).crawl_delay
+    assert delays["OwnBot"] is None
+    assert delays["bingbot"] is not None
+    assert delays["bingbot"].inherited
 
 
 def test_g5_visit_times_are_a_union_or_none() -> None:

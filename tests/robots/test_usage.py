@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import permutations
 
 import http_sf
 import pytest
@@ -92,6 +93,8 @@ def test_i1g_the_example_of_the_draft(agent: str, path: str, expected: Mapping[s
         (["/%78 train-ai=n", "/x train-ai=y"], {"train-ai": "n"}),
         (["/x"], {}),
         ([""], {}),
+        (["train-ai=n", "/ train-ai=y"], {"train-ai": "y"}),
+        (["/ train-ai=y", "train-ai=n"], {"train-ai": "y"}),
     ],
 )
 def test_i1_the_longest_path_counts_and_n_wins(lines: list[str], expected: Mapping[str, str]) -> None:
@@ -144,6 +147,35 @@ Disallow: /closed
 def test_i5_the_longest_training_path_wins_allow_on_a_tie(path: str, line: int | None, dialect: str) -> None:
     found = usage(TRAINING, "FooBot", path, dialect)
     assert (found.ai_training.line if found and found.ai_training else None) == line
+
+
+@pytest.mark.parametrize("key", [Key.ALLOW_AI_TRAINING, Key.DISALLOW_AI_TRAINING])
+def test_i5_an_empty_training_line_states_nothing(key: Key) -> None:
+    assert stated(key, "").at("/x", allowed=True) is None
+    assert not stated(key, "").ai_training
+
+
+@pytest.mark.parametrize("order", list(permutations(["/p", "/q", "/pq", "/"])))
+def test_i5_urls_with_other_statements_share_no_usage(order: tuple[str, ...]) -> None:
+    found = UsageTerms(
+        [
+            Directive(1, Key.CONTENT_USAGE, b"/p train-ai=n"),
+            Directive(2, Key.CONTENT_USAGE, b"/pq train-ai=y"),
+            Directive(3, Key.DISALLOW_AI_TRAINING, b"/q"),
+            Directive(4, Key.ALLOW_AI_TRAINING, b"/pq"),
+        ]
+    )
+    said = {path: found.at(path, allowed=True) for path in order}
+    assert said["/"] is None
+    assert {path: content_usage(usage) for path, usage in said.items()} == {
+        "/p": {"train-ai": "n"},
+        "/pq": {"train-ai": "y"},
+        "/q": {},
+        "/": {},
+    }
+    lines = {path: usage.ai_training.line for path, usage in said.items() if usage and usage.ai_training}
+    assert lines == {"/q": 3, "/pq": 4}
+    assert len({usage.number for usage in said.values() if usage is not None}) == 3
 
 
 def test_i5_training_lines_change_no_verdict() -> None:
