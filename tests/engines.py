@@ -11,8 +11,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -25,6 +25,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from app.redis import embedded_guard
+from app.redis.connect import Client, connect
 from app.redis.embedded import server_binary
 
 MASTER = "main"
@@ -118,6 +119,16 @@ def node(*, port: int | None = None, password: str = PASSWORD, config: str = "",
         assert guard.stdin is not None
         guard.stdin.close()
         guard.wait()
+
+
+@asynccontextmanager
+async def client_of(server: Node) -> AsyncIterator[Client]:
+    """An asynchronous client of the server."""
+    client = connect(f"redis://:{QUOTED}@127.0.0.1:{server.port}")
+    try:
+        yield client
+    finally:
+        await client.aclose()
 
 
 @dataclass(frozen=True)

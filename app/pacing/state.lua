@@ -21,8 +21,8 @@
 -- bucket. They are bounded: each call removes what is over, and beyond MAX_DURABLE, what is over the soonest.
 --
 -- `seen` is when the state was written. If it is in the future, the clock has been set back, and the state is moved by
--- as much: a queue stays as long as it was, and does not grow by the size of the step. That the clock was set forward,
--- or that another server with such a clock has taken over, only the processes know: state of before is moved by the step.
+-- as much: a queue stays as long as it was, and does not grow by the size of the step. Only the processes know that the
+-- clock was set forward, or that another server with such a clock has taken over: state of before is moved by the step.
 -- A call that this server runs late looks like a step, and moves its queue by the delay, but no other call will.
 local DURABLE, DURABLE_UNTIL, BACKOFF, QUEUE, SLOTS, CALLERS, AHEAD = unpack(KEYS)
 local SITE_FIELD, QUEUE_FIELD = ARGV[1], ARGV[2]
@@ -62,7 +62,7 @@ end
 
 -- What was over by this instant is over, by whichever clock it was written.
 local over = now
-for _, each in ipairs(forward) do over = over - each[2] end
+for _, each in ipairs(forward) do over = math.max(0, over - each[2]) end
 
 -- By how much the clock has been set back since the state was written; negative if it has been set forward.
 local function step_since(seen)
@@ -104,7 +104,7 @@ local function save_durable(field, value, ends)
   else
     delete_durable(field)
   end
-  for _, expired in ipairs(redis.call('ZRANGEBYSCORE', DURABLE_UNTIL, '-inf', text(math.max(0, over)), 'LIMIT', 0, 20)) do
+  for _, expired in ipairs(redis.call('ZRANGEBYSCORE', DURABLE_UNTIL, '-inf', text(over), 'LIMIT', 0, 20)) do
     delete_durable(expired)
   end
   if redis.call('ZCARD', DURABLE_UNTIL) > MAX_DURABLE then

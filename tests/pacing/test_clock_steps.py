@@ -15,24 +15,15 @@ from app.pacing.pacer import Pacer
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, Slot, SlotRequest
-from app.redis.connect import Client, connect
+from app.redis.connect import Client
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClocks
-from tests.engines import QUOTED, Node
+from tests.engines import Node, client_of
 from tests.pacing.server_clock import ServerClock, clocked
 
 KEYS = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(10)]
 MINUTE, SECOND = (PaceWindow(math.inf, 60.0),), (PaceWindow(math.inf, 1.0),)
 HOUR, DAY = 3600, 86_400
-
-
-@asynccontextmanager
-async def client_of(server: Node) -> AsyncIterator[Client]:
-    client = connect(f"redis://:{QUOTED}@127.0.0.1:{server.port}")
-    try:
-        yield client
-    finally:
-        await client.aclose()
 
 
 @pytest.fixture(scope="module")

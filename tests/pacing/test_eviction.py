@@ -3,7 +3,6 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -11,23 +10,13 @@ from app.origin import Origin
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
-from app.redis.connect import Client, connect
 from app.redis.guarded_client import GuardedClient
-from tests.engines import QUOTED, Node, node
+from tests.engines import Node, client_of, node
 
 KEYS = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(200)]
 MINUTE, SECOND = (PaceWindow(math.inf, 60.0),), (PaceWindow(math.inf, 1.0),)
 HOUR = 3600.0
 FILE = bytes(1000)
-
-
-@asynccontextmanager
-async def client_of(server: Node) -> AsyncIterator[Client]:
-    client = connect(f"redis://:{QUOTED}@127.0.0.1:{server.port}")
-    try:
-        yield client
-    finally:
-        await client.aclose()
 
 
 @pytest.fixture(scope="module")
