@@ -1,9 +1,9 @@
 """Refuse requests for other hosts than this machine, where the service listens on loopback for callers without keys."""
 
 import re
+from functools import lru_cache
 from ipaddress import ip_address
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.problems import Problem
@@ -23,17 +23,24 @@ class LoopbackHostOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            host = Headers(scope=scope).get("host", "")
-            name = _HOST.fullmatch(host)
-            if name is None or not is_loopback(name[1] or name[2]):
+            host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+            if not _is_loopback_host(host):
+                named = host[:80].decode("latin-1")
                 detail = (
                     f"Without API keys, this service answers only for hosts such as localhost and 127.0.0.1, not for "
-                    f"{host[:80]!r}. To serve other names, for example behind a proxy, set API_KEYS_FILE; or set "
+                    f"{named!r}. To serve other names, for example behind a proxy, set API_KEYS_FILE; or set "
                     "ALLOW_UNAUTHENTICATED=1 if only trusted clients can reach it."
                 )
                 await Problem(421, "wrong-host", detail).response()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+@lru_cache(64)  # nearly all requests have the same
+def _is_loopback_host(host: bytes) -> bool:
+    """Whether a Host field has a loopback name."""
+    name = _HOST.fullmatch(host.decode("latin-1"))
+    return name is not None and is_loopback(name[1] or name[2])
 
 
 def is_loopback(host: str) -> bool:

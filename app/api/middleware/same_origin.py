@@ -1,6 +1,7 @@
 """Refuse requests that a browser sends for a web page of another origin."""
 
-from starlette.datastructures import Headers
+from collections.abc import Iterable
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.problems import Problem
@@ -11,19 +12,26 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _API = "/v1/"
 """Where the paths of the API begin. Pages of other origins cannot read its answers, but a GET may fetch a file."""
 
-_OWN = frozenset({"same-origin", "none"})
+_OWN = frozenset({b"same-origin", b"none"})
 
 
-def is_cross_site(headers: Headers) -> bool:
+def is_cross_site(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Whether a browser sent the request for a page of another origin. Another port is another origin.
 
     Browsers send Sec-Fetch-Site with every request that is not a plain GET; older browsers, and pages loaded by plain
     HTTP, send Origin. Other clients send neither.
     """
-    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    site = origin = host = None
+    for name, value in headers:
+        if name == b"host":
+            host = value
+        elif name == b"origin":
+            origin = value
+        elif name == b"sec-fetch-site":
+            site = value
     if site is not None and site not in _OWN:
         return True
-    return origin is not None and origin.partition("://")[2] != headers.get("host")
+    return origin is not None and origin.partition(b"://")[2] != host
 
 
 class RefuseCrossSite:
@@ -40,7 +48,7 @@ class RefuseCrossSite:
         if (
             scope["type"] == "http"
             and (scope["method"] not in _SAFE or scope["path"].startswith(_API))
-            and is_cross_site(Headers(scope=scope))
+            and is_cross_site(scope["headers"])
         ):
             detail = (
                 "Without API keys, requests from web pages of another origin are refused. "
