@@ -19,9 +19,7 @@ from tests.origins import Exchange, serve, text
 pytestmark = pytest.mark.usefixtures("store_client")
 
 RULES = "User-agent: *\nDisallow: /private/\n"
-HEAD = (
-    b"POST /v1/allowed HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
-)
+HEAD = b"POST /v1/allowed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Stream:
