@@ -19,7 +19,10 @@ from tests.origins import Exchange, serve, text
 pytestmark = pytest.mark.usefixtures("store_client")
 
 RULES = "User-agent: *\nDisallow: /private/\n"
-HEAD = b"POST /v1/allowed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+HEAD = (
+    b"POST /v1/allowed HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 
 
 class Stream:
