@@ -25,7 +25,7 @@ EXPRESSIONS = {
     "app.api.meta_tags:_SCRIPT_MARK": "findall",
     "app.api.meta_tags:_TAG": "match",
     "app.api.meta_tags:_TEXT_END": "findall",
-    "app.api.middleware.auth:_HOST": "fullmatch",
+    "app.api.middleware.loopback_host:_HOST": "fullmatch",
     "app.api.routes.history:_ID": "fullmatch",
     "app.api.middleware.access_log:_REQUEST_ID_PATTERN": "fullmatch",
     "app.api.routes.permits:_BAD_IN_CALLER": "findall",
