@@ -13,6 +13,7 @@ from app import __version__, agents_file
 from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load
+from app.decision_log.sinks import check_path
 from app.history.redis_changes import LENGTH as CHANGES
 from app.purposes.policy import Purpose, read_purposes
 from app.redis.connect import CONNECTIONS, FEWEST_CONNECTIONS
@@ -121,9 +122,12 @@ class Settings(BaseSettings):
     @field_validator("decision_log")
     @classmethod
     def _known_sink(cls, value: str | None) -> str | None:
-        if value in (None, "stdout", "redis") or Path(value).is_absolute():
+        if value in (None, "stdout", "redis"):
             return value
-        raise ValueError("name stdout, redis, or a file by its absolute path")
+        if not Path(value).is_absolute():
+            raise ValueError("name stdout, redis, or a file by its absolute path")
+        check_path(Path(value))
+        return value
 
     @field_validator("permit_secret")
     @classmethod

@@ -2,7 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+import os
+import re
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +17,16 @@ import pytest
 from redis.asyncio import Redis
 
 from app.decision_log import log as decision_log
+from app.decision_log import sinks
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
-from app.decision_log.sinks import STREAM, FileSink, SinkFailed
+from app.decision_log.sinks import STREAM, FileSink, SinkFailed, StreamSink
 from app.settings import BadSetting, Settings
 from tests.api.service import running
 from tests.faults.until import until_so
 from tests.origins import serve, text
 
+_NOBODY = 65534
 FILE = "User-agent: *\nDisallow: /private\n"
 
 
@@ -39,7 +48,7 @@ async def test_every_decision_is_a_line(store_url: str, store_client: Redis, tmp
         assert (first["verdict"], first["reason"]) == ("disallow", "rule")
         assert (first["line"], first["rule"]) == (2, "disallow: /private")
         assert first["version"] == history.json()["versions"][0]["id"]
-        assert (first["key"], first["override"], first["origin"]) == (None, None, origin.url)
+        assert (first["key"], first["override"], first["origin"]) == ("operator", None, origin.url)
         assert [(it["url"][-2:], it["agent"], it["request_id"], it["verdict"]) for it in others] == [
             ("/b", "OtherBot", "mine", "allow"),
             ("/c", "OtherBot", "mine", "allow"),
@@ -72,10 +81,13 @@ async def test_lines_go_to_a_stream(store_url: str, store_client: Redis) -> None
 async def test_a_log_that_cannot_be_written_fails_no_answer(
     store_url: str, store_client: Redis, tmp_path: Path
 ) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
     async with (
         serve(text(200, FILE)) as origin,
-        running(store_url, decision_log=str(tmp_path / "missing" / "file")) as service,
+        running(store_url, decision_log=str(folder / "file")) as service,
     ):
+        folder.rmdir()
         for _ in range(3):
             assert (await service.allowed(f"{origin.url}/"))["verdict"] == "allow"
         metrics = service.app.state.services.metrics
@@ -101,16 +113,37 @@ class Decided(LineWriter):
         return str(decision).encode()
 
 
-async def test_a_slow_sink_loses_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision_log, "WAITING", 10)
+@pytest.mark.parametrize("length", [0, 10, 3_000, 100_000])
+async def test_the_bytes_that_wait_for_a_slow_sink_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, length: int
+) -> None:
+    monkeypatch.setattr(decision_log, "WAITING_BYTES", 1_000_000)
+    sink, lost = Stuck(), list[int]()
+    log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, every=0.001)
+    lines, number = [f"{number:0{length}}".encode() for number in range(25_000)], 0
+    async with log.writing():
+        while not lost:
+            log.note(lines[number])  # type: ignore[arg-type]
+            number += 1
+            if number == 5:
+                await until_so(log._writing.locked)  # lines of a write that hangs wait, too
+        log.note(lines[number])  # type: ignore[arg-type]
+        assert lost == [1, 1]
+        sink.released.set()
+    assert sink.written == [str(line).encode() for line in lines[: number - 1]]
+    assert 1_000_000 - 110_000 < sum(map(sys.getsizeof, sink.written)) <= 1_000_000
+    assert len(caplog.messages) == 1
+
+
+async def test_lines_that_a_stuck_sink_never_takes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision_log, "CLOSING_TIME", 0.01)
     sink, lost = Stuck(), list[int]()
     log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, every=0.001)
     async with log.writing():
-        for number in range(25):
+        for number in range(decision_log.BATCH + 7):
             log.note(number)  # type: ignore[arg-type]
-        sink.released.set()
-    assert sink.written == [str(number).encode() for number in range(10)]
-    assert sum(lost) == 15
+        await until_so(log._writing.locked)
+    assert sum(lost) == decision_log.BATCH + 7
 
 
 async def test_only_a_share_is_logged() -> None:
@@ -135,8 +168,112 @@ async def test_a_rotated_file_is_written_anew(tmp_path: Path) -> None:
         await FileSink(tmp_path).write([b"a folder"])
 
 
+@contextmanager
+def full_at(size: int) -> Iterator[None]:
+    """No file of this process can be longer, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["same process", "other process"])
+@pytest.mark.parametrize("size", range(36, 50))
+async def test_a_torn_line_swallows_no_other(tmp_path: Path, size: int, same: bool) -> None:
+    sink = FileSink(tmp_path / "log")
+    written = [b'{"n": %d}' % number for number in range(10, 20)]
+    with full_at(size), pytest.raises(SinkFailed) as failed:
+        await sink.write(written)
+    later = sink if same else FileSink(tmp_path / "log")
+    await later.write([b'{"n": 100}'])
+    await later.write([b'{"n": 101}'])
+    whole, torn = divmod(size, len(written[0]) + 1)
+    expected = [*written[:whole], *([(written[whole] + b"\n")[:torn]] if torn else []), b'{"n": 100}', b'{"n": 101}']
+    assert (tmp_path / "log").read_bytes().splitlines() == expected
+    assert failed.value.lost == len(written) - whole
+
+
+async def test_a_torn_line_of_a_pipe_swallows_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    monkeypatch.setattr(sinks, "_STDOUT", writer)
+    sink = FileSink(None)
+    line = b"x" * 1_000
+    with pytest.raises(SinkFailed) as failed:
+        await sink.write([line] * 100)
+    taken = os.read(reader, 1_000_000)
+    assert not taken.endswith(b"\n")
+    assert failed.value.lost == 100 - taken.count(b"\n")
+    await sink.write([b"next"])
+    assert os.read(reader, 100) == b"\nnext\n"
+    os.close(reader)
+    os.close(writer)
+
+
+async def test_a_stream_counts_the_lines_that_it_did_not_take(store_url: str, store_client: Redis) -> None:
+    await store_client.set(STREAM, "another type")
+    async with running(store_url) as service:
+        with pytest.raises(SinkFailed) as failed:
+            await StreamSink(service.app.state.services.store).write([b"a", b"b"])
+    assert failed.value.lost == 2
+
+
 @pytest.mark.parametrize("value", ["stderr", "relative/file", "./file"])
 def test_a_sink_of_another_name_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("DECISION_LOG", value)
     with pytest.raises(BadSetting, match="DECISION_LOG"):
         Settings.read()
+
+
+def test_a_file_that_cannot_be_opened_stops_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "closed").mkdir(mode=0o500)
+    (tmp_path / "read-only").touch(mode=0o400)
+    with socket.socket(socket.AF_UNIX) as server, ExitStack() as stack:
+        server.bind(str(tmp_path / "socket"))
+        stack.enter_context(without_rights_of_root(tmp_path))
+        for name, reason in {
+            "": "it cannot be opened: Is a directory",
+            "missing/log": f"its directory {tmp_path}/missing does not exist",
+            "file/log": "it cannot be opened: Not a directory",
+            "closed/log": f"no file can be made in {tmp_path}/closed",
+            "read-only": "it cannot be opened: Permission denied",
+            "socket": "it cannot be opened: No such device or address",
+        }.items():
+            path = tmp_path / name
+            monkeypatch.setenv("DECISION_LOG", str(path))
+            with pytest.raises(BadSetting, match=re.escape(f"DECISION_LOG={path} is invalid: {reason}.")):
+                Settings.read()
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("file", "new", "fifo"):
+        monkeypatch.setenv("DECISION_LOG", str(tmp_path / name))
+        assert Settings.read().decision_log == str(tmp_path / name)
+    assert not (tmp_path / "new").exists()
+
+
+@contextmanager
+def without_rights_of_root(directory: Path) -> Iterator[None]:
+    """If root runs the tests, its file accesses are those of another user, who owns `directory`."""
+    if os.getuid() != 0:
+        yield
+        return
+    folders = [parent for parent in directory.parents if parent.stat().st_mode & 0o001 == 0]
+    modes = [folder.stat().st_mode for folder in folders]
+    for path in (directory, *directory.iterdir()):
+        os.chown(path, _NOBODY, -1)
+    for folder, mode in zip(folders, modes, strict=True):
+        folder.chmod(mode | 0o001)
+    # The real one too: os.access asks for it.
+    os.setresgid(_NOBODY, _NOBODY, 0)
+    os.setresuid(_NOBODY, _NOBODY, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
+        for folder, mode in zip(folders, modes, strict=True):
+            folder.chmod(mode)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -13,8 +14,8 @@ from app.decision_log.sinks import Sink, SinkFailed
 from app.evaluate import Decision
 from app.observability.logs import KEY_ID, REQUEST_ID
 
-WAITING = 20_000
-"""Lines that wait for the sink; further ones are lost."""
+WAITING_BYTES = 16 * 1024 * 1024
+"""Bytes of the lines that wait for the sink, those of a write in progress included; further lines are lost."""
 
 EVERY = 0.2
 """Seconds between two writes."""
@@ -49,47 +50,65 @@ class DecisionLog:
         self._every = every
         self._chance = chance
         self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._writing = asyncio.Lock()
         self._failing = False
 
     def note(self, decision: Decision) -> None:
         """Log the decision, if it is in the sample and there is room."""
         if self._share < 1 and self._chance() >= self._share:
             return
-        if len(self._waiting) >= WAITING:
-            self._lost(1)
-            return
         # A line that cannot be written must not cost the caller the answer.
         with Surviving(BackgroundTask.DECISION_LOG) as survival:
-            self._waiting.append(self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get()))
+            line = self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get())
         if survival.failed:
             self._lost(1)
+        elif self._bytes + sys.getsizeof(line) > WAITING_BYTES:
+            self._lost(1)
+            self._fail("it takes lines too slowly, or not at all")
+        else:
+            self._waiting.append(line)
+            self._bytes += sys.getsizeof(line)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
-        """While the block lasts, write to the sink; at its end, write what still waits."""
-        try:
-            async with periodically(BackgroundTask.DECISION_LOG, self._write_all, self._every):
+        """While the block lasts, write to the sink; at its end, write what still waits, for at most CLOSING_TIME."""
+        async with periodically(BackgroundTask.DECISION_LOG, self._write_all, self._every):
+            try:
                 yield
-        finally:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(CLOSING_TIME):
-                    await self._write_all()
+            finally:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CLOSING_TIME):
+                        await self._write_all()
+        if self._waiting:
+            self._lost(len(self._waiting))
+            _log.warning("The decision log loses the %d lines that still wait at the end", len(self._waiting))
 
     async def _write_all(self) -> None:
-        while self._waiting:
-            lines = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-            with Surviving(BackgroundTask.DECISION_LOG) as survival:
-                await self._write(lines)
-            if survival.failed:
-                self._lost(len(lines))
+        async with self._writing:
+            while self._waiting:
+                lines = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+                try:
+                    with Surviving(BackgroundTask.DECISION_LOG) as survival:
+                        await self._write(lines)
+                except asyncio.CancelledError:
+                    self._lost(len(lines))  # as far as is known
+                    raise
+                finally:
+                    self._bytes -= sum(map(sys.getsizeof, lines))
+                if survival.failed:
+                    self._lost(len(lines))
 
     async def _write(self, lines: Sequence[bytes]) -> None:
         try:
             await self._sink.write(lines)
         except SinkFailed as error:
-            self._lost(len(lines))
-            if not self._failing:
-                _log.warning("The decision log cannot be written, and loses lines: %s", error)
-            self._failing = True
+            self._lost(error.lost)
+            self._fail(str(error))
         else:
             self._failing = False
+
+    def _fail(self, reason: str) -> None:
+        if not self._failing:
+            _log.warning("The decision log cannot be written, and loses lines: %s", reason)
+        self._failing = True

@@ -1,11 +1,13 @@
 """Where the lines of the decision log go: standard output, a file, or a stream in the store."""
 
 import asyncio
+import errno
 import os
-import sys
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Final, Protocol
 
 from app.redis.guarded_client import GuardedClient, StoreDown
@@ -15,10 +17,16 @@ LENGTH = 100_000
 """Lines that the stream keeps."""
 
 _MODE: Final = 0o640
+_APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_STDOUT: Final = 1
 
 
 class SinkFailed(Exception):
-    """The lines could not be written."""
+    """Some lines could not be written; `lost` is their number."""
+
+    def __init__(self, reason: str, lost: int) -> None:
+        super().__init__(reason)
+        self.lost = lost
 
 
 class Sink(Protocol):
@@ -28,31 +36,90 @@ class Sink(Protocol):
         """Write the lines; raises SinkFailed if some of them were not written."""
 
 
+def check_path(path: Path) -> None:
+    """Raise ValueError if the file at `path` can neither be opened nor made. It is not changed, nor made."""
+    try:
+        # Without O_NONBLOCK, the open of a FIFO would wait for its reader.
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC))
+    except FileNotFoundError:
+        if not path.parent.is_dir():
+            raise ValueError(f"its directory {path.parent} does not exist") from None
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise ValueError(f"no file can be made in {path.parent}") from None
+    except OSError as error:
+        if not (error.errno == errno.ENXIO and path.is_fifo()):
+            raise ValueError(f"it cannot be opened: {error.strerror}") from None
+
+
 class FileSink:
-    """Appends to a file, which is opened anew for each write, so that it can be rotated; None is standard output."""
+    """Appends to a file, which is opened anew for each write, so that it can be rotated; None is standard output.
+
+    It writes in a daemon thread, since a pipe that nobody reads holds a write for ever, and the process must end.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
+        self._torn = False
 
     async def write(self, lines: Sequence[bytes]) -> None:
         """Write the lines in a thread; raises SinkFailed."""
-        try:
-            await asyncio.to_thread(self._write, b"".join(line + b"\n" for line in lines))
-        except OSError as error:
-            raise SinkFailed(str(error)) from error
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
 
-    def _write(self, data: bytes) -> None:
-        if self._path is None:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-            return
-        # One write for all of it, since several processes may append to the file.
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        def work() -> None:
+            failure: Exception | None = None
+            try:
+                self._write(lines)
+            except Exception as error:  # noqa: BLE001 - raised where the write is awaited
+                failure = error
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_finish, done, failure)
+
+        Thread(target=work, name="decision-log", daemon=True).start()
+        await done
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        data, written = b"".join(line + b"\n" for line in lines), 0
         try:
-            while data:
-                data = data[os.write(file, data) :]
-        finally:
-            os.close(file)
+            # Not by way of sys.stdout, whose lock a write that hangs would hold when the process ends.
+            file = _STDOUT if self._path is None else os.open(self._path, _APPENDING, _MODE)
+            try:
+                if self._torn or _ends_within_a_line(file, self._path):
+                    os.write(file, b"\n")
+                    self._torn = False
+                # One write for all of it, since several processes may append to the file.
+                while written < len(data):
+                    written += os.write(file, data[written:])
+            finally:
+                if self._path is not None:
+                    os.close(file)
+        except OSError as error:
+            self._torn = self._torn or not (data[:written] or b"\n").endswith(b"\n")
+            raise SinkFailed(str(error), len(lines) - data.count(b"\n", 0, written)) from error
+
+
+def _finish(done: asyncio.Future[None], failure: Exception | None) -> None:
+    if done.cancelled():
+        return
+    if failure is None:
+        done.set_result(None)
+    else:
+        done.set_exception(failure)
+
+
+def _ends_within_a_line(file: int, path: Path | None) -> bool:
+    """Whether a regular file ends with half a line, of this process or of another one whose write failed."""
+    found = os.fstat(file)
+    if path is None or not stat.S_ISREG(found.st_mode) or not found.st_size:
+        return False
+    try:
+        readable = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False  # it may be appended to only
+    try:
+        return os.pread(readable, 1, found.st_size - 1) not in {b"\n", b""}
+    finally:
+        os.close(readable)
 
 
 class StreamSink:
@@ -64,11 +131,12 @@ class StreamSink:
 
     async def write(self, lines: Sequence[bytes]) -> None:
         """Add the lines; raises SinkFailed."""
+        results: list[object] | None = None
         with suppress(StoreDown):
             results = await self._redis.run(STREAM, lambda: self._add(lines))
-            if results is not None and not any(isinstance(result, Exception) for result in results):
-                return
-        raise SinkFailed("the store did not take all lines")
+        added = sum(not isinstance(result, Exception) for result in results or ())
+        if added < len(lines):
+            raise SinkFailed("the store did not take all lines", len(lines) - added)
 
     async def _add(self, lines: Sequence[bytes]) -> list[object]:
         pipeline = self._client.pipeline(transaction=False)

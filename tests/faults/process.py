@@ -24,7 +24,7 @@ PATIENCE = 120.0
 class Process:
     """`python -m app` in its own session; `below` has every descendant process seen so far."""
 
-    def __init__(self, *, module: str = "app", **environment: str) -> None:
+    def __init__(self, stdout: int = subprocess.DEVNULL, /, *, module: str = "app", **environment: str) -> None:
         kept = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
         settings = {
             "PORT": "0",
@@ -37,7 +37,7 @@ class Process:
             [sys.executable, "-m", module],
             cwd=ROOT,
             env={**kept, **settings, **environment},
-            stdout=subprocess.DEVNULL,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
@@ -109,9 +109,9 @@ class Process:
 
 
 @contextmanager
-def process(*, module: str = "app", **environment: str) -> Iterator[Process]:
+def process(stdout: int = subprocess.DEVNULL, /, *, module: str = "app", **environment: str) -> Iterator[Process]:
     """A process that is killed at the end of the block."""
-    one = Process(module=module, **environment)
+    one = Process(stdout, module=module, **environment)
     try:
         yield one
     finally:

@@ -1,6 +1,7 @@
 """The service stops at any moment: requests are answered, counts are kept, no process or file stays."""
 
 import asyncio
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,27 @@ async def test_an_unfinished_request_does_not_delay_shutdown(store_url: str, sto
             service.send_signal()
             await asyncio.to_thread(service.ended)
         assert "Traceback" not in service.output
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("sink", ["pipe", "fifo"])
+async def test_a_decision_log_that_is_not_read_does_not_keep_it(sink: str, workers: int, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.mkfifo(fifo := tmp_path / "fifo")
+    path = str(fifo) if sink == "fifo" else "stdout"
+    async with web(CLOSED) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
+        with process(writer, WORKERS=str(workers), DECISION_LOG=path) as service:
+            url, origin = service.wait_ready(workers), origins.new()
+            items = [{"url": f"{origin}/{'a' * 3000}{number}", "agent": "ExampleBot"} for number in range(200)]
+            for _ in range(4):
+                response = await client.post(f"{url}/v1/allowed", json={"items": items})
+                assert response.status_code == 200
+            service.send_signal()
+            await asyncio.to_thread(service.ended)
+            assert "Traceback" not in service.output
+            assert "Fatal Python error" not in service.output
+    os.close(reader)
+    os.close(writer)
 
 
 @pytest.mark.parametrize(
