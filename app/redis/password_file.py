@@ -12,8 +12,11 @@ PASSWORD_LIMIT = 16 * 1024
 
 
 def load_password(path: Path) -> str:
-    """Read the password, without a line break at its end. Raises ValueError, which does not quote it."""
-    password = read_file(path, PASSWORD_LIMIT).removesuffix("\n").removesuffix("\r")
+    """Read the password, without a line break at its end. Raises ValueError, which does not quote it.
+
+    Other users must neither read nor change the file.
+    """
+    password = read_file(path, PASSWORD_LIMIT, private=True).removesuffix("\n").removesuffix("\r")
     if not password:
         raise ValueError("it is empty, and a password is expected")
     if any(character < " " for character in password):

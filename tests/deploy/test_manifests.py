@@ -33,6 +33,19 @@ def covering(within: str) -> list[str]:
     return [str(network) for network in collapse_addresses(n for n in networks if isinstance(n, IPv6Network))]
 
 
+def test_every_mounted_secret_has_a_mode_that_the_service_accepts() -> None:
+    mode = re.compile(r"secretName: [^,\n]+(?:, |\n +)defaultMode: (\d+)")
+    modes = {}
+    for path in sorted(DEPLOY.rglob("*.yaml")):
+        if mounted := len(re.findall(r"\bsecret:(?:\n| \{)", text := path.read_text())):
+            modes[path.name] = mode.findall(text)
+            assert len(modes[path.name]) == mounted, path
+    assert {"secrets.yaml", "deployment.yaml", "valkey.yaml"} <= modes.keys()
+    assert {each for found in modes.values() for each in found} == {"0440"}  # the group is the pod's fsGroup
+    for pod in ("base/deployment.yaml", "helm/robots-decisions/values.yaml", "redis/valkey.yaml"):
+        assert re.search(r"\bfsGroup: \d", (DEPLOY / pod).read_text()), pod
+
+
 @pytest.mark.parametrize("within", ["0.0.0.0/0", "2000::/3"])
 def test_network_policy_excludes_the_refused_addresses(within: str) -> None:
     policy = (DEPLOY / "base" / "networkpolicy.yaml").read_text()

@@ -72,6 +72,7 @@ async def test_requests_go_on_while_the_password_is_rotated(tmp_path: Path, capl
     caplog.set_level(logging.INFO, "app.reread")
     password = tmp_path / "password"
     password.write_text(OLD)
+    password.chmod(0o600)
     with store(OLD) as (server, url):
         async with (
             serve(text(200, "User-agent: *\nDisallow: /private/\n")) as origin,
@@ -105,6 +106,7 @@ async def test_requests_go_on_while_the_password_is_rotated(tmp_path: Path, capl
 async def test_a_wrong_password_degrades_the_store_until_the_file_changes(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text(OLD)
+    password.chmod(0o600)
     with store(NEW) as (_server, url):
         async with (
             serve(text(200, "User-agent: *\nDisallow: /private/\n")) as origin,
@@ -123,6 +125,7 @@ async def test_a_wrong_password_degrades_the_store_until_the_file_changes(tmp_pa
 async def test_workers_use_the_new_password_after_sighup(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text(OLD)
+    password.chmod(0o600)
     with (
         store(OLD) as (server, url),
         process(WORKERS="2", REDIS_URL=url, REDIS_PASSWORD_FILE=str(password)) as service,

@@ -126,6 +126,7 @@ class Connected:
 async def connected(url: str, fleet: Fleet, directory: Path) -> AsyncIterator[Connected]:
     file = directory / "password"
     file.write_text(f"{OLD}\n")
+    file.chmod(0o600)
     everywhere(fleet, "ACL", "LOG", "RESET")
     client = connect_to(redis_url.read(url, file), CONNECTIONS)
     try:
@@ -174,6 +175,7 @@ async def test_the_last_password_is_used_while_the_file_has_none(
             one.file.unlink()
             if content is not None:
                 one.file.write_bytes(content)
+                one.file.chmod(0o600)
             for _ in range(3):
                 one.disconnect()
                 await until(one.works, bool)
@@ -187,13 +189,33 @@ async def test_the_last_password_is_used_while_the_file_has_none(
 def test_one_line_break_at_the_end_is_ignored(written: str, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text(written, newline="")
+    file.chmod(0o600)
     assert load_password(file) == "secret word "
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o602, 0o601, 0o644, 0o620, 0o666, 0o444])
+def test_a_file_that_others_may_read_or_change_is_refused(mode: int, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("the-one-secret")
+    file.chmod(mode)
+    with pytest.raises(ValueError, match=f"its mode is {mode:04o}, so other users may") as caught:
+        load_password(file)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", [0o400, 0o440, 0o600, 0o640])
+def test_a_file_of_its_owner_and_group_is_read(mode: int, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("the-one-secret")
+    file.chmod(mode)  # 0440 is the mode of a mounted Secret, whose group is fsGroup
+    assert load_password(file) == "the-one-secret"
 
 
 @pytest.mark.parametrize("url", ["redis://:{}@host", "redis+sentinel://user:{}@host/main", "redis+cluster://:{}@host"])
 def test_a_password_in_the_url_and_in_a_file_is_refused(url: str, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("the-one-secret")
+    file.chmod(0o600)
     with pytest.raises(ValueError, match=r"REDIS_URL has a password, and REDIS_PASSWORD_FILE=.* remove one") as caught:
         redis_url.read(url.format("other-secret"), file)
     assert "secret" not in str(caught.value)
