@@ -18,9 +18,13 @@ from app.history.redis_changes import LENGTH as CHANGES
 from app.purposes.policy import Purpose, read_purposes
 from app.redis.connect import CONNECTIONS, FEWEST_CONNECTIONS
 from app.redis.password_file import load_password
+from app.setting_names import misspelt
 from app.validation import message
 
 Network = IPv4Network | IPv6Network
+
+SECRETS_DIR = "SECRETS_DIR"
+"""The environment variable that names a directory whose files are settings."""
 
 SHORTEST_SECRET = 32
 """Characters of the shortest PERMIT_SECRET."""
@@ -146,10 +150,19 @@ class Settings(BaseSettings):
 
     @classmethod
     def read(cls) -> "Settings":
-        """Read the environment, then the files in SECRETS_DIR that are named like settings; raises BadSetting."""
-        secrets = os.environ.get("SECRETS_DIR") or None
+        """Read the environment, then the files in SECRETS_DIR that are named like settings; raises BadSetting.
+
+        A name that looks like a setting and is none is an error, too.
+        """
+        secrets = os.environ.get(SECRETS_DIR) or None
         if secrets is not None and not Path(secrets).is_dir():
             raise BadSetting(f"SECRETS_DIR={secrets} is not a directory.")
+        known = {SECRETS_DIR, *map(str.upper, cls.model_fields)}
+        files = [] if secrets is None else [path.name for path in Path(secrets).iterdir()]
+        unknown = [f"{name} is not a setting: {hint}" for name, hint in misspelt(os.environ, known).items()]
+        unknown += [f"{secrets}/{name} is not a setting: {hint}" for name, hint in misspelt(files, known).items()]
+        if unknown:
+            raise BadSetting(" ".join(unknown))
         try:
             return cls(_secrets_dir=secrets)
         except ValidationError as error:
