@@ -15,7 +15,7 @@ from app.evaluate import Decision, Question
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
-from app.yield_budget import YieldBudget
+from app.work_turns import YieldBudget
 
 Take: TypeAlias = Callable[[int, Decision | Exception], None]
 """Takes the number of a question, and the decision or why there is none.

@@ -23,6 +23,7 @@ from app.purposes.policy import PurposePolicy
 from app.robots.access import Busy, Successful
 from app.robots.agents import Agent
 from app.robots.robots_txt import RobotsTxt
+from app.work_turns import Overloaded
 
 __all__ = ["BatchMemo", "Decider", "Models", "NoVersion"]
 
@@ -45,7 +46,8 @@ class Decider:
     """Decides questions from the cached files and the operators' overrides; `edge` has the facts beside the verdict.
 
     Parsed files take at most `memory_bytes`, and those of overrides a quarter of that. `asked` is called with
-    the key of the origin of every decision, and `log` with every decision.
+    the key of the origin of every decision, and `log` with every decision. While `is_late`, questions about origins
+    that are not in memory are refused.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Decider:
         edge: EdgeTable | None = None,
         asked: Callable[[str], None] = lambda _key: None,
         log: Callable[[Decision], None] | None = None,
+        is_late: Callable[[], bool] = lambda: False,
     ) -> None:
         self._cache = cache
         self._parsed = ParsedFiles(memory_bytes)
@@ -77,6 +80,7 @@ class Decider:
         self._asked = asked
         self._log = log
         self._monotonic = monotonic
+        self._is_late = is_late
         self._past_slots = asyncio.Semaphore(PAST_ORIGINS)
 
     @property
@@ -85,7 +89,7 @@ class Decider:
         return self._parsed.usage
 
     async def decide(self, question: Question) -> Decision:
-        """Decide a question, fetching if needed. Raises Busy when the fetch queue is full.
+        """Decide a question, fetching if needed. Raises Busy when the fetch queue is full, or the process overloaded.
 
         Raises NoVersion and StoreDown for a question about the past.
         """
@@ -196,6 +200,8 @@ class Decider:
         agent = question.agent
         # If an override decides, the file does not matter, and its origin may well be down.
         decided = self._overriding.decides(question.target.origin, agent, self._clock())
+        if self._is_late() and not (decided or self._cache.has(question.origin)):
+            raise Overloaded
         wait = 0.0 if decided else question.wait
         return await self._files.get(
             question.origin, visitor=agent, dialect=question.dialect.name, max_age=question.max_age, wait=wait

@@ -5,19 +5,19 @@ from collections.abc import AsyncIterator, Iterable
 from starlette.responses import Response, StreamingResponse
 
 from app.api.middleware.http_caching import NO_STORE
-from app.yield_budget import YieldBudget
+from app.work_turns import YieldBudget
 
 PIECE = 256 * 1024
 """Bytes of items to send in one piece."""
 
 
-async def array_response(name: str, items: Iterable[bytes]) -> Response:
+async def array_response(name: str, items: Iterable[bytes], budget: YieldBudget) -> Response:
     """The response `{"name": [items]}`. The items are JSON, taken from the iterable while the response is sent.
 
     A short response has a Content-Length; a long one is sent in chunks. No cache may store either.
     """
     headers = {"Cache-Control": NO_STORE}
-    pieces = _pieces(name, items)
+    pieces = _pieces(name, items, budget)
     first = await anext(pieces)
     second = await anext(pieces, None)
     if second is None:
@@ -32,11 +32,10 @@ async def array_response(name: str, items: Iterable[bytes]) -> Response:
     return StreamingResponse(all_pieces(), headers=headers, media_type="application/json")
 
 
-async def _pieces(name: str, items: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _pieces(name: str, items: Iterable[bytes], budget: YieldBudget) -> AsyncIterator[bytes]:
     begins = b'{"%s":[' % name.encode()
     parts: list[bytes] = []
     size = 0
-    budget = YieldBudget()
     for item in items:
         if size > PIECE:
             yield begins + b",".join(parts)

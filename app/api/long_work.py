@@ -21,6 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.api.disconnect import while_connected
 from app.api.middleware.auth import charge_on_credit, key_of
 from app.api.problems import Problem
+from app.work_turns import WorkTurns
 
 SLICE = 0.005
 """Seconds of work before the event loop runs other tasks; a single step may take longer."""
@@ -77,11 +78,21 @@ def separated(texts: Iterable[str]) -> Iterator[str]:
 
 
 class LongWork:
-    """Shares the event loop among requests with long work: one slice of one request at a time."""
+    """Runs the long work of requests: in turns of the event loop, or in the thread."""
 
-    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
-        """`clock` gives the CPU seconds of the event loop's thread."""
-        self.slice_lock = asyncio.Lock()  # first come, first served
+    def __init__(
+        self,
+        turns: WorkTurns,
+        clock: Callable[[], float] = time.thread_time,
+        *,
+        refused: Callable[[str], None] = lambda _reason: None,
+    ) -> None:
+        """`clock` gives the CPU seconds of the event loop's thread.
+
+        `refused` is called with "long_work" for each request that is refused because there are too many.
+        """
+        self.turns = turns
+        self._refused = refused
         self.clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
         self._under_way: Counter[str] = Counter()
@@ -110,8 +121,14 @@ class LongWork:
         return result
 
     async def about_file(self, request: Request, size: int, work: Callable[[], T]) -> T:
-        """Run work on a file of `size` bytes: on the event loop if the file is small, else in the thread."""
-        return work() if size <= SMALL_FILE else await self.in_thread(request, work)
+        """Run work on a file of `size` bytes: on the event loop if the file is small, else in the thread.
+
+        Raises Busy if the event loop has too much to do.
+        """
+        if size > SMALL_FILE:
+            return await self.in_thread(request, work)
+        await self.turns.first()
+        return work()
 
     async def aclose(self) -> None:
         """Stop the thread."""
@@ -123,6 +140,7 @@ class LongWork:
         key = key_of(scope)
         caller = key.id if key is not None else scope["client"][0] if scope.get("client") else ""
         if self._under_way.total() >= AT_ONCE or self._under_way[caller] >= AT_ONCE_PER_CALLER:
+            self._refused("long_work")
             detail = "Too many long requests are running; try again in 1 s."
             raise Problem(503, "overloaded", detail, {"Retry-After": "1"})
         self._under_way[caller] += 1
@@ -152,9 +170,8 @@ class _Answer(Response):
         more = True
         paid = SECONDS_PER_REQUEST  # the request itself has been charged
         while more:
-            async with self._shared.slice_lock:
+            async with self._shared.turns.turn():
                 body, more = slices.next()
-                await asyncio.sleep(0)  # run everything else before the next slice
             while slices.used > paid:
                 charge_on_credit(scope, 1)
                 paid += SECONDS_PER_REQUEST

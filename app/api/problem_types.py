@@ -228,7 +228,7 @@ _TYPES = (
         },
     ),
     ProblemType("busy", 503, "This process has no room for the fetch, the file or the answer; see Retry-After.", _BUSY),
-    ProblemType("overloaded", 503, "The process is overloaded; see Retry-After.", "Try again in 1 s."),
+    ProblemType("overloaded", 503, "The process is too busy for new work; see Retry-After.", "Try again in 1 s."),
     ProblemType("not-ready", 503, "The service is starting or stopping; see Retry-After.", "The service is starting."),
     ProblemType(
         "store-down",

@@ -20,6 +20,7 @@ from app.decide import NoVersion
 from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
 from app.validation import unknown_name
+from app.work_turns import Overloaded
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -135,8 +136,9 @@ def unknown_parameter(name: str, value: str, known: Collection[str]) -> Problem:
 
 
 def busy(error: Busy, **extra: object) -> Problem:
-    """503 for a question that this process has no room for."""
-    return Problem(503, "busy", str(error), {"Retry-After": str(error.retry_after)}, **extra)
+    """503 for a question that this process has no room for, or no time."""
+    slug = "overloaded" if isinstance(error, Overloaded) else "busy"
+    return Problem(503, slug, str(error), {"Retry-After": str(error.retry_after)}, **extra)
 
 
 def no_version(error: NoVersion) -> Problem:

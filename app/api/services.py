@@ -25,6 +25,7 @@ from app.pacing.permits import Permits
 from app.purposes.policy import PurposePolicy
 from app.redis.eviction import EvictionPolicy
 from app.redis.guarded_client import GuardedClient
+from app.work_turns import WorkTurns
 
 
 class Phase(StrEnum):
@@ -67,6 +68,7 @@ class Services:
     origin_lists: OriginLists
     changes: RedisChanges
     snapshot_of: Callable[[Origin], Awaitable[Snapshot | None]]
+    turns: WorkTurns
     long_work: LongWork
     now: Callable[[], datetime]
     lifecycle: Lifecycle = field(default_factory=Lifecycle)

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.agents.directory import AgentDirectory
 from app.answer_all import Answering, Take
-from app.api.batch_items import NO_POLICY, encode_result, holding, question_of
+from app.api.batch_items import encode_result, holding, question_of
 from app.api.encoding import AnswerEncoder
 from app.api.json_bodies import read_json
 from app.api.middleware.answer_room import HeldAnswers, held_answers
@@ -27,7 +27,7 @@ from app.decide import Decider
 from app.error_values import as_value
 from app.evaluate import Decision
 from app.purposes.policy import PurposePolicy
-from app.yield_budget import YieldBudget
+from app.work_turns import YieldBudget
 
 LINES = "application/x-ndjson"
 
@@ -144,7 +144,8 @@ class AnswerLines(Response):
         encoder: AnswerEncoder,
         agents: Callable[[], AgentDirectory],
         now: Callable[[], datetime],
-        policy: PurposePolicy = NO_POLICY,
+        policy: PurposePolicy,
+        budget: YieldBudget,
     ) -> None:
         """`agents` gives the crawlers that are known now, which may change while the stream lasts. `now` is a clock."""
         self.status_code = 200
@@ -156,7 +157,7 @@ class AnswerLines(Response):
         self._now = now
         self._policy = policy
         self._window = AnswerWindow()
-        self._budget = YieldBudget()
+        self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run until every line is answered, or the client disconnects."""

@@ -100,6 +100,10 @@ class RobotsCache:
         """The bytes and the number of the snapshots in memory."""
         return self._memory.usage
 
+    def has(self, origin: Origin) -> bool:
+        """Whether memory has a snapshot of the origin, whatever its age."""
+        return self._snapshots.peek(origin) is not None
+
     def get_trusted(self, origin: Origin) -> Snapshot | None:
         """The snapshot in memory that may answer without asking the store, fresh or not."""
         return self._snapshots.get_trusted(origin)

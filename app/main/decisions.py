@@ -53,8 +53,12 @@ def make_decisions(
     models: Models,
     metrics: Metrics,
     store_clock: Callable[[], float] | None,
+    is_late: Callable[[], bool],
 ) -> Decisions:
-    """The decisions by these files; `models` are the recheck models in force. `store_clock`: None for the server's."""
+    """The decisions by these files; `models` are the recheck models in force. `store_clock`: None for the server's.
+
+    `is_late`: whether this process has so much to do that it should begin no new work.
+    """
     clock = store.clocks.fleet
     visits = Visits(RedisVisits(store.redis, clock=clock), clock)
     overrides = Overrides(RedisOverrides(store.redis), clock)
@@ -73,6 +77,7 @@ def make_decisions(
         monotonic=time.monotonic,
         overrides=overrides,
         edge=edge.table,
+        is_late=is_late,
         asked=files.lists.note_asked,
         log=None if log is None else log.note,
     )

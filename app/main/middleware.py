@@ -44,7 +44,7 @@ def add_middleware(
     }
     app.add_middleware(DirectRoute, path=allowed.PATH, handlers=handlers)
     app.add_middleware(AnswerRoom)
-    app.add_middleware(BodyLimit, streamed=batch.streams)
+    app.add_middleware(BodyLimit, streamed=batch.streams, refused=metrics.request_overloaded)
     app.add_middleware(KeyCheck, keys=keys, quotas=quotas, metrics=metrics, required=keys_required)
     if not keys_required:
         app.add_middleware(RefuseCrossSite)

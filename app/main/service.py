@@ -43,6 +43,7 @@ from app.redis.guarded_client import TIMEOUT
 from app.redis.store_clock import StoreClock, StoreClocks
 from app.reread import on_change, on_sighup
 from app.settings import Settings
+from app.work_turns import WorkTurns
 
 WITHOUT_KEYS = "API_KEYS_FILE is not set: anyone who can reach this service may ask it."
 """A line of the log."""
@@ -86,10 +87,13 @@ def create(
         agents=agents,
         ssl_context=ssl_context,
     )
-    decisions = make_decisions(settings, store, files, recheck_models(settings, table), metrics, store_clock)
+    turns = WorkTurns(refused=metrics.request_overloaded)
+    models = recheck_models(settings, table)
+    decisions = make_decisions(settings, store, files, models, metrics, store_clock, turns.is_late)
     bounds = pace_bounds(Bounds(settings.pace_floor, settings.pace_cap), table, agents)
     pacing = make_pacing(settings, store, files, decisions, bounds, metrics)
-    quotas, long_work = Quotas(store.redis, time.monotonic, metrics.quota_exceeded), LongWork()
+    quotas = Quotas(store.redis, time.monotonic, metrics.quota_exceeded)
+    long_work = LongWork(turns, refused=metrics.request_overloaded)
 
     async def start(stack: AsyncExitStack) -> None:
         """Start the parts; at the end they are stopped in reverse."""
@@ -99,7 +103,7 @@ def create(
             on_sighup(*reread),
             on_change(settings.watch_seconds, *reread) if settings.watch_seconds else nullcontext(),
             store.running(),
-            metrics.updating(store.probe),
+            metrics.updating(store.probe, note_lag=turns.note_lag),
             files.running(),
             decisions.running(),
             pacing.running(),
@@ -131,6 +135,7 @@ def create(
         origin_lists=files.lists,
         changes=files.changes,
         snapshot_of=files.cache.facts,
+        turns=turns,
         long_work=long_work,
         now=lambda: datetime.fromtimestamp(now(), UTC),
     )

@@ -101,7 +101,8 @@ class Metrics:
             buckets=_DECISION_SECONDS,
         )
         self._decisions_overloaded = counter(
-            "decisions_overloaded", "Questions not answered because the fetch queue was full."
+            "decisions_overloaded",
+            "Questions not answered because the fetch queue was full, or the process overloaded.",
         )
         self._fetches = counter("fetches", "Completed fetches.", "outcome", "cause", "status")
         self._fetch_seconds = Histogram(
@@ -120,6 +121,9 @@ class Metrics:
             "1 while every fetch of a worker fails and other processes reach the same origins.",
             registry=registry,
             multiprocess_mode="livemax",
+        )
+        self._requests_overloaded = counter(
+            "requests_overloaded", "Requests refused because the process had too much to do.", "reason"
         )
         self._rejected = counter("requests_rejected", "Requests rejected for their API key or quota.", "reason")
         self._overridden = counter("overrides_applied", "Decisions that an override changed or confirmed.", "action")
@@ -236,6 +240,10 @@ class Metrics:
     def overloaded(self) -> None:
         """Count a question that was not answered because the fetch queue was full."""
         self._decisions_overloaded.inc()
+
+    def request_overloaded(self, reason: str) -> None:
+        """Count a request refused because the process had too much to do; `reason` comes from a small fixed set."""
+        self._requests_overloaded.labels(reason).inc()
 
     def rejected(self, reason: str) -> None:
         """Count a request without a valid API key or beyond its quota; `reason` comes from a small fixed set."""
@@ -361,9 +369,15 @@ class Metrics:
 
     @asynccontextmanager
     async def updating(
-        self, probe: Callable[[], Awaitable[None]], *, every: float = UPDATE_INTERVAL
+        self,
+        probe: Callable[[], Awaitable[None]],
+        *,
+        note_lag: Callable[[float], None] = lambda _seconds: None,
+        every: float = UPDATE_INTERVAL,
     ) -> AsyncIterator[None]:
         """Within the block, call `probe` and update the gauges every `every` seconds, and sample event loop lag.
+
+        `note_lag` is called with each sample.
 
         The probe notices failures that no request has met. A scrape of another worker shows the gauges as last updated.
         """
@@ -372,8 +386,12 @@ class Metrics:
             await probe()
             self.update_gauges()
 
+        def observe(lag: float) -> None:
+            self._lag.observe(lag)
+            note_lag(lag)
+
         async def sample() -> None:
-            await sample_lag(self._lag.observe)
+            await sample_lag(observe)
 
         self._exposition.forget_dead_workers()
         self.update_gauges()

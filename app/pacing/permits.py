@@ -17,7 +17,7 @@ from app.pacing.permit import SlotRef, sign, verify
 from app.pacing.schedule import Bounds, pace_windows
 from app.pacing.slots import PaceKey, Slot, SlotRequest, WaitTooLong
 from app.redis.guarded_client import StoreDown
-from app.yield_budget import YieldBudget
+from app.work_turns import YieldBudget
 
 MAX_QUEUES = 16
 """Queues of slots that a batch reserves from at once."""
@@ -113,17 +113,17 @@ class Permits:
         return decided if isinstance(decided, PermitResult) else await self._reserve(decided)
 
     async def request_batch(
-        self, requests: Iterable[tuple[int, PermitRequest | Exception]], encode: Encode
+        self, requests: Iterable[tuple[int, PermitRequest | Exception]], encode: Encode, budget: YieldBudget
     ) -> Mapping[int, BatchResult]:
         """Do as `request` for each request, and return the results under the same numbers.
 
-        An exception in place of a request, which could not be read, is its result. Within a queue, the callers are
+        An exception in place of a request, which could not be read, is its result. All that runs for the requests
+        shares the `budget`. Within a queue, the callers are
         served in rotation, each in the order of its requests.
         """
         results: dict[int, BatchResult] = {}
         asked: dict[int, PermitRequest] = {}
         allowed: dict[int, _Allowed] = {}
-        budget = YieldBudget()
 
         def questions() -> Iterator[tuple[int, Question | Exception]]:
             for number, request in requests:

@@ -137,7 +137,7 @@ async def test_many_origins_with_a_question_each_let_other_requests_run(
             await asyncio.sleep(0)
 
     # Each look at the clock takes a millisecond, so that a few questions use up the budget.
-    monkeypatch.setattr("app.yield_budget.time", SimpleNamespace(monotonic=lambda: next(ticks) / 1000))
+    monkeypatch.setattr("app.work_turns.time", SimpleNamespace(monotonic=lambda: next(ticks) / 1000))
     async with running(store_url) as service:
         state = service.app.state
         monkeypatch.setattr(state, "services", replace(state.services, decider=cast("Decider", decider)))

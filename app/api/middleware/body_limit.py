@@ -37,13 +37,18 @@ class BodyLimit:
         together: int = BODIES_LIMIT,
         seconds: float = BODY_SECONDS,
         silence: float = SILENCE_SECONDS,
+        refused: Callable[[str], None] = lambda _reason: None,
     ) -> None:
-        """`together`, `seconds` and `silence`: see BODIES_LIMIT, BODY_SECONDS and SILENCE_SECONDS."""
+        """`together`, `seconds` and `silence`: see BODIES_LIMIT, BODY_SECONDS and SILENCE_SECONDS.
+
+        `refused` is called with "bodies" for each request that is refused because of all bodies together.
+        """
         self._app = app
         self._streamed = streamed
         self._room = together
         self._seconds = seconds
         self._silence = silence
+        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _has_no_body(scope):
@@ -55,7 +60,7 @@ class BodyLimit:
 
     async def _pass_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._room < BODY_LIMIT:
-            await _overloaded().response()(scope, receive, send)
+            await self._overloaded().response()(scope, receive, send)
             return
         more = True
 
@@ -100,13 +105,18 @@ class BodyLimit:
             if received > BODY_LIMIT:
                 raise _too_large()
             if self._room < 0:
-                raise _overloaded()
+                raise self._overloaded()
             return message
 
         try:
             await self._app(scope, receive_counted, send)
         finally:
             self._room += received
+
+    def _overloaded(self) -> Problem:
+        self._refused("bodies")
+        detail = "This process holds too many request bodies at once; try again in 1 s."
+        return Problem(503, "overloaded", detail, {"Retry-After": "1"})
 
 
 def _has_no_body(scope: Scope) -> bool:
@@ -116,8 +126,3 @@ def _has_no_body(scope: Scope) -> bool:
 
 def _too_large() -> Problem:
     return Problem(413, "too-large", f"The request body is larger than {BODY_LIMIT} bytes; send it in parts.")
-
-
-def _overloaded() -> Problem:
-    detail = "This process holds too many request bodies at once; try again in 1 s."
-    return Problem(503, "overloaded", detail, {"Retry-After": "1"})

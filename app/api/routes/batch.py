@@ -24,7 +24,7 @@ from app.api.stream import LINES, AnswerLines
 from app.error_values import as_value
 from app.evaluate import Decision, Question
 from app.purposes.policy import PurposePolicy
-from app.yield_budget import YieldBudget
+from app.work_turns import YieldBudget
 
 ITEMS = 1000
 """Items of the largest batch."""
@@ -93,12 +93,18 @@ async def batch(request: Request) -> Response:
     query_of(request, ())
     services, policy = services_of(request), caller_policy(request)
     if streams(request.scope):
-        return AnswerLines(services.decider, services.encoder, services.agents, services.now, policy)
-    items = _read(await body_of(request))
-    charge(request, len(items.items) - 1)
-    encode = holding(services.encoder, held_answers(request.scope))
-    work = _answers(services, items, policy, encode)
-    return await array_response("answers", await while_connected(request.receive, work))
+        budget = await services.turns.first()
+        return AnswerLines(services.decider, services.encoder, services.agents, services.now, policy, budget)
+
+    async def answered() -> tuple[list[bytes], YieldBudget]:
+        budget = await services.turns.first()
+        items = _read(await body_of(request))
+        charge(request, len(items.items) - 1)
+        encode = holding(services.encoder, held_answers(request.scope))
+        return await _answers(services, items, policy, encode, budget), budget
+
+    await request.body()
+    return await array_response("answers", *await while_connected(request.receive, answered()))
 
 
 def _read(body: object) -> BatchIn:
@@ -111,7 +117,11 @@ def _read(body: object) -> BatchIn:
 
 
 async def _answers(
-    services: Services, batch: BatchIn, policy: PurposePolicy, encode: Callable[[Decision], bytes]
+    services: Services,
+    batch: BatchIn,
+    policy: PurposePolicy,
+    encode: Callable[[Decision], bytes],
+    budget: YieldBudget,
 ) -> list[bytes]:
     """The JSON of every item's result, in the order of the items."""
     known = services.agents()
@@ -129,5 +139,5 @@ async def _answers(
     def take(number: int, result: Decision | Exception) -> None:
         results[number] = encode_result(result, encode)
 
-    await answer_all(services.decider, questions(), take, YieldBudget())
+    await answer_all(services.decider, questions(), take, budget)
     return results

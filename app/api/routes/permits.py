@@ -32,6 +32,7 @@ from app.pacing.permit import BadPermit
 from app.pacing.permits import BatchResult, Encode, Outcome, PermitRequest, PermitResult
 from app.pacing.slots import Slot
 from app.purposes.policy import PurposePolicy
+from app.work_turns import YieldBudget
 
 PATH = "/v1/permits"
 
@@ -143,12 +144,17 @@ async def permit(request: Request) -> Response:
         if len(items) > ITEMS:
             detail = f"The batch has {len(items)} items; send at most {ITEMS}."
             raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
-        charge(request, len(items) - 1)
-        requests = _requests(items, known, _caller(request), policy)
         encode = holding(encoder, held_answers(request.scope))
-        results = await while_connected(request.receive, permits.request_batch(requests, encode))
+
+        async def answered() -> tuple[Mapping[int, BatchResult], YieldBudget]:
+            budget = await services.turns.first()
+            charge(request, len(items) - 1)
+            requests = _requests(items, known, _caller(request), policy)
+            return await permits.request_batch(requests, encode, budget), budget
+
+        results, budget = await while_connected(request.receive, answered())
         encoded = (_encode_item(results[number], encode) for number in range(len(items)))
-        return await array_response("permits", encoded)
+        return await array_response("permits", encoded, budget)
     result = await permits.request(_read(body, known, _caller(request), policy), encoder.encode)
     return Response(_with_slot(result), media_type="application/json", headers={"Cache-Control": "no-store"})
 

@@ -1,0 +1,119 @@
+"""Turns of the event loop for long work, so that short requests are answered promptly however much work there is.
+
+Batches, streams, tests and the like work in slices, and all of them together get one slice in a turn: a decision from
+memory, or a health check, waits for one slice and not for as many as there are requests. Work that waits too long for
+its first turn is refused. It has cost nearly nothing by then, and clients that ask again at once have waited as well.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+
+from app.robots.access import Busy
+
+BUDGET = 0.005
+"""Seconds of work after which other tasks get to run."""
+
+FIRST_SECONDS = 2.0
+"""Seconds that a new request waits for its first turn; then it is refused."""
+
+LATE = 1.0
+"""Seconds that the oldest work waits for a turn, or the event loop's timers are late, in an overloaded process."""
+
+RETRY_AFTER = 1
+"""Seconds after which to ask again."""
+
+
+class Overloaded(Busy):
+    """This process has too much to do, so the work was not begun."""
+
+    def __init__(self) -> None:
+        super().__init__(RETRY_AFTER, "This process is overloaded")
+
+
+def _ignore(_reason: str) -> None:
+    pass
+
+
+class WorkTurns:
+    """Gives turns of the event loop to long work, one at a time and in the order of the calls."""
+
+    def __init__(
+        self,
+        *,
+        first_seconds: float = FIRST_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        refused: Callable[[str], None] = _ignore,
+    ) -> None:
+        """`first_seconds`: see FIRST_SECONDS. `refused` is called with "turns" for each request that is refused."""
+        self._lock = asyncio.Lock()  # first come, first served
+        self._first_seconds = first_seconds
+        self._clock = clock
+        self._refused = refused
+        self._numbers = count()
+        self._waiting: dict[int, float] = {}  # since when, the oldest first
+        self._lags = deque((0.0, 0.0), maxlen=2)
+
+    async def first(self) -> "YieldBudget":
+        """Wait for the first turn of a request; the budget is for all its work. Raises Overloaded."""
+        try:
+            async with asyncio.timeout(self._first_seconds):
+                await self.next()
+        except TimeoutError:
+            self._refused("turns")
+            raise Overloaded from None
+        return YieldBudget(self)
+
+    async def next(self) -> None:
+        """Return in a turn in which no other long work runs."""
+        async with self.turn():
+            pass
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Run the block in a turn in which no other long work runs; what is ready runs before the next one."""
+        number = next(self._numbers)
+        self._waiting[number] = self._clock()
+        try:
+            await self._lock.acquire()
+        finally:
+            del self._waiting[number]
+        try:
+            yield
+            await asyncio.sleep(0)
+        finally:
+            self._lock.release()
+
+    def note_lag(self, seconds: float) -> None:
+        """Note how late a timer of the event loop was."""
+        self._lags.append(seconds)
+
+    def is_late(self) -> bool:
+        """Whether this process has so much to do that it should begin no new work.
+
+        One late timer is not enough: a single long turn, of which nothing is left, delays one.
+        """
+        if min(self._lags) > LATE:
+            return True
+        oldest = next(iter(self._waiting.values()), None)
+        return oldest is not None and self._clock() - oldest > LATE
+
+
+class YieldBudget:
+    """The time that a request may work before other tasks get to run. Its tasks may share it."""
+
+    def __init__(self, turns: WorkTurns) -> None:
+        self._turns = turns
+        self._ends = time.monotonic() + BUDGET
+
+    def is_over(self) -> bool:
+        """Whether the time is used up."""
+        return time.monotonic() > self._ends
+
+    async def next(self) -> None:
+        """Wait for the next turn, then start again with a full budget."""
+        await self._turns.next()
+        self._ends = time.monotonic() + BUDGET
