@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -211,6 +212,7 @@ async def test_a_service_signs_as_its_file_of_agents_says(
     key = Ed25519PrivateKey.generate()
     add_signature(file, key)
     async with fleet(store_url, file) as (origin, (service,)):
+        service.now = time.time()  # the verifier's clock
         assert await verdicts(service, origin, "AcmeBot", "PlainBot", "FarBot") == ["allow", "disallow", "disallow"]
         signed = [fields(it) for it in origin.requests if "signature" in fields(it)]
         assert [it["user-agent"].partition("/")[0] for it in signed] == ["FarBot"]

@@ -19,6 +19,7 @@ from app.api.routes.test_file import TestIn
 from app.api.what_if import SimulatedOutcomeIn
 from tests.api.asgi_client import JSON_ROUTES, Answer, request
 from tests.api.service import running
+from tests.operator_token import TOKEN_HEADER
 
 MODELS = [BatchIn, ItemIn, IndexingIn, MetaIn, OverrideIn, OutcomeIn, PermitIn, PermitsIn, SimulatedOutcomeIn, TestIn]
 MANY = TOKENS_LIMIT // 4
@@ -107,7 +108,9 @@ def test_long_string_is_one_token(body: bytes) -> None:
 
 async def ask(store_url: str, method: str, path: str, body: bytes) -> Answer:
     async with running(store_url) as service:
-        return await request(service.app, method, path, body=body)
+        fields = {"Content-Type": "application/json", **TOKEN_HEADER}
+        headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
+        return await request(service.app, method, path, body=body, headers=headers)
 
 
 @pytest.mark.parametrize(("method", "path"), JSON_ROUTES)

@@ -163,7 +163,8 @@ async def test_without_keys_the_token_is_asked_for_when_it_is_needed(service: Op
         await visitor.fetch(f"{origin.url}/shop")
         await expect(visitor.page.locator("#keyed")).to_be_hidden()
         await visitor.page.locator("#refetch").click()
-        assert await visitor.text("#key-said") == "This needs an API key, or the operator's token."
+        asked = "This needs an API key, or the operator's token."
+        await expect(visitor.page.locator("#key-said")).to_have_text(asked)
         await visitor.page.get_by_label("API key", exact=True).fill(TOKEN_FILE.read_text().strip())
         await visitor.page.keyboard.press("Enter")
         await expect(visitor.page.locator("#summary")).to_contain_text("0 allowed, 3 blocked")

@@ -179,6 +179,8 @@ INSIDE = [
     ("ｌｏｃａｌｈｏｓｔ", "127.0.0.1"),  # full width
     ("ⓛⓞⓒⓐⓛⓗⓞⓢⓣ", "127.0.0.1"),  # in circles
     ("loc\u00adalhost", "127.0.0.1"),  # a soft hyphen, which IDNA drops
+    ("%31%32%37.0.0.1", "127.0.0.1"),  # percent-encoded
+    ("loc%61lhost", "127.0.0.1"),
 ]
 
 NAMES = [
@@ -221,8 +223,6 @@ UNREADABLE = [
     ("١٢٧.0.0.1", "Arabic digits"),
     ("127.0.0.1%00", "escaped"),
     ("127.0.0.1%2f", "escaped"),
-    ("%31%32%37.0.0.1", "escaped"),
-    ("loc%61lhost", "escaped"),
     ("lo\u200dcalhost", "a joiner"),
     ("[::1", "no end"),
     ("[[::1]]", "twice"),
