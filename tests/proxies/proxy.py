@@ -18,15 +18,21 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "deploy" / "proxies"
 
 _SERVICE, _PROXY = "127.0.0.1:8080", "127.0.0.1:3129"
+_CLOSED, _OPEN = "127.0.0.0/8 1;", "127.0.0.0/8 0;"
 
 
 @asynccontextmanager
-async def nginx(service: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client whose requests go through nginx with the example's configuration, which asks the service."""
+async def nginx(service: str, *, loopback: bool = True) -> AsyncIterator[httpx.AsyncClient]:
+    """A client whose requests go through nginx with the example's configuration, which asks the service.
+
+    `loopback`: whether sites may be there, as with ALLOW_ADDRESSES.
+    """
 
     def example(_folder: str, port: int) -> str:
         text = (EXAMPLES / "nginx.conf").read_text()
-        for old, new in ((_PROXY, f"127.0.0.1:{port}"), (_SERVICE, service.removeprefix("http://"))):
+        changes = [(_PROXY, f"127.0.0.1:{port}"), (_SERVICE, service.removeprefix("http://"))]
+        changes += [(_CLOSED, _OPEN)] if loopback else []
+        for old, new in changes:
             assert old in text, old
             text = text.replace(old, new)
         return text

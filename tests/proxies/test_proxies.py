@@ -1,12 +1,14 @@
 """The configurations of deploy/proxies: a crawler that knows nothing of robots.txt gets what it may."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from ipaddress import IPv6Address
 
 import pytest
 
 from app.api.routes.check import ENVOY
+from app.fetch.guard import PLATFORMS, RANGES
 from tests.cli.serving import service
 from tests.origins import Exchange, Reply, serve, text
 from tests.proxies.proxy import EXAMPLES, nginx
@@ -55,6 +57,47 @@ async def test_proxy_fails_closed_without_a_service(store_url: str) -> None:
         async with nginx(url) as client:
             page = await client.get(f"{origin.url}/page", headers=AGENT)
         assert page.status_code in {403, 503}
+        assert origin.requests == []
+
+
+def spellings() -> Iterator[str]:
+    """Hosts at each end of every range that the service refuses."""
+    for row in (*RANGES, *PLATFORMS):
+        for address in {row.network[0], row.network[-1]}:
+            if isinstance(address, IPv6Address):
+                yield from (f"[{address}]", f"[{address.exploded.upper()}]")
+            else:
+                number = int(address)
+                yield from (f"{address}", f"[::ffff:{address}]", f"[::ffff:{number >> 16:x}:{number & 0xFFFF:x}]")
+                yield f"[64:ff9b::{address}]"
+    yield from ("127.1", "2130706433", "127.0.0.1.", "localhost", "LOCALHOST", "localhost.", "a.localhost")
+
+
+async def test_nginx_refuses_private_destinations() -> None:
+    # Without a service, what is not refused gets a 503, and no site is connected to.
+    async with nginx("http://127.0.0.1:9", loopback=False) as client:
+        for host in spellings():
+            for port in ("", ":8081"):
+                refused = await client.get("http://site.example/", headers={"Host": f"{host}{port}"})
+                assert refused.status_code == 403, host
+        for host in (
+            "1.1.1.1",
+            "9.255.255.255",
+            "172.32.0.0",
+            "223.255.255.255",
+            "[2606:4700::1111]",
+            "www.example.com",
+        ):
+            asked = await client.get("http://site.example/", headers={"Host": host})
+            assert asked.status_code == 503, host
+
+
+async def test_nginx_neither_asks_about_a_private_destination_nor_reaches_it(store_url: str) -> None:
+    async with serve(site(text(200))) as origin, service(store_url) as url:
+        async with nginx(url, loopback=False) as client:
+            assert (await client.get(f"{origin.url}/page", headers=AGENT)).status_code == 403
+            # The service itself, whose operators' routes nginx must not open either.
+            assert (await client.get(f"{url}/v1/overrides", headers=AGENT)).status_code == 403
         assert origin.requests == []
 
 
