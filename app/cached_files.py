@@ -65,14 +65,16 @@ class CachedFiles:
         dialect: str = "",
         max_age: float | None = None,
         wait: float = 10.0,
+        caller: str = "",
     ) -> CachedFile:
         """The origin's file, fetched if needed. Raises Busy when the fetch queue is full, or too many files are new.
 
         `visitor` is the crawler that is about to visit the origin; None counts no visit. The caller reads the file
-        under `dialect`, before it awaits anything else.
+        under `dialect`, before it awaits anything else. `caller`: see RobotsCache.get().
         """
         recheck = await self._recheck(origin, visitor)
-        return await self._file(origin, await self._cache.get(origin, recheck, max_age=max_age, wait=wait), dialect)
+        cached = await self._cache.get(origin, recheck, max_age=max_age, wait=wait, caller=caller)
+        return await self._file(origin, cached, dialect)
 
     def get_if_fresh(self, question: Question, memo: BatchMemo | None = None) -> CachedFile | None:
         """The file for a question if memory has a fresh one that is quick to read; on None the caller calls get().
@@ -108,9 +110,10 @@ class CachedFiles:
         """The origin's file as it was at any instant; nothing is fetched. Raises StoreDown."""
         return PastFiles(origin, await self._history.read(origin))
 
-    async def refresh(self, origin: Origin) -> CachedFile:
+    async def refresh(self, origin: Origin, caller: str) -> CachedFile:
         """Fetch the file now, whatever the cache has. Raises Busy when the fetch queue is full."""
-        return await self._file(origin, await self._cache.refresh(origin, await self._recheck(origin, None)), "")
+        recheck = await self._recheck(origin, None)
+        return await self._file(origin, await self._cache.refresh(origin, recheck, caller), "")
 
     async def _file(self, origin: Origin, cached: CacheResult, dialect: str) -> CachedFile:
         snapshot = cached.snapshot

@@ -180,17 +180,19 @@ class Decider:
         # The past does not change, so there is no time at which to ask again.
         return decision._replace(retry_at=None, version=version)
 
-    async def get_file(self, origin: Origin, *, max_age: float | None = None, wait: float = 10.0) -> CachedFile:
+    async def get_file(
+        self, origin: Origin, *, max_age: float | None = None, wait: float = 10.0, caller: str = ""
+    ) -> CachedFile:
         """The origin's file, fetched if needed; no visit is counted. Raises Busy when the fetch queue is full."""
-        return await self._files.get(origin, max_age=max_age, wait=wait)
+        return await self._files.get(origin, max_age=max_age, wait=wait, caller=caller)
 
     async def history(self, origin: Origin) -> History:
         """The versions of the origin's file, the current one included; nothing is fetched. Raises StoreDown."""
         return await self._history.read(origin)
 
-    async def refresh(self, origin: Origin) -> CachedFile:
+    async def refresh(self, origin: Origin, caller: str = "") -> CachedFile:
         """Fetch the origin's file now, whatever the cache has. Raises Busy when the fetch queue is full."""
-        return await self._files.refresh(origin)
+        return await self._files.refresh(origin, caller)
 
     async def purge(self, origin: Origin) -> None:
         """Remove the origin's file from the cache of the whole fleet. Raises StoreDown."""
@@ -204,7 +206,12 @@ class Decider:
             raise Overloaded
         wait = 0.0 if decided else question.wait
         return await self._files.get(
-            question.origin, visitor=agent, dialect=question.dialect.name, max_age=question.max_age, wait=wait
+            question.origin,
+            visitor=agent,
+            dialect=question.dialect.name,
+            max_age=question.max_age,
+            wait=wait,
+            caller=question.caller,
         )
 
     def _decide_by(self, file: CachedFile, question: Question) -> Decision:

@@ -35,7 +35,8 @@ class Question(NamedTuple):
 
     `max_age`: the oldest acceptable copy, in seconds; None leaves it to the cache. `wait`: seconds that a cold fetch
     may hold up the answer. `policy`: the purposes that the page is wanted for, None for none. `as_of`: the instant in
-    the past whose version of the file decides, None for the file of now.
+    the past whose version of the file decides, None for the file of now. `caller` asks: the id of an API key, or an
+    address; it does not affect the decision, but fetches are shared out fairly among callers.
     """
 
     target: Target
@@ -46,6 +47,7 @@ class Question(NamedTuple):
     wait: float = 10.0
     policy: PurposePolicy | None = None
     as_of: datetime | None = None
+    caller: str = ""
 
     @property
     def origin(self) -> Origin:

@@ -66,18 +66,20 @@ def question_of(
     now: Callable[[], datetime],
     max_age: float | None = None,
     wait: float = WAIT,
-    caller: PurposePolicy = NO_POLICY,
+    purposes: PurposePolicy = NO_POLICY,
+    caller: str = "",
 ) -> Question:
-    """Read an item of parsed JSON. `max_age`, `wait` and the purposes of `caller` are its defaults. Raises Problem.
+    """Read an item of parsed JSON that a `caller` asks. `max_age`, `wait` and `purposes` are its defaults.
 
-    `now` is the clock that tells the past from the future.
+    Raises Problem. `now` is the clock that tells the past from the future.
     """
     if type(item) is dict and len(item) == 2:
         url, agent = item.get("url"), item.get("agent")
         if type(url) is str and type(agent) is str:  # most items: skip pydantic
             reader = agent_from((agent,), known)
-            policy = asked_policy(None, caller)
-            return Question(target_from(url), reader, dialect_from(None, reader), None, max_age, wait, policy)
+            policy = asked_policy(None, purposes)
+            dialect = dialect_from(None, reader)
+            return Question(target_from(url), reader, dialect, None, max_age, wait, policy, None, caller)
     if not isinstance(item, dict):
         raise bad_value("item", item, "An item must be an object with the members url and agent.")
     fields = validated(ItemIn, item, "item")
@@ -89,8 +91,9 @@ def question_of(
         at=instant_from(fields.at),
         max_age=max_age if fields.max_age is None else fields.max_age,
         wait=wait if fields.wait is None else fields.wait,
-        policy=asked_policy(fields.purpose, caller),
+        policy=asked_policy(fields.purpose, purposes),
         as_of=None if fields.as_of is None else past_from(fields.as_of, now()),
+        caller=caller,
     )
 
 

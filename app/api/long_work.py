@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.disconnect import while_connected
-from app.api.middleware.auth import charge_on_credit, key_of
+from app.api.middleware.auth import caller_of, charge_on_credit
 from app.api.problems import Problem
 from app.work_turns import WorkTurns
 
@@ -137,8 +137,7 @@ class LongWork:
     @contextmanager
     def admit(self, scope: Scope) -> Iterator[None]:
         """Count a request with long work while it runs; raises Problem (503) if there are too many."""
-        key = key_of(scope)
-        caller = key.id if key is not None else scope["client"][0] if scope.get("client") else ""
+        caller = caller_of(scope)
         if self._under_way.total() >= AT_ONCE or self._under_way[caller] >= AT_ONCE_PER_CALLER:
             self._refused("long_work")
             detail = "Too many long requests are running; try again in 1 s."

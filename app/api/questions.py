@@ -7,6 +7,7 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, ValidationError
 
+from app.api.middleware.auth import caller_of
 from app.api.parameters import (
     AGENTS,
     AS_OF_TEXT,
@@ -92,4 +93,5 @@ def question_of(request: Request, query: QuestionQuery, services: Services) -> Q
         wait=query.wait,
         policy=asked_policy(query.purpose, caller_policy(request)),
         as_of=None if query.as_of is None else past_from(query.as_of, services.now()),
+        caller=caller_of(request.scope),
     )

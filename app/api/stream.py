@@ -146,6 +146,7 @@ class AnswerLines(Response):
         now: Callable[[], datetime],
         policy: PurposePolicy,
         budget: YieldBudget,
+        caller: str,
     ) -> None:
         """`agents` gives the crawlers that are known now, which may change while the stream lasts. `now` is a clock."""
         self.status_code = 200
@@ -156,6 +157,7 @@ class AnswerLines(Response):
         self._agents = agents
         self._now = now
         self._policy = policy
+        self._caller = caller
         self._window = AnswerWindow()
         self._budget = budget
 
@@ -213,7 +215,8 @@ class AnswerLines(Response):
         try:
             if line is None:
                 raise Problem(413, "too-large", _LINE_TOO_LONG)
-            question = question_of(read_json(line, "The line"), self._agents(), self._now, caller=self._policy)
+            item = read_json(line, "The line")
+            question = question_of(item, self._agents(), self._now, purposes=self._policy, caller=self._caller)
         except Problem as problem:
             problem.extra["line"] = number
             put(position, as_value(problem))

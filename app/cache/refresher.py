@@ -15,8 +15,11 @@ from app.origin import Origin
 from app.redis.store_clock import StoreClock
 from app.robots.access import Fetched, NotModified, Successful, Unreachable, Validators
 
-Fetch = Callable[[Origin, Validators], Awaitable[Fetched]]
-"""One bounded fetch, conditional if there are validators; it raises Busy if none could be made, and nothing else."""
+Fetch = Callable[[Origin, Validators, str], Awaitable[Fetched]]
+"""One bounded fetch, conditional if there are validators, for a caller (an API key, or an address).
+
+It raises Busy if none could be made, and nothing else.
+"""
 
 OnFetch = Callable[[Origin, Snapshot, float], None]
 """Called after every fetch with the snapshot that it led to, and the seconds that it took."""
@@ -50,8 +53,10 @@ class Refresher:
         self._on_fetch = on_fetch
         self._health = health
 
-    async def refresh(self, origin: Origin, seen: Snapshot | None, is_fresh: IsFresh) -> tuple[Snapshot, Source]:
-        """Fetch unless a fresh snapshot is found first; `seen` is the one that was due. Raises Busy."""
+    async def refresh(
+        self, origin: Origin, seen: Snapshot | None, is_fresh: IsFresh, caller: str
+    ) -> tuple[Snapshot, Source]:
+        """Fetch for a caller unless a fresh snapshot is found first; `seen` is the one that was due. Raises Busy."""
         # A refresh may have ended between the caller's lookup and now. Its flight is over, so this is a new one, and
         # without this check every caller whom the store answered late would fetch again. Memory is enough: what a
         # refresh of this process learns is put there first.
@@ -68,25 +73,26 @@ class Refresher:
             return (found, source) if found is not None and is_fresh(found, waited_for) else None
 
         with self._snapshots.waiting(origin) as invalidated:
-            return await self._lease.run_once(origin, lookup, partial(self._fetch_and_save, origin, seen), invalidated)
+            fetch = partial(self._fetch_and_save, origin, seen, caller)
+            return await self._lease.run_once(origin, lookup, fetch, invalidated)
 
-    async def fetch_now(self, origin: Origin) -> tuple[Snapshot, Source]:
-        """Fetch the whole file at once, while the rest of the fleet waits. Raises Busy."""
+    async def fetch_now(self, origin: Origin, caller: str) -> tuple[Snapshot, Source]:
+        """Fetch the whole file at once for a caller, while the rest of the fleet waits. Raises Busy."""
         known, _ = await self._snapshots.get(origin)
-        return await self._lease.run_now(origin, partial(self._fetch_and_save, origin, known, whole=True))
+        return await self._lease.run_now(origin, partial(self._fetch_and_save, origin, known, caller, whole=True))
 
     async def _fetch_and_save(
-        self, origin: Origin, seen: Snapshot | None, began: float | None, *, whole: bool = False
+        self, origin: Origin, seen: Snapshot | None, caller: str, began: float | None, *, whole: bool = False
     ) -> tuple[Snapshot, Source]:
         """Fetch; the fetch began at `began` by the store's clock, None for now. `whole`: unconditionally."""
         if began is not None:
             self._clock.sync(began)
-        fetched, snapshot = await self._fetch_once(origin, seen, began, whole=whole)
+        fetched, snapshot = await self._fetch_once(origin, seen, caller, began, whole=whole)
         kept = await self._writer.save(origin, snapshot, seen)
         if kept is None:
             # Purged meanwhile, so a fetch that began before does not count. If it is purged again, callers from
             # before that purge still get the second result, but it is not kept.
-            fetched, snapshot = await self._fetch_once(origin, None, None, whole=True)
+            fetched, snapshot = await self._fetch_once(origin, None, caller, None, whole=True)
             kept = await self._writer.save(origin, snapshot) or snapshot
         if kept.checked_at != snapshot.checked_at:
             return kept, Source.STORE
@@ -95,7 +101,7 @@ class Refresher:
         return kept, Source.REVALIDATED if isinstance(fetched.access, NotModified) else Source.FETCHED
 
     async def _fetch_once(
-        self, origin: Origin, seen: Snapshot | None, began: float | None, *, whole: bool
+        self, origin: Origin, seen: Snapshot | None, caller: str, began: float | None, *, whole: bool
     ) -> tuple[Fetched, Snapshot]:
         """What one fetch finds, and the snapshot that follows what was known when it began."""
         began = self._clock() if began is None else began
@@ -103,7 +109,8 @@ class Refresher:
         conditional = known is not None and isinstance(known.access, Successful) and not whole
         now = asyncio.get_running_loop().time
         started = now()
-        fetched = await self._fetch(origin, known.validators if known is not None and conditional else Validators())
+        validators = known.validators if known is not None and conditional else Validators()
+        fetched = await self._fetch(origin, validators, caller)
         seconds = now() - started
         self._health.note_fetch(fetched.access)
         snapshot = next_snapshot(known, _dated_to_beginning(fetched, seconds), began)

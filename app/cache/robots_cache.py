@@ -109,18 +109,19 @@ class RobotsCache:
         return self._snapshots.get_trusted(origin)
 
     async def get(
-        self, origin: Origin, recheck: Recheck, *, max_age: float | None = None, wait: float = 10.0
+        self, origin: Origin, recheck: Recheck, *, max_age: float | None = None, wait: float = 10.0, caller: str = ""
     ) -> CacheResult:
         """The origin's snapshot, refreshed first if it is due; the caller waits up to `wait` seconds for that.
 
-        A snapshot older than `max_age` seconds is due, unless its origin is failing and is not to be tried again yet.
-        Raises Busy if the fetch does and there is no copy to serve instead.
+        A fetch that several callers wait for is the first one's: `caller` is its API key or address. A snapshot older
+        than `max_age` seconds is due, unless its origin is failing and is not to be tried again yet. Raises Busy if the
+        fetch does and there is no copy to serve instead.
         """
         known, source = await self._snapshots.get(origin)
         state = State.DUE if known is None else self._state(known, origin, recheck, max_age, self._clock())
         if state is State.FRESH:
             return self._result(known, source, origin, recheck)
-        refresh = self._refreshes.start(origin, partial(self._refresh, origin, known, recheck, max_age))
+        refresh = self._refreshes.start(origin, partial(self._refresh, origin, known, recheck, max_age, caller))
         if state is State.DUE and wait > 0:
             await asyncio.wait([refresh], timeout=wait)
         if state is State.GRACE or not refresh.done():
@@ -132,7 +133,7 @@ class RobotsCache:
         finally:
             del refresh  # or this frame is in a cycle with an exception, which refers to it
 
-    async def refresh(self, origin: Origin, recheck: Recheck) -> CacheResult:
+    async def refresh(self, origin: Origin, recheck: Recheck, caller: str = "") -> CacheResult:
         """Fetch the whole file now, whatever the age of the snapshot and the backoff, and invalidate it in the fleet.
 
         The fetch begins after this call. Raises Busy if no fetch can be made.
@@ -140,7 +141,7 @@ class RobotsCache:
         under_way = self._ordered.under_way(origin)
         if under_way is not None:
             await asyncio.wait([under_way])  # it may have read the file before a change that this caller knows about
-        ordered = self._ordered.start(origin, partial(self._refresher.fetch_now, origin))
+        ordered = self._ordered.start(origin, partial(self._refresher.fetch_now, origin, caller))
         await asyncio.wait([ordered])
         try:
             return self._result(*ordered.result(), origin, recheck)
@@ -185,7 +186,7 @@ class RobotsCache:
         await self._ordered.aclose()
 
     async def _refresh(
-        self, origin: Origin, seen: Snapshot | None, recheck: Recheck, max_age: float | None
+        self, origin: Origin, seen: Snapshot | None, recheck: Recheck, max_age: float | None, caller: str
     ) -> tuple[Snapshot, Source]:
         began = self._clock.steady()  # the clock may be set by what the store says meanwhile
 
@@ -194,7 +195,7 @@ class RobotsCache:
             wanted = None if waited_for else max_age
             return self._state(snapshot, origin, recheck, wanted, self._clock.at(began)) is State.FRESH
 
-        return await self._refresher.refresh(origin, seen, is_fresh)
+        return await self._refresher.refresh(origin, seen, is_fresh, caller)
 
     def _result(self, snapshot: Snapshot | None, source: Source, origin: Origin, recheck: Recheck) -> CacheResult:
         if snapshot is None:

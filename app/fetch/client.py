@@ -156,15 +156,18 @@ class Fetcher:
         self._ssl_context = ssl_context
         self._now = now
 
-    async def fetch(self, origin: Origin, validators: Validators = UNCONDITIONAL) -> Fetched:
-        """Fetch the origin's robots.txt, conditionally if there are validators. Raises Busy and nothing else."""
+    async def fetch(self, origin: Origin, validators: Validators = UNCONDITIONAL, caller: str = "") -> Fetched:
+        """Fetch the origin's robots.txt, conditionally if there are validators. Raises Busy and nothing else.
+
+        `caller`: see FetchQueue.slot().
+        """
         profile = self._default if origin.profile is None else self._profiles().get(origin.profile)
         if profile is None:
             raise self.queue.busy()  # it was removed since the question was asked; the next one names another
         target = Target(origin.with_profile(None), "/robots.txt")
         walk = _Walk(target, profile, asked_port=origin.port, seen={origin.robots_url})
         try:
-            async with self.queue.slot() as deadline:
+            async with self.queue.slot(caller) as deadline:
                 return await self._walk(walk, validators, deadline)
         except TimeoutError:
             return walk.end(Unreachable(Cause.TIMEOUT, walk.status))

@@ -2,9 +2,10 @@
 
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from app.agents_file import OwnAgents
+from app.cache.robots_cache import Fetch
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import Resolver
@@ -40,13 +41,13 @@ def fetcher_from(
     )
 
 
-def counted_fetch(fetcher: Fetcher, metrics: Metrics) -> Callable[[Origin, Validators], Awaitable[Fetched]]:
+def counted_fetch(fetcher: Fetcher, metrics: Metrics) -> Fetch:
     """The fetch that the cache calls: it recognises challenge pages, and counts the outcome."""
 
-    async def fetch(origin: Origin, validators: Validators) -> Fetched:
+    async def fetch(origin: Origin, validators: Validators, caller: str) -> Fetched:
         begun = time.monotonic()
         try:
-            fetched = recognise_challenge(await fetcher.fetch(origin, validators))
+            fetched = recognise_challenge(await fetcher.fetch(origin, validators, caller))
         except Busy:
             metrics.fetch_overloaded()
             raise

@@ -19,7 +19,7 @@ class Store:
 async def test_trust_of_many_origins_ends_spread_over_time() -> None:
     now = 1000.0
 
-    async def fetch(origin: Origin, validators: Validators) -> Fetched:
+    async def fetch(origin: Origin, validators: Validators, caller: str) -> Fetched:
         raise AssertionError(origin)
 
     cache = RobotsCache(Store(), Store(), fetch, StoreClock(lambda: now, lambda: now), 10_000_000, trust=TRUST)  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ class ScriptedWeb:
     def finds(self, access: Access | NotModified) -> None:
         self.answer = Fetched(access, None, TAGGED, HOURLY)
 
-    async def fetch(self, origin: Origin, validators: Validators) -> Fetched:
+    async def fetch(self, origin: Origin, validators: Validators, caller: str) -> Fetched:
         self.calls.append((origin, validators))
         self.requested.set()
         await self.let_go.wait()

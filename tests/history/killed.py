@@ -26,7 +26,7 @@ def kill(_origin: Origin, _ended: Snapshot, _following: Snapshot | None) -> None
 
 
 async def main(url: str, now: float, body: str) -> None:
-    async def fetch(_origin: Origin, _validators: Validators) -> Fetched:
+    async def fetch(_origin: Origin, _validators: Validators, _caller: str) -> Fetched:
         return Fetched(Successful(200, body.encode()), None, Validators(), Lifetime())
 
     redis = GuardedClient(connect(url), monotonic=lambda: 0.0, timeout=20.0)

@@ -278,7 +278,7 @@ class Web:
     def __init__(self) -> None:
         self.fetched: list[Origin] = []
 
-    async def fetch(self, site: Origin, validators: Validators) -> Fetched:
+    async def fetch(self, site: Origin, validators: Validators, caller: str) -> Fetched:
         self.fetched.append(site)
         return Fetched(copy(site).access)
 

@@ -33,6 +33,15 @@ def key_of(scope: Scope) -> ApiKey | None:
     return key
 
 
+def caller_of(scope: Scope) -> str:
+    """Whom the request is from: the id of its API key, else its address."""
+    key = key_of(scope)
+    if key is not None:
+        return key.id
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
 def admin(request: Request) -> str:
     """The id of the operator's key. Raises 401 or 403 for any other caller."""
     key = key_of(request.scope)

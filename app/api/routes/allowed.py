@@ -15,6 +15,7 @@ from app.api.answer_caching import (
     if_none_match,
 )
 from app.api.answer_tags import AnswerTag
+from app.api.middleware.auth import caller_of
 from app.api.problems import documented
 from app.api.purposes import caller_policy
 from app.api.questions import QuestionQuery, question_of, read_query, route_calling
@@ -46,7 +47,8 @@ async def handle(request: Request) -> Response:
         query = read_query(request, AllowedQuery)
         repeated = RepeatedQuestion(known, question_of(request, query, services), query.explain)
         services.caching.repeated.put(key, repeated, 4 * len(key[0]) + REPEATED_OVERHEAD)
-    return await _answer(services, scope, repeated.question, named, explain=repeated.explain)
+    question = repeated.question._replace(caller=caller_of(scope))
+    return await _answer(services, scope, question, named, explain=repeated.explain)
 
 
 router = APIRouter(tags=["decisions"], route_class=route_calling(handle))

@@ -13,7 +13,7 @@ from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.middleware.answer_room import held_answers
-from app.api.middleware.auth import charge
+from app.api.middleware.auth import caller_of, charge
 from app.api.parameters import MAX_AGE_LIMIT, WAIT, WAIT_LIMIT, query_of
 from app.api.problems import Problem, documented
 from app.api.purposes import caller_policy
@@ -91,17 +91,17 @@ async def batch(request: Request) -> Response:
     before it are ready, so read answers while you send items.
     """
     query_of(request, ())
-    services, policy = services_of(request), caller_policy(request)
+    services, policy, caller = services_of(request), caller_policy(request), caller_of(request.scope)
     if streams(request.scope):
         budget = await services.turns.first()
-        return AnswerLines(services.decider, services.encoder, services.agents, services.now, policy, budget)
+        return AnswerLines(services.decider, services.encoder, services.agents, services.now, policy, budget, caller)
 
     async def answered() -> tuple[list[bytes], YieldBudget]:
         budget = await services.turns.first()
         items = _read(await body_of(request))
         charge(request, len(items.items) - 1)
         encode = holding(services.encoder, held_answers(request.scope))
-        return await _answers(services, items, policy, encode, budget), budget
+        return await _answers(services, items, policy, caller, encode, budget), budget
 
     await request.body()
     return await array_response("answers", *await while_connected(request.receive, answered()))
@@ -120,6 +120,7 @@ async def _answers(
     services: Services,
     batch: BatchIn,
     policy: PurposePolicy,
+    caller: str,
     encode: Callable[[Decision], bytes],
     budget: YieldBudget,
 ) -> list[bytes]:
@@ -130,7 +131,7 @@ async def _answers(
     def questions() -> Iterator[tuple[int, Question | Problem]]:
         for number, item in enumerate(batch.items):
             try:
-                question = question_of(item, known, services.now, batch.max_age, batch.wait, policy)
+                question = question_of(item, known, services.now, batch.max_age, batch.wait, policy, caller)
             except Problem as problem:
                 yield number, as_value(problem)
             else:

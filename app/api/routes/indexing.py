@@ -12,6 +12,7 @@ from app.api.instants import rfc3339
 from app.api.json_bodies import JsonRoute, RequestModel
 from app.api.long_work import Allowance
 from app.api.meta_tags import MetaReader
+from app.api.middleware.auth import caller_of
 from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, documented
@@ -85,20 +86,21 @@ async def indexing(request: Request, page: IndexingIn) -> Response:
     """
     services = services_of(request)
     known = services.agents()
-    question, at = _question(page, known, caller_policy(request)), instant_from(page.at) or services.now()
+    question = _question(page, known, caller_policy(request), caller_of(request.scope))
+    at = instant_from(page.at) or services.now()
     _check_size(sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas))
     decision = None if question is None else await services.decider.decide(question)
     return services.long_work.answer(lambda allowance: _indexed(page, known, decision, at, allowance))
 
 
-def _question(page: IndexingIn, known: AgentDirectory, caller: PurposePolicy) -> Question | None:
+def _question(page: IndexingIn, known: AgentDirectory, purposes: PurposePolicy, caller: str) -> Question | None:
     """The question about the page's URL, if it has one; raises Problem for agents, a dialect or a URL that is wrong."""
     agents = [agent_from([name], known, f"agents[{at}]") for at, name in enumerate(page.agents)]
     dialect = dialect_from(page.dialect, agents[0])
     if page.url is None:
         return None
-    policy = asked_policy(None, caller)
-    return Question(target_from(page.url), agent_from(page.agents, known), dialect, wait=page.wait, policy=policy)
+    agent, policy = agent_from(page.agents, known), asked_policy(None, purposes)
+    return Question(target_from(page.url), agent, dialect, wait=page.wait, policy=policy, caller=caller)
 
 
 def _indexed(

@@ -212,6 +212,7 @@ def _read(
         dialect_from(fields.dialect, agent),
         wait=fields.wait,
         policy=asked_policy(fields.purpose, policy),
+        caller=caller,
     )
     return PermitRequest(question, fields.caller or caller, fields.cost, fields.max_wait)
 

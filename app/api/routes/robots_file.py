@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api import raw_file
 from app.api.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
-from app.api.middleware.auth import admin
+from app.api.middleware.auth import admin, caller_of
 from app.api.middleware.http_caching import NO_STORE
 from app.api.parameters import AGENTS, WAIT, CheckedRoute, MaxAge, OriginUrl, Profile, Wait
 from app.api.params import agent_from, dialect_from, file_origin_from
@@ -56,7 +56,7 @@ async def robots(
     reader = None if agent is None else agent_from(agent, known)
     origin = file_origin_from(url, profile, known, reader)
     reads = dialect_from(dialect, reader or ANY_AGENT)
-    file = await services.decider.get_file(origin, max_age=max_age, wait=wait)
+    file = await services.decider.get_file(origin, max_age=max_age, wait=wait, caller=caller_of(request.scope))
     if as_ == "text" and file.robots is None:
         raise _no_file(origin, file)
     tag = services.caching.tags.of_file(request.scope["query_string"], file)
@@ -96,7 +96,7 @@ async def refresh(request: Request, url: OriginUrl, profile: Profile = None) -> 
     """
     services = services_of(request)
     origin = file_origin_from(url, profile, services.agents())
-    return facts_out(origin, await services.decider.refresh(origin))
+    return facts_out(origin, await services.decider.refresh(origin, caller_of(request.scope)))
 
 
 @router.delete(
