@@ -6,6 +6,7 @@ its first turn is refused. It has cost nearly nothing by then, and clients that 
 """
 
 import asyncio
+import random
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -17,8 +18,8 @@ from app.robots.access import Busy
 BUDGET = 0.005
 """Seconds of work after which other tasks get to run."""
 
-FIRST_SECONDS = 2.0
-"""Seconds that a new request waits for its first turn; then it is refused."""
+FIRST_SECONDS = 4.0
+"""Seconds that a new request waits for its first turn, or up to half of it less; then it is refused."""
 
 LATE = 1.0
 """Seconds that the oldest work waits for a turn, or the event loop's timers are late, in an overloaded process."""
@@ -60,7 +61,8 @@ class WorkTurns:
     async def first(self) -> "YieldBudget":
         """Wait for the first turn of a request; the budget is for all its work. Raises Overloaded."""
         try:
-            async with asyncio.timeout(self._first_seconds):
+            # Requests that came together are not refused together: so many answers would take a long turn.
+            async with asyncio.timeout(self._first_seconds * random.uniform(0.5, 1.0)):  # noqa: S311
                 await self.next()
         except TimeoutError:
             self._refused("turns")
