@@ -25,6 +25,7 @@ TASK = "background_task"
 class BackgroundTask(StrEnum):
     """The background tasks of the service, as asyncio's name of the task and the label of the metric."""
 
+    CHANGE_LOOKS = "change-looks"
     COLLECTIONS = "collections"
     DECISION_LOG = "decision-log"
     DELIVERIES = "deliveries"

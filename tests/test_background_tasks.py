@@ -510,6 +510,7 @@ def flights(task: BackgroundTask) -> Callable[[Stage], Coroutine[Any, Any, None]
 
 
 SCENARIOS: Mapping[BackgroundTask, Callable[[Stage], Coroutine[Any, Any, None]]] = {
+    BackgroundTask.CHANGE_LOOKS: flights(BackgroundTask.CHANGE_LOOKS),
     BackgroundTask.COLLECTIONS: collections,
     BackgroundTask.DECISION_LOG: decision_log,
     BackgroundTask.DELIVERIES: deliveries,

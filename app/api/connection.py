@@ -15,8 +15,8 @@ callbacks, this module uses these names of it:
 - `on_header`, `on_headers_complete`, `on_body`, `on_message_complete`: httptools calls them; only here can a message be
   refused while it is parsed;
 - `send_400_response`, `on_response_complete`, `shutdown`: uvicorn calls them at the three events that end a request;
-- `app`, `connections`, `cycle`, `pipeline`, `parser`, `flow`, `headers`, `url`, `server_state`: the state that these
-  callbacks read;
+- `app`, `app_state`, `connections`, `cycle`, `pipeline`, `parser`, `flow`, `headers`, `url`, `server_state`: the state
+  that these callbacks read;
 - `_unsupported_upgrade_warning`: it logs two lines for every Upgrade field, and no setting turns that off.
 """
 
@@ -51,6 +51,10 @@ FIRST_SECONDS = 1.0
 
 READ_SECONDS = 60.0
 """Seconds in which a client has to read some of the answers that wait for it."""
+
+
+STOPPING = "stopping"
+"""The name of an asyncio.Event in the state that the application's lifespan yields; set when the server stops."""
 
 
 class _HeadRefused(Exception):
@@ -225,6 +229,9 @@ class Connection(BoundedMessages):
             self._start_rest_timer()
 
     def shutdown(self) -> None:
+        stopping = self.app_state.get(STOPPING)
+        if stopping is not None:
+            stopping.set()
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if not self._answer_pending() and (cycle is None or self._head_bytes):
             # A new connection's request may be on its way: closing would fail it for no reason. An idle connection is

@@ -6,10 +6,9 @@ one thread: threads hold the interpreter's lock for 5 ms at a time, and with mor
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar
@@ -18,9 +17,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from app.api.admission import Admission
 from app.api.disconnect import while_connected
-from app.api.middleware.auth import caller_of, charge_on_credit
-from app.api.problems import Problem
+from app.api.middleware.auth import charge_on_credit
 from app.work_turns import WorkTurns
 
 SLICE = 0.005
@@ -92,10 +91,11 @@ class LongWork:
         `refused` is called with "long_work" for each request that is refused because there are too many.
         """
         self.turns = turns
-        self._refused = refused
         self.clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
-        self._under_way: Counter[str] = Counter()
+        self.admission = Admission(
+            AT_ONCE, AT_ONCE_PER_CALLER, "Too many long requests are running", 1, refused=lambda: refused("long_work")
+        )
 
     def answer(self, work: Work, media_type: str = "application/json") -> Response:
         """The response whose body the work yields."""
@@ -115,7 +115,7 @@ class LongWork:
         async def run() -> tuple[T, float]:
             return await asyncio.get_running_loop().run_in_executor(self._thread, timed)
 
-        with self.admit(request.scope):
+        with self.admission.admit(request.scope):
             result, seconds = await while_connected(request.receive, run())
         charge_on_credit(request.scope, int(seconds / SECONDS_PER_REQUEST))
         return result
@@ -134,21 +134,6 @@ class LongWork:
         """Stop the thread."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    @contextmanager
-    def admit(self, scope: Scope) -> Iterator[None]:
-        """Count a request with long work while it runs; raises Problem (503) if there are too many."""
-        caller = caller_of(scope)
-        if self._under_way.total() >= AT_ONCE or self._under_way[caller] >= AT_ONCE_PER_CALLER:
-            self._refused("long_work")
-            detail = "Too many long requests are running; try again in 1 s."
-            raise Problem(503, "overloaded", detail, {"Retry-After": "1"})
-        self._under_way[caller] += 1
-        try:
-            yield
-        finally:
-            self._under_way[caller] -= 1
-            self._under_way += Counter()  # drop callers whose count is 0
-
 
 class _Answer(Response):
     """Sends the work's pieces as they come; 503 if too much work is running, cancelled when the client leaves."""
@@ -160,7 +145,7 @@ class _Answer(Response):
         self._work = work
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._shared.admit(scope), suppress(ClientDisconnect):
+        with self._shared.admission.admit(scope), suppress(ClientDisconnect):
             await while_connected(receive, self._send_all(scope, send))
 
     async def _send_all(self, scope: Scope, send: Send) -> None:

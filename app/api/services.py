@@ -1,5 +1,6 @@
 """The objects that routes use, in one typed container that the composition root fills."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,6 +11,7 @@ from fastapi import Depends, Request
 
 from app.agents.directory import AgentDirectory
 from app.api.answer_caching import AnswerCaching
+from app.api.change_polls import ChangePolls
 from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
 from app.cache.fetch_health import FetchHealth
@@ -17,7 +19,6 @@ from app.cache.freshness import Snapshot
 from app.cache.origin_lists import OriginLists
 from app.decide import Decider, Models
 from app.edge.replica import EdgeFacts
-from app.history.redis_changes import RedisChanges
 from app.observability.metrics import Metrics
 from app.origin import Origin
 from app.overrides.replica import Overrides
@@ -38,9 +39,13 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class Lifecycle:
-    """The current phase; the application's lifespan sets it."""
+    """The current phase; the application's lifespan sets it.
+
+    `stopping` is set before that, when the server stops: what waits ends, so that the server need not wait for it.
+    """
 
     phase: Phase = Phase.STARTING
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,12 @@ class Services:
     permits: Permits
     edge: EdgeFacts
     origin_lists: OriginLists
-    changes: RedisChanges
+    change_polls: ChangePolls
     snapshot_of: Callable[[Origin], Awaitable[Snapshot | None]]
     turns: WorkTurns
     long_work: LongWork
     now: Callable[[], datetime]
-    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    lifecycle: Lifecycle
 
 
 def services_of(request: Request) -> Services:

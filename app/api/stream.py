@@ -20,7 +20,7 @@ from app.api.batch_items import encode_result, holding, question_of
 from app.api.encoding import AnswerEncoder
 from app.api.json_bodies import read_json
 from app.api.middleware.answer_room import HeldAnswers, held_answers
-from app.api.middleware.auth import wait_and_charge
+from app.api.middleware.auth import refuse_revoked, wait_and_charge
 from app.api.problems import Problem
 from app.background import cancel_and_wait
 from app.decide import Decider
@@ -36,6 +36,9 @@ WINDOW, WINDOW_BYTES = 1000, 4 * 1024 * 1024
 
 LINE_LIMIT = 128 * 1024
 """Bytes of the longest line: the longest URL and agents, with every character escaped."""
+
+KEY_SECONDS = 1.0
+"""Seconds after which a stream whose API key has been revoked is found, if no line arrives."""
 
 PIECE = 64 * 1024
 """Bytes of answers to send in one piece."""
@@ -173,7 +176,7 @@ class AnswerLines(Response):
             self._window.put(position, line)
 
         answering = Answering(self._decider, put, self._budget)
-        reading = asyncio.create_task(self._read(scope, receive, answering, put))
+        reading = asyncio.create_task(self._read_while_valid(scope, receive, answering, put))
         writing = asyncio.create_task(self._write(send, held))
         try:
             # Reading ends only when the client disconnects; then nothing reads the remaining answers.
@@ -185,27 +188,47 @@ class AnswerLines(Response):
             if not task.cancelled():
                 task.result()
 
-    async def _read(self, scope: Scope, receive: Receive, answering: Answering, put: Take) -> None:
+    async def _read_while_valid(self, scope: Scope, receive: Receive, answering: Answering, put: Take) -> None:
+        """Read until the client disconnects. If its API key is revoked, a problem takes the next answer's place."""
+        reading = asyncio.create_task(self._read(scope, receive, answering, put))
+        try:
+            while not (await asyncio.wait({reading}, timeout=KEY_SECONDS))[0]:
+                refuse_revoked(scope)
+            if not reading.result():
+                return
+        except Problem as problem:
+            await cancel_and_wait([reading])
+            put(self._window.add(0), as_value(problem))
+        finally:
+            await cancel_and_wait([reading])
+        self._window.end()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async def _read(self, scope: Scope, receive: Receive, answering: Answering, put: Take) -> bool:
+        """Ask the questions of the lines until the body ends; False if the client disconnects before.
+
+        Raises Problem (401) if the API key has been revoked.
+        """
         lines = Lines()
         number = 0
         more = True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return
+                return False
             more = message.get("more_body", False)
             data = message.get("body", b"")
             for line in lines.feed(data):
                 number += 1
+                refuse_revoked(scope)
                 if number > 1:  # the request itself pays for the first
                     await wait_and_charge(scope, 1)
                 await self._ask(line, number, answering, put)
                 if self._budget.is_over():
                     await self._budget.next()
         await self._ask(lines.last(), number + 1, answering, put)
-        self._window.end()
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        return True
 
     async def _ask(self, line: bytes | None, number: int, answering: Answering, put: Take) -> None:
         """Ask the question of a line; then wait while the window is full."""

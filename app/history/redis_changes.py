@@ -41,11 +41,12 @@ if type(added) == 'table' and added.err then
 end
 return 1
 """)
-# ARGV: the id to read after, and how many. Returns whether the feed has a change of that id, the id of its oldest
-# change, whether older ones were removed, and entries, without their text if it is longer than that of a change can be.
+# ARGV: the id to read after, and how many. Returns whether the feed has a change of that id, the ids of its oldest and
+# newest changes, whether older ones were removed, and entries, without their text if it is longer than that of a change
+# can be.
 _READ: Final = Script(f"""
 local oldest = redis.pcall('xrange', KEYS[1], '-', '+', 'count', 1)
-if oldest.err or #oldest == 0 then return {{0, '', 0, {{}}}} end
+if oldest.err or #oldest == 0 then return {{0, '', '', 0, {{}}}} end
 local known = #redis.call('xrange', KEYS[1], ARGV[1], ARGV[1])
 local removed = 0
 local info = redis.call('xinfo', 'stream', KEYS[1])
@@ -57,7 +58,13 @@ for _, entry in ipairs(redis.call('xrange', KEYS[1], '(' .. ARGV[1], '+', 'count
   if #entry[2] == 2 and #entry[2][2] <= {2 * BYTES} then found[#found + 1] = {{entry[1], entry[2][2]}}
   else found[#found + 1] = {{entry[1], ''}} end
 end
-return {{known, oldest[1][1], removed, found}}
+local newest = redis.call('xrevrange', KEYS[1], '+', '-', 'count', 1)
+return {{known, oldest[1][1], newest[1][1], removed, found}}
+""")
+_NEWEST: Final = Script("""
+local newest = redis.pcall('xrevrange', KEYS[1], '+', '-', 'count', 1)
+if newest.err or #newest == 0 then return '' end
+return newest[1][1]
 """)
 
 
@@ -104,10 +111,11 @@ class ChangesMissed(Exception):
 
 
 class Page(NamedTuple):
-    """Changes in their order, and what to continue after."""
+    """Changes in their order, what to continue after, and the id of the newest change that the feed has, if any."""
 
     changes: Sequence[tuple[ChangeId, Change]]
     last: Position
+    newest: ChangeId | None
 
 
 class RedisChanges:
@@ -139,25 +147,36 @@ class RedisChanges:
         start = after if isinstance(after, ChangeId) else ChangeId(after.milliseconds)
         reply = await _READ.run(self._redis, [STREAM], str(start), str(count))
         match reply:
-            case [int(known), bytes(oldest), int(removed), list(entries)]:
+            case [int(known), bytes(oldest), bytes(newest), int(removed), list(entries)]:
                 pass
             case _:
                 raise StoreDown(f"the store answered a script with {reply!r:.100}")
-        first = read_id(oldest.decode("ascii", "replace"))
+        first = _read_id_of(oldest)
         passed = removed and first is not None and start < first
         if not known and (isinstance(after, ChangeId) or (passed and after != OLDEST)):
             raise ChangesMissed(first)
         found: list[tuple[ChangeId, Change]] = []
         last = after
         for id_, text in entries:
-            read = read_id(id_.decode("ascii", "replace"))
+            read = _read_id_of(id_)
             if read is None:
                 continue
             last = read
             change = _parse(text)
             if change is not None:
                 found.append((read, change))
-        return Page(found, last)
+        return Page(found, last, _read_id_of(newest))
+
+    async def newest(self) -> ChangeId | None:
+        """The id of the newest change; None if the feed has none. Raises StoreDown."""
+        reply = await _NEWEST.run(self._redis, [STREAM])
+        if not isinstance(reply, bytes):
+            raise StoreDown(f"the store answered a script with {reply!r:.100}")
+        return _read_id_of(reply)
+
+
+def _read_id_of(text: bytes) -> ChangeId | None:
+    return read_id(text.decode("ascii", "replace"))
 
 
 def _fingerprint(origin: Origin, before: Snapshot, after: Snapshot | None) -> str:

@@ -1,12 +1,13 @@
 """The FastAPI application: its routes, its lifespan and its OpenAPI document."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
 
 from app import __version__
 from app.api import openapi, problems
+from app.api.connection import STOPPING
 from app.api.routes import (
     agents,
     allowed,
@@ -50,11 +51,11 @@ def application(start: Callable[[AsyncExitStack], Awaitable[None]], services: Se
     """
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[Mapping[str, object]]:
         async with AsyncExitStack() as stack:
             await start(stack)
             services.lifecycle.phase = Phase.RUNNING
-            yield
+            yield {STOPPING: services.lifecycle.stopping}  # the state of the server's connections
             services.lifecycle.phase = Phase.STOPPING
 
     app = FastAPI(

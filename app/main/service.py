@@ -11,10 +11,11 @@ from fastapi import FastAPI
 
 from app.api.answer_caching import AnswerCaching
 from app.api.answer_tags import AnswerTags
+from app.api.change_polls import ChangePolls
 from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
 from app.api.middleware.loopback_host import is_loopback
-from app.api.services import Services
+from app.api.services import Lifecycle, Services
 from app.auth.quotas import Quotas
 from app.fetch.network import Resolver
 from app.main.application import application
@@ -94,6 +95,8 @@ def create(
     pacing = make_pacing(settings, store, files, decisions, bounds, metrics)
     quotas = Quotas(store.redis, time.monotonic, metrics.quota_exceeded)
     long_work = LongWork(turns, refused=metrics.request_overloaded)
+    lifecycle = Lifecycle()
+    change_polls = ChangePolls(files.changes, lifecycle.stopping, refused=metrics.request_overloaded)
 
     async def start(stack: AsyncExitStack) -> None:
         """Start the parts; at the end they are stopped in reverse."""
@@ -111,6 +114,7 @@ def create(
         ):
             await stack.enter_async_context(context)
         stack.push_async_callback(long_work.aclose)
+        stack.push_async_callback(change_polls.aclose)
         if keys is None:
             _log.info("%s %s", WITHOUT_KEYS, operators_of(settings))
         await stack.enter_async_context(during())
@@ -133,11 +137,12 @@ def create(
         permits=pacing.permits,
         edge=decisions.edge,
         origin_lists=files.lists,
-        changes=files.changes,
+        change_polls=change_polls,
         snapshot_of=files.cache.facts,
         turns=turns,
         long_work=long_work,
         now=lambda: datetime.fromtimestamp(now(), UTC),
+        lifecycle=lifecycle,
     )
     app = application(start, services)
     operators = operator_token(settings)

@@ -128,6 +128,26 @@ async def test_a_decision_log_that_is_not_read_does_not_keep_it(sink: str, worke
     os.close(writer)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_shutdown_ends_requests_that_wait_for_changes(workers: int, store_url: str, store_client: Redis) -> None:
+    async def looks() -> int:
+        stats: Any = await store_client.info("commandstats")
+        return int(stats.get("cmdstat_xrevrange", {}).get("calls", 0))
+
+    # A client that gives up after half of the wait.
+    async with httpx.AsyncClient(timeout=30.0) as client:
+        with process(REDIS_URL=store_url, WORKERS=str(workers)) as service:
+            url = service.wait_ready(workers)
+            before = await looks()
+            polls = [asyncio.create_task(client.get(f"{url}/v1/changes", params={"wait": 60})) for _ in range(5)]
+            await until(looks, lambda now: now > before)
+            service.send_signal()
+            for answer in await asyncio.gather(*polls):
+                assert (answer.status_code, answer.text) == (200, "")
+            await asyncio.to_thread(service.ended)
+            assert "Traceback" not in service.output
+
+
 @pytest.mark.parametrize(
     ("workers", "moment"), [(1, ""), (1, "Waiting for application startup"), (2, "Started server process")]
 )

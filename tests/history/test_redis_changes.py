@@ -44,7 +44,7 @@ def change(before: Successful, after: Successful) -> tuple[str, str]:
 
 
 async def test_changes_are_read_in_order_and_in_pages(changes: RedisChanges) -> None:
-    assert await changes.read(OLDEST, 10) == ([], OLDEST)
+    assert await changes.read(OLDEST, 10) == ([], OLDEST, None)
     for at in range(5):
         await changes.add(SITE, snapshot(A, at), snapshot(B, at + 0.5))
         await changes.add(SITE, snapshot(B, at + 0.5), snapshot(A, at + 1))
@@ -52,6 +52,7 @@ async def test_changes_are_read_in_order_and_in_pages(changes: RedisChanges) -> 
     page = await changes.read(OLDEST, 4)
     assert [(it.from_, it.to) for _, it in page.changes] == expected[:4]
     assert page.last == page.changes[-1][0]
+    assert page.newest == await changes.newest() == (await changes.read(OLDEST, 100)).last
     assert await ids(changes, page.last) == expected[4:]
 
 

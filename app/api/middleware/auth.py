@@ -24,6 +24,7 @@ OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metric
 _OPEN_BELOW = "/web/"
 _CHALLENGE = 'Bearer realm="robots-decisions"'
 _KEY = "api_key"
+_KEYS = "api_keys"
 _ACCOUNT = "quota_account"
 
 
@@ -56,6 +57,20 @@ def is_operator(request: Request) -> bool:
     """Whether `admin` accepts the caller."""
     key = key_of(request.scope)
     return key is not None and key.may(KeyScope.ADMIN)
+
+
+def refuse_revoked(scope: Scope) -> None:
+    """Raise Problem (401) if the API key of a request is no longer valid: it was removed or replaced meanwhile.
+
+    Requests that stay open call it at least every second.
+    """
+    key = key_of(scope)
+    if key is not None:
+        keys: Keys = scope["state"][_KEYS]()
+        now = keys.by_id.get(key.id)
+        if now is None or now.sha256 != key.sha256 or not now.may(KeyScope.READ):
+            detail = f"The API key {key.id!r} was revoked. Ask the operator of this service for a new one."
+            raise _unauthorized(detail, sent=True)
 
 
 def charge(request: Request, cost: int) -> None:
@@ -116,7 +131,7 @@ class KeyCheck:
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
-        state[_KEY] = key
+        state[_KEY], state[_KEYS] = key, self._keys
         KEY_ID.set(key.id)
         if key.limit is None:
             await self._app(scope, receive, send)

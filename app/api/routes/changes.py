@@ -1,9 +1,6 @@
 """`GET /v1/changes`: the changes of robots.txt files that the fleet has found, as a feed that can be resumed."""
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -16,16 +13,10 @@ from app.api.schemas.history import FileChangeOut
 from app.api.services import ServicesDep
 from app.api.stream import LINES
 from app.dates import END_OF_TIME
-from app.history.change import Change
-from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, RedisChanges, Since, read_id
+from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, Since, read_id
 
 LIMIT, LONGEST_WAIT = 1000, 60.0
 """Changes of one answer, and the seconds that a request may wait for the first one, at most."""
-
-PAUSE = 1.0
-"""Seconds between two looks into the store while a request waits."""
-
-Found: TypeAlias = Sequence[tuple[ChangeId, Change]]
 
 router = APIRouter(tags=["files"], route_class=CheckedRoute)
 
@@ -51,12 +42,16 @@ async def changes(
 
     Store the id of the last change with your own work, and continue after it: you then see each change once. The feed
     keeps the latest changes only. If it may lack some after `after`, the answer is 410: look at the origins that matter
-    again, and use `after=0`. 503 means that the store is unavailable.
+    again, and use `after=0`. 503 means that the store is unavailable, or that too many requests wait. An answer without
+    changes may come before `wait` is over, when the process that waits is stopped: ask again.
     """
-    look = _reader(services.changes, after, limit)
+    reading = services.change_polls.read(request.scope, _position_from(after), limit, wait)
+    try:
+        found = await while_connected(request.receive, reading)
+    except ChangesMissed as error:
+        raise _missed(after, error.oldest) from None
     lines = [
-        FileChangeOut(id=str(id_), at=_found_at(id_), **dict(change)).model_dump_json() + "\n"
-        for id_, change in await while_connected(request.receive, _wait_for(look, wait))
+        FileChangeOut(id=str(id_), at=_found_at(id_), **dict(change)).model_dump_json() + "\n" for id_, change in found
     ]
     return Response("".join(lines), media_type=LINES)
 
@@ -66,22 +61,6 @@ def _found_at(id_: ChangeId) -> str:
     return instant(min(id_.milliseconds // 1000, END_OF_TIME))
 
 
-def _reader(feed: RedisChanges, after: str, limit: int) -> Callable[[], Awaitable[Found]]:
-    """Make a function that reads the next changes after `after`."""
-    position = _position_from(after)
-
-    async def look() -> Found:
-        nonlocal position
-        try:
-            page = await feed.read(position, limit)
-        except ChangesMissed as error:
-            raise _missed(after, error.oldest) from None
-        position = page.last  # also after entries that could not be read
-        return page.changes
-
-    return look
-
-
 def _missed(after: str, oldest: ChangeId | None) -> Problem:
     has = "it has no changes now" if oldest is None else f"its oldest change is {oldest}"
     detail = (
@@ -89,17 +68,6 @@ def _missed(after: str, oldest: ChangeId | None) -> Problem:
         f"{has}. Look at the origins that matter again, and continue with after=0."
     )
     return Problem(410, "changes-removed", detail, parameter="after", value=after)
-
-
-async def _wait_for(look: Callable[[], Awaitable[Found]], wait: float) -> Found:
-    """The first changes, or none after `wait` seconds."""
-    deadline = time.monotonic() + wait
-    while True:
-        found = await look()
-        left = deadline - time.monotonic()
-        if found or left <= 0:
-            return found
-        await asyncio.sleep(min(PAUSE, left))
 
 
 def _position_from(text: str) -> Position:

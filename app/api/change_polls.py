@@ -1,0 +1,93 @@
+"""Requests that wait for the next change of the feed: one look at the store a second, for all of them together."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from starlette.types import Scope
+
+from app.api.admission import Admission
+from app.api.middleware.auth import charge_on_credit, refuse_revoked
+from app.background import BackgroundTask
+from app.history.change import Change
+from app.history.redis_changes import ChangeId, Position, RedisChanges
+from app.redis.guarded_client import StoreDown
+from app.redis.single_flight import SingleFlight
+
+AT_ONCE, AT_ONCE_PER_CALLER = 512, 64
+"""Requests that wait at the same time, in all and per API key or address; further ones are answered 503."""
+
+PAUSE = 1.0
+"""Seconds between two looks at the store while requests wait."""
+
+SECONDS_PER_REQUEST = 10.0
+"""Seconds of waiting that one request of a quota pays for; a longer wait is charged as several requests."""
+
+READS_AT_ONCE = 8
+"""Requests that read a new change from the store at the same time, after they have waited for it."""
+
+Found: TypeAlias = Sequence[tuple[ChangeId, Change]]
+
+
+class ChangePolls:
+    """The requests of this process that wait for changes. `stopping`: set when the process is about to end."""
+
+    def __init__(
+        self,
+        feed: RedisChanges,
+        stopping: asyncio.Event,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        refused: Callable[[str], None] = lambda _reason: None,
+    ) -> None:
+        """`refused` is called with "changes" for each request that is refused because too many wait."""
+        self._feed = feed
+        self._stopping = stopping
+        self._monotonic = monotonic
+        self._admission = Admission(
+            AT_ONCE, AT_ONCE_PER_CALLER, "Too many requests wait for changes", 10, refused=lambda: refused("changes")
+        )
+        self._looks: SingleFlight[str, ChangeId | None] = SingleFlight(BackgroundTask.CHANGE_LOOKS, expected=StoreDown)
+        self._reads = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def read(self, scope: Scope, after: Position, limit: int, wait: float) -> Found:
+        """Up to `limit` changes after a position, waiting up to `wait` seconds for the first one.
+
+        None are returned when the process stops. Raises ChangesMissed, StoreDown, and Problem: 503 if too many requests
+        wait, and 401 if the API key of this one is revoked meanwhile.
+        """
+        page = await self._feed.read(after, limit)
+        if page.changes or wait <= 0 or self._stopping.is_set():
+            return page.changes
+        with self._admission.admit(scope):
+            began = self._monotonic()
+            try:
+                while (left := began + wait - self._monotonic()) > 0 and not self._stopping.is_set():
+                    try:
+                        async with asyncio.timeout(left):
+                            newest = await self._looks.do("newest", self._look)
+                    except TimeoutError:
+                        break
+                    refuse_revoked(scope)
+                    if newest != page.newest:
+                        async with self._reads:
+                            page = await self._feed.read(page.last, limit)  # `last` is also after unreadable entries
+                        if page.changes:
+                            break
+            finally:
+                charge_on_credit(scope, int((self._monotonic() - began) / SECONDS_PER_REQUEST))
+        return page.changes
+
+    async def aclose(self) -> None:
+        """End a look that is under way."""
+        await self._looks.aclose()
+
+    async def _look(self) -> ChangeId | None:
+        """The newest change in PAUSE seconds, or at once when the process stops."""
+        try:
+            async with asyncio.timeout(PAUSE):
+                await self._stopping.wait()
+        except TimeoutError:
+            pass
+        return await self._feed.newest()
