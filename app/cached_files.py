@@ -145,7 +145,7 @@ class CachedFiles:
             fresh = previous
         else:
             fresh = Freshness(previous.recheck_at, State.FRESH, now - snapshot.fetched_at, stale=False)
-        if max_age is not None and now - snapshot.fetched_at > max_age and snapshot.failing is None:
+        if self._cache.is_too_old(snapshot, max_age, now):
             return None
         if latest is None or fresh is not previous:
             parsed.recheck = recheck

@@ -57,6 +57,7 @@ class Settings(BaseSettings):
     agents_file: Path | None = None
     api_keys_file: Path | None = None
     operator_token_file: Path | None = None
+    min_refetch_seconds: float = Field(10.0, ge=0, le=3600)
     answer_seconds: int = Field(60, ge=1, le=86_400)
     on_forbidden: Literal["allow", "deny"] = "allow"
     changes_length: int = Field(CHANGES, ge=0, le=10_000_000)

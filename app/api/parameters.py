@@ -24,7 +24,7 @@ MAX_AGE_LIMIT = 10**9
 DIALECT_TEXT = "rfc9309, google, seznam, draft1996 or v2; by default the agent's own."
 AT_TEXT = "RFC 3339 instant at which rates are evaluated; by default now."
 AS_OF_TEXT = "RFC 3339 instant in the past: answer, rates included, from the version stored then; never fetch."
-MAX_AGE_TEXT = "Maximum age of the copy in seconds; an older one is fetched again."
+MAX_AGE_TEXT = "Maximum age of the copy in seconds; an older one is fetched again, but not within MIN_REFETCH_SECONDS."
 WAIT_TEXT = "Seconds that the answer may wait for a fetch."
 """Descriptions of query parameters and of the members of bodies that mean the same."""
 

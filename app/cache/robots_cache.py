@@ -48,9 +48,11 @@ class RobotsCache:
     fetches for every question nor answers from a file that is too old.
 
     `memory_bytes` bounds the snapshots in memory, each of which is trusted for `trust` seconds before the store is
-    asked again. A fetch is to end within `lease` seconds, after which another process may begin one. While the store
-    is down, the cache answers from memory and by fetching. `on_fetch` and `health` are called after every fetch, and
-    `on_version_ended` with the last snapshot of each content that has ended, and the one that replaced it.
+    asked again. A copy that was fetched less than `min_refetch` seconds ago is new enough for every `max_age`, so that
+    callers cannot have an origin asked all the time. A fetch is to end within `lease` seconds, after which another
+    process may begin one. While the store is down, the cache answers from memory and by fetching. `on_fetch` and
+    `health` are called after every fetch, and `on_version_ended` with the last snapshot of each content that has ended,
+    and the one that replaced it.
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class RobotsCache:
         *,
         trust: float = 30.0,
         lease: float = 12.0,
+        min_refetch: float = 0.0,
         on_version_ended: Callable[[Origin, Snapshot, Snapshot | None], None] = _ignore_version,
         on_fetch: OnFetch = _ignore_fetch,
         health: FetchHealth | None = None,
     ) -> None:
         health = health or FetchHealth()
         self._clock = clock
+        self._min_refetch = min_refetch
         self._on_version_ended = on_version_ended
         self._memory = SnapshotMemory(memory_bytes, clock, trust)
         self._writer = SnapshotWriter(
@@ -113,9 +117,8 @@ class RobotsCache:
     ) -> CacheResult:
         """The origin's snapshot, refreshed first if it is due; the caller waits up to `wait` seconds for that.
 
-        A fetch that several callers wait for is the first one's: `caller` is its API key or address. A snapshot older
-        than `max_age` seconds is due, unless its origin is failing and is not to be tried again yet. Raises Busy if the
-        fetch does and there is no copy to serve instead.
+        A fetch that several callers wait for is the first one's: `caller` is its API key or address. A snapshot for
+        which is_too_old() holds is due. Raises Busy if the fetch does and there is no copy to serve instead.
         """
         known, source = await self._snapshots.get(origin)
         state = State.DUE if known is None else self._state(known, origin, recheck, max_age, self._clock())
@@ -132,6 +135,16 @@ class RobotsCache:
             return self._result(*refresh.result(), origin, recheck)
         finally:
             del refresh  # or this frame is in a cycle with an exception, which refers to it
+
+    def is_too_old(self, snapshot: Snapshot, max_age: float | None, now: float) -> bool:
+        """Whether a snapshot has to be fetched again because it is older than `max_age` seconds at `now`.
+
+        That of a failing origin is not, since asking more often would not get a new copy, nor is one that is younger
+        than the shortest time between two such fetches.
+        """
+        if max_age is None or snapshot.failing is not None:
+            return False
+        return now - snapshot.fetched_at > max(max_age, self._min_refetch)
 
     async def refresh(self, origin: Origin, recheck: Recheck, caller: str = "") -> CacheResult:
         """Fetch the whole file now, whatever the age of the snapshot and the backoff, and invalidate it in the fleet.
@@ -203,7 +216,6 @@ class RobotsCache:
         return CacheResult(snapshot, freshness(snapshot, recheck, origin.key, self._clock()), source)
 
     def _state(self, snapshot: Snapshot, origin: Origin, recheck: Recheck, max_age: float | None, now: float) -> State:
-        fresh = freshness(snapshot, recheck, origin.key, now)
-        # A failing origin keeps its backoff, however new a copy is wanted: asking more often would not get one.
-        too_old = max_age is not None and fresh.age > max_age and snapshot.failing is None
-        return State.DUE if too_old else fresh.state
+        if self.is_too_old(snapshot, max_age, now):
+            return State.DUE
+        return freshness(snapshot, recheck, origin.key, now).state

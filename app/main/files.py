@@ -88,6 +88,7 @@ def make_files(
         clock,
         settings.memory_bytes // 2,
         lease=settings.fetch_timeout + MARGIN,
+        min_refetch=settings.min_refetch_seconds,
         on_version_ended=history.note,
         on_fetch=on_fetch,
         health=health,
