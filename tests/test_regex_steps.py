@@ -58,6 +58,7 @@ EXPRESSIONS = {
     "app.overrides.override_json:_ID": "fullmatch",
     "app.redis.url:_HOST_NAME": "match",
     "app.redis.url:_SCHEME": "match",
+    "app.setting_names:_LINK": "search",
     "app.validation:_BETWEEN_WORDS": "findall",
 }
 
