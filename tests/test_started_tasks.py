@@ -1,6 +1,7 @@
 """The tasks that a service starts beside its requests are those of BackgroundTask, and their failures are counted."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -30,8 +31,11 @@ CODE = str(Path(app.__file__).parent)
 OLD, NEW = "User-agent: *\nDisallow: /old\n", "User-agent: *\nDisallow: /new\n"
 DAY = 86_400
 
-OF_CALLERS = {"_bounded", "_send_packed_command", "ping_shard"}
-"""Coroutines with a task of their own although a caller waits for them: calls to the store, which may be late."""
+OF_CALLERS = {"_bounded", "_disconnected", "_send_packed_command", "ping_shard", "read"}
+"""Coroutines with a task of their own although a caller waits for them.
+
+They are calls to the store, which may be late, and a wait for changes, which ends when its client disconnects.
+"""
 
 ONLY_OF_SEVERAL_SERVERS = {BackgroundTask.STORE_SEARCHES}
 """Tasks of stores that are clusters or have sentinels; see tests/redis/test_connect.py."""
@@ -81,6 +85,9 @@ async def test_every_task_of_the_service_is_in_the_list(tmp_path: Path) -> None:
             service.now += 2 * DAY
             await service.allowed(f"{origin.url}/", wait=30)
             await until_so(lambda: BackgroundTask.HISTORY in names())
+            changes = await until(lambda: service.client.get("/v1/changes"), lambda response: bool(response.text))
+            newest = changes.text.splitlines()[-1]
+            await service.client.get("/v1/changes", params={"after": json.loads(newest)["id"], "wait": 1})
             agents.write_text("[agents.ExampleBot]\nfloor = 2\n")
             permit = {"url": f"{origin.url}/", "agent": "ExampleBot"}
             with stopped(await process_of(client)):

@@ -33,6 +33,7 @@ xadd KEY * a 1
 xinfo stream KEY
 xlen KEY
 xrange KEY - + count 1
+xrevrange KEY + - count 1
 zadd KEY 1 a
 zcard KEY
 zrange KEY 0 0

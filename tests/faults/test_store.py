@@ -258,7 +258,7 @@ async def test_refresh_reaches_other_processes_at_once(store_url: str, store_cli
     async with serve(CLOSED, CHANGED) as origin, running(store_url) as one, running(store_url) as other:
         await until(lambda: subscribers(store_client), lambda count: count == 2)
         assert await line(one, origin) == await line(other, origin) == "/private/"
-        one.now = other.now = one.now + 10
+        one.now = other.now = one.now + 20
         await one.allowed(private(origin), max_age=5)
         await until(lambda: line(other, origin), lambda pattern: pattern == "/")
         assert len(origin.requests) == 2
@@ -273,7 +273,7 @@ async def test_events_missed_by_a_process_are_caught_up_from_the_store(
         between.refusing = True
         between.cut()
         await until(lambda: subscribers(store_client), lambda count: count == 1)
-        one.now = other.now = one.now + 10
+        one.now = other.now = one.now + 20
         await one.allowed(private(origin), max_age=5)
         assert await line(other, origin) == "/private/"
         between.refusing = False
