@@ -126,7 +126,7 @@ class Answering:
         if self._budget.is_over():
             await self._budget.next()
         number, question, begun = waiting.popleft()
-        await self._settle(number, self._decider.decide(after_waiting(question, begun)))
+        await self._settle(number, self._decider.decide(after_waiting(question, begun), begun=True))
 
     async def _decide_past(self, origin: Origin, waiting: deque["_Asked"]) -> None:
         """Decide all that waits, by time, so that the history is read once and each version is parsed once."""

@@ -88,17 +88,20 @@ class Decider:
         """The bytes of parsed files in memory, and the number of their origins."""
         return self._parsed.usage
 
-    async def decide(self, question: Question) -> Decision:
+    async def decide(self, question: Question, *, begun: bool = False) -> Decision:
         """Decide a question, fetching if needed. Raises Busy when the fetch queue is full, or the process overloaded.
 
-        Raises NoVersion and StoreDown for a question about the past.
+        `begun`: it is one of a request that has begun, which an overloaded process goes on with. Raises NoVersion and
+        StoreDown for a question about the past.
         """
-        decision = await self.decide_unless(question, _never)
+        decision = await self.decide_unless(question, _never, begun=begun)
         if decision is None:
             raise AssertionError("a question was not decided")
         return decision
 
-    async def decide_unless(self, question: Question, known: Callable[[CachedFile, float], bool]) -> Decision | None:
+    async def decide_unless(
+        self, question: Question, known: Callable[[CachedFile, float], bool], *, begun: bool = False
+    ) -> Decision | None:
         """Decide a question, or return None if `known` says that the caller has the answer by this file and instant.
 
         A known answer counts as a visit of the origin, and is logged, but is not counted as a decision. Raises what
@@ -111,7 +114,7 @@ class Decider:
         file = self._files.get_if_fresh(question)
         if file is None:
             try:
-                file = await self._get_cold(question)
+                file = await self._get_cold(question, begun=begun)
             except Busy:
                 self._metrics.overloaded()
                 raise
@@ -198,11 +201,11 @@ class Decider:
         """Remove the origin's file from the cache of the whole fleet. Raises StoreDown."""
         await self._cache.purge(origin)
 
-    async def _get_cold(self, question: Question) -> CachedFile:
+    async def _get_cold(self, question: Question, *, begun: bool) -> CachedFile:
         agent = question.agent
         # If an override decides, the file does not matter, and its origin may well be down.
         decided = self._overriding.decides(question.target.origin, agent, self._clock())
-        if self._is_late() and not (decided or self._cache.has(question.origin)):
+        if not begun and self._is_late() and not (decided or self._cache.has(question.origin)):
             raise Overloaded
         wait = 0.0 if decided else question.wait
         return await self._files.get(

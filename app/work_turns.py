@@ -105,17 +105,25 @@ class WorkTurns:
 
 
 class YieldBudget:
-    """The time that a request may work before other tasks get to run. Its tasks may share it."""
+    """The time that a request may work before other tasks get to run.
+
+    Its tasks may share it: all of them wait for one turn together, so that a request with many tasks takes no more
+    turns than another.
+    """
 
     def __init__(self, turns: WorkTurns) -> None:
         self._turns = turns
         self._ends = time.monotonic() + BUDGET
+        self._waiting = asyncio.Lock()
 
     def is_over(self) -> bool:
         """Whether the time is used up."""
         return time.monotonic() > self._ends
 
     async def next(self) -> None:
-        """Wait for the next turn, then start again with a full budget."""
-        await self._turns.next()
-        self._ends = time.monotonic() + BUDGET
+        """Wait for the next turn, then start again with a full budget; another task's turn meanwhile counts as well."""
+        ends = self._ends
+        async with self._waiting:
+            if self._ends == ends:
+                await self._turns.next()
+                self._ends = time.monotonic() + BUDGET

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -78,6 +79,24 @@ async def test_work_that_has_begun_is_not_refused() -> None:
             await turns.first()
         assert not going_on.done()
     await going_on
+
+
+async def test_tasks_of_one_request_wait_for_one_turn() -> None:
+    turns = WorkTurns(clock=Clock(0.0))
+    budget = YieldBudget(turns)
+    begun: list[str] = []
+
+    async def work(name: str, wait: Callable[[], Awaitable[object]]) -> None:
+        await wait()
+        begun.append(name)
+
+    async with turns.turn():
+        tasks = [asyncio.create_task(work("many", budget.next)) for _ in range(300)]
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(work("other", turns.first)))
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert begun.index("other") < 10
 
 
 async def test_cancelled_work_gives_its_turn_to_the_next() -> None:

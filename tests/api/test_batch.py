@@ -121,7 +121,7 @@ class FullAt:
     def count(self, _counts: object) -> None:
         pass
 
-    async def decide(self, _question: Question) -> Decision:
+    async def decide(self, _question: Question, *, begun: bool) -> Decision:
         self.asked.append(self.turn)
         raise Busy(7)
 
@@ -251,7 +251,8 @@ async def test_batch_stops_when_its_client_disconnects(store_url: str, path: str
         questions: list[Question] = []
         leaves = asyncio.Event()
 
-        async def ask(question: Question) -> Decision:
+        async def ask(question: Question, *, begun: bool) -> Decision:
+            assert begun
             questions.append(question)
             leaves.set()
             for _ in range(10):
