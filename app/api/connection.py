@@ -23,6 +23,7 @@ callbacks, this module uses these names of it:
 import asyncio
 import random
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, NoReturn, cast
 
@@ -72,6 +73,7 @@ class BoundedMessages(HttpToolsProtocol):
     _head_bytes = 0  # received since the last body ended
     _framing_bytes = 0  # received since the last piece of the body
     _problem: Problem | None = None  # why the head that is being parsed is refused
+    _unanswered: Sequence[RequestResponseCycle] = ()  # at most PIPELINED, and those answered since the last head
 
     def data_received(self, data: bytes) -> None:
         if self._in_head:
@@ -104,6 +106,7 @@ class BoundedMessages(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED:
             raise _TooManyPipelined
         super().on_headers_complete()
+        self._unanswered = [*(cycle for cycle in self._unanswered if not cycle.response_complete), self.cycle]
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes = 0
@@ -123,6 +126,16 @@ class BoundedMessages(HttpToolsProtocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         """Log nothing: the request is answered without the upgrade."""
+
+    def _drop_answers(self) -> None:
+        """Let the requests of this connection end: nothing more is written.
+
+        uvicorn tells only the last of several pipelined requests that the connection is lost.
+        """
+        for cycle in self._unanswered:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def _answer_pending(self) -> bool:
         """Whether the last request is still to be answered."""
@@ -164,6 +177,7 @@ class BoundedMessages(HttpToolsProtocol):
             fields += [(b"content-length", b"%d" % len(content)), (b"connection", b"close")]
             head = b"HTTP/1.1 %d %s\r\n" % (problem.status_code, HTTPStatus(problem.status_code).phrase.encode())
             self.transport.write(head + b"".join(b"%s: %s\r\n" % field for field in fields) + b"\r\n" + content)
+        self._drop_answers()
         self.transport.close()
 
 
@@ -206,6 +220,7 @@ class Connection(BoundedMessages):
             if timer is not None:
                 timer.cancel()
         self.unread.remove(self)
+        self._drop_answers()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
