@@ -395,3 +395,18 @@ async def test_connections_of_one_moment_end_at_different_ones() -> None:
             await caller.answer()
         ends = [connection._last_from for connection in made if connection._last_from is not None]
         assert len(set(ends)) == 8
+
+
+async def test_every_pipelined_request_ends_when_a_body_is_broken() -> None:
+    ended: list[str] = []
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})  # it has come a moment too late
+        ended.append(scope["path"])
+
+    broken = b"POST /last HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    async with serve_app(slow) as (address, _), connect(address) as caller:
+        await caller.send(b"GET /first HTTP/1.1\r\nHost: h\r\n\r\n" + broken)
+        await until_so(lambda: "/first" in ended)
