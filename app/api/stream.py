@@ -108,7 +108,7 @@ class AnswerWindow:
             self._ready.set()
 
     def end(self) -> None:
-        """There are no more lines."""
+        """Note that the last line was added."""
         self._ended = True
         self._ready.set()
 

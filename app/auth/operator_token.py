@@ -17,7 +17,7 @@ OPERATOR = "operator"
 FILE_NAME = "operator-token"
 
 NO_TOKEN = Keys({})
-"""The keys of a service that has neither API keys nor a token: it has no operators."""
+"""The keys of a service without API keys and without a token, where operators' routes refuse every caller."""
 
 
 @contextmanager

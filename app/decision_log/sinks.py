@@ -54,7 +54,7 @@ def check_path(path: Path) -> None:
 class FileSink:
     """Appends to a file, which is opened anew for each write, so that it can be rotated; None is standard output.
 
-    It writes in a daemon thread, since a pipe that nobody reads holds a write for ever, and the process must end.
+    It writes in a daemon thread, since a write to a pipe without a reader may never return, and the process must end.
     """
 
     def __init__(self, path: Path | None) -> None:

@@ -130,7 +130,7 @@ class FetchQueue:
                 del self._lines[caller]
 
     def _displace(self, caller: str) -> None:
-        """Remove the last fetch of the caller with most, or raise Busy if that is no other caller."""
+        """Remove the last fetch of the caller with the most, or raise Busy if no other has more."""
         own = len(self._lines.get(caller, ()))
         longest = max(self._lines, key=lambda it: len(self._lines[it]), default=caller)
         if longest == caller or len(self._lines[longest]) <= own + 1:
