@@ -7,7 +7,8 @@ from typing import NamedTuple, assert_never
 
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
 from app.cache.recheck import RFC9309, Model, VisitBasedRecheck
-from app.cache.robots_cache import CacheResult, RobotsCache, Source
+from app.cache.result import CacheResult, Source
+from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.evaluate import CachedFile, Question
 from app.history.reader import HistoryReader

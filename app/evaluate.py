@@ -6,7 +6,7 @@ Everything that an answer says is computed here. Serialisers, permits and cache 
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from app.cache.robots_cache import CacheResult
+from app.cache.result import CacheResult
 from app.edge.facts import EdgeFact
 from app.origin import Origin, Target
 from app.overrides.table import Delay, Matching, Override

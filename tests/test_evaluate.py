@@ -1,12 +1,15 @@
 """`evaluate` computes decisions, and overrides are applied to its result."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from app.cache.freshness import Freshness, Snapshot, State
-from app.cache.robots_cache import CacheResult, Source
+from app.cache.result import CacheResult, Source
 from app.evaluate import PENDING_SECONDS, CachedFile, Decision, Question, evaluate, is_partial, judge_policy
 from app.origin import read_target
 from app.overrides.apply import apply
@@ -22,6 +25,8 @@ from app.robots.usage import Preference
 from app.robots.verdict import Permission, Reason
 from tests.corpus import real_files
 from tests.robots.cases import rows
+
+ROOT = Path(__file__).parents[1]
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
 RECHECK = NOW.timestamp() + 3600
@@ -230,3 +235,16 @@ def test_a24_a_decision_without_a_file_is_never_partial() -> None:
     assert decided(Unavailable(404)).partial is False
     assert decided(Successful(200, LONG)).partial is True
     assert overridden(decided(Successful(200, LONG)), Deny()).partial is False
+
+
+def test_evaluate_is_imported_without_what_does_io() -> None:
+    # `socket` remains: email.utils, which reads the HTTP dates of cached responses, imports it.
+    loaded = "import sys, app.evaluate; print(*sys.modules)"
+    command = [sys.executable, "-c", loaded]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    assert "app.evaluate" in names
+    packages = {name.partition(".")[0] for name in names}
+    libraries = {"anyio", "asyncio", "cryptography", "fastapi", "httpcore2", "httpx", "logging", "orjson", "pydantic"}
+    assert packages.isdisjoint(libraries | {"redis", "ssl", "starlette", "uvicorn"})
+    services = {"app.api", "app.cache.robots_cache", "app.decide", "app.fetch", "app.redis", "app.settings"}
+    assert services.isdisjoint(names)

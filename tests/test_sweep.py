@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.cache.freshness import Freshness, Snapshot, State
-from app.cache.robots_cache import CacheResult, Source
+from app.cache.result import CacheResult, Source
 from app.evaluate import CachedFile, Question, evaluate, judge_every_purpose
 from app.history.diff import Side, changes
 from app.lint.linter import lint

@@ -11,7 +11,7 @@ from app.api.answer_tags import AnswerTag, AnswerTags
 from app.api.middleware.http_caching import NO_STORE
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import State
-from app.cache.robots_cache import CacheResult
+from app.cache.result import CacheResult
 from app.evaluate import CachedFile, Decision, Question
 from app.purposes.policy import PurposePolicy
 from app.robots.verdict import Permission

@@ -29,7 +29,7 @@ from app.api.schemas.answers import (
     WindowOut,
 )
 from app.api.summary import summary
-from app.cache.robots_cache import CacheResult
+from app.cache.result import CacheResult
 from app.edge.facts import EdgeFact
 from app.evaluate import Decision
 from app.lint.linter import lint

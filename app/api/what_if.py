@@ -14,7 +14,7 @@ from app.api.test_rows import RowQuestion, SimulatedRowOut, Tables, TimelineEntr
 from app.cache.freshness import Recheck
 from app.cache.outage import LONGEST, Outage, TimelineEntry, simulate_outage
 from app.cache.recheck import VisitBasedRecheck
-from app.cache.robots_cache import CacheResult, Source
+from app.cache.result import CacheResult, Source
 from app.decide import Models
 from app.durations import read_seconds
 from app.origin import Origin

@@ -9,8 +9,9 @@ from functools import partial
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot, next_snapshot
 from app.cache.lease import Lease
+from app.cache.result import Source
 from app.cache.snapshot_writer import SnapshotWriter
-from app.cache.tiered_snapshots import Source, TieredSnapshots
+from app.cache.tiered_snapshots import TieredSnapshots
 from app.origin import Origin
 from app.redis.store_clock import StoreClock
 from app.robots.access import Fetched, NotModified, Successful, Unreachable, Validators

@@ -3,25 +3,25 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 
 from app.background import BackgroundTask
 from app.cache.fetch_health import FetchHealth
-from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
+from app.cache.freshness import Recheck, Snapshot, State, freshness
 from app.cache.invalidation import Event
 from app.cache.lease import Lease, LeaseStore
 from app.cache.refresher import Fetch, OnFetch, Refresher
+from app.cache.result import CacheResult, Source
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import SnapshotWriter
-from app.cache.tiered_snapshots import Source, TieredSnapshots
+from app.cache.tiered_snapshots import TieredSnapshots
 from app.origin import Origin
 from app.redis.single_flight import SingleFlight
 from app.redis.store_clock import StoreClock
 from app.robots.access import Busy, Successful
 
-__all__ = ["CacheResult", "Fetch", "RobotsCache", "Source"]
+__all__ = ["Fetch", "RobotsCache"]
 
 
 def _ignore_fetch(_origin: Origin, _snapshot: Snapshot, _seconds: float) -> None:
@@ -30,15 +30,6 @@ def _ignore_fetch(_origin: Origin, _snapshot: Snapshot, _seconds: float) -> None
 
 def _ignore_version(_origin: Origin, _ended: Snapshot, _following: Snapshot | None) -> None:
     pass
-
-
-@dataclass(frozen=True, slots=True)
-class CacheResult:
-    """What is known about an origin now; `snapshot` and `freshness` are None before the first fetch has ended."""
-
-    snapshot: Snapshot | None
-    freshness: Freshness | None
-    source: Source
 
 
 class RobotsCache:

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 
 from app.background import BackgroundTask
 from app.cache.freshness import Snapshot, usable
 from app.cache.invalidation import Event
 from app.cache.reconcile import combine, reconcile
+from app.cache.result import Source
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import SnapshotWriter
@@ -16,17 +16,6 @@ from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 from app.redis.single_flight import SingleFlight
 from app.redis.store_clock import StoreClock
-
-
-class Source(StrEnum):
-    """Where an answer's snapshot comes from."""
-
-    MEMORY = "memory"
-    STORE = "store"
-    FETCHED = "fetched"
-    REVALIDATED = "revalidated"
-    HISTORY = "history"
-    NONE = "none"
 
 
 class TieredSnapshots:

@@ -14,7 +14,7 @@ from app.api.encoding import AnswerEncoder
 from app.api.schemas.answers import AnswerOut
 from app.api.serialize import answer_out
 from app.cache.freshness import DAY, Failing, Freshness, Snapshot, State
-from app.cache.robots_cache import CacheResult, Source
+from app.cache.result import CacheResult, Source
 from app.edge.facts import EdgeTable
 from app.evaluate import Decision, Question, judge_policy
 from app.origin import read_target

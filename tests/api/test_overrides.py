@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.robots_cache import CacheResult, RobotsCache
+from app.cache.result import CacheResult
+from app.cache.robots_cache import RobotsCache
 from app.overrides.redis_overrides import COUNT_LIMIT
 from tests.api.service import Service, counted, running
 from tests.faults.until import until

@@ -7,7 +7,8 @@ from redis.asyncio import Redis
 
 from app.cache.freshness import DAY, KEEP, Snapshot, State
 from app.cache.invalidation import Event
-from app.cache.robots_cache import RobotsCache, Source
+from app.cache.result import Source
+from app.cache.robots_cache import RobotsCache
 from app.redis.guarded_client import StoreDown
 from app.robots.access import (
     Busy,

@@ -9,7 +9,8 @@ from redis.asyncio import Redis
 from app.cache.codec import encode
 from app.cache.freshness import DAY, Snapshot, State
 from app.cache.invalidation import Event
-from app.cache.robots_cache import RobotsCache, Source
+from app.cache.result import Source
+from app.cache.robots_cache import RobotsCache
 from app.origin import Origin
 from app.robots.access import (
     Busy,

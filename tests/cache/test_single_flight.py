@@ -5,7 +5,8 @@ import asyncio
 from redis.asyncio import Redis
 
 from app.cache.freshness import DAY
-from app.cache.robots_cache import CacheResult, RobotsCache, Source
+from app.cache.result import CacheResult, Source
+from app.cache.robots_cache import RobotsCache
 from app.origin import Origin
 from app.robots.access import (
     Fetched,

@@ -7,7 +7,8 @@ from redis.asyncio import Redis
 
 from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
-from app.cache.robots_cache import RobotsCache, Source
+from app.cache.result import Source
+from app.cache.robots_cache import RobotsCache
 from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import COOLDOWN, GuardedClient

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.cache.tiered_snapshots import Source
+from app.cache.result import Source
 from app.cli.why import _SOURCES
 from tests.cli.command import run
 from tests.cli.serving import service

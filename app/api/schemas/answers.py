@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from app.cache.robots_cache import Source
+from app.cache.result import Source
 from app.edge.facts import EdgeState
 from app.purposes.judge import PurposeState
 from app.purposes.policy import Purpose

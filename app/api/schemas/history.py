@@ -8,7 +8,7 @@ from app.api.instants import instant
 from app.api.schemas.answers import RuleOut, SpanOut
 from app.api.serialize import directive_out, robots_out, rule_out, spans_out
 from app.cache.freshness import Snapshot
-from app.cache.robots_cache import CacheResult, Source
+from app.cache.result import CacheResult, Source
 from app.history.change import Change
 from app.history.diff import AgentsChange, Changes, PathChange
 from app.history.versions import Version
