@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from os import environ
 from pathlib import Path
 
@@ -35,12 +36,25 @@ def test_synchronous_half_has_no_asynchronous_code() -> None:
         assert "asyncio" not in path.read_text()
 
 
+def imported(path: Path) -> set[str]:
+    """The modules that a module imports, in functions too; `from package import name` counts as package.name, too."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
+
+
 @pytest.mark.parametrize("module", SANS_IO)
 def test_conversation_does_no_io(module: str) -> None:
-    imported = {
-        name.split(".")[0]
-        for node in ast.walk(ast.parse((PACKAGE / f"{module}.py").read_text()))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
-    }
-    assert not imported & (IO | {"app"})
+    assert not {name.split(".")[0] for name in imported(PACKAGE / f"{module}.py")} & (IO | {"app"})
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    paths = [path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]
+    modules = {".".join(path.relative_to(SOURCES).with_suffix("").parts): path for path in paths}
+    imports = {name: imported(path) & modules.keys() for name, path in modules.items()}
+    assert sum(map(len, imports.values())) > len(modules)
+    TopologicalSorter(imports).prepare()

@@ -1,4 +1,4 @@
-"""Make the synchronous half of the client from the asynchronous one, and the modules for httpx2 from those for httpx.
+"""Make the synchronous half of the client from the asynchronous one, and the module for httpx2 from the one for httpx.
 
 python clients/python/scripts/generate.py [--check]
 
@@ -39,7 +39,7 @@ TO_SYNC = [
     (r", in the background\. If", ". If"),
     (r" *# In the background, .*\n", ""),
 ]
-TO_HTTPX2 = [(r"\bhttpx\b", "httpx2"), (r"\bhttpx_", "httpx2_"), (r"\b(Async)?Httpx(?=[A-Z])", r"\1Httpx2")]
+TO_HTTPX2 = [(r"\bhttpx\b", "httpx2"), (r"\b(Async)?Httpx(?=[A-Z])", r"\1Httpx2")]
 
 
 def replaced(text: str, rules: list[tuple[str, str]]) -> str:
@@ -65,22 +65,14 @@ def formatted(text: str, path: Path) -> str:
 def generated() -> Iterator[tuple[Path, str]]:
     """The path and the text of each generated module."""
     for source in sorted(PACKAGE.glob("_async/*.py")):
-        if source.name.startswith(("httpx2_", "__init__")):
-            continue
-        sync = PACKAGE / "_sync" / source.name
-        yield from _with_httpx2(sync, replaced(source.read_text(), TO_SYNC), source, is_generated=True)
-        yield from _with_httpx2(source, source.read_text(), source, is_generated=False)
-    for name in ("httpx.py", "httpx_errors.py"):
-        yield from _with_httpx2(PACKAGE / name, (PACKAGE / name).read_text(), PACKAGE / name, is_generated=False)
+        if source.name != "__init__.py":
+            yield _made(source, PACKAGE / "_sync" / source.name, TO_SYNC)
+    yield _made(PACKAGE / "httpx.py", PACKAGE / "httpx2.py", TO_HTTPX2)
 
 
-def _with_httpx2(path: Path, text: str, source: Path, *, is_generated: bool) -> Iterator[tuple[Path, str]]:
+def _made(source: Path, path: Path, rules: list[tuple[str, str]]) -> tuple[Path, str]:
     note = f"# scripts/generate.py made this module from {source.relative_to(PACKAGE)}; change that one.\n"
-    if is_generated:
-        yield path, formatted(note + text, path)
-    if path.name.startswith("httpx"):
-        twin = path.with_name(path.name.replace("httpx", "httpx2"))
-        yield twin, formatted(note + replaced(text, TO_HTTPX2), twin)
+    return path, formatted(note + replaced(source.read_text(), rules), path)
 
 
 def main() -> int:

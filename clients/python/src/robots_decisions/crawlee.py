@@ -14,6 +14,7 @@ from crawlee.crawlers import BasicCrawlingContext
 
 from robots_decisions._async.permit_client import AsyncPermitClient
 from robots_decisions._async.service import AsyncService
+from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncHttp
 from robots_decisions.errors import Disallowed, NotUnderstood, Options, Unreachable
 from robots_decisions.permits import Granted
@@ -60,7 +61,7 @@ class PermitHooks:
     ) -> None:
         self._options = Options(agent, max_wait, unreachable)
         self._agent = agent
-        self._service = AsyncPermitClient(AsyncService(service, key, http), caller=caller)
+        self._service = AsyncPermitClient(AsyncService(service, key, http or default_async_http()), caller=caller)
         self._begun: dict[int, _Begun] = {}
 
     def install(self, crawler: HookedCrawler) -> None:

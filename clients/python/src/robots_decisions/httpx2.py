@@ -3,13 +3,17 @@
 
 transport = AsyncPermittedTransport("http://127.0.0.1:8080")
 client = httpx2.AsyncClient(transport=transport, headers={"User-Agent": "ExampleBot/1.0"})
+
+The errors are not httpx2.TransportError, which clients retry at once; here only waiting helps, if anything.
 """
 
-from robots_decisions._async.httpx2_http import AsyncHttpx2Http
-from robots_decisions._async.httpx2_transport import AsyncPermittedTransport
-from robots_decisions._sync.httpx2_http import Httpx2Http
-from robots_decisions._sync.httpx2_transport import PermittedTransport
-from robots_decisions.httpx2_errors import Deferred, Disallowed, NotUnderstood, PermitError, ServiceUnavailable
+import httpx2
+
+from robots_decisions import errors
+from robots_decisions._async.http import AsyncLibraryHttp
+from robots_decisions._async.transport import AsyncPermits
+from robots_decisions._sync.http import LibraryHttp
+from robots_decisions._sync.transport import Permits
 from robots_decisions.permits import UNASKED
 
 __all__ = [
@@ -24,3 +28,50 @@ __all__ = [
     "PermittedTransport",
     "ServiceUnavailable",
 ]
+
+
+class PermitError(errors.PermitError, httpx2.RequestError):
+    """A request that was not sent."""
+
+
+class Disallowed(errors.Disallowed, PermitError):
+    """The page may not be fetched: `reason`, and the `rule` of robots.txt and its `line` if one decided."""
+
+
+class Deferred(errors.Deferred, PermitError):
+    """No slot within `max_wait`: retry at `retry_at`, in `seconds`. `reason` is "pace", or the reason of a defer."""
+
+
+class NotUnderstood(errors.NotUnderstood, PermitError):
+    """The service rejects the URL or the agent as malformed."""
+
+
+class ServiceUnavailable(errors.ServiceUnavailable, PermitError):
+    """The service is unavailable, so nothing is known about the page."""
+
+
+_TYPES = errors.ErrorTypes(Disallowed, Deferred, NotUnderstood, ServiceUnavailable)
+
+
+class AsyncHttpx2Http(AsyncLibraryHttp[httpx2.AsyncBaseTransport]):
+    """Sends requests to the service by httpx2. `transport` replaces its own."""
+
+    library = httpx2
+
+
+class Httpx2Http(LibraryHttp[httpx2.BaseTransport]):
+    """Sends requests to the service by httpx2. `transport` replaces its own."""
+
+    library = httpx2
+
+
+class AsyncPermittedTransport(AsyncPermits[httpx2.Request, httpx2.Response], httpx2.AsyncBaseTransport):
+    """A transport for httpx2.AsyncClient; AsyncPermits describes its arguments."""
+
+    library, http, error_types = httpx2, AsyncHttpx2Http, _TYPES
+
+
+class PermittedTransport(Permits[httpx2.Request, httpx2.Response], httpx2.BaseTransport):
+    """A transport for httpx2.Client; Permits describes its arguments."""
+
+    library, http, error_types = httpx2, Httpx2Http, _TYPES

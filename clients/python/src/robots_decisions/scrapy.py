@@ -26,6 +26,7 @@ from robots_decisions import errors
 from robots_decisions._async.permit_client import AsyncPermitClient
 from robots_decisions._async.service import AsyncService
 from robots_decisions._compat import unexpected
+from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncDeadline
 from robots_decisions.origin_queue import OriginQueue
 from robots_decisions.permits import (
@@ -124,7 +125,8 @@ class PermitMiddleware:
         self._max_waiting = max(1, settings.getint("ROBOTS_DECISIONS_MAX_WAITING", MAX_WAITING))
         self._concurrency = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
         self._service = AsyncPermitClient(
-            AsyncService(url, settings.get("ROBOTS_DECISIONS_KEY")), caller=settings.get("ROBOTS_DECISIONS_CALLER")
+            AsyncService(url, settings.get("ROBOTS_DECISIONS_KEY"), default_async_http()),
+            caller=settings.get("ROBOTS_DECISIONS_CALLER"),
         )
         self._queues: dict[_Key, OriginQueue[Request]] = {}
         self._timers: dict[_Key, asyncio.TimerHandle] = {}

@@ -1,1 +1,1 @@
-"""The asynchronous half. scripts/generate.py makes the other one, `_sync`, and the modules for httpx2, from it."""
+"""The asynchronous half. scripts/generate.py makes the other one, `_sync`, from it."""

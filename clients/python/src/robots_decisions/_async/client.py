@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 
 from robots_decisions._async.permit_client import ANSWER_TIMEOUT, AsyncPermitClient
 from robots_decisions._async.service import AsyncService
+from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncHttp, async_each
 from robots_decisions.errors import MAX_WAIT, Options, ServiceUnavailable, Unreachable, checked_seconds
 from robots_decisions.outcomes import Permit
@@ -47,7 +48,7 @@ class AsyncClient:
     ) -> None:
         self._options = Options(agent, max_wait, unreachable)
         self._agent = agent
-        self._service = AsyncService(service, key, http)
+        self._service = AsyncService(service, key, http or default_async_http())
         self._permits = AsyncPermitClient(self._service, caller=caller, monotonic=monotonic, sleep=sleep)
         self._monotonic = monotonic
 

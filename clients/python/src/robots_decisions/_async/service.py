@@ -3,17 +3,17 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from robots_decisions._io import AsyncDeadline, AsyncHttp, AsyncReply, default_async_http
+from robots_decisions._io import AsyncDeadline, AsyncHttp, AsyncReply
 from robots_decisions.permits import ANSWER_LIMIT, Response, Unavailable, checked_service, headers
 
 
 class AsyncService:
     """The service at a URL. Raises ValueError for an invalid URL or key."""
 
-    def __init__(self, url: str, key: str | None, http: AsyncHttp | None = None) -> None:
+    def __init__(self, url: str, key: str | None, http: AsyncHttp) -> None:
         self._url = checked_service(url)
         self._headers = headers(key)
-        self._http = http or default_async_http()
+        self._http = http
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 
+from robots_decisions._default_http import default_http
 from robots_decisions._io import Http, each
 from robots_decisions._sync.permit_client import ANSWER_TIMEOUT, PermitClient
 from robots_decisions._sync.service import Service
@@ -47,7 +48,7 @@ class Client:
     ) -> None:
         self._options = Options(agent, max_wait, unreachable)
         self._agent = agent
-        self._service = Service(service, key, http)
+        self._service = Service(service, key, http or default_http())
         self._permits = PermitClient(self._service, caller=caller, monotonic=monotonic, sleep=sleep)
         self._monotonic = monotonic
 

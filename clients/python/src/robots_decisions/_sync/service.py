@@ -4,17 +4,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from robots_decisions._io import Deadline, Http, Reply, default_http
+from robots_decisions._io import Deadline, Http, Reply
 from robots_decisions.permits import ANSWER_LIMIT, Response, Unavailable, checked_service, headers
 
 
 class Service:
     """The service at a URL. Raises ValueError for an invalid URL or key."""
 
-    def __init__(self, url: str, key: str | None, http: Http | None = None) -> None:
+    def __init__(self, url: str, key: str | None, http: Http) -> None:
         self._url = checked_service(url)
         self._headers = headers(key)
-        self._http = http or default_http()
+        self._http = http
 
     def close(self) -> None:
         """Close the connections."""

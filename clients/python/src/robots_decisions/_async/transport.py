@@ -1,0 +1,123 @@
+"""What the transports of httpx and httpx2 do: request a permit before every request, and keep to its rate."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from types import ModuleType
+from typing import Any, Generic, Protocol, TypeVar
+
+from robots_decisions._async.http import AsyncLibraryHttp
+from robots_decisions._async.permit_client import AsyncPermitClient
+from robots_decisions._async.service import AsyncService
+from robots_decisions.errors import MAX_WAIT, ErrorTypes, Options, Unreachable
+from robots_decisions.permits import UNASKED
+
+
+class Request(Protocol):
+    """A request of either library."""
+
+    @property
+    def url(self) -> object:
+        """Where it is sent."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Its header fields."""
+
+
+class AsyncResponse(Protocol):
+    """A response of either library."""
+
+    status_code: int
+    extensions: dict[str, Any]
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Its header fields."""
+
+    async def aclose(self) -> None:
+        """Close it without reading the rest."""
+
+
+RequestT = TypeVar("RequestT", bound=Request, contravariant=True)
+ResponseT = TypeVar("ResponseT", bound=AsyncResponse, covariant=True)
+
+
+class AsyncTransport(Protocol[RequestT, ResponseT]):
+    """A transport of either library."""
+
+    async def handle_async_request(self, request: RequestT) -> ResponseT:
+        """Send the request."""
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+
+
+SentT = TypeVar("SentT", bound=Request)
+ReceivedT = TypeVar("ReceivedT", bound=AsyncResponse)
+
+
+class AsyncPermits(Generic[SentT, ReceivedT]):
+    """Sends each request in a slot that the service at the URL `service` grants.
+
+    `transport` sends the requests; the default is the library's own. A request waits up to `max_wait` seconds for its
+    slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent. A page that answers 429 or 503, or
+    refuses, is reported, and an unused slot is released. With `unreachable="allow"`, requests are sent without a permit
+    while the service is unavailable; a warning and the response extension UNASKED say so. Raises PermitError, and
+    ValueError for invalid arguments.
+    """
+
+    library: ModuleType
+    http: type[AsyncLibraryHttp[Any]]
+    error_types: ErrorTypes
+
+    def __init__(
+        self,
+        service: str,
+        transport: AsyncTransport[SentT, ReceivedT] | None = None,
+        *,
+        key: str | None = None,
+        agent: str | None = None,
+        caller: str | None = None,
+        max_wait: float = MAX_WAIT,
+        unreachable: Unreachable = "fail",
+        service_transport: AsyncTransport[SentT, ReceivedT] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._options = Options(agent, max_wait, unreachable, self.error_types)
+        asked = AsyncService(service, key, self.http(service_transport))
+        self._service = AsyncPermitClient(asked, caller=caller, monotonic=monotonic, sleep=sleep)
+        self._transport: AsyncTransport[SentT, ReceivedT] = transport or self.library.AsyncHTTPTransport()
+        self._monotonic = monotonic
+
+    async def aclose(self) -> None:
+        """Release unused slots, then close everything."""
+        await self._service.aclose()
+        await self._transport.aclose()
+
+    async def handle_async_request(self, request: SentT) -> ReceivedT:
+        """Wait for the slot and send the request. Raise PermitError if it must not be sent."""
+        options, url = self._options, str(request.url)
+        agent = options.agent(url, request.headers.get("User-Agent"))
+        answer = await self._service.permit(url, agent, options.max_wait, retry=options.retry)
+        grant = options.grant(url, answer)
+        begun = self._monotonic()
+        try:
+            response = await self._transport.handle_async_request(request)
+        except (self.library.PoolTimeout, self.library.UnsupportedProtocol):
+            # Nothing was sent. A refused or broken connection has used its slot: releasing it would let the fleet
+            # reconnect without any delay.
+            if grant is not None:
+                self._service.release(grant)
+            raise
+        if grant is None:
+            response.extensions[UNASKED] = True
+        elif grant.to_report(response.status_code):
+            elapsed = self._monotonic() - begun
+            try:
+                await self._service.report(grant, response.status_code, response.headers.get("Retry-After"), elapsed)
+            except BaseException:
+                await response.aclose()
+                raise
+        return response
