@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test test-browser test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
+.PHONY: run demo test test-browser test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
 
 # The token for operators' routes, of a service without API keys.
 run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
@@ -125,7 +125,12 @@ bench-hostile: $(VENV)/.bench
 bench-http: $(VENV)/.bench
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.http
 
-# The cost of a permit, compared with a plain SET; and 400 workers that crawl by permits for CRAWL_SECONDS (30).
+# What a crawl costs: new origins beside a naive service, permits, outcomes, and all together. PARTS="origins permits crawl";
+# with AGAINST=TREE, also the service of another checkout that is compiled in place.
+bench-crawl: $(VENV)/.bench
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.crawl $(if $(AGAINST),--against $(AGAINST)) $(PARTS)
+
+# The cost of a permit to the store, compared with a plain SET; and 400 workers that crawl by permits for CRAWL_SECONDS (30).
 bench-pace: $(VENV)/.dev
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.pace
 

@@ -192,7 +192,7 @@ class Origins:
         addresses = [f"127.0.1.{number}" for number in range(1, ORIGINS + 1)]
         servers = []
         for rules in SIZES:
-            self.ports[rules] = port = _free_port()
+            self.ports[rules] = port = free_port()
             servers.append(await asyncio.start_server(self._answering(body(rules)), addresses, port))
         try:
             yield
@@ -222,7 +222,7 @@ class Origins:
         return post([{"url": url, "agent": AGENT} for url in self.urls(rules, origins)])
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]
@@ -273,7 +273,7 @@ def _await_listening(running: subprocess.Popen[bytes], port: int) -> None:
 
 def service(access_log: str, tree: Path | None = None) -> AbstractContextManager[Server]:
     """The service of this checkout or of `tree`, started by its command."""
-    port = _free_port()
+    port = free_port()
     environment = {
         "HOST": "127.0.0.1",
         "PORT": str(port),
@@ -288,7 +288,7 @@ def service(access_log: str, tree: Path | None = None) -> AbstractContextManager
 
 def peer(name: str, content: bytes) -> AbstractContextManager[Server]:
     """One of http_peers."""
-    port = _free_port()
+    port = free_port()
     return process(["tests.bench.http_peers", name, str(port)], port, content)
 
 

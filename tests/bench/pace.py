@@ -1,4 +1,4 @@
-"""The cost of a permit: CPU of store and service, compared with a plain SET; and eight processes of crawlers, 30 s.
+"""The cost of a permit: CPU of the store, compared with a plain SET; and eight processes of crawlers, 30 s.
 
 `make bench-pace`. Rounds alternate, so that other load affects all of them alike. Times are CPU times, so "a second
 and core" is the work of one otherwise idle core.
@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-import psutil
 from redis.asyncio import Redis
 
 from app.origin import Origin
@@ -24,8 +23,7 @@ from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest
 from app.redis.connect import connect
 from app.redis.embedded import serve
 from app.redis.guarded_client import MAX_CONCURRENT, GuardedClient
-from tests.pacing.crawler import Connection
-from tests.pacing.fleet import Log, crawl, logging_origin, services
+from tests.pacing.fleet import Log, crawl
 
 ROUNDS = 5
 CALLS = 4000
@@ -48,16 +46,6 @@ def store_cpu(client: Redis) -> Clock:
     async def read() -> float:
         info = await client.info("cpu")
         return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
-
-    return read
-
-
-def process_cpu(process: psutil.Process) -> Clock:
-    """CPU seconds of a process."""
-
-    async def read() -> float:
-        times = process.cpu_times()
-        return float(times.user + times.system)
 
     return read
 
@@ -111,50 +99,6 @@ async def store(client: Redis) -> None:
         print_row(name, statistics.median(micros), statistics.median(found["SET"]))
 
 
-async def service(store_url: str, client: Redis) -> None:
-    """The whole request, over HTTP."""
-    with services(store_url, 1) as [url]:
-        [process] = [it for it in psutil.Process().children() if "app" in it.cmdline()]
-        async with logging_origin() as (origin, _):
-            free = [Connection(url) for _ in range(MAX_CONCURRENT)]
-
-            async def ask(method: str, path: str, body: object = None) -> None:
-                connection = free.pop()
-                status, answer = await connection.ask(method, path, body)
-                free.append(connection)
-                if status != 200:
-                    raise RuntimeError(f"{path} was answered with {status}: {answer!r}")
-
-            def request(at: int) -> dict[str, object]:
-                return {"url": f"{origin}/{at}", "agent": f"Bot{at % 100}", "max_wait": 3600}
-
-            cases: dict[str, tuple[int, Call]] = {
-                "GET /v1/allowed": (1, lambda at: ask("GET", f"/v1/allowed?url={origin}/{at}&agent=Bot{at % 100}")),
-                "POST /v1/permits": (1, lambda at: ask("POST", "/v1/permits", request(at))),
-                "POST /v1/permits, 100 items": (
-                    100,
-                    lambda at: ask("POST", "/v1/permits", {"items": [request(at * 100 + item) for item in range(100)]}),
-                ),
-            }
-            own: dict[str, list[float]] = {name: [] for name in cases}
-            stores: dict[str, list[float]] = {name: [] for name in cases}
-            for _ in range(ROUNDS):
-                for name, (items, call) in cases.items():
-                    await client.flushall()
-                    each = await spent(call, CALLS // 2 // items, process_cpu(process), store_cpu(client))
-                    own[name].append(each[0] / items)
-                    stores[name].append(each[1] / items)
-            for connection in free:
-                connection.close()
-    print("\n| the service | us | a second and core | beside GET /v1/allowed | the store's us |\n|---|---|---|---|---|")
-    for name, all_micros in own.items():
-        micros, beside = statistics.median(all_micros), statistics.median(own["GET /v1/allowed"])
-        print(
-            f"| {name} | {micros:.0f} | {1e6 / micros:,.0f} | {micros / beside:.1f}x |"
-            f" {statistics.median(stores[name]):.1f} |"
-        )
-
-
 def summary(log: Log, begin: float, end: float) -> str:
     """The result of a crawl, as a sentence."""
     return f"{log!r}; {log.used(begin, end):.1%} of it used"
@@ -166,7 +110,6 @@ async def measured(url: str) -> None:
     if not isinstance(client, Redis):
         raise TypeError(f"{url} is not a single server")
     await store(client)
-    await service(url, client)
     await client.flushall()
     print(f"\n8 processes of 50 workers, 20 pages a second, {CRAWL:.0f} s:")
     print(summary(*await crawl(url, processes=8, workers=50, seconds=CRAWL, late=0.02)))
