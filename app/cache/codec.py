@@ -15,8 +15,9 @@ import zlib
 from typing import Any, NoReturn, assert_never
 
 from app.cache.compression import compress, decompress
-from app.cache.freshness import LONGEST_LIFETIME, Failing, Snapshot
+from app.cache.freshness import Failing, Snapshot
 from app.dates import END_OF_TIME
+from app.durations import LONGEST_DELTA
 from app.robots.access import (
     BODY_LIMIT,
     Access,
@@ -117,7 +118,7 @@ def _read(data: bytes) -> Snapshot:
         fetched_at,
         _text(facts.get("final_url")),
         Validators(_text(facts.get("etag")), _text(facts.get("last_modified"))),
-        None if lifetime is None else _number(lifetime, LONGEST_LIFETIME),
+        None if lifetime is None else _number(lifetime, LONGEST_DELTA),
         failing,
         None if since is None else _natural(since, 0, int(fetched_at)),
     )

@@ -8,12 +8,12 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import assert_never
 
 from app.cache.content import same
+from app.dates import read_date
+from app.durations import LONGEST_DELTA, read_delta_seconds
 from app.robots.access import (
     Access,
     Blocked,
@@ -31,9 +31,6 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 KEEP = 30 * DAY
 """Seconds after its fetch for which a copy may be used while fetches fail (RFC 9309 2.3.1.4, spec A29)."""
-
-LONGEST_LIFETIME = float(2**31)
-"""Larger delta-seconds are read as this (RFC 9111 1.2.2)."""
 
 FIRST_RETRY, LAST_RETRY, LONGEST_RETRY_AFTER = 5 * MINUTE, HOUR, DAY
 """Seconds of the backoff after failures, and of the longest Retry-After that is obeyed (spec A23)."""
@@ -222,18 +219,18 @@ def lifetime(fields: Lifetime, now: float) -> float | None:
     directives = _directives(fields.cache_control or "")
     if "no-store" in directives or "no-cache" in directives:
         return 0.0
-    age = _seconds((fields.age or "").partition(",")[0].strip()) or 0.0
+    age = read_delta_seconds((fields.age or "").partition(",")[0].strip()) or 0.0
     for name in ("s-maxage", "max-age"):
         if name in directives:
-            return max(0.0, (_seconds(directives[name]) or 0.0) - age)
+            return max(0.0, (read_delta_seconds(directives[name]) or 0.0) - age)
     if fields.expires is None:
         return None
-    until = _instant(fields.expires)
+    until = read_date(fields.expires)
     if until is None:
         return 0.0
-    date = None if fields.date is None else _instant(fields.date)
-    since = now if date is None else date
-    return min(max(0.0, until - since - age), LONGEST_LIFETIME)
+    date = read_date(fields.date or "")
+    since = now if date is None else date.timestamp()
+    return min(max(0.0, until.timestamp() - since - age), LONGEST_DELTA)
 
 
 def _fail(previous: Snapshot | None, failure: Unreachable, final_url: str | None, now: float) -> Snapshot:
@@ -304,19 +301,3 @@ def _directives(value: str) -> Mapping[str, str]:
     for name, quoted, plain in _DIRECTIVE.findall(value):
         found.setdefault(name.lower(), quoted or plain)
     return found
-
-
-def _seconds(text: str) -> float | None:
-    if not (text.isascii() and text.isdigit()):
-        return None
-    # int() refuses thousands of digits; more than ten exceed the limit anyway.
-    digits = text.lstrip("0")
-    return LONGEST_LIFETIME if len(digits) > 10 else min(float(digits or 0), LONGEST_LIFETIME)
-
-
-def _instant(text: str) -> float | None:
-    try:
-        date = parsedate_to_datetime(text[:64])
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()

@@ -35,9 +35,9 @@ from app.fetch.response import (
     is_html,
     read_lifetime,
     read_location,
-    read_retry_after,
     read_validators,
     readable,
+    retry_after,
 )
 from app.origin import Origin, Target
 from app.robots.access import (
@@ -233,9 +233,9 @@ class Fetcher:
 
     async def _access(self, response: httpcore2.Response, *, conditional: bool) -> Access | NotModified:
         status = response.status
-        retry_after = read_retry_after(response.headers, self._now())
+        wait = retry_after(response.headers, self._now())
         if is_challenge(response.headers):
-            return Unreachable(Cause.CHALLENGE, status, retry_after)
+            return Unreachable(Cause.CHALLENGE, status, wait)
         if 200 <= status < 300 and status != 206:  # part of a file is not the file (spec A7)
             body = Body(decoder(response.headers))
             await _receive(response, body)
@@ -244,12 +244,12 @@ class Fetcher:
         if status == 304 and conditional:
             return NotModified()
         if status == 429:
-            return Unreachable(Cause.TOO_MANY_REQUESTS, status, retry_after)
+            return Unreachable(Cause.TOO_MANY_REQUESTS, status, wait)
         page = status in (403, 503) and is_html(response.headers)
         if 400 <= status < 500:
             return Unavailable(status, Cause.HTML_PAGE if page else None)
         if 500 <= status < 600:
-            return Unreachable(Cause.HTML_PAGE if page else Cause.SERVER_ERROR, status, retry_after)
+            return Unreachable(Cause.HTML_PAGE if page else Cause.SERVER_ERROR, status, wait)
         return Unreachable(Cause.BAD_RESPONSE, status)
 
 

@@ -3,11 +3,10 @@
 import math
 import zlib
 from collections.abc import Iterable, Sequence
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Protocol, TypeAlias
 from urllib.parse import quote, urljoin
 
+from app.durations import read_retry_after
 from app.origin import URL_LIMIT, OtherScheme, Target, read_target
 from app.robots.access import BODY_LIMIT, Lifetime, Validators, media_type, readable_part
 
@@ -73,22 +72,13 @@ def read_lifetime(headers: Headers) -> Lifetime:
     )
 
 
-def read_retry_after(headers: Headers, now: float) -> int | None:
-    """Seconds from `now` (Unix time) that Retry-After asks for, LONGEST_WAIT at most (RFC 9110 10.2.3).
+def retry_after(headers: Headers, now: float) -> int | None:
+    """Seconds from `now` (Unix time) that Retry-After asks for, LONGEST_WAIT at most.
 
     None for no field, an invalid one, and an instant that has passed.
     """
-    value = field(headers, b"retry-after")
-    if value is None:
-        return None
-    if value.isascii() and value.isdigit():
-        return min(int(value), LONGEST_WAIT)
-    try:
-        instant = parsedate_to_datetime(value)
-        wait = instant.replace(tzinfo=instant.tzinfo or UTC).timestamp() - now
-    except (ValueError, OverflowError):
-        return None
-    return math.ceil(min(wait, LONGEST_WAIT)) if wait >= 0 else None
+    wait = read_retry_after(field(headers, b"retry-after") or "", now)
+    return None if wait is None or wait < 0 else math.ceil(min(wait, LONGEST_WAIT))
 
 
 def read_location(base: Target, headers: Headers) -> Target | None:

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from app.cache.freshness import LONGEST_LIFETIME, Failing, Snapshot
+from app.cache.freshness import Failing, Snapshot
+from app.durations import LONGEST_DELTA
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable, Validators
 
 instants = st.floats(0, 253_402_300_799)
@@ -18,7 +19,7 @@ answers: st.SearchStrategy[Access] = st.one_of(
     st.builds(Unavailable, statuses, st.none() | st.sampled_from(Cause)),
     st.builds(Blocked, st.ip_addresses().map(str)),
 )
-rest = (instants, texts, st.builds(Validators, texts, texts), st.none() | st.floats(0, LONGEST_LIFETIME))
+rest = (instants, texts, st.builds(Validators, texts, texts), st.none() | st.floats(0, LONGEST_DELTA))
 recent = st.one_of(
     st.builds(Snapshot, answers, *rest),
     st.builds(Snapshot, files, *rest, runs),

@@ -20,7 +20,7 @@ from app.fetch.response import (
     field,
     listed,
     read_location,
-    read_retry_after,
+    retry_after,
 )
 from app.origin import Origin, Target
 from app.robots.access import BODY_LIMIT
@@ -51,16 +51,19 @@ NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
         (b"\xb2", None),
         (b"Sun, 99 Nov 1994 08:49:37 GMT", None),
         (b"1 Jan 2000 10:10:10 -99999999999999999999", None),
-        (b"9" * 5000, None),
+        (b"9" * 5000, None),  # over FIELD_LIMIT
+        (b"0" * 1000 + b"7", 7),
+        (b"Sun, 06 Nov 1994 08:51:37", 120),
+        (b"1994-11-06T08:51:37Z", 120),
     ],
 )
 def test_rfc9110_retry_after_is_seconds_or_a_date_and_a_day_at_most(value: bytes, seconds: int | None) -> None:
-    assert read_retry_after([(b"Retry-After", value)], NOW) == seconds
+    assert retry_after([(b"Retry-After", value)], NOW) == seconds
 
 
 @given(st.binary(max_size=60))
 def test_retry_after_is_bounded_and_never_an_error(value: bytes) -> None:
-    seconds = read_retry_after([(b"retry-after", value)], NOW)
+    seconds = retry_after([(b"retry-after", value)], NOW)
     assert seconds is None or 0 <= seconds <= LONGEST_WAIT
 
 

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Annotated
 
 import orjson
@@ -25,6 +24,7 @@ from app.api.purposes import Purposes, asked_policy, caller_policy
 from app.api.routes.batch import ITEMS, FailedOut
 from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
+from app.durations import read_retry_after
 from app.error_values import as_value
 from app.evaluate import Question
 from app.pacing.pacer import Grant
@@ -180,23 +180,9 @@ async def outcome(request: Request, permit: str, body: OutcomeIn) -> OutcomeOut:
 
 
 def retry_after(value: float | str | None, now: datetime) -> float:
-    """Seconds from `now`: of a number, or of a Retry-After field (RFC 9110 10.2.3); 0 for anything else."""
-    if value is None:
-        return 0.0
-    text = value.strip() if isinstance(value, str) else value
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = _seconds_until(str(text)[:64], now)
-    return min(max(0.0, seconds), MAX_RETRY_AFTER) if math.isfinite(seconds) else 0.0
-
-
-def _seconds_until(http_date: str, now: datetime) -> float:
-    try:
-        date = parsedate_to_datetime(http_date)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return 0.0
-    return ((date if date.tzinfo is not None else date.replace(tzinfo=UTC)) - now).total_seconds()
+    """Seconds from `now`: of a number, or of a Retry-After field; 0 for anything else."""
+    seconds = read_retry_after(value.strip(), now.timestamp()) if isinstance(value, str) else value
+    return min(max(0.0, seconds or 0.0), MAX_RETRY_AFTER)
 
 
 def _read(
