@@ -2,16 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, Final, NoReturn, TypeVar
 
-from fastapi import Request, Response
+from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError, from_json
 
-from app.api.parameters import CheckedRoute
 from app.api.problems import Problem, invalid, unknown_member
 from app.robots.access import media_type
 
@@ -69,26 +68,6 @@ class RequestModel(BaseModel):
 def _members(model: type[BaseModel]) -> Mapping[str, None]:
     """The names of a model's members, in their order."""
     return dict.fromkeys(field.alias or name for name, field in model.model_fields.items())
-
-
-class JsonRoute(CheckedRoute):
-    """A route whose JSON body `body_of` parses and FastAPI validates; a body of another type is a 415."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler, given a request whose JSON `body_of` parses."""
-        handle = super().get_route_handler()
-
-        async def handler(request: Request) -> Response:
-            if self.body_field is not None:  # FastAPI would take it for bytes, and answer 422
-                require_json(request)
-            return await handle(_JsonRequest(request.scope, request.receive))
-
-        return handler
-
-
-class _JsonRequest(Request):
-    async def json(self) -> Any:
-        return await body_of(self)
 
 
 def require_json(request: Request) -> None:

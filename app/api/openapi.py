@@ -10,13 +10,13 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 
 from app.api.batch_items import ItemIn
 from app.api.problem_types import PROBLEMS, ProblemType
 from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
-from app.api.routes.permits import PermitIn, PermitsIn
+from app.api.routes.permits import OutcomeIn, PermitIn, PermitsIn
+from app.api.routing import REFERENCE
 from app.api.schemas.answers import ProblemOut, RefusalOut
 from app.api.schemas.history import FileChangeOut
 from app.history.change import ChangedAgents
@@ -61,15 +61,8 @@ SECURITY: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-REFERENCE = "#/components/schemas/{model}"
-
 EXAMPLES = Path(__file__).with_name("examples.json")
 """Under `GET /path`: the request as `query`, `path` or `body`, and the `answer`. tests/api checks all of them."""
-
-
-def operation_id(route: APIRoute) -> str:
-    """The operation id of a route: the name of its function."""
-    return route.name
 
 
 def install(app: FastAPI) -> None:
@@ -106,7 +99,15 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas: dict[str, Any] = document["components"]["schemas"]
     for problem in (ProblemOut, RefusalOut):
         schemas[problem.__name__] = _problem_schema(problem)
-    for model in (BatchIn, ItemIn, PermitIn, PermitsIn, FileChangeOut, ChangedAgents):  # which FastAPI does not see
+    for model in (
+        BatchIn,
+        ItemIn,
+        PermitIn,
+        PermitsIn,
+        OutcomeIn,
+        FileChangeOut,
+        ChangedAgents,
+    ):  # which FastAPI does not see
         schema = model.model_json_schema(ref_template=REFERENCE)
         schemas[model.__name__] = {name: member for name, member in schema.items() if name != "$defs"}
     document["components"]["securitySchemes"] = SECURITY

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from fastapi import Request
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, ValidationError
 
 from app.api.middleware.auth import caller_of
@@ -18,31 +17,17 @@ from app.api.parameters import (
     WAIT,
     WAIT_LIMIT,
     WAIT_TEXT,
-    RouteHandler,
-    query_of,
 )
 from app.api.params import agent_from, dialect_from, instant_from, past_from, target_from
 from app.api.problems import invalid
 from app.api.purposes import NamedPurposes, asked_policy, caller_policy
+from app.api.routing import query_of
 from app.api.services import Services, services_of
 from app.evaluate import Decision, Question
 
 URL_TEXT = "The page's URL, absolute, http or https, at most 16 KiB."
 AGENT_TEXT = "A product token or a User-Agent header; repeat it for several: the first that has a group counts."
 """Descriptions of the two parameters that say what is asked."""
-
-
-def route_calling(handle: RouteHandler) -> type[APIRoute]:
-    """A class of routes that call `handle`: FastAPI's dispatch would take longer than the decision.
-
-    FastAPI only documents their endpoints.
-    """
-
-    class QuestionRoute(APIRoute):
-        def get_route_handler(self) -> RouteHandler:
-            return handle
-
-    return QuestionRoute
 
 
 class QuestionQuery(BaseModel):

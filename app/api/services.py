@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Request
 
 from app.agents.directory import AgentDirectory
 from app.api.answer_caching import AnswerCaching
@@ -80,13 +79,6 @@ class Services:
 
 
 def services_of(request: Request) -> Services:
-    """The services of the request's application, for handlers that FastAPI does not call."""
+    """The services of the request's application."""
     services: Services = request.scope["app"].state["services"]  # by attributes, it takes four times as long
     return services
-
-
-async def _services(request: Request) -> Services:
-    return services_of(request)  # async, or FastAPI would call it in a thread
-
-
-ServicesDep = Annotated[Services, Depends(_services)]

@@ -63,17 +63,14 @@ def application(start: Callable[[AsyncExitStack], Awaitable[None]], services: Se
         version=__version__,
         summary="Tells a fleet of crawlers what each robots.txt on the web permits.",
         lifespan=lifespan,
+        routes=[route for routes in ROUTES for route in routes.router.routes],
         telemetry={"tracing": False, "metrics": False, "logs": False},  # app.observability has them
-        generate_unique_id_function=openapi.operation_id,
         openapi_url=None,  # served by api.openapi, which makes it in a thread
         docs_url=None,  # served by routes.pages, without a CDN
         redoc_url=None,
-        strict_content_type=False,  # JSON without a Content-Type is taken; same_origin refuses other sites' pages
         redirect_slashes=False,  # the redirect decodes the query string as UTF-8, which it need not be
     )
     app.state.services = services
-    for routes in ROUTES:
-        app.include_router(routes.router)
     problems.install(app)
     openapi.install(app)
     return app

@@ -9,12 +9,13 @@ from app.api.middleware.access_log import AccessLog
 from app.api.middleware.answer_room import AnswerRoom
 from app.api.middleware.auth import KeyCheck
 from app.api.middleware.body_limit import BodyLimit
-from app.api.middleware.direct_route import DirectRoute
+from app.api.middleware.direct_routes import DirectRoutes
 from app.api.middleware.head_as_get import HeadAsGet
 from app.api.middleware.http_caching import NoStoreByDefault
 from app.api.middleware.loopback_host import LoopbackHostOnly
 from app.api.middleware.same_origin import RefuseCrossSite
-from app.api.routes import allowed, batch
+from app.api.routes import batch
+from app.api.routing import DirectRoute
 from app.auth.keys import Keys
 from app.auth.quotas import Quotas
 from app.observability.metrics import Metrics
@@ -35,14 +36,8 @@ def add_middleware(
     `loopback_only`: answer only for hosts that are names of this machine.
     """
     app.add_middleware(NoStoreByDefault)
+    app.add_middleware(DirectRoutes, routes=[route for route in app.routes if isinstance(route, DirectRoute)])
     app.add_middleware(HeadAsGet)
-    get = (allowed.handle, allowed.router.routes[0])
-    handlers = {
-        "GET": get,
-        "HEAD": get,
-        "POST": (batch.batch, batch.router.routes[0]),
-    }
-    app.add_middleware(DirectRoute, path=allowed.PATH, handlers=handlers)
     app.add_middleware(AnswerRoom)
     app.add_middleware(BodyLimit, streamed=batch.streams, refused=metrics.request_overloaded)
     app.add_middleware(KeyCheck, keys=keys, quotas=quotas, metrics=metrics, required=keys_required)

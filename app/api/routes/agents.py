@@ -2,15 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from app.agents.directory import AgentCategory, AgentDirectory, KnownAgent, UnknownCategory, read_category
-from app.api.parameters import CheckedRoute
 from app.api.problems import bad_value, documented
-from app.api.services import ServicesDep
+from app.api.routing import api_router
+from app.api.services import services_of
 
-router = APIRouter(tags=["decisions"], route_class=CheckedRoute)
+router = api_router("decisions")
 
 
 class KnownAgentOut(BaseModel):
@@ -43,12 +43,13 @@ class AgentsOut(BaseModel):
 
 @router.get("/v1/agents", responses={**documented(422)})
 async def agents(
-    services: ServicesDep,
+    request: Request,
     category: Annotated[
         str | None, Query(description=f"Only these: {', '.join(AgentCategory)}.", examples=["ai-training"])
     ] = None,
 ) -> AgentsOut:
     """List the crawlers that are known by name; all others are read as RFC 9309 and looked up by their own token."""
+    services = services_of(request)
     try:
         return agents_out(services.agents(), category)
     except UnknownCategory as error:

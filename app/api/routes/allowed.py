@@ -1,8 +1,6 @@
 """`GET /v1/allowed`: whether an agent may fetch a URL now, according to the file of its origin."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Request, Response
 from pydantic import Field
 from starlette.types import Scope
 
@@ -18,7 +16,8 @@ from app.api.answer_tags import AnswerTag
 from app.api.middleware.auth import caller_of
 from app.api.problems import documented
 from app.api.purposes import caller_policy
-from app.api.questions import QuestionQuery, question_of, read_query, route_calling
+from app.api.questions import QuestionQuery, question_of, read_query
+from app.api.routing import DirectRoute, api_router, parameters_of
 from app.api.schemas.answers import AnswerOut
 from app.api.serialize import answer_out
 from app.api.services import Services, services_of
@@ -28,19 +27,28 @@ PATH = "/v1/allowed"
 
 
 class AllowedQuery(QuestionQuery):
-    """The parameters, which FastAPI documents and `read_query` parses."""
+    """The parameters."""
 
     explain: bool = Field(False, description="Include every rule that matched, and how the group was found.")
 
 
-async def handle(request: Request) -> Response:
-    """Answer a request."""
-    scope = request.scope
+router = api_router("decisions", DirectRoute)
+
+
+@router.get(
+    PATH,
+    response_model=AnswerOut,
+    responses={**NOT_MODIFIED, **documented(404, 422, 503)},
+    openapi_extra=parameters_of(AllowedQuery),
+)
+async def allowed(request: Request) -> Response:
+    """Decide whether `agent` may fetch `url` now: what decided, and how fast it may fetch."""
+    services, scope = services_of(request), request.scope
     named = if_none_match(scope)
     if named is None:
-        return await allowed(request, read_query(request, AllowedQuery))
+        query = read_query(request, AllowedQuery)
+        return await _answer(services, scope, question_of(request, query, services), None, explain=query.explain)
     # A cache asks the same question again and again; reading it would be half of the cost of a 304.
-    services = services_of(request)
     known, key = services.agents(), (scope["query_string"], caller_policy(request))
     repeated = services.caching.repeated.get(key)
     if repeated is None or repeated.known is not known:
@@ -49,16 +57,6 @@ async def handle(request: Request) -> Response:
         services.caching.repeated.put(key, repeated, 4 * len(key[0]) + REPEATED_OVERHEAD)
     question = repeated.question._replace(caller=caller_of(scope))
     return await _answer(services, scope, question, named, explain=repeated.explain)
-
-
-router = APIRouter(tags=["decisions"], route_class=route_calling(handle))
-
-
-@router.get(PATH, response_model=AnswerOut, responses={**NOT_MODIFIED, **documented(404, 422, 503)})
-async def allowed(request: Request, query: Annotated[AllowedQuery, Query()]) -> Response:
-    """Decide whether `agent` may fetch `url` now: what decided, and how fast it may fetch."""
-    services = services_of(request)
-    return await _answer(services, request.scope, question_of(request, query, services), None, explain=query.explain)
 
 
 async def _answer(

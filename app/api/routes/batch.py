@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.types import Scope
 
@@ -14,10 +14,11 @@ from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.middleware.answer_room import held_answers
 from app.api.middleware.auth import caller_of, charge
-from app.api.parameters import MAX_AGE_LIMIT, WAIT, WAIT_LIMIT, query_of
+from app.api.parameters import MAX_AGE_LIMIT, WAIT, WAIT_LIMIT
 from app.api.problems import Problem, documented
 from app.api.purposes import caller_policy
 from app.api.routes.allowed import PATH
+from app.api.routing import DirectRoute, api_router, body_schema, query_of, reference
 from app.api.schemas.answers import AnswerOut, ProblemOut
 from app.api.services import Services, services_of
 from app.api.stream import LINES, AnswerLines
@@ -29,7 +30,7 @@ from app.work_turns import YieldBudget
 ITEMS = 1000
 """Items of the largest batch."""
 
-router = APIRouter(tags=["decisions"])
+router = api_router("decisions", DirectRoute)
 
 
 class BatchIn(RequestModel):
@@ -65,23 +66,14 @@ def streams(scope: Scope) -> bool:
     return content_type.partition(b";")[0].strip().lower() == LINES.encode()
 
 
-# The route reads the body itself, so this describes it for OpenAPI; `openapi` adds the models.
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {"$ref": "#/components/schemas/BatchIn"}},
-            LINES: {"schema": {"$ref": "#/components/schemas/ItemIn"}},
-        },
-    }
-}
-_LINE = {"anyOf": [{"$ref": f"#/components/schemas/{model.__name__}"} for model in (AnswerOut, FailedOut)]}
+_BODY = body_schema(BatchIn)
+_BODY["requestBody"]["content"][LINES] = {"schema": reference(ItemIn)}
 
 
 @router.post(
     PATH,
     response_model=BatchOut,
-    responses={200: {"content": {LINES: {"schema": _LINE}}}, **documented(413, 422)},
+    responses={200: {"content": {LINES: {"schema": reference(AnswerOut, FailedOut)}}}, **documented(413, 422)},
     openapi_extra=_BODY,
 )
 async def batch(request: Request) -> Response:

@@ -2,15 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from app.api.disconnect import while_connected
 from app.api.instants import instant
-from app.api.parameters import CheckedRoute
 from app.api.params import read_instant
 from app.api.problems import Problem, bad_value, documented
+from app.api.routing import api_router
 from app.api.schemas.history import FileChangeOut
-from app.api.services import ServicesDep
+from app.api.services import services_of
 from app.api.stream import LINES
 from app.dates import END_OF_TIME
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, Since, read_id
@@ -18,7 +18,7 @@ from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position,
 LIMIT, LONGEST_WAIT = 1000, 60.0
 """Changes of one answer, and the seconds that a request may wait for the first one, at most."""
 
-router = APIRouter(tags=["files"], route_class=CheckedRoute)
+router = api_router("files")
 
 
 @router.get(
@@ -31,7 +31,6 @@ router = APIRouter(tags=["files"], route_class=CheckedRoute)
 )
 async def changes(
     request: Request,
-    services: ServicesDep,
     after: Annotated[
         str, Query(description="The id of the last change that you have processed, or an instant; 0: the oldest.")
     ] = "0",
@@ -45,7 +44,7 @@ async def changes(
     again, and use `after=0`. 503 means that the store is unavailable, or that too many requests wait. An answer without
     changes may come before `wait` is over, when the process that waits is stopped: ask again.
     """
-    reading = services.change_polls.read(request.scope, _position_from(after), limit, wait)
+    reading = services_of(request).change_polls.read(request.scope, _position_from(after), limit, wait)
     try:
         found = await while_connected(request.receive, reading)
     except ChangesMissed as error:

@@ -6,15 +6,16 @@ A disallow and a defer are problems, too, which say why; an allow has no content
 import math
 import string
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import Annotated, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Request, Response
 from pydantic import Field
 
 from app.api.parameters import AGENTS
 from app.api.problems import MEDIA_TYPE, Problem, bad_value, documented
-from app.api.questions import AGENT_TEXT, URL_TEXT, QuestionQuery, decide, read_query, route_calling
+from app.api.questions import AGENT_TEXT, URL_TEXT, QuestionQuery, decide, read_query
+from app.api.routing import DirectRoute, api_router, parameters_of
 from app.api.serialize import refusal_out, rule_out, summary_of
 from app.api.services import services_of
 from app.evaluate import Decision
@@ -53,12 +54,6 @@ class CheckQuery(QuestionQuery):
     )
 
 
-async def handle(request: Request) -> Response:
-    """Answer a request."""
-    url = request.headers.get(ORIGINAL_URL)
-    return await check(request, read_query(request, CheckQuery, None if url is None else _original(request, url)))
-
-
 async def envoy(request: Request) -> Response:
     """Answer Envoy, which asks about the request `Host` and path and takes only a 200 for permission."""
     scheme = request.headers.get("x-forwarded-proto", "")
@@ -68,14 +63,14 @@ async def envoy(request: Request) -> Response:
     path = request.scope["raw_path"].decode("latin-1")[len(ENVOY) :]
     query = request.scope["query_string"].decode("latin-1")
     url = f"{scheme}://{request.headers.get('host', '')}{path}" + (f"?{query}" if query else "")
-    response = await check(request, CheckQuery.model_validate(_original(request, url)))
+    response = await _check(request, CheckQuery.model_validate(_original(request, url)))
     if response.status_code == _ALLOWED:
         response.status_code = _ALLOWED_FOR_ENVOY
         response.headers["Content-Length"] = "0"
     return response
 
 
-router = APIRouter(tags=["decisions"], route_class=route_calling(handle))
+router = api_router("decisions", DirectRoute)
 
 _FIELDS = {
     "Robots-Verdict": "allow, disallow or defer",
@@ -108,7 +103,7 @@ def _described(text: str, **more: str) -> dict[str, Any]:
 @router.get(
     PATH,
     status_code=_ALLOWED,
-    openapi_extra={"parameters": [_ORIGINAL_URL]},
+    openapi_extra={"parameters": [*parameters_of(CheckQuery)["parameters"], _ORIGINAL_URL]},
     responses={
         **documented(404, 422),
         _ALLOWED: _described("Allow."),
@@ -122,15 +117,20 @@ def _described(text: str, **more: str) -> dict[str, Any]:
         },
     },
 )
-async def check(request: Request, query: Annotated[CheckQuery, Query()]) -> Response:
+async def check(request: Request) -> Response:
     """Decide as `GET /v1/allowed` does, and answer by the status: 204 allow, 403 disallow, 503 defer."""
+    url = request.headers.get(ORIGINAL_URL)
+    return await _check(request, read_query(request, CheckQuery, None if url is None else _original(request, url)))
+
+
+router.add_route(ENVOY + "/{path:path}", envoy, methods=_METHODS, include_in_schema=False)
+
+
+async def _check(request: Request, query: CheckQuery) -> Response:
     if not query.url:
         raise bad_value("url", query.url, f"Name the page by the parameter url, or by the header {ORIGINAL_URL}.")
     decision = await decide(request, query)
     return _response(decision, services_of(request).caching.of_decision(decision))
-
-
-router.add_route(ENVOY + "/{path:path}", envoy, methods=_METHODS, include_in_schema=False)
 
 
 def _original(request: Request, url: str) -> dict[str, object]:

@@ -7,16 +7,17 @@ from functools import partial
 from json.encoder import encode_basestring as quoted
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Request, Response
 
 from app.api import raw_file
 from app.api.instants import instant
 from app.api.long_work import Allowance, separated
-from app.api.parameters import CheckedRoute, OriginUrl, Profile, ProfileAgents
+from app.api.parameters import OriginUrl, Profile, ProfileAgents
 from app.api.params import agent_from, dialect_named, file_origin_from, read_instant
 from app.api.problems import Problem, bad_value, documented
+from app.api.routing import api_router
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, diff_out, version_out
-from app.api.services import ServicesDep
+from app.api.services import Services, services_of
 from app.decide import NoVersion
 from app.history.diff import Comparison, Side
 from app.history.versions import History, Version, version_at
@@ -25,7 +26,7 @@ from app.robots.access import Successful
 from app.robots.dialects import Dialect
 from app.robots.robots_txt import RobotsTxt
 
-router = APIRouter(tags=["files"], route_class=CheckedRoute)
+router = api_router("files")
 
 _ID = re.compile(r"[0-9a-f]{8,64}")
 
@@ -36,7 +37,7 @@ _ID = re.compile(r"[0-9a-f]{8,64}")
     responses={**raw_file.DOCUMENTED, **documented(404, 422, 503)},
 )
 async def history(
-    services: ServicesDep,
+    request: Request,
     url: OriginUrl,
     agent: ProfileAgents = None,
     profile: Profile = None,
@@ -50,6 +51,7 @@ async def history(
 
     An origin that the service was never asked about has none. 503 means that the store is unavailable.
     """
+    services = services_of(request)
     origin = _origin(services, url, agent, profile)
     if version is None and as_ == "text":
         raise bad_value("version", None, "as=text needs a version; send the id of one.")
@@ -65,7 +67,7 @@ async def history(
 
 @router.get("/v1/robots/diff", response_model=DiffOut, responses={**documented(404, 422, 503)})
 async def diff(
-    services: ServicesDep,
+    request: Request,
     url: OriginUrl,
     agent: ProfileAgents = None,
     profile: Profile = None,
@@ -82,6 +84,7 @@ async def diff(
     ] = "rfc9309",
 ) -> Response:
     """Compare two versions of a robots.txt: which agents gained or lost which paths; nothing is fetched."""
+    services = services_of(request)
     origin = _origin(services, url, agent, profile)
     reads = dialect_named(dialect)
     pick_after, pick_before = _picker(to, "to"), _picker(from_, "from")
@@ -92,7 +95,7 @@ async def diff(
     return services.long_work.answer(work)
 
 
-def _origin(services: ServicesDep, url: str, agent: Sequence[str] | None, profile: str | None) -> Origin:
+def _origin(services: Services, url: str, agent: Sequence[str] | None, profile: str | None) -> Origin:
     known = services.agents()
     return file_origin_from(url, profile, known, None if agent is None else agent_from(agent, known))
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import ConfigDict, Field, StringConstraints
 
 from app.agents.directory import AgentDirectory
 from app.api.instants import rfc3339
-from app.api.json_bodies import JsonRoute, RequestModel
+from app.api.json_bodies import RequestModel
 from app.api.long_work import Allowance
 from app.api.meta_tags import MetaReader
 from app.api.middleware.auth import caller_of
@@ -17,6 +17,7 @@ from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, documented
 from app.api.purposes import asked_policy, caller_policy
+from app.api.routing import api_router
 from app.api.schemas.indexing import IndexingOut, PagePurposeOut, SourceOut
 from app.api.serialize import notes_out
 from app.api.services import services_of
@@ -40,7 +41,7 @@ X_ROBOTS_TAG = "x-robots-tag"
 
 _FieldText = Annotated[str, StringConstraints(max_length=FIELD_LIMIT)]
 
-router = APIRouter(tags=["indexing"], route_class=JsonRoute)
+router = api_router("indexing")
 
 
 class HeaderIn(RequestModel):

@@ -4,17 +4,17 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
 from app.api.instants import rfc3339
-from app.api.parameters import CheckedRoute
 from app.api.problems import Problem, documented
-from app.api.services import Phase, ServicesDep
+from app.api.routing import api_router
+from app.api.services import Phase, services_of
 from app.observability.metrics import CONTENT_TYPE
 from app.redis.guarded_client import StoreDown
 
-router = APIRouter(tags=["operations"], route_class=CheckedRoute)
+router = api_router("operations")
 
 
 class HealthOut(BaseModel):
@@ -55,8 +55,9 @@ async def healthz() -> HealthOut:
 
 
 @router.get("/readyz", response_model_exclude_none=True, responses={**documented(503)})
-async def readyz(services: ServicesDep) -> ReadinessOut:
+async def readyz(request: Request) -> ReadinessOut:
     """Answer 200 if the process can decide, also without its store; 503 while it starts or stops."""
+    services = services_of(request)
     phase, store, overrides = services.lifecycle.phase, services.store, services.overrides
     if phase is not Phase.RUNNING:
         raise Problem(503, "not-ready", f"The service is {phase}.", {"Retry-After": "1"})
@@ -82,6 +83,7 @@ async def readyz(services: ServicesDep) -> ReadinessOut:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(services: ServicesDep) -> Response:
+async def metrics(request: Request) -> Response:
     """Answer the metrics in Prometheus's text format, summed over all workers."""
+    services = services_of(request)
     return Response(services.metrics.text(), media_type=CONTENT_TYPE)

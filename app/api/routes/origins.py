@@ -4,22 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query, Request
 from pydantic import BaseModel, Field
 
 from app.api.instants import instant
 from app.api.middleware.auth import admin
-from app.api.parameters import CheckedRoute
 from app.api.problems import documented
+from app.api.routing import api_router
 from app.api.schemas.answers import EdgeOut
 from app.api.serialize import edge_out, facts_of
-from app.api.services import Services, ServicesDep
+from app.api.services import Services, services_of
 from app.cache.freshness import Recheck, Snapshot, freshness
 from app.cache.origin_lists import LISTED, Order
 from app.origin import Origin
 from app.robots.access import Successful
 
-router = APIRouter(tags=["operations"], route_class=CheckedRoute)
+router = api_router("operations")
 
 READ_AT_ONCE = 16
 """Snapshots read from the store at once: half of the calls that a process may have in flight."""
@@ -60,7 +60,7 @@ class OriginsOut(BaseModel):
 
 @router.get("/v1/origins", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})
 async def origins(
-    services: ServicesDep,
+    request: Request,
     order: Annotated[
         Order,
         Query(
@@ -80,6 +80,7 @@ async def origins(
     For operators. A list holds 1,000 origins, is up to 10 s old, and is approximate. 503 means that the store is
     unavailable.
     """
+    services = services_of(request)
     now = services.now().timestamp()
     found: list[OriginOut] = []
     async for row in _rows(services, order, await _listed(services, order), now):

@@ -2,15 +2,16 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.instants import instant
-from app.api.json_bodies import JsonRoute, RequestModel
+from app.api.json_bodies import RequestModel
 from app.api.middleware.auth import admin
 from app.api.params import instant_from, target_from
 from app.api.problems import Problem, bad_value, documented
-from app.api.services import ServicesDep
+from app.api.routing import api_router
+from app.api.services import services_of
 from app.dates import END_OF_TIME
 from app.overrides.override_json import (
     AGENTS_LIMIT,
@@ -31,7 +32,7 @@ PAGE = 100
 PAGE_BYTES = 1024 * 1024
 """Bytes of robots.txt texts after which a page ends; it has at least one override."""
 
-router = APIRouter(tags=["overrides"], route_class=JsonRoute)
+router = api_router("overrides")
 
 Operator = Annotated[str, Depends(admin)]
 Id = Annotated[str, Path(alias="id", max_length=64, description="You choose it: letters, digits, '.', '_' and '-'.")]
@@ -102,7 +103,7 @@ class AuditOut(BaseModel):
 
 @router.get("/v1/overrides", responses={**documented(403, 422)})
 async def overrides(
-    services: ServicesDep,
+    request: Request,
     _operator: Operator,
     url: Annotated[
         str | None,
@@ -112,6 +113,7 @@ async def overrides(
     cursor: Annotated[str | None, Query(max_length=64, description="`next` of the page before.")] = None,
 ) -> OverridesOut:
     """List all overrides by id, or those for one URL in the order in which they decide."""
+    services = services_of(request)
     replica, degraded = await _up_to_date(services.overrides)
     if url is not None:
         wanted = list(replica.table.at(target_from(url).origin))
@@ -128,20 +130,22 @@ async def overrides(
 
 @router.get("/v1/overrides/audit", responses={**documented(403, 422, 503)})
 async def audit(
-    services: ServicesDep,
+    request: Request,
     _operator: Operator,
     limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
     cursor: Annotated[int, Query(ge=0, le=AUDIT_LIMIT, description="`next` of the page before.")] = 0,
 ) -> AuditOut:
     """List the last thousand changes: who changed what, and when."""
+    services = services_of(request)
     entries = await services.overrides.audit(cursor, limit)
     full = len(entries) == limit and cursor + limit < AUDIT_LIMIT
     return AuditOut(changes=list(map(_change, entries)), next=cursor + limit if full else None)
 
 
 @router.get("/v1/overrides/{id}", responses={**documented(403, 404, 422)})
-async def override(services: ServicesDep, _operator: Operator, id_: Id) -> OverrideRecordOut:
+async def override(request: Request, _operator: Operator, id_: Id) -> OverrideRecordOut:
     """Get one override."""
+    services = services_of(request)
     replica, _ = await _up_to_date(services.overrides)
     row = replica.rows.get(id_)
     if row is None:
@@ -157,13 +161,14 @@ async def override(services: ServicesDep, _operator: Operator, id_: Id) -> Overr
     },
 )
 async def put_override(
-    services: ServicesDep,
+    request: Request,
     response: Response,
     operator: Operator,
     id_: Id,
     body: OverrideIn,
 ) -> OverrideRecordOut:
     """Set an override. It applies when this answers, and in other processes within three seconds."""
+    services = services_of(request)
     now = services.now().timestamp()
     wanted = _override_from(id_, body)
     if wanted.expired(now):
@@ -183,8 +188,9 @@ async def put_override(
 
 
 @router.delete("/v1/overrides/{id}", status_code=204, responses={**documented(403, 404, 409, 422, 503)})
-async def delete_override(services: ServicesDep, operator: Operator, id_: Id) -> None:
+async def delete_override(request: Request, operator: Operator, id_: Id) -> None:
     """Remove an override."""
+    services = services_of(request)
     try:
         found = await services.overrides.remove(id_, operator)
     except ChangedMeanwhile as error:

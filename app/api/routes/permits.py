@@ -7,21 +7,23 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.agents.directory import AgentDirectory
 from app.api.batch_items import Agents, encode_result, holding
 from app.api.disconnect import while_connected
 from app.api.json_array import array_response
-from app.api.json_bodies import JsonRoute, RequestModel, Whole, body_of, validated
+from app.api.json_bodies import RequestModel, Whole, body_of, validated
 from app.api.middleware.answer_room import held_answers
 from app.api.middleware.auth import charge, is_operator, key_of
+from app.api.middleware.http_caching import NO_STORE
 from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, target_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.purposes import Purposes, asked_policy, caller_policy
 from app.api.routes.batch import ITEMS, FailedOut
+from app.api.routing import DirectRoute, api_router, body_schema, query_of
 from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
 from app.durations import read_retry_after
@@ -44,7 +46,7 @@ MIN_COST, MAX_COST = 0.01, 1000.0
 MAX_RETRY_AFTER = 1e9
 """Seconds: a larger Retry-After is read as this one."""
 
-router = APIRouter(tags=["pace"], route_class=JsonRoute)
+router = api_router("pace", DirectRoute)
 
 
 class PermitIn(RequestModel):
@@ -116,26 +118,22 @@ class OutcomeOut(BaseModel):
 
 _BAD_IN_CALLER = re.compile(r"[^A-Za-z0-9._@-]")
 
-# The route reads the body itself, since items are read one by one; this describes it for OpenAPI.
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"anyOf": [{"$ref": f"#/components/schemas/{it.__name__}"} for it in (PermitIn, PermitsIn)]}
-            }
-        },
-    }
-}
+_PERMIT = {"name": "permit", "in": "path", "required": True, "schema": {"type": "string", "title": "Permit"}}
 
 
-@router.post(PATH, response_model=PermitOut | PermitsOut, responses={**documented(413, 422, 503)}, openapi_extra=_BODY)
+@router.post(
+    PATH,
+    response_model=PermitOut | PermitsOut,
+    responses={**documented(413, 422, 503)},
+    openapi_extra=body_schema(PermitIn, PermitsIn),
+)
 async def permit(request: Request) -> Response:
     """Answer as `GET /v1/allowed` does, and if the verdict is allow, reserve the agent's next slot at the origin.
 
     All callers share the pace of the origin's file, whichever process they ask. With `items`, several questions are
     answered at once, and a bad one fails alone.
     """
+    query_of(request, ())
     body = await body_of(request)
     services, policy = services_of(request), caller_policy(request)
     encoder, permits, known = services.encoder, services.permits, services.agents()
@@ -156,17 +154,24 @@ async def permit(request: Request) -> Response:
         encoded = (_encode_item(results[number], encode) for number in range(len(items)))
         return await array_response("permits", encoded, budget)
     result = await permits.request(_read(body, known, _caller(request), policy), encoder.encode)
-    return Response(_with_slot(result), media_type="application/json", headers={"Cache-Control": "no-store"})
+    return _json(_with_slot(result))
 
 
-@router.post(PATH + "/{permit}/outcome", responses={**documented(413, 422)})
-async def outcome(request: Request, permit: str, body: OutcomeIn) -> OutcomeOut:
+@router.post(
+    PATH + "/{permit}/outcome",
+    response_model=OutcomeOut,
+    responses={**documented(413, 422)},
+    openapi_extra={"parameters": [_PERMIT], **body_schema(OutcomeIn)},
+)
+async def outcome(request: Request) -> Response:
     """Report the outcome of a slot: it was not used, or the page answered. A 429 or 503 makes the fleet back off.
 
     One reporter (an API key, or without keys an address) can make the fleet back off for at most 10 minutes. A longer
     Retry-After takes effect once a second reporter, or an operator, reports one as long.
     """
-    services = services_of(request)
+    query_of(request, ())
+    body = validated(OutcomeIn, await body_of(request))
+    services, permit = services_of(request), request.path_params["permit"]
     reporter = None if is_operator(request) else _caller(request)
     reported = Outcome(
         body.status, retry_after(body.retry_after, services.now()), body.elapsed, body.released, reporter
@@ -176,7 +181,12 @@ async def outcome(request: Request, permit: str, body: OutcomeIn) -> OutcomeOut:
     except BadPermit as error:
         raise bad_value("permit", permit, str(error)) from None
     backoff = None if result.backoff is None else round(result.backoff, 3)
-    return OutcomeOut(released=result.released, backoff=backoff, degraded=result.degraded)
+    reported_out = OutcomeOut(released=result.released, backoff=backoff, degraded=result.degraded)
+    return _json(reported_out.model_dump_json().encode())
+
+
+def _json(content: bytes) -> Response:
+    return Response(content, media_type="application/json", headers={"Cache-Control": NO_STORE})
 
 
 def retry_after(value: float | str | None, now: datetime) -> float:

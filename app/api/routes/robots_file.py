@@ -3,15 +3,16 @@
 from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from app.api import raw_file
 from app.api.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
 from app.api.middleware.auth import admin, caller_of
 from app.api.middleware.http_caching import NO_STORE
-from app.api.parameters import AGENTS, WAIT, CheckedRoute, MaxAge, OriginUrl, Profile, Wait
+from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Profile, Wait
 from app.api.params import agent_from, dialect_from, file_origin_from
 from app.api.problems import Problem, documented
+from app.api.routing import api_router
 from app.api.schemas.answers import WarningOut
 from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out, robots_file_texts
 from app.api.serialize import robots_out, warnings_out
@@ -21,7 +22,7 @@ from app.origin import Origin
 from app.robots.agents import STAR, Agent, read_agent
 from app.robots.dialects import Dialect
 
-router = APIRouter(tags=["files"], route_class=CheckedRoute)
+router = api_router("files")
 
 Form: TypeAlias = Literal["json", "text", "facts"]
 

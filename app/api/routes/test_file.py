@@ -7,15 +7,16 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import ConfigDict, Field
 
 from app.agents.directory import AgentDirectory
-from app.api.json_bodies import JsonRoute, RequestModel
+from app.api.json_bodies import RequestModel
 from app.api.long_work import Allowance, LongWork, separated
 from app.api.params import agents_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.purposes import Purposes, asked_policy, caller_policy
+from app.api.routing import api_router
 from app.api.schemas.answers import WarningOut
 from app.api.serialize import warnings_out
 from app.api.services import services_of
@@ -31,7 +32,7 @@ from app.robots.robots_txt import RobotsTxt
 ROWS_LIMIT = 10_000
 """Rows of the largest test: URLs times agents times dialects."""
 
-router = APIRouter(tags=["decisions"], route_class=JsonRoute)
+router = api_router("decisions")
 
 
 class TestIn(RequestModel):
