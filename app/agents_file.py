@@ -1,26 +1,25 @@
 """AGENTS_FILE: an operator's own crawlers as TOML.
 
-A row is `[agents.ExampleBot]`. All of its fields are optional: `operator`, `category` and `documentation` describe the
-crawler; `chain`, `star`, `dialect`, `recheck`, `star_delay`, `crawl_delay`, `policy` and `exempt` are those of
-app/robots/agents.toml; `floor` and `cap` bound its pace on every site; `profile` names the fetch profile that files are
-fetched with for it: a table `[profiles.NAME]` with a `user_agent`, optionally a `from`, and a `signature_agent` and a
-`private_key` if its requests are signed.
+A row is `[agents.ExampleBot]`. All of its fields are optional: those of AgentFacts and AgentRow, as in
+app/robots/agents.toml, and `floor` and `cap`, which bound its pace on every site. `profile` is a table
+`[profiles.NAME]` with a `user_agent`, optionally a `from`, and a `signature_agent` and a `private_key` if its requests
+are signed.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Self, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
-from app.agents.directory import DEFAULT_PROFILE, AgentCategory, AgentDirectory, KnownAgent, builtin_directory
+from app.agents.directory import DEFAULT_PROFILE, AgentDirectory, AgentFacts, KnownAgent, builtin_directory
 from app.cache.recheck import Pace
 from app.cache.recheck_file import Interval
 from app.fetch.profile import FetchProfile, Signer
 from app.origin import PROFILE_NAME
-from app.robots.agents import Agent
+from app.robots.agents import AgentRow, agent_of
 from app.robots.dialects import DIALECTS
 from app.toml_file import parse, read_file, read_row
 
@@ -69,7 +68,8 @@ def read_agents(text: str, directory: Path) -> OwnAgents:
     _check_count("agents", tables.agents)
     _check_count("profiles", tables.profiles)
     profiles = {name: _read_profile(name, value, directory) for name, value in tables.profiles.items()}
-    rows: dict[str, _AgentRow] = {}
+    rows: dict[str, _OwnFields] = {}
+    own: list[KnownAgent] = []
     names: dict[str, str] = {}
     for name, value in tables.agents.items():
         if not _TOKEN.fullmatch(name):
@@ -77,14 +77,19 @@ def read_agents(text: str, directory: Path) -> OwnAgents:
         if names.setdefault(name.lower(), name) != name:
             raise ValueError(f"the agents {names[name.lower()]!r} and {name!r} are the same; use one row")
         try:
-            row = rows[name] = read_row(_AgentRow, value)
+            row = rows[name] = read_row(OwnAgentRow, value)
         except ValueError as error:
             raise ValueError(f"the agent {name!r} {error}") from None
-        if row.profile is not None and row.profile not in profiles:
+        own.append(_known_agent(name, row))
+        profile = own[-1].agent.profile
+        if profile is not None and profile not in profiles:
             known = f"the profiles are {', '.join(profiles)}" if profiles else "the file has no profiles"
-            raise ValueError(f"the agent {name!r} has profile = {row.profile!r}; {known}")
-    own = [row.known_agent(name) for name, row in rows.items()]
-    paces = {name.lower(): Pace(row.floor, row.cap) for name, row in rows.items() if row.has_pace}
+            raise ValueError(f"the agent {name!r} has profile = {profile!r}; {known}")
+    paces = {
+        name.lower(): Pace(row.floor, row.cap)
+        for name, row in rows.items()
+        if row.floor is not None or row.cap is not None
+    }
     return OwnAgents(builtin_directory().with_own(own, profiles), paces, profiles)
 
 
@@ -115,9 +120,6 @@ def _check_dialect(value: str) -> str:
     if value not in DIALECTS:
         raise ValueError(f"expected one of {', '.join(DIALECTS)}")
     return value
-
-
-_Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class _Tables(BaseModel):
@@ -158,23 +160,15 @@ class _ProfileRow(BaseModel):
         return WebBotAuth(self.signature_agent, key)
 
 
-class _AgentRow(BaseModel):
+class _OwnFields(BaseModel):
+    """The fields that agents.toml has not, or checks less."""
+
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    operator: _Line | None = None
-    category: Annotated[AgentCategory, Field(strict=False)] = AgentCategory.OTHER
-    documentation: Annotated[str, Field(max_length=2000, pattern=r"^https?://[!-~]+$")] | None = None
     chain: Annotated[list[Annotated[str, AfterValidator(_check_token)]], Field(max_length=CHAIN_LIMIT)] = []
-    star: bool = True
     dialect: Annotated[str, AfterValidator(_check_dialect)] = "rfc9309"
-    recheck: Literal["rfc9309", "seznam"] = "rfc9309"
-    star_delay: bool = False
-    crawl_delay: bool | None = None
-    policy: bool = False
-    exempt: bool = False
     floor: Interval | None = None
     cap: Interval | None = None
-    profile: str | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -182,23 +176,20 @@ class _AgentRow(BaseModel):
             raise ValueError(f"has floor = {self.floor:g} s, more than cap = {self.cap:g} s")
         return self
 
-    @property
-    def has_pace(self) -> bool:
-        return self.floor is not None or self.cap is not None
 
-    def known_agent(self, token: str) -> KnownAgent:
-        """The row of the crawler with this token."""
-        agent = Agent(
-            token=token,
-            names=(token.lower(),),
-            chain=tuple(dict.fromkeys(name.lower() for name in (token, *self.chain))),
-            obeys_star=self.star,
-            dialect=self.dialect,
-            recheck=self.recheck,
-            star_delay=self.star_delay,
-            policy=self.policy,
-            exempt=self.exempt,
-            crawl_delay=self.crawl_delay,
-            profile=self.profile,
-        )
-        return KnownAgent(agent, self.operator, self.category, self.documentation)
+def _fields(*described: type[AgentFacts | AgentRow]) -> dict[str, Any]:
+    hints = {name: hint for of in described for name, hint in get_type_hints(of).items()}
+    return {
+        field.name: (hints[field.name], Field(field.default, **field.metadata))
+        for of in described
+        for field in fields(of)
+        if field.name not in _OwnFields.model_fields
+    }
+
+
+OwnAgentRow = create_model("OwnAgentRow", __base__=_OwnFields, **_fields(AgentFacts, AgentRow))
+
+
+def _known_agent(token: str, row: _OwnFields) -> KnownAgent:
+    said = row.model_dump()
+    return KnownAgent(agent=agent_of(token, said), **{field.name: said[field.name] for field in fields(AgentFacts)})

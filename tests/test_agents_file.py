@@ -1,6 +1,9 @@
 """AGENTS_FILE: what its rows mean, and errors that name the row, the field and the value."""
 
+import subprocess
+import sys
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -8,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.agents.directory import AgentCategory, builtin_directory
-from app.agents_file import FILE_LIMIT, OwnAgents, load, read_agents
+from app.agents_file import FILE_LIMIT, OwnAgentRow, OwnAgents, load, read_agents
 from app.cache.recheck import Pace
 from app.fetch.profile import FetchProfile
+from app.robots.agents import agent_rows
+from app.robots.user_agent import TOKEN
+from app.toml_file import read_row
 
 FILE = """
 [agents.ExampleBot]
@@ -46,7 +52,7 @@ def test_a_row_says_how_its_crawler_is_read() -> None:
     agent = own.directory.read("ExampleBot/2.0 (+https://www.example.com/bot)")
     assert agent.chain == ("examplebot", "examplebot-news", "googlebot")
     assert (agent.token, agent.dialect, agent.recheck, agent.crawl_delay) == ("ExampleBot", "google", "seznam", True)
-    assert (agent.obeys_star, agent.star_delay, agent.policy, agent.exempt) == (False, True, True, True)
+    assert (agent.star, agent.star_delay, agent.policy, agent.exempt) == (False, True, True, True)
     assert own.paces == {"examplebot": Pace(2.0, 60.0), "googlebot": Pace(5.0, None)}
     row = next(row for row in own.directory.rows if row.agent is agent)
     assert (row.operator, row.category, row.documentation) == (
@@ -91,11 +97,11 @@ def test_an_empty_file_adds_nothing() -> None:
         ("agents = ", "not TOML"),
         ("agents = 1", "it has agents = 1"),
         ("[agent.A]", "it has an unknown field 'agent'; the fields are agents, profiles"),
-        ("agents.A = 1", "the agent 'A' has 1, where a table of operator, category"),
+        ("agents.A = 1", "the agent 'A' has 1, where a table of chain, dialect"),
         ('[agents."A/1"]', "the agent 'A/1' is not a product token"),
         (f"[agents.{'A' * 65}]", "is not a product token"),
         ("[agents.A]\n[agents.a]", "the agents 'A' and 'a' are the same"),
-        ("agents.A.chian = []", "the agent 'A' has an unknown field 'chian'; the fields are operator"),
+        ("agents.A.chian = []", "the agent 'A' has an unknown field 'chian'; the fields are chain"),
         ('agents.A.chain = "B"', "the agent 'A' has chain = 'B'"),
         ('agents.A.chain = ["B", "C D"]', r"the agent 'A' has chain.1 = 'C D'; a product token is"),
         ("agents.A.chain = [1]", r"the agent 'A' has chain.0 = 1"),
@@ -140,6 +146,49 @@ def test_a_file_that_is_too_long_is_refused(tmp_path: Path) -> None:
     path.write_text("#" * (FILE_LIMIT + 1))
     with pytest.raises(ValueError, match=f"longer than {FILE_LIMIT} bytes"):
         load(path)
+
+
+def test_rows_of_agents_toml_are_valid() -> None:
+    names = {"source", "source_date", "operator", *OwnAgentRow.model_fields} - {"floor", "cap", "profile"}
+    for operator, token, row in agent_rows():
+        assert TOKEN.fullmatch(token)
+        assert row.keys() <= names, token
+        facts = {name: value for name, value in row.items() if name not in ("source", "source_date")}
+        read_row(OwnAgentRow, {"operator": operator, **facts})
+        assert {type(row["source"]), type(row["source_date"])} == {str, date}
+
+
+NEW_ATTRIBUTE = """
+import sys
+from importlib.util import find_spec, module_from_spec
+from pathlib import Path
+
+spec = find_spec("app.robots.agents")
+source = Path(spec.origin).read_text()
+assert source.count("    policy: bool") == 1
+added = "    loud: bool = field(default=False, metadata=says('Loud.'))\\n"
+source = source.replace("    policy: bool", added + "    policy: bool")
+module = sys.modules[spec.name] = module_from_spec(spec)
+exec(compile(source, spec.origin, "exec"), module.__dict__)
+
+from app.agents_file import read_agents
+from app.api.routes.agents import AgentsOut, agents_out
+from app.robots.agents import first_of
+
+directory = read_agents("agents.LoudBot.loud = true", Path("/")).directory
+loud, other = directory.read("LoudBot"), directory.read("Googlebot")
+assert (loud.loud, other.loud, first_of([loud, other]).loud) == (True, False, True)
+rows = {row["token"]: row for row in agents_out(directory, None).model_dump(mode="json")["agents"]}
+assert (rows["LoudBot"]["loud"], rows["Googlebot"]["loud"]) == (True, False)
+schema = AgentsOut.model_json_schema(mode="serialization")["$defs"]["KnownAgentOut"]
+assert schema["properties"]["loud"]["description"] == "Loud."
+assert "loud" in schema["required"]
+"""
+
+
+def test_a_new_attribute_of_agents_is_described_once() -> None:
+    ended = subprocess.run([sys.executable, "-c", NEW_ATTRIBUTE], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 FIELDS = "operator|category|chain|dialect|recheck|star|floor|cap|documentation"

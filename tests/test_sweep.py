@@ -35,7 +35,7 @@ ANYONE = [read_agent(STAR), AGENT]
 
 def has_own_shape(agent: Agent) -> bool:
     """Whether its groups are not looked up by its own token and then `*`, or its terms are not those of its group."""
-    return agent.chain != (agent.token.lower(),) or not agent.obeys_star or agent.star_delay
+    return agent.chain != (agent.token.lower(),) or not agent.star or agent.star_delay
 
 
 SHAPES = [agent for agent in known_agents().values() if has_own_shape(agent)]
@@ -110,7 +110,7 @@ def has_star(robots: RobotsTxt) -> bool:
 
 def test_shapes_of_all_kinds_are_asked() -> None:
     assert any(len(agent.chain) > 1 for agent in SHAPES)
-    assert any(not agent.obeys_star for agent in SHAPES)
+    assert any(not agent.star for agent in SHAPES)
     assert any(agent.star_delay for agent in SHAPES)
     assert {agent.dialect for agent in SHAPES} >= {"rfc9309", "google"}
 

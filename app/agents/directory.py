@@ -1,14 +1,14 @@
 """Known crawlers with their operators and categories: the rows of agents.toml, and an operator's own."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache, partial
 from hashlib import sha256
 from typing import Final
 
-from app.robots.agents import Agent, agent_rows, known_agents, read_agent
+from app.robots.agents import Agent, agent_rows, known_agents, read_agent, says
 
 
 class AgentCategory(StrEnum):
@@ -47,18 +47,36 @@ class UnknownCategory(ValueError):
         super().__init__(f"Unknown category {name[:100]!r}. Choose one of: {', '.join(AgentCategory)}.")
 
 
-@dataclass(frozen=True, slots=True)
-class KnownAgent:
-    """A crawler of the directory. `documentation` is its operator's page about it.
+@dataclass(frozen=True, kw_only=True)
+class AgentFacts:
+    """Who a crawler is: what a row may say beside AgentRow."""
+
+    operator: str | None = field(
+        default=None,
+        metadata=says(
+            "Who operates it; null where AGENTS_FILE does not say.",
+            min_length=1,
+            max_length=200,
+            pattern=r"^[^\x00-\x1f\x7f]*$",
+        ),
+    )
+    category: AgentCategory = field(
+        default=AgentCategory.OTHER, metadata=says("What it mainly fetches pages for.", strict=False)
+    )
+    documentation: str | None = field(
+        default=None, metadata=says("The operator's page about it.", max_length=2000, pattern=r"^https?://[!-~]+$")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAgent(AgentFacts):
+    """A crawler of the directory.
 
     `source` is a key of docs/reference/robots-spec.md, and `source_date` the day as of which it says so; a row of
     AGENTS_FILE has neither.
     """
 
     agent: Agent
-    operator: str | None = None
-    category: AgentCategory = AgentCategory.OTHER
-    documentation: str | None = None
     source: str | None = None
     source_date: date | None = None
 
@@ -124,15 +142,14 @@ _CACHED_LENGTH = 256
 @cache
 def builtin_directory() -> AgentDirectory:
     """The crawlers of agents.toml, in its order."""
-    known = known_agents()
     return AgentDirectory(
         KnownAgent(
-            known[token.lower()],
-            operator,
-            AgentCategory(row["category"]),
-            row.get("documentation"),
-            row["source"],
-            row["source_date"],
+            agent=known_agents()[token.lower()],
+            operator=operator,
+            category=AgentCategory(row["category"]),
+            documentation=row.get("documentation"),
+            source=row["source"],
+            source_date=row["source_date"],
         )
         for operator, token, row in agent_rows()
     )

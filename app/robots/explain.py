@@ -51,7 +51,7 @@ def explain(
 def _no_group(tokens: tuple[str, ...], agent: Agent, *, has_groups: bool) -> str:
     if not has_groups:
         return "the file has no group, so it restricts no crawler"
-    if not agent.obeys_star:
+    if not agent.star:
         return f"no group names {_either(tokens)}, and this crawler is not bound by the group for *"
     return f"no group names {_either(tokens)}, and there is none for *"
 

@@ -241,7 +241,7 @@ class MergedGroups:
         for token in agent.chain:
             if token in by_token:
                 return token
-        return STAR if agent.obeys_star and STAR in by_token else None
+        return STAR if agent.star and STAR in by_token else None
 
     def _chosen(self, token: str) -> list[tuple[int, int]]:
         entries = self._by_token.get(token, [])

@@ -58,7 +58,7 @@ def test_names_stand_for_themselves_and_unknown_categories_are_named() -> None:
 
 def test_old_and_other_spellings_are_known() -> None:
     assert read_agent("Googlebot-MediaPartners/2.1").chain == ("googlebot-mediapartners", "mediapartners-google")
-    assert not read_agent("googlebot-mediapartners").obeys_star
+    assert not read_agent("googlebot-mediapartners").star
 
 
 LISTED = (Path(__file__).parents[1] / "cases" / "ai-robots-txt.txt").read_text().splitlines()

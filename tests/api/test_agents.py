@@ -24,6 +24,7 @@ async def test_known_crawlers_are_listed_with_their_facts(store_url: str) -> Non
             "profile": None,
             "chain": ["googlebot-image", "googlebot"],
             "star": True,
+            "star_delay": False,
             "policy": False,
             "exempt": False,
             "own": False,

@@ -67,6 +67,7 @@ async def test_own_rows_are_listed_beside_the_known_crawlers(store_url: str, fil
             "profile": None,
             "chain": ["examplebot", "examplebot-news", "googlebot"],
             "star": True,
+            "star_delay": False,
             "policy": False,
             "exempt": False,
             "own": True,

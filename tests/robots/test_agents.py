@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.robots.agents import BadAgent, first_of, known_agents, read_agent, read_table
+from app.robots.agents import BadAgent, first_of, known_agents, read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.robots_txt import RobotsTxt
 
@@ -44,24 +44,6 @@ def test_q6_dialect_and_recheck_come_with_the_crawler() -> None:
 def test_the_table_names_only_dialects_that_exist() -> None:
     assert {agent.dialect for agent in known_agents().values()} <= DIALECTS.keys()
     assert known_agents()["applebot"].chain == ("applebot", "googlebot")
-
-
-@pytest.mark.parametrize(
-    ("table", "named"),
-    [
-        ({"Foo Bot": {}}, "Foo Bot"),
-        ({"Foo": 1}, "Foo"),
-        ({"Foo": {"chian": ["Bar"]}}, "chian"),
-        ({"Foo": {"chain": "Bar"}}, "Bar"),
-        ({"Foo": {"chain": ["Bar Baz"]}}, "Bar Baz"),
-        ({"Foo": {"star": "no"}}, "star"),
-        ({"Foo": {"dialect": "klingon"}}, "klingon"),
-        ({"Foo": {"recheck": "never"}}, "never"),
-    ],
-)
-def test_an_invalid_table_is_named_by_crawler_and_field(table: dict[str, object], named: str) -> None:
-    with pytest.raises(ValueError, match=named):
-        read_table(table)
 
 
 def token_found(body: bytes, agent: str, dialect: str = "rfc9309", *more: str) -> str | None:

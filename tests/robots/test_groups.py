@@ -24,8 +24,8 @@ def groups_of(body: bytes, dialect: str = "rfc9309") -> Groups:
     return Groups(scan(body), DIALECTS[dialect].grammar)
 
 
-def asking(*names: str, obeys_star: bool = True) -> Agent:
-    return Agent(names[0] if names else STAR, names or (STAR,), names, obeys_star=obeys_star)
+def asking(*names: str, star: bool = True) -> Agent:
+    return Agent(names[0] if names else STAR, names or (STAR,), chain=names, star=star)
 
 
 @pytest.mark.parametrize("body", [b"Dissallow /x", b"Dissallow: /x", b"Disallow /x", b"Disallow-all: /x"])
@@ -111,7 +111,7 @@ def test_c2_c3_a_value_is_cut_where_a_token_ends(values: list[bytes]) -> None:
         assert tokens_of(found, token) == [read_token(value, alphabet) for value in found]
 
 
-AGENTS = [asking(), asking("foo"), asking("a", "foo"), asking("1a", "zz", obeys_star=False), asking("_-")]
+AGENTS = [asking(), asking("foo"), asking("a", "foo"), asking("1a", "zz", star=False), asking("_-")]
 
 
 def below(group: ReadGroup, first: int) -> list[Directive]:
@@ -129,7 +129,7 @@ def test_2_2_1_every_agent_finds_the_groups_that_name_it(dialect: str, body: byt
         for newest in (False, True):
             merged = MergedGroups(groups, cut, version_2=newest)
             for agent in AGENTS:
-                chain = [*agent.chain, *([STAR] if agent.obeys_star else [])]
+                chain = [*agent.chain, *([STAR] if agent.star else [])]
                 token = next((token for token in chain if any(token in named for named in tokens)), None)
                 assert merged.token(agent) == token
                 if token is None:

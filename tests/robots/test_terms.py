@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.robots.agents import known_agents, read_agent, read_table
+from app.robots.agents import agent_of, known_agents, read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.robots_txt import RobotsTxt
 from app.robots.terms import Terms
@@ -121,7 +121,7 @@ def test_c12_a_file_without_a_star_group_has_nothing_to_inherit(dialect: str, ow
 
 @pytest.mark.parametrize("first", ["bingbot", "OwnBot"])
 def test_c12_a_crawler_that_falls_back_on_bingbot_inherits_no_delay(first: str) -> None:
-    own = read_table({"OwnBot": {"chain": ["bingbot"]}})
+    own = {"ownbot": agent_of("OwnBot", {"chain": ["bingbot"]})}
     robots = RobotsTxt(b"User-agent: *\nCrawl-delay: 9\n\nUser-agent: bingbot\nDisallow: /x\n")
     reading = robots.reading(DIALECTS["rfc9309"])
     delays = {}
