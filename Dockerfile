@@ -50,7 +50,7 @@ RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --n
 COPY app /srv/app
 RUN find /srv/app/robots/_native -type f ! -name "*.py" -delete
 COPY --from=compiled /compiled/app /srv/app
-COPY LICENSE deploy/image/health.py /srv/
+COPY LICENSE deploy/image/health.py deploy/image/ask.py /srv/
 # Compiled now, because the root file system is read-only at run time; with unchecked hashes, so that copies with new time
 # stamps do not make the files stale.
 RUN python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /srv

@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test test-browser test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
+.PHONY: run demo test test-browser test-helm test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
 
 # The token for operators' routes, of a service without API keys.
 run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
@@ -28,6 +28,10 @@ COVERED_TESTS := $(COVERED:app/%=tests/%)
 test: $(VENV)/.dev $(CORPUS) build/clients/.installed
 	$(PYTEST) $(COVERED_TESTS) $(COVERED:%=--cov=%) --cov-report=term:skip-covered
 	@sh tests/all.sh $(COVERED_TESTS:%=--ignore=%)
+
+# Tests of the chart as Helm renders it; .venv has one for Linux on x86-64.
+test-helm: $(VENV)/.dev
+	$(PYTEST) tests/helm
 
 # Tests of deploy/proxies with Debian's nginx, which is installed from the system's packages if it is missing.
 test-proxies: $(VENV)/.dev
@@ -78,7 +82,7 @@ openapi: $(VENV)/.service
 
 # The files that the chart shares with kustomize, as copies: each tool reads only its own directory.
 CHART_FILES := $(addprefix deploy/,base/agents.toml base/networkpolicy.yaml base/recheck.toml monitoring/alerts.yaml \
-	monitoring/dashboard.json overlays/dev/store-networkpolicy.yaml overlays/dev/valkey-networkpolicy.yaml overlays/dev/valkey.yaml)
+	monitoring/dashboard.json overlays/dev/valkey.yaml)
 
 chart:
 	cp $(CHART_FILES) deploy/helm/robots-decisions/files/
@@ -158,7 +162,7 @@ pin-images:
 	@sh deploy/image/pin.sh
 
 # Check manifests, alerts, compose file and Dockerfile, as far as possible without a cluster.
-deploy-check: $(VENV)/.service build/deploy/.installed
+deploy-check: $(VENV)/.dev build/deploy/.installed
 	@sh tests/deploy/check.sh $(BIN) build/deploy/venv/bin build/deploy
 
 # Tools that have an environment of their own, since what they require differs from what the service does.

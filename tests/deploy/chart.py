@@ -1,8 +1,8 @@
 """Exit with 1, and print the differences, unless a chart renders the objects that an overlay does.
 
 python tests/deploy/chart.py overlay.yaml chart.yaml. Not compared: what only one of the two tools adds. That is the
-Namespace, which Helm does not manage; Helm's labels; and the two ways in which a change of a ConfigMap rolls the pods,
-a hash in its name and a checksum in an annotation.
+Namespace, which Helm does not manage; Helm's labels, and the name of its release in selectors; its test; and the two
+ways in which a change of a ConfigMap rolls the pods, a hash in its name and a checksum in an annotation.
 """
 
 import re
@@ -13,9 +13,18 @@ from typing import Any
 
 import yaml
 
-HELM_LABELS = ("app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart")
+ADDED_LABELS = (
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/version",
+    "app.kubernetes.io/part-of",
+    "helm.sh/chart",
+)
 CHECKSUM = "checksum/config"
-HASHED = re.compile(r"^(robots-(?:settings|recheck|agents))-[a-z0-9]{10}$")
+HOOK = "helm.sh/hook"
+RELEASE = "app.kubernetes.io/instance"
+"""A label that the chart adds wherever it names pods, so that two releases fit in a namespace."""
+
+HASHED = re.compile(r"^(robots-decisions-(?:settings|recheck|agents))-[a-z0-9]{10}$")
 UNORDERED = ("volumes", "volumeMounts")
 """Lists whose order has no meaning; their items have names."""
 
@@ -25,6 +34,8 @@ def objects(rendered: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for document in yaml.safe_load_all(rendered):
         if document is None or document["kind"] == "Namespace":
+            continue
+        if HOOK in (document["metadata"].get("annotations") or {}):
             continue
         document["metadata"].pop("namespace", None)  # that of the release or the overlay
         cleaned = clean(document)
@@ -45,9 +56,11 @@ def clean(value: Any) -> Any:
         return value
     kept: dict[str, Any] = {}
     for name, item in value.items():
+        if name == RELEASE:
+            continue
         cleaned = clean(item)
         if name == "labels":
-            cleaned = {label: text for label, text in cleaned.items() if label not in HELM_LABELS}
+            cleaned = {label: text for label, text in cleaned.items() if label not in ADDED_LABELS}
         elif name == "annotations":
             cleaned = {label: text for label, text in cleaned.items() if label != CHECKSUM}
         elif name in UNORDERED:

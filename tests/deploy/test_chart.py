@@ -25,7 +25,7 @@ AS_KUSTOMIZE = {
     "VOLUMES": "[{name: b}, {name: a}]",
     "ANNOTATIONS": "",
     "ARGS": "[b, a]",
-    "NAME": "robots-agents-abcdef1234",
+    "NAME": "robots-decisions-agents-abcdef1234",
 }
 AS_HELM = {
     **AS_KUSTOMIZE,
@@ -33,7 +33,7 @@ AS_HELM = {
     "LABELS": "part: x, helm.sh/chart: c-1",
     "VOLUMES": "[{name: a}, {name: b}]",
     "ANNOTATIONS": "checksum/config: abc",
-    "NAME": "robots-agents",
+    "NAME": "robots-decisions-agents",
 }
 
 
@@ -56,7 +56,7 @@ def test_what_only_one_tool_adds_is_no_difference() -> None:
         {"VOLUMES": "[{name: a}]"},
         {"ANNOTATIONS": "prometheus.io/scrape: yes"},
         {"ARGS": "[a, b]"},
-        {"NAME": "robots-recheck"},
+        {"NAME": "robots-decisions-recheck"},
     ],
 )
 def test_everything_else_is_a_difference(part: dict[str, str]) -> None:
@@ -78,7 +78,7 @@ def test_the_chart_has_the_version_of_the_service() -> None:
 
 @pytest.mark.parametrize("file", ["values.yaml", "values-dev.yaml", "values-prod.yaml"])
 def test_every_setting_in_the_values_exists(file: str) -> None:
-    assert load(file)["settings"].keys() <= {name.upper() for name in Settings.model_fields}
+    assert load(file).get("settings", {}).keys() <= {name.upper() for name in Settings.model_fields}
 
 
 def leaves(values: dict[str, Any], schema: dict[str, Any], prefix: str = "") -> set[str]:
@@ -103,7 +103,7 @@ def test_every_value_has_a_type_and_is_documented() -> None:
 def test_the_files_that_templates_read_are_there() -> None:
     read = {
         name
-        for template in (CHART / "templates").iterdir()
+        for template in (CHART / "templates").rglob("*.*")
         for name in re.findall(r'Files\.Get "([^"]+)"', template.read_text())
     }
     assert read == {f"files/{path.name}" for path in (CHART / "files").iterdir()}
