@@ -194,12 +194,14 @@ wheel: $(VENV)/.build deploy/requirements-wheel.txt
 	fi
 	@ls dist/*.whl
 
-# The alert rules as a resource of the Prometheus Operator.
+# The alert rules as a resource of the Prometheus Operator. RUNBOOKS: the URL of the page of alerts, for their links.
+RUNBOOKS ?= docs/reference/alerts.md
+
 prometheusrule:
 	@{ printf '%s\n' '# The rules of alerts.yaml for the Prometheus Operator; written by `make prometheusrule`.' \
 		'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' '  name: robots-decisions' '  labels:' \
 		'    app.kubernetes.io/name: robots-decisions' '    app.kubernetes.io/part-of: robots-decisions' 'spec:'; \
-		sed -e '/^#/d' -e 's/^/  /' deploy/monitoring/alerts.yaml; } > deploy/monitoring/prometheusrule.yaml
+		sed -e '/^#/d' -e 's/^/  /' -e 's|docs/reference/alerts.md|$(RUNBOOKS)|' deploy/monitoring/alerts.yaml; } > deploy/monitoring/prometheusrule.yaml
 
 # The compiled part of the core, next to its sources. Missing modules are built again, and modules without a source are
 # removed, since Python would import them before a .py of the same name.

@@ -170,4 +170,5 @@ def _state(store: Store, files: Files, decisions: Decisions) -> ServiceState:
         store_connections=open_connections(store.client),
         fetches_failing=files.health.failing,
         store_clock_offset=store.clocks.offset,
+        store_may_evict=store.eviction.risk is not None,
     )

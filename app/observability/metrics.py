@@ -22,6 +22,9 @@ from app.robots.access import Access, Blocked, NotModified, Successful, Unavaila
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """The content type of the exposition: Prometheus text format 0.0.4, which every scraper reads."""
 
+DEFERRED = "deferred"
+"""The status class of a 503 that is a verdict: the service has done what it was asked for."""
+
 UPDATE_INTERVAL = 5.0
 """Seconds between two updates of the gauges."""
 
@@ -61,6 +64,7 @@ class ServiceState:
 
     `overrides_loaded` is false until the overrides have been read once; until then none is in force.
     `store_connections` counts open connections, including idle ones. `store_clock_offset` is in seconds.
+    `store_may_evict`: its maxmemory-policy may evict what must not be lost.
     """
 
     store_degraded: bool
@@ -72,6 +76,7 @@ class ServiceState:
     store_connections: int = 0
     fetches_failing: bool = False
     store_clock_offset: float = 0.0
+    store_may_evict: bool = False
 
 
 class Metrics:
@@ -150,6 +155,12 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemostrecent",
         )
+        self._may_evict = Gauge(
+            "robots_store_may_evict",
+            "1 while the maxmemory-policy of the store may evict overrides, or pacing before files.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self._permit_wait = Histogram(
             "robots_permit_wait_seconds",
             "Time from the grant of a permit to its slot.",
@@ -225,9 +236,10 @@ class Metrics:
         for task in BackgroundTask:
             self._background_failures.labels(task)
 
-    def answered(self, route: str, method: str, status: int) -> None:
+    def answered(self, route: str, method: str, status: int, *, deferred: bool = False) -> None:
         """Count a response; `route` is the matched path template, or "" for none."""
-        self._of_request[route, method if method in _METHODS else "other", _class_of(status)].inc()
+        counted = DEFERRED if deferred else _class_of(status)
+        self._of_request[route, method if method in _METHODS else "other", counted].inc()
 
     def decided(
         self, verdict: str, reason: str, source: str, dialect: str, seconds: float | None = None, times: int = 1
@@ -358,6 +370,7 @@ class Metrics:
         self._queued.set(state.fetches_queued)
         self._connections.set(state.store_connections)
         self._clock_offset.set(state.store_clock_offset)
+        self._may_evict.set(state.store_may_evict)
         for cache, (size, entries) in state.memory.items():
             self._bytes.labels(cache).set(size)
             self._entries.labels(cache).set(entries)

@@ -9,10 +9,12 @@ import pytest
 from app.api.instants import instant
 from app.api.openapi import as_text
 from app.api.routes.check import interval_text
+from app.api.services import Phase
 from app.main.service import create
 from app.settings import Settings
 from tests.api.asgi_client import request
 from tests.api.service import running, slug
+from tests.exposition import value
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
@@ -65,6 +67,23 @@ async def test_defer_is_503_with_retry_after(store_url: str) -> None:
         assert (why["verdict"], why["reason"], why["retry_at"]) == ("defer", "unreachable", allowed["retry_at"])
         assert why["detail"] == allowed["explanation"]["summary"]
         assert why["retry_after"] == int(response.headers["retry-after"]) > 0
+
+
+async def test_a_defer_is_counted_as_a_verdict_and_not_as_an_error(store_url: str) -> None:
+    async with serve(text(503)) as origin, running(store_url) as service:
+        assert (
+            await service.client.get(PATH, params={"url": f"{origin.url}/", "agent": "ExampleBot"})
+        ).status_code == 503
+        envoy = await service.client.get(
+            f"{PATH}/envoy/", headers={"Host": origin.url[7:], "X-Forwarded-Proto": "http"}
+        )
+        assert envoy.status_code == 503
+        service.app.state.services.lifecycle.phase = Phase.STOPPING
+        assert (await service.client.get("/readyz")).status_code == 503
+        exposition = (await service.client.get("/metrics")).text
+        assert value(exposition, "robots_requests_total", status="deferred") == 2
+        assert value(exposition, "robots_requests_total", status="5xx", route="/readyz") == 1
+        assert value(exposition, "robots_requests_total", status="5xx") == 1
 
 
 async def test_options_count_as_for_allowed(store_url: str) -> None:

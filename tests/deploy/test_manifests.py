@@ -9,6 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from pathlib import Path
 
 import pytest
+import yaml
 
 from app.cache.recheck_file import load
 from app.fetch.guard import PLATFORMS, RANGES
@@ -58,6 +59,23 @@ def test_prometheusrule_has_the_tested_alerts() -> None:
     indented = "".join(f"  {line}\n" for line in rules.splitlines() if not line.startswith("#"))
     manifest = (DEPLOY / "monitoring" / "prometheusrule.yaml").read_text()
     assert manifest.partition("spec:\n")[2] == indented, "make prometheusrule"
+
+
+@pytest.mark.parametrize("file", ["monitoring/alerts.yaml", "monitoring/dashboard.json"])
+def test_no_query_depends_on_the_name_of_a_scrape_job(file: str) -> None:
+    assert (
+        re.findall(r"\bjob\b", (DEPLOY / file).read_text().partition("groups:")[2] or (DEPLOY / file).read_text()) == []
+    )
+
+
+def test_every_rule_tells_namespaces_apart() -> None:
+    groups = yaml.safe_load((DEPLOY / "monitoring" / "alerts.yaml").read_text())["groups"]
+    rules = [rule["expr"] for group in groups for rule in group["rules"]]
+    assert len(rules) > 30
+    for rule in rules:
+        aggregated = re.findall(r"\b(?:sum|min|max|count|avg)\b(?! over)\s*(by \([^)]*\))?", rule)
+        assert all("namespace" in by for by in aggregated), rule
+        assert aggregated or "on (namespace" in rule or re.match(r"robots:\w+:ratio_rate", rule), rule
 
 
 @pytest.mark.parametrize("written", ["- name: {}\n", "        alertname: {}\n", "alertname: {}, exp_alerts: []"])

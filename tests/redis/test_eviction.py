@@ -12,6 +12,7 @@ from app.redis.guarded_client import GuardedClient
 from tests.api.service import counted, running
 from tests.doubles import Clock
 from tests.engines import PASSWORD, QUOTED, clustered, node
+from tests.exposition import value
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,9 @@ async def test_a_policy_that_may_evict_overrides_is_a_risk(policy: str, maxmemor
         await client.config_set("maxmemory-policy", policy)
         async with running(url) as service:
             readiness = (await service.client.get("/readyz")).json()
+            text = (await service.client.get("/metrics")).text
         assert readiness == {"status": "ready", "store": "ok", **({"eviction": policy} if risk else {})}
+        assert value(text, "robots_store_may_evict") == int(risk)
         await client.aclose()
 
 

@@ -48,11 +48,13 @@ class AccessLog:
         begun = self._monotonic()
         request_id = _valid_id(scope["headers"]) or f"{self._process}-{next(self._count):x}"
         status: int | None = None
+        deferred = False
 
         async def send_with_id(message: Message) -> None:
-            nonlocal status
+            nonlocal status, deferred
             if message["type"] == "http.response.start":
                 status = message["status"]
+                deferred = status == 503 and _says_verdict(message)
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode("ascii"))]
             await send(message)
 
@@ -65,12 +67,13 @@ class AccessLog:
             if status is None:
                 await unexpected(request_id).response()(scope, receive, send_with_id)
         finally:
-            self._note(scope, status, self._monotonic() - begun)
+            self._note(scope, status, self._monotonic() - begun, deferred=deferred)
             REQUEST_ID.reset(token)
 
-    def _note(self, scope: Scope, status: int | None, seconds: float) -> None:
+    def _note(self, scope: Scope, status: int | None, seconds: float, *, deferred: bool) -> None:
         if status is not None:
-            self._metrics.answered(getattr(scope.get("route"), "path", ""), scope["method"], status)
+            route = getattr(scope.get("route"), "path", "")
+            self._metrics.answered(route, scope["method"], status, deferred=deferred)
         key = key_of(scope)
         if key is not None and status is not None:
             self._metrics.key_used(key.id, status)
@@ -83,6 +86,11 @@ def _valid_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
         if name == b"x-request-id":
             return value.decode("ascii") if _REQUEST_ID_PATTERN.fullmatch(value) else None
     return None
+
+
+def _says_verdict(message: Message) -> bool:
+    """Whether a 503 is the verdict `defer` of `GET /v1/check`."""
+    return any(name.lower() == b"robots-verdict" for name, _ in message.get("headers", ()))
 
 
 def _path(scope: Scope) -> str:
