@@ -36,6 +36,12 @@ class Exchange:
         """The request target."""
         return self.head.split(b" ", 2)[1].decode("ascii")
 
+    @property
+    def protocol(self) -> str | None:
+        """The protocol that the client and the server agreed on (ALPN)."""
+        found: str | None = self._writer.get_extra_info("ssl_object").selected_alpn_protocol()
+        return found
+
     async def send(self, data: bytes) -> None:
         """Send raw bytes. Raises ConnectionError once the client has disconnected."""
         self._writer.write(data)
@@ -55,6 +61,10 @@ class Exchange:
             gone.cancel()
             closed.cancel()
             await asyncio.gather(gone, closed, return_exceptions=True)
+
+    def abort(self) -> None:
+        """End the connection at once: over TLS, without close_notify."""
+        self._writer.transport.abort()
 
     def reset(self) -> None:
         """End the connection with a TCP reset."""

@@ -1,26 +1,21 @@
 """Fetch one robots.txt, following redirects, and report what was found (RFC 9309 2.3.1)."""
 
-import asyncio
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from traceback import clear_frames
 
-import httpcore2
-
+from app.fetch.exchange import Exchange
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import (
-    BODY_BYTES,
     AddressBusy,
     AddressRefused,
-    GuardedBackend,
-    GuardedStream,
+    Connect,
     NameNotResolved,
-    ReadingStopped,
+    Network,
     Resolver,
     TlsFailed,
-    TooMuchSent,
+    connect,
 )
 from app.fetch.profile import FetchProfile
 from app.fetch.queue import FetchQueue
@@ -55,21 +50,13 @@ from app.robots.access import (
 
 UNCONDITIONAL = Validators()
 
-PIECES_AT_ONCE = 256
-"""Pieces of a body that are decoded before other tasks run."""
-
-PIECES_LIMIT = 65_536
-"""How many pieces a body may arrive in: a chunk of one byte costs as much to read as one of a thousand."""
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _CAUSES: tuple[tuple[type[Exception], Cause], ...] = (
     (NameNotResolved, Cause.DNS),
     (TlsFailed, Cause.TLS),
-    (httpcore2.TimeoutException, Cause.TIMEOUT),
-    (httpcore2.NetworkError, Cause.CONNECTION),
-    (httpcore2.ProtocolError, Cause.BAD_RESPONSE),
-    (TooMuchSent, Cause.BAD_RESPONSE),
+    (TimeoutError, Cause.TIMEOUT),
+    (OSError, Cause.CONNECTION),
     (Unreadable, Cause.BAD_RESPONSE),
 )
 _FAILURES = tuple(kind for kind, _ in _CAUSES)
@@ -128,7 +115,7 @@ class Fetcher:
     """Fetches robots.txt files, within the limits of a FetchQueue; see there for `concurrency`, `slow` and `waiting`.
 
     Every hop opens a connection of its own and none is kept alive: no connection is judged for one name and used for
-    another, and a fetch leaves nothing open, however it ends. `sockets` connects to admitted addresses. `timeout` is in
+    another, and a fetch leaves nothing open, however it ends. `connect` connects to admitted addresses. `timeout` is in
     seconds and bounds a whole fetch. `profile` is for origins without one; `profiles` gives the others by name.
     """
 
@@ -140,7 +127,7 @@ class Fetcher:
         ports: PortPolicy,
         resolver: Resolver,
         ssl_context: ssl.SSLContext,
-        sockets: httpcore2.AsyncNetworkBackend | None = None,
+        connect: Connect = connect,
         timeout: float = 10.0,
         concurrency: int = 256,
         slow: int = 512,
@@ -152,7 +139,7 @@ class Fetcher:
         self._default = profile
         self._profiles = profiles
         self._ports = ports
-        self._network = GuardedBackend(guard, resolver, sockets)
+        self._network = Network(guard, resolver, connect)
         self._ssl_context = ssl_context
         self._now = now
 
@@ -187,7 +174,6 @@ class Fetcher:
                 return walk.end(walk.refused(str(refused.address)))
             except _FAILURES as failure:
                 cause = next(cause for kind, cause in _CAUSES if isinstance(failure, kind))
-                _clear_frames(failure)
                 return walk.end(Unreachable(cause, walk.status))
             if isinstance(answer, Fetched):
                 return answer
@@ -197,55 +183,55 @@ class Fetcher:
 
     async def _ask(self, walk: _Walk, validators: Validators, deadline: float) -> Fetched | _Redirect:
         conditions = _conditions(validators)
-        request = self._request(walk, conditions, deadline - asyncio.get_running_loop().time())
-        connection = httpcore2.AsyncHTTPConnection(
-            origin=request.url.origin, ssl_context=self._ssl_context, network_backend=self._network
-        )
+        exchange = Exchange(self._request(walk, conditions), _body_of)
+        origin = walk.target.origin
+        tls = self._ssl_context if origin.scheme == "https" else None
+        connection = await self._network.open(exchange, origin.host, origin.port, tls, deadline)
         try:
-            response = await connection.handle_async_request(request)
-            walk.status = response.status
-            if response.status in _REDIRECTS:
-                return _Redirect(response.status, read_location(walk.target, response.headers))
-            return Fetched(
-                await self._access(response, conditional=bool(conditions)),
-                final_url=walk.final_url,
-                validators=read_validators(response.headers),
-                lifetime=read_lifetime(response.headers),
-            )
+            await exchange.closed.wait()
         finally:
+            walk.status = exchange.status
             await connection.aclose()
+        return self._read(walk, exchange, conditional=bool(conditions))
 
-    def _request(self, walk: _Walk, conditions: Headers, time_left: float) -> httpcore2.Request:
+    def _request(self, walk: _Walk, conditions: Headers) -> bytes:
         target, origin = walk.target, walk.target.origin
-        return httpcore2.Request(
-            "GET",
-            httpcore2.URL(scheme=origin.scheme, host=origin.host, port=origin.port, target=target.path),
-            headers=[
-                (b"Host", origin.authority.encode("ascii")),
-                *walk.profile.headers(origin, self._now()),
-                (b"Accept", b"text/plain, */*;q=0.1"),
-                (b"Accept-Encoding", ACCEPT_ENCODING),
-                (b"Connection", b"close"),
-                *conditions,
-            ],
-            extensions={"timeout": {"connect": max(0.0, time_left)}},
+        fields = [
+            (b"Host", origin.authority.encode("ascii")),
+            *walk.profile.headers(origin, self._now()),
+            (b"Accept", b"text/plain, */*;q=0.1"),
+            (b"Accept-Encoding", ACCEPT_ENCODING),
+            (b"Connection", b"close"),
+            *conditions,
+        ]
+        lines = [b"GET %b HTTP/1.1" % target.path.encode("ascii"), *(b"%b: %b" % written for written in fields)]
+        return b"\r\n".join([*lines, b"", b""])
+
+    def _read(self, walk: _Walk, exchange: Exchange, *, conditional: bool) -> Fetched | _Redirect:
+        status, headers = exchange.status, exchange.headers
+        if exchange.failure is not None or status is None:
+            return walk.end(Unreachable(exchange.failure or Cause.BAD_RESPONSE, status))
+        if status in _REDIRECTS:
+            return _Redirect(status, read_location(walk.target, headers))
+        return Fetched(
+            self._access(status, headers, exchange.body, conditional=conditional),
+            final_url=walk.final_url,
+            validators=read_validators(headers),
+            lifetime=read_lifetime(headers),
         )
 
-    async def _access(self, response: httpcore2.Response, *, conditional: bool) -> Access | NotModified:
-        status = response.status
-        wait = retry_after(response.headers, self._now())
-        if is_challenge(response.headers):
+    def _access(self, status: int, headers: Headers, body: Body | None, *, conditional: bool) -> Access | NotModified:
+        wait = retry_after(headers, self._now())
+        if is_challenge(headers):
             return Unreachable(Cause.CHALLENGE, status, wait)
-        if 200 <= status < 300 and status != 206:  # part of a file is not the file (spec A7)
-            body = Body(decoder(response.headers))
-            await _receive(response, body)
+        if body is not None:
             content = body.read()
-            return Successful(status, content, body.truncated, field(response.headers, b"content-type"))
+            return Successful(status, content, body.truncated, field(headers, b"content-type"))
         if status == 304 and conditional:
             return NotModified()
         if status == 429:
             return Unreachable(Cause.TOO_MANY_REQUESTS, status, wait)
-        page = status in (403, 503) and is_html(response.headers)
+        page = status in (403, 503) and is_html(headers)
         if 400 <= status < 500:
             return Unavailable(status, Cause.HTML_PAGE if page else None)
         if 500 <= status < 600:
@@ -253,15 +239,11 @@ class Fetcher:
         return Unreachable(Cause.BAD_RESPONSE, status)
 
 
-def _clear_frames(failure: BaseException | None) -> None:
-    """Free the local variables of the calls that failed.
-
-    Libraries keep exceptions in local variables, which makes a cycle of an exception and its traceback: a hundred
-    objects for each failure would wait for the garbage collector.
-    """
-    while failure is not None:
-        clear_frames(failure.__traceback__)
-        failure = failure.__cause__ or failure.__context__
+def _body_of(status: int, headers: Headers) -> Body | None:
+    """The body of a file. No other is read, and a part of a file is not the file (spec A7)."""
+    if not 200 <= status < 300 or status == 206 or is_challenge(headers):
+        return None
+    return Body(decoder(headers))
 
 
 def _conditions(validators: Validators) -> Headers:
@@ -279,36 +261,3 @@ def _can_be_sent(value: str) -> bool:
         return readable(value.encode("latin-1")) == value
     except UnicodeEncodeError:
         return False
-
-
-async def _receive(response: httpcore2.Response, body: Body) -> None:
-    stream: GuardedStream = response.extensions["network_stream"]
-    stream.allow(BODY_BYTES)
-    pieces = 0
-    error: Unreadable | None = None
-    try:
-        # Breaking out of the loop would leave httpcore2's generators to the garbage collector. Instead the stream is
-        # stopped, which ends the loop at the next read; pieces that were read before are ignored.
-        async for piece in response.aiter_stream():
-            if error is not None or body.truncated:
-                continue
-            pieces += 1
-            if pieces % PIECES_AT_ONCE == 0:
-                await asyncio.sleep(0)  # one read from the socket may bring 10,000 pieces
-            error = _feed(body, piece, pieces)
-            if error is not None or body.truncated:
-                stream.stop()
-    except ReadingStopped:
-        pass
-    if error is not None:
-        raise error
-
-
-def _feed(body: Body, piece: bytes, pieces: int) -> Unreadable | None:
-    if pieces > PIECES_LIMIT:
-        return Unreadable(f"the body arrives in more than {PIECES_LIMIT} pieces")
-    try:
-        body.feed(piece)
-    except Unreadable as error:
-        return error
-    return None

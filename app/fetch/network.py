@@ -8,29 +8,25 @@ One refused address refuses the whole answer. Skipping it would be as safe for t
 crawler that gets "allow" resolves the name itself, and may use the other address. An answer that mixes public and
 private addresses is also what an attempt at rebinding looks like, and no public site needs one.
 """
-# ruff: noqa: ASYNC109 - the `timeout` parameters are httpcore2's interface
 
 import asyncio
 import math
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from itertools import chain, islice, zip_longest
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-import httpcore2
-
+from app.fetch.exchange import Exchange
 from app.fetch.guard import Address, AddressGuard, unmapped
-from app.robots.access import BODY_LIMIT, Busy
+from app.robots.access import Busy
 
 Resolver: TypeAlias = Callable[[str], Awaitable[Sequence[Address]]]
 """Returns all addresses of a host name, best first; raises OSError if it has none or no name server answered."""
-
-T = TypeVar("T")
 
 Lookup: TypeAlias = Callable[[str], Iterable[str]]
 """A blocking resolver: returns addresses as text, a zone as `%zone`."""
@@ -43,15 +39,6 @@ ADDRESSES_TRIED = 3
 
 CONNECTIONS_PER_ADDRESS = 4
 """How many connections to one address may be open at once, whatever names resolve to it."""
-
-HEAD_BYTES = 128 * 1024
-"""How much may be received before the head of the final response is complete, interim responses (1xx) included."""
-
-BODY_BYTES = 4 * BODY_LIMIT
-"""How much more may be received for the body: the file, and the framing of its chunks."""
-
-READ_BYTES = 16 * 1024
-"""How much is passed to the HTTP parser at once, which bounds how long it blocks the event loop."""
 
 LOOPBACK: tuple[Address, ...] = (ip_address("127.0.0.1"), ip_address("::1"))
 """The addresses of `localhost`, whatever a name server says (RFC 6761 6.3)."""
@@ -75,14 +62,6 @@ class NameNotResolved(Exception):
 
 class TlsFailed(Exception):
     """TLS failed on an open connection: untrusted, another name, expired, or not TLS."""
-
-
-class TooMuchSent(Exception):
-    """The server sent more bytes than a robots.txt needs."""
-
-
-class ReadingStopped(Exception):
-    """The reader has stopped the stream with GuardedStream.stop()."""
 
 
 def look_up(name: str) -> list[str]:
@@ -139,83 +118,11 @@ class SystemResolver:
 
 
 def client_tls() -> ssl.SSLContext:
-    """A context for TLS 1.2 or later that verifies certificate and name against the system's trust store."""
+    """A context for HTTP over TLS 1.2 or later that verifies certificate and name against the system's trust store."""
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-@contextmanager
-def _tls_errors() -> Iterator[None]:
-    try:
-        yield
-    except ssl.SSLError as error:
-        raise TlsFailed(str(error)) from error
-    except httpcore2.ConnectError as error:
-        if isinstance(error.__cause__, ssl.SSLError):
-            raise TlsFailed(str(error)) from error
-        raise
-
-
-class GuardedStream(httpcore2.AsyncNetworkStream):
-    """A connection that limits the bytes received; closing it releases its slot at the address."""
-
-    def __init__(self, stream: httpcore2.AsyncNetworkStream, release: Callable[[], None]) -> None:
-        self._stream = stream
-        self._release: Callable[[], None] | None = release
-        self._received = 0
-        self._allowance = HEAD_BYTES
-        self._stopped = False
-
-    def allow(self, count: int) -> None:
-        """Permit so many more bytes."""
-        self._allowance += count
-
-    def stop(self) -> None:
-        """Make the next read raise ReadingStopped, which ends httpcore2's generators properly."""
-        self._stopped = True
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._stopped:
-            raise ReadingStopped
-        # A TLS stream answers from its buffer without suspending; this lets the deadline and other tasks run.
-        await asyncio.sleep(0)
-        with _tls_errors():
-            data = await self._stream.read(min(max_bytes, READ_BYTES), timeout)
-        if not data and self._received == 0:
-            raise httpcore2.ReadError("the server closed the connection without a response")
-        self._received += len(data)
-        if self._received > self._allowance:
-            raise TooMuchSent(f"the server sent {self._received} bytes; at most {self._allowance} are read")
-        return data
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        with _tls_errors():
-            await self._stream.write(buffer, timeout)
-
-    async def aclose(self) -> None:
-        release, self._release = self._release, None
-        try:
-            await self._stream.aclose()
-        finally:
-            if release is not None:
-                release()
-
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.AsyncNetworkStream:
-        # httpcore2 drops the plain stream once this is called. If the handshake ends early, by a cancellation too, no
-        # other code would close the socket.
-        try:
-            with _tls_errors():
-                self._stream = await self._stream.start_tls(ssl_context, server_hostname, timeout)
-        except BaseException:
-            await self.aclose()
-            raise
-        return self
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
 
 
 @dataclass(slots=True)
@@ -231,21 +138,24 @@ class _ConnectionLimit:
         self._each = each
         self._in_use: dict[Address, _AddressSlots] = {}
 
-    async def acquire(self, address: Address) -> Callable[[], None]:
-        """Wait for a slot at the address; returns a function that releases it, to be called once."""
+    async def acquire(self, address: Address, until: float) -> Callable[[], None]:
+        """Wait for a slot at the address; returns a function that releases it, to be called once.
+
+        Raises TimeoutError if none is free before `until` (the event loop's time).
+        """
         slots = self._in_use.setdefault(address, _AddressSlots(asyncio.Semaphore(self._each)))
         slots.users += 1
         try:
-            await slots.free.acquire()
+            async with asyncio.timeout_at(until if slots.free.locked() else None):
+                await slots.free.acquire()
         except BaseException:
             self._leave(address, slots)
             raise
+        return partial(self._release, address, slots)
 
-        def release() -> None:
-            slots.free.release()
-            self._leave(address, slots)
-
-        return release
+    def _release(self, address: Address, slots: _AddressSlots) -> None:
+        slots.free.release()
+        self._leave(address, slots)
 
     def _leave(self, address: Address, slots: _AddressSlots) -> None:
         slots.users -= 1
@@ -256,15 +166,50 @@ class _ConnectionLimit:
         return len(self._in_use)
 
 
-class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """The network backend of httpcore2, behind the guard; `sockets` connects to addresses that it admits."""
+Connect: TypeAlias = Callable[
+    [asyncio.BufferedProtocol, str, int, ssl.SSLContext | None, str], Awaitable[asyncio.Transport]
+]
+"""Opens a connection to an address and port for a protocol, with TLS for the host if there is a context.
 
-    def __init__(
-        self, guard: AddressGuard, resolver: Resolver, sockets: httpcore2.AsyncNetworkBackend | None = None
-    ) -> None:
+Raises OSError, of which ssl.SSLError is a kind.
+"""
+
+
+async def connect(
+    protocol: asyncio.BufferedProtocol, address: str, port: int, tls: ssl.SSLContext | None, host: str
+) -> asyncio.Transport:
+    """A Connect that uses the event loop's sockets."""
+    loop, name = asyncio.get_running_loop(), None if tls is None else host
+    transport, _ = await loop.create_connection(lambda: protocol, address, port, ssl=tls, server_hostname=name)
+    return transport
+
+
+class OpenConnection:
+    """An open connection, which has a slot at its address."""
+
+    def __init__(self, transport: asyncio.Transport, exchange: Exchange, release: Callable[[], None]) -> None:
+        self._transport = transport
+        self._exchange = exchange
+        self._release: Callable[[], None] | None = release
+
+    async def aclose(self) -> None:
+        """Close the connection if it is open, and release its slot."""
+        self._transport.abort()
+        try:
+            await self._exchange.closed.wait()
+        finally:
+            release, self._release = self._release, None
+            if release is not None:
+                release()
+
+
+class Network:
+    """Connects to hosts, behind the guard; `connect` connects to addresses that it admits."""
+
+    def __init__(self, guard: AddressGuard, resolver: Resolver, connect: Connect = connect) -> None:
         self._guard = guard
         self._resolver = resolver
-        self._sockets = httpcore2.AnyIOBackend() if sockets is None else sockets
+        self._connect = connect
         self._limit = _ConnectionLimit(CONNECTIONS_PER_ADDRESS)
 
     @property
@@ -272,47 +217,31 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         """The number of addresses that have a connection or a fetch that waits for one."""
         return len(self._limit)
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """Connect to an admitted address of `host` within `timeout` seconds, including the time to resolve it.
+    async def open(
+        self, exchange: Exchange, host: str, port: int, tls: ssl.SSLContext | None, deadline: float
+    ) -> OpenConnection:
+        """Connect to an admitted address of `host`, with TLS if there is a context.
 
-        Raises NameNotResolved, AddressRefused, AddressBusy, httpcore2.ConnectError and httpcore2.ConnectTimeout.
+        The caller's time ends at `deadline` (the event loop's time); an address that is followed by others gets a share
+        of it, for the handshake, too. Raises NameNotResolved, AddressRefused, AddressBusy, TlsFailed, OSError, and
+        TimeoutError.
         """
-        loop = asyncio.get_running_loop()
-        deadline = None if timeout is None else loop.time() + timeout
-        addresses = self._admitted(host, await _in_time(self._resolve(host), deadline, f"no address of {host!r}"))
-        failure: Exception = httpcore2.ConnectError(f"{host!r} has no address")
+        now = asyncio.get_running_loop().time
+        addresses = self._admitted(host, await self._resolve(host))
+        failure: Exception = OSError(f"{host!r} has no address")
         for left in range(len(addresses), 0, -1):
-            address = addresses[-left]
-            until = deadline
-            if deadline is not None and left > 1:
-                # An address that swallows packets must not use up the time of the others: every attempt but the last
-                # gets an equal share of the time left, and one more share remains for the request itself.
-                until = loop.time() + (deadline - loop.time()) / (left + 1)
+            # An address that swallows packets must not use up the time of the others: every attempt but the last gets
+            # an equal share of the time left, and one more share remains for the request itself.
+            until = now() + (deadline - now()) / (left + 1) if left > 1 else deadline
             try:
-                return await self._open(address, port, until, local_address, socket_options)
-            except (AddressBusy, httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                return await self._open(exchange, addresses[-left], port, tls, host, until)
+            except (AddressBusy, OSError) as error:
                 # An address that was not tried might have answered, so the failures of the others do not count.
                 failure = failure if isinstance(failure, AddressBusy) else error
-        raise failure
-
-    async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,  # noqa: ARG002
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002
-    ) -> httpcore2.AsyncNetworkStream:
-        """Refuse: no URL leads to a file of this machine."""
-        raise httpcore2.ConnectError(f"{path!r} is a local socket, which no robots.txt is fetched from")
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        try:
+            raise failure
+        finally:
+            del failure  # or this frame is in a cycle with an exception, which refers to it
 
     async def _resolve(self, host: str) -> Sequence[Address]:
         try:
@@ -340,40 +269,30 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         return _alternate_families([unmapped(address) for address in found])[:ADDRESSES_TRIED]
 
     async def _open(
-        self,
-        address: Address,
-        port: int,
-        until: float | None,
-        local_address: str | None,
-        options: Iterable[httpcore2.SOCKET_OPTION] | None,
-    ) -> GuardedStream:
+        self, exchange: Exchange, address: Address, port: int, tls: ssl.SSLContext | None, host: str, until: float
+    ) -> OpenConnection:
         release = await self._slot(address, until)
         try:
-            connecting = self._sockets.connect_tcp(str(address), port, None, local_address, options)
-            return GuardedStream(await _in_time(connecting, until, f"no connection to {address}"), release)
+            async with asyncio.timeout_at(until):
+                transport = await self._connect(exchange, str(address), port, tls, host)
+            return OpenConnection(transport, exchange, release)
+        except ssl.SSLError as error:
+            release()
+            raise TlsFailed(str(error)) from None
         except BaseException:
             release()
             raise
 
-    async def _slot(self, address: Address, until: float | None) -> Callable[[], None]:
+    async def _slot(self, address: Address, until: float) -> Callable[[], None]:
         # At most half of the time, since the request needs some too. It ends before the deadline of the whole fetch,
         # so that a fetch that asked no server is not taken for one that got no answer.
         now = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout_at(None if until is None else now + (until - now) / 2):
-                return await self._limit.acquire(address)
+            return await self._limit.acquire(address, now + (until - now) / 2)
         except TimeoutError:
             raise AddressBusy(
                 f"{CONNECTIONS_PER_ADDRESS} connections to {address} are open, and none ended in time"
             ) from None
-
-
-async def _in_time(step: Awaitable[T], until: float | None, missing: str) -> T:
-    try:
-        async with asyncio.timeout_at(until):
-            return await step
-    except TimeoutError:
-        raise httpcore2.ConnectTimeout(f"{missing} in time") from None
 
 
 def _alternate_families(addresses: Sequence[Address]) -> list[Address]:

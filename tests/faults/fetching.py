@@ -8,16 +8,15 @@ assert wire.tried == [PUBLIC]
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpcore2
 import psutil
 
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
-from app.fetch.network import Resolver
+from app.fetch.network import Resolver, connect
 from app.fetch.profile import FetchProfile
 from tests.faults.until import until_so
 from tests.origins import NO_TLS, LoopbackOrigin
@@ -27,64 +26,48 @@ PUBLIC = "93.184.216.34"
 """An address that the guard admits."""
 
 
-class Wire(httpcore2.AsyncNetworkBackend):
-    """Connects the public address of each origin to loopback, and refuses all others."""
+class Wire:
+    """Connects the public address of each origin to loopback, and refuses all others; counts above TLS, below HTTP."""
 
     def __init__(self, routes: Mapping[str, LoopbackOrigin]) -> None:
         self._routes = {address: str(origin.address) for address, origin in routes.items()}
-        self._sockets = httpcore2.AnyIOBackend()
         self.tried: list[str] = []
         self.received = 0
         self.open_now = 0
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        self.tried.append(host)
-        if host not in self._routes:
-            raise httpcore2.ConnectError(f"nothing listens at {host}")
-        stream = await self._sockets.connect_tcp(self._routes[host], port, timeout, local_address, socket_options)
-        self.open_now += 1
-        return _Counted(stream, self)
+    async def __call__(
+        self, protocol: asyncio.BufferedProtocol, address: str, port: int, tls: ssl.SSLContext | None, host: str
+    ) -> asyncio.Transport:
+        self.tried.append(address)
+        if address not in self._routes:
+            raise ConnectionRefusedError(f"nothing listens at {address}")
+        return await connect(_Counted(protocol, self), self._routes[address], port, tls, host)
 
 
-class _Counted(httpcore2.AsyncNetworkStream):
-    """A connection that counts received bytes, above TLS and below HTTP."""
+class _Counted(asyncio.BufferedProtocol):
+    """Passes everything on to a protocol."""
 
-    def __init__(self, stream: httpcore2.AsyncNetworkStream, wire: Wire) -> None:
-        self._stream = stream
+    def __init__(self, protocol: asyncio.BufferedProtocol, wire: Wire) -> None:
+        self._protocol = protocol
         self._wire = wire
-        self._open = True
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        data = await self._stream.read(max_bytes, timeout)
-        self._wire.received += len(data)
-        return data
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._wire.open_now += 1
+        self._protocol.connection_made(transport)
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        await self._stream.write(buffer, timeout)
+    def get_buffer(self, sizehint: int) -> Any:
+        return self._protocol.get_buffer(sizehint)
 
-    async def aclose(self) -> None:
-        self._wire.open_now -= self._open
-        self._open = False
-        await self._stream.aclose()
+    def buffer_updated(self, nbytes: int) -> None:
+        self._wire.received += nbytes
+        self._protocol.buffer_updated(nbytes)
 
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> httpcore2.AsyncNetworkStream:
-        self._stream = await self._stream.start_tls(ssl_context, server_hostname, timeout)
-        return self
+    def eof_received(self) -> bool | None:
+        return self._protocol.eof_received()
 
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wire.open_now -= 1
+        self._protocol.connection_lost(exc)
 
 
 def fetcher(
@@ -102,7 +85,7 @@ def fetcher(
         ports=ports,
         resolver=resolver,
         ssl_context=tls,
-        sockets=wire,
+        connect=wire,
         timeout=timeout,
     )
 

@@ -15,8 +15,9 @@ from datetime import datetime
 import pytest
 
 from app.fetch.client import UNCONDITIONAL
+from app.fetch.exchange import BODY_BYTES, HEAD_BYTES, READ_BYTES
 from app.fetch.guard import PortPolicy
-from app.fetch.network import BODY_BYTES, HEAD_BYTES, READ_BYTES, client_tls
+from app.fetch.network import client_tls
 from app.origin import Origin
 from app.robots.access import (
     BODY_LIMIT,
@@ -137,8 +138,21 @@ HTTP: dict[str, Row] = {
     "Content-Length hexadecimal": sends(BAD, sized("0x22")),
     "Content-Length twice, one way": sends(Successful(200, ROBOTS[:5]), sized("5", "5")),
     "Content-Length twice, two ways": sends(BAD, sized("5", "6")),
+    "Content-Length a list, one way": sends(Successful(200, ROBOTS[:5]), sized("5, 5")),
     "Content-Length a list, two ways": sends(BAD, sized("5, 6")),
-    "Content-Length of twenty digits, and no such body": sends(BAD_200, sized("9" * 20)),
+    "Content-Length a list and a field, one way": sends(Successful(200, ROBOTS[:5]), sized("5 ,\t5", " 5", "5")),
+    "Content-Length a list and a field, two ways": sends(BAD, sized("5, 5", "6")),
+    "Content-Length a list with nothing in it": sends(BAD, sized("5, ")),
+    "Content-Length twice, written in two ways": sends(BAD, sized("5", "05")),
+    "Content-Length twice, one of them empty": sends(BAD, sized("5", "")),
+    "Content-Length in two cases": sends(
+        Successful(200, ROBOTS[:5]), head(200, [("CONTENT-LENGTH", "5"), ("content-length", "5")]) + ROBOTS
+    ),
+    "Content-Length five thousand times": sends(Successful(200, ROBOTS[:5]), sized(*["5"] * 5000), read_limit=WHOLE),
+    "Content-Length twice before a file": sends(
+        Successful(200, ROBOTS, content_type=PLAIN), head(103, [("Content-Length", "0")] * 2) + FILE, read_limit=WHOLE
+    ),
+    "Content-Length of twenty digits": sends(BAD, sized("9" * 20)),
     "Content-Length of a thousand digits": sends(BAD, sized("9" * 1000)),
     "a length and chunks": sends(
         Successful(200, b"abc"),

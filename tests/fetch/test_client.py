@@ -10,11 +10,12 @@ from ipaddress import ip_network
 
 import pytest
 
-from app.fetch.client import PIECES_AT_ONCE, PIECES_LIMIT, UNCONDITIONAL, Fetcher
+from app.fetch.client import UNCONDITIONAL, Fetcher
+from app.fetch.exchange import PIECES_LIMIT, READ_BYTES
+from app.fetch.exchange import Exchange as Reading
 from app.fetch.guard import Address, AddressGuard, PortPolicy
 from app.fetch.network import Resolver, SystemResolver, client_tls
 from app.fetch.profile import FetchProfile
-from app.fetch.response import Body
 from app.origin import Origin
 from app.robots.access import (
     BODY_LIMIT,
@@ -384,23 +385,24 @@ async def test_a_file_sent_line_by_line_is_read() -> None:
 
 
 async def test_a_file_in_many_pieces_lets_other_tasks_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    fed: list[int] = []
-    feed = Body.feed
+    read: list[int] = []
+    on_body = Reading.on_body
 
-    def counted(body: Body, piece: bytes) -> None:
-        fed[-1] += 1
-        feed(body, piece)
+    def counted(exchange: Reading, body: bytes) -> None:
+        read[-1] += 1
+        on_body(exchange, body)
 
     def next_turn() -> None:
-        fed.append(0)
-        if sum(fed) < 20_000:
+        read.append(0)
+        if sum(read) < 20_000:
             asyncio.get_running_loop().call_soon(next_turn)
 
-    monkeypatch.setattr(Body, "feed", counted)
+    monkeypatch.setattr(Reading, "on_body", counted)
     next_turn()
-    await answer_to(CHUNKED + b"1\r\n\n\r\n" * 20_000 + b"0\r\n\r\n", within=60)
-    assert sum(fed) == 20_000
-    assert max(fed) <= PIECES_AT_ONCE
+    chunk = b"1\r\n\n\r\n"
+    await answer_to(CHUNKED + chunk * 20_000 + b"0\r\n\r\n", within=60)
+    assert sum(read) == 20_000
+    assert max(read) <= READ_BYTES // len(chunk) + 1
 
 
 # The deadline.

@@ -3,53 +3,84 @@
 import asyncio
 import gc
 import socket
+import ssl
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-import httpcore2
 import pytest
 
+from app.fetch.exchange import Exchange
 from app.fetch.guard import Address, AddressGuard
 from app.fetch.network import (
     CONNECTIONS_PER_ADDRESS,
     MOST_ADDRESSES,
     AddressBusy,
     AddressRefused,
-    GuardedBackend,
     NameNotResolved,
+    Network,
+    OpenConnection,
     Resolver,
     SystemResolver,
+    TlsFailed,
 )
 from app.robots.access import Busy
-from tests.origins import Names
+from tests.origins import NO_TLS, Names
 
 NAME = "www.example.com"
 
 
-class Sockets(httpcore2.AsyncNetworkBackend):
-    """Records addresses without connecting; refuses those in `dead`, and never answers for those in `silent`."""
+class Sockets:
+    """A Connect that records addresses; `dead` ones refuse, `silent` ones never answer, and the TLS of others fails."""
 
-    def __init__(self, dead: Sequence[str] = (), silent: Sequence[str] = ()) -> None:
+    def __init__(self, dead: Sequence[str] = (), silent: Sequence[str] = (), untrusted: Sequence[str] = ()) -> None:
         self._dead = dead
         self._silent = silent
+        self._untrusted = untrusted
         self.tried: list[str] = []
+        self.names: list[str | None] = []
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        self.tried.append(host)
-        if host in self._dead:
-            raise httpcore2.ConnectError(f"{host} refused the connection")
-        if host in self._silent:
+    async def __call__(
+        self, protocol: asyncio.BufferedProtocol, address: str, port: int, tls: ssl.SSLContext | None, host: str
+    ) -> asyncio.Transport:
+        self.tried.append(address)
+        self.names.append(None if tls is None else host)
+        if address in self._dead:
+            raise ConnectionRefusedError(f"{address} refused the connection")
+        if address in self._silent:
             await asyncio.Event().wait()
-        return httpcore2.AsyncMockStream([])
+        if address in self._untrusted:
+            raise ssl.SSLCertVerificationError("self-signed certificate")
+        return SilentServer(protocol)
+
+
+class SilentServer(asyncio.Transport):
+    """A connection to a server that says nothing."""
+
+    def __init__(self, protocol: asyncio.BufferedProtocol) -> None:
+        super().__init__()
+        self._protocol = protocol
+        self._closed = False
+        protocol.connection_made(self)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+    def abort(self) -> None:
+        if not self._closed:
+            self._closed = True
+            asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
+
+
+async def opened(
+    network: Network, host: str, port: int = 80, *, within: float = 5.0, tls: ssl.SSLContext | None = None
+) -> OpenConnection:
+    """An open connection to the host; raises as `Network.open`."""
+    exchange = Exchange(b"", lambda _status, _headers: None)
+    deadline = asyncio.get_running_loop().time() + within
+    async with asyncio.timeout_at(deadline):
+        return await network.open(exchange, host, port, tls, deadline)
 
 
 async def ask(resolver: Resolver, name: str) -> Sequence[Address]:
@@ -61,9 +92,9 @@ async def never(name: str) -> Sequence[Address]:
     return []
 
 
-def backend(addresses: Sequence[str], sockets: Sockets, admitted: Sequence[str] = ()) -> GuardedBackend:
+def network_of(addresses: Sequence[str], sockets: Sockets, admitted: Sequence[str] = ()) -> Network:
     guard = AddressGuard([ip_network(network) for network in admitted])
-    return GuardedBackend(guard, Names({NAME: addresses}), sockets)
+    return Network(guard, Names({NAME: addresses}), sockets)
 
 
 @pytest.mark.parametrize("private", ["10.0.0.1", "::1", "169.254.169.254", "::ffff:10.0.0.1", "64:ff9b::a00:1"])
@@ -72,7 +103,7 @@ async def test_one_private_address_refuses_the_whole_answer(private: str) -> Non
     for addresses in ([private, *public], [*public, private], [*public] * 100 + [private]):
         sockets = Sockets()
         with pytest.raises(AddressRefused) as refused:
-            await backend(addresses, sockets).connect_tcp(NAME, 80)
+            await opened(network_of(addresses, sockets), NAME)
         assert refused.value.address == ip_address(private)
         assert sockets.tried == []
 
@@ -81,10 +112,10 @@ async def test_one_private_address_refuses_the_whole_answer(private: str) -> Non
 async def test_rfc6761_localhost_is_loopback_without_a_name_server(name: str) -> None:
     names, sockets = Names({name: ["93.184.216.34"]}), Sockets()
     with pytest.raises(AddressRefused):
-        await GuardedBackend(AddressGuard(), names, sockets).connect_tcp(name, 80)
+        await opened(Network(AddressGuard(), names, sockets), name)
     for admitted in ("127.0.0.1", "::1"):
-        network = GuardedBackend(AddressGuard([ip_network(admitted)]), names, sockets)
-        await (await network.connect_tcp(name, 80)).aclose()
+        network = Network(AddressGuard([ip_network(admitted)]), names, sockets)
+        await (await opened(network, name)).aclose()
     assert sockets.tried == ["127.0.0.1", "::1"]
     assert names.queries == []
 
@@ -93,7 +124,7 @@ async def test_rfc6761_localhost_is_loopback_without_a_name_server(name: str) ->
 async def test_an_ip_literal_is_checked_without_being_resolved(host: str) -> None:
     names, sockets = Names({}), Sockets()
     with pytest.raises(AddressRefused) as refused:
-        await GuardedBackend(AddressGuard(), names, sockets).connect_tcp(host, 80)
+        await opened(Network(AddressGuard(), names, sockets), host)
     assert refused.value.address == ip_address(host)
     assert names.queries == sockets.tried == []
 
@@ -101,62 +132,62 @@ async def test_an_ip_literal_is_checked_without_being_resolved(host: str) -> Non
 async def test_a_refusal_names_the_first_refused_address() -> None:
     sockets = Sockets()
     with pytest.raises(AddressRefused) as refused:
-        await backend(["10.0.0.1", "127.0.0.1"], sockets).connect_tcp(NAME, 80)
+        await opened(network_of(["10.0.0.1", "127.0.0.1"], sockets), NAME)
     assert str(refused.value.address) == "10.0.0.1"
     assert sockets.tried == []
 
 
 async def test_an_ipv4_mapped_address_is_connected_to_as_ipv4() -> None:
     sockets = Sockets()
-    await (await backend(["::ffff:93.184.216.34"], sockets).connect_tcp(NAME, 80)).aclose()
+    await (await opened(network_of(["::ffff:93.184.216.34"], sockets), NAME)).aclose()
     assert sockets.tried == ["93.184.216.34"]
 
 
 async def test_three_addresses_are_tried_with_families_alternating() -> None:
     addresses = ["2606:4700::1", "2606:4700::2", "2606:4700::3", "93.184.216.34", "93.184.216.35"]
     sockets = Sockets(dead=addresses)
-    with pytest.raises(httpcore2.ConnectError):
-        await backend(addresses, sockets).connect_tcp(NAME, 80)
+    with pytest.raises(ConnectionRefusedError):
+        await opened(network_of(addresses, sockets), NAME)
     assert sockets.tried == ["2606:4700::1", "93.184.216.34", "2606:4700::2"]
 
 
 async def test_an_address_that_swallows_packets_leaves_time_for_the_next() -> None:
     sockets = Sockets(silent=["2606:4700::1"])
-    network = backend(["2606:4700::1", "93.184.216.34"], sockets)
-    await (await network.connect_tcp(NAME, 80, timeout=0.3)).aclose()
+    network = network_of(["2606:4700::1", "93.184.216.34"], sockets)
+    await (await opened(network, NAME, within=0.3)).aclose()
     assert sockets.tried == ["2606:4700::1", "93.184.216.34"]
     assert network.addresses_in_use == 0
 
 
 async def test_silence_everywhere_is_a_timeout_and_releases_all_slots() -> None:
     sockets = Sockets(silent=["93.184.216.34", "93.184.216.35"])
-    network = backend(["93.184.216.34", "93.184.216.35"], sockets)
-    with pytest.raises(httpcore2.ConnectTimeout):
-        await network.connect_tcp(NAME, 80, timeout=0.1)
+    network = network_of(["93.184.216.34", "93.184.216.35"], sockets)
+    with pytest.raises(TimeoutError):
+        await opened(network, NAME, within=0.1)
     assert network.addresses_in_use == 0
 
 
 async def test_a_resolver_that_never_answers_times_out() -> None:
-    with pytest.raises(httpcore2.ConnectTimeout):
-        await GuardedBackend(AddressGuard(), never, Sockets()).connect_tcp(NAME, 80, timeout=0.05)
+    with pytest.raises(TimeoutError):
+        await opened(Network(AddressGuard(), never, Sockets()), NAME, within=0.05)
 
 
 @pytest.mark.parametrize("table", [{}, {NAME: []}])
 async def test_a_name_without_addresses_is_not_resolved(table: dict[str, list[str]]) -> None:
     with pytest.raises(NameNotResolved):
-        await GuardedBackend(AddressGuard(), Names(table), Sockets()).connect_tcp(NAME, 80)
+        await opened(Network(AddressGuard(), Names(table), Sockets()), NAME)
 
 
 async def test_a_fifth_connection_to_an_address_waits_for_a_close() -> None:
-    network = backend(["93.184.216.34"], Sockets())
-    streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
+    network = network_of(["93.184.216.34"], Sockets())
+    streams = [await opened(network, NAME) for _ in range(CONNECTIONS_PER_ADDRESS)]
     with pytest.raises(AddressBusy):
-        await network.connect_tcp(NAME, 80, timeout=0.05)
+        await opened(network, NAME, within=0.05)
     await streams[0].aclose()
     await streams[0].aclose()  # closing twice releases one slot, not two
-    streams.append(await network.connect_tcp(NAME, 80, timeout=5))
+    streams.append(await opened(network, NAME, within=5))
     with pytest.raises(AddressBusy):
-        await network.connect_tcp(NAME, 80, timeout=0.05)
+        await opened(network, NAME, within=0.05)
     assert network.addresses_in_use == 1
     for stream in streams:
         await stream.aclose()
@@ -167,11 +198,11 @@ async def test_a_busy_address_leaves_time_for_the_next() -> None:
     sockets = Sockets(dead=["93.184.216.35"])
     full, other, dead = "93.184.216.34", "93.184.216.36", "93.184.216.35"
     names = Names({NAME: [full], "both.example": [full, other], "dead.example": [full, dead]})
-    network = GuardedBackend(AddressGuard(), names, sockets)
-    streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
-    streams.append(await network.connect_tcp("both.example", 80, timeout=1))
+    network = Network(AddressGuard(), names, sockets)
+    streams = [await opened(network, NAME) for _ in range(CONNECTIONS_PER_ADDRESS)]
+    streams.append(await opened(network, "both.example", within=1))
     with pytest.raises(AddressBusy):
-        await network.connect_tcp("dead.example", 80, timeout=1)
+        await opened(network, "dead.example", within=1)
     assert sockets.tried[CONNECTIONS_PER_ADDRESS:] == ["93.184.216.36", "93.184.216.35"]
     for stream in streams:
         await stream.aclose()
@@ -179,16 +210,32 @@ async def test_a_busy_address_leaves_time_for_the_next() -> None:
 
 async def test_a_full_address_does_not_delay_another_name() -> None:
     names = Names({NAME: ["93.184.216.34"], "other.example": ["93.184.216.35"]})
-    network = GuardedBackend(AddressGuard(), names, Sockets())
-    streams = [await network.connect_tcp(NAME, 80) for _ in range(CONNECTIONS_PER_ADDRESS)]
-    streams.append(await network.connect_tcp("other.example", 80, timeout=5))
+    network = Network(AddressGuard(), names, Sockets())
+    streams = [await opened(network, NAME) for _ in range(CONNECTIONS_PER_ADDRESS)]
+    streams.append(await opened(network, "other.example", within=5))
     for stream in streams:
         await stream.aclose()
 
 
-async def test_unix_sockets_are_never_connected_to() -> None:
-    with pytest.raises(httpcore2.ConnectError):
-        await backend([], Sockets()).connect_unix_socket("/var/run/docker.sock")
+async def test_a_tls_failure_is_the_hosts_and_no_other_address_is_tried() -> None:
+    sockets = Sockets(untrusted=["93.184.216.34"])
+    network = network_of(["93.184.216.34", "93.184.216.35"], sockets)
+    with pytest.raises(TlsFailed):
+        await opened(network, NAME, 443, tls=NO_TLS)
+    assert sockets.tried == ["93.184.216.34"]
+    assert sockets.names == [NAME]
+    assert network.addresses_in_use == 0
+
+
+async def test_a_connection_that_is_given_up_releases_its_slot() -> None:
+    network = network_of(["93.184.216.34"], Sockets(silent=["93.184.216.34"]))
+    tasks = [asyncio.create_task(opened(network, NAME)) for _ in range(CONNECTIONS_PER_ADDRESS + 2)]
+    await asyncio.sleep(0)
+    assert network.addresses_in_use == 1
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert network.addresses_in_use == 0
 
 
 async def test_the_system_resolver_knows_localhost() -> None:
@@ -210,10 +257,10 @@ async def test_a_resolver_returns_a_bounded_list_of_distinct_addresses() -> None
 
 async def test_a_resolver_keeps_the_zone_of_an_address() -> None:
     resolver = SystemResolver(threads=1, lookup=lambda _: ["fe80::1%2"])
-    network = GuardedBackend(AddressGuard([ip_network("fe80::/10")]), resolver, Sockets())
+    network = Network(AddressGuard([ip_network("fe80::/10")]), resolver, Sockets())
     try:
         with pytest.raises(AddressRefused):
-            await network.connect_tcp(NAME, 80)
+            await opened(network, NAME)
     finally:
         resolver.close()
 
