@@ -46,6 +46,7 @@ class Settings(BaseSettings):
     redis_url: str | None = None
     redis_password_file: Path | None = None
     redis_connections: int = Field(CONNECTIONS, ge=FEWEST_CONNECTIONS, le=1000)
+    require_store_at_start: bool = False
     data_dir: Path | None = None
     allow_addresses: Annotated[tuple[Network, ...], NoDecode] = ()
     allow_ports: Annotated[frozenset[int] | Literal["*"], NoDecode] = frozenset()

@@ -41,8 +41,10 @@ class Lifecycle:
     """The current phase; the application's lifespan sets it.
 
     `stopping` is set before that, when the server stops: what waits ends, so that the server need not wait for it.
+    `store_required`: it is not ready until the overrides have been read from the store once.
     """
 
+    store_required: bool = False
     phase: Phase = Phase.STARTING
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -95,7 +95,7 @@ def create(
     pacing = make_pacing(settings, store, files, decisions, bounds, metrics)
     quotas = Quotas(store.redis, time.monotonic, metrics.quota_exceeded)
     long_work = LongWork(turns, refused=metrics.request_overloaded)
-    lifecycle = Lifecycle()
+    lifecycle = Lifecycle(settings.require_store_at_start)
     change_polls = ChangePolls(files.changes, lifecycle.stopping, refused=metrics.request_overloaded)
 
     async def start(stack: AsyncExitStack) -> None:

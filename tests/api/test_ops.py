@@ -3,6 +3,7 @@
 import re
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -11,6 +12,7 @@ from app.redis.connect import Client, connect
 from app.redis.embedded import serve as serve_valkey
 from app.settings import Settings
 from tests.api.service import counted, running
+from tests.engines import QUOTED, free_port, node
 from tests.exposition import samples
 from tests.faults.until import until
 from tests.origins import serve, text
@@ -130,6 +132,33 @@ async def test_only_a_running_service_is_ready(tmp_path: Path) -> None:
         for response, phase in ((starting, "starting"), (stopping, "stopping")):
             assert (response.status_code, response.headers["retry-after"]) == (503, "1")
             assert response.json()["detail"] == f"The service is {phase}."
+
+
+async def test_readiness_may_wait_for_the_store_once() -> None:
+    port = free_port()
+    async with running(f"redis://:{QUOTED}@127.0.0.1:{port}", require_store_at_start=True) as service:
+
+        async def readiness() -> tuple[int, dict[str, Any]]:
+            response = await service.client.get("/readyz")
+            return response.status_code, response.json()
+
+        status, problem = await readiness()
+        assert (status, problem["type"].rpartition(":")[2]) == (503, "not-ready")
+        assert (
+            "overrides have not been read from the store since the start (REQUIRE_STORE_AT_START)" in problem["detail"]
+        )
+        assert f"127.0.0.1:{port}" in problem["detail"]
+        assert (await service.client.get("/healthz")).status_code == 200
+        with node(port=port):
+            assert await until(readiness, lambda answer: answer[0] == 200) == (200, {"status": "ready", "store": "ok"})
+        status, later = await until(readiness, lambda answer: answer[1].get("store") != "ok")
+        assert (status, later["store"]) == (200, "degraded")
+
+
+async def test_by_default_readiness_does_not_wait_for_the_store() -> None:
+    async with running(f"redis://127.0.0.1:{free_port()}") as service:
+        response = await service.client.get("/readyz")
+        assert (response.status_code, response.json()["overrides"]) == (200, "unknown")
 
 
 async def test_rejected_requests_are_counted(tmp_path: Path) -> None:

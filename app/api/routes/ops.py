@@ -56,7 +56,10 @@ async def healthz() -> HealthOut:
 
 @router.get("/readyz", response_model_exclude_none=True, responses={**documented(503)})
 async def readyz(request: Request) -> ReadinessOut:
-    """Answer 200 if the process can decide, also without its store; 503 while it starts or stops."""
+    """Answer 200 if the process can decide, also without its store; 503 while it starts or stops.
+
+    With REQUIRE_STORE_AT_START, it starts until it has read the overrides from the store.
+    """
     services = services_of(request)
     phase, store, overrides = services.lifecycle.phase, services.store, services.overrides
     if phase is not Phase.RUNNING:
@@ -64,6 +67,10 @@ async def readyz(request: Request) -> ReadinessOut:
     with suppress(StoreDown):
         await store.ping()
     trouble = store.trouble
+    if services.lifecycle.store_required and not overrides.loaded:
+        why = "" if trouble is None else f": {trouble.what}"
+        detail = f"The overrides have not been read from the store since the start (REQUIRE_STORE_AT_START){why}."
+        raise Problem(503, "not-ready", detail, {"Retry-After": "1"})
     unknown: Literal["unknown", "lost"] | None = "lost" if overrides.lost else None if overrides.loaded else "unknown"
     fetches: Literal["failing"] | None = "failing" if services.fetch_health.failing else None
     if trouble is None:
