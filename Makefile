@@ -68,9 +68,11 @@ lint: $(VENV)/.dev
 	PYTHONPATH=. $(BIN)/lint-imports
 	@$(BIN)/python tests/robots/line_budget.py
 
-# The documentation as a site, in build/docs/html. A broken link or reference fails.
+# The documentation as a site, in build/docs/html. A broken link or reference fails, and so does a status that the search does
+# not find. All of it is built each time: from what is left of an earlier build, Sphinx writes a search without index entries.
 docs: build/docs/.installed
-	build/docs/venv/bin/sphinx-build -q -W --keep-going -n -b html -d build/docs/doctrees docs build/docs/html
+	build/docs/venv/bin/sphinx-build -q -W --keep-going -n -E -a -b html -d build/docs/doctrees docs build/docs/html
+	@build/docs/venv/bin/python -m tests.docs.search build/docs/html
 	@echo "build/docs/html/index.html"
 
 # The picture of the page in README.md, taken from the page itself.

@@ -1,9 +1,14 @@
 """How `make docs` builds the site: Sphinx, with Markdown by MyST."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 project = "robots.txt decisions"
 html_title = project
 html_theme = "furo"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "status_index"]
 exclude_patterns = ["example-site"]
 myst_heading_anchors = 4
 html_copy_source = False

@@ -9,9 +9,17 @@ READ_ELSEWHERE = {"SECRETS_DIR"}
 """Settings that say where settings are read from, so they are not fields of Settings."""
 
 
-def terms(kind: str) -> set[str]:
-    """The terms of one kind that the glossary defines."""
+def kinds() -> dict[str, set[str]]:
+    """The terms that the glossary defines, by kind."""
     lines = (ROOT / "docs" / "glossary.md").read_text().splitlines()
     rows = [match for match in map(ROW.fullmatch, lines) if match]
     assert len(rows) > 300
-    return {term for term, found, _ in (row.groups() for row in rows) if found == kind}
+    found: dict[str, set[str]] = {}
+    for term, kind, _ in (row.groups() for row in rows):
+        found.setdefault(kind, set()).add(term)
+    return found
+
+
+def terms(kind: str) -> set[str]:
+    """The terms of one kind that the glossary defines."""
+    return kinds()[kind]
