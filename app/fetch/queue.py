@@ -2,20 +2,15 @@
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
+from app.caller_slots import CallerSlots
 from app.robots.access import Busy
 
 PROMPT = 0.2
 """The share of its time after which a fetch counts as slow: nearly all have ended by then."""
-
-
-_Line: TypeAlias = deque[asyncio.Future[bool]]
-"""The waiting fetches of a caller. The result is whether a fetch has a slot; without one it has lost its place."""
 
 
 @dataclass(slots=True)
@@ -27,9 +22,8 @@ class _Slot:
 class FetchQueue:
     """Admits `concurrency` fetches at once and lets `waiting` more wait, each for `timeout` seconds in all.
 
-    The callers that they are for take turns, each in the order of its fetches. In a full queue, a caller with fewer
-    waiting fetches takes the place of the last one of the caller with most. So one caller's thousand new origins delay
-    those of another by one fetch each, and do not keep them out.
+    The callers that they are for take turns (CallerSlots), so one caller's thousand new origins delay those of another
+    by one fetch each, and do not keep them out.
 
     A fetch that takes longer than PROMPT of its time gives its slot to the next one and counts as slow from then on, so
     that origins that stall, however many, do not delay fetches from origins that respond. If there are `slow` slow
@@ -38,12 +32,9 @@ class FetchQueue:
 
     def __init__(self, *, timeout: float, concurrency: int, slow: int, waiting: int) -> None:
         self._timeout = timeout
-        self._free = concurrency
+        self._slots = CallerSlots(concurrency, waiting, self.busy)
         self._slow_limit = slow
         self._slow = 0
-        self._waiting_limit = waiting
-        self._waiting = 0
-        self._lines: dict[str, _Line] = {}  # by caller; the first is the next
         self._admitted = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -52,7 +43,7 @@ class FetchQueue:
     @property
     def in_flight(self) -> int:
         """The number of fetches that run, slow ones included."""
-        return self._admitted - self._waiting
+        return self._admitted - self.waiting
 
     @property
     def slow(self) -> int:
@@ -62,7 +53,7 @@ class FetchQueue:
     @property
     def waiting(self) -> int:
         """The number of fetches that wait for a slot."""
-        return self._waiting
+        return self._slots.waiting
 
     @asynccontextmanager
     async def slot(self, caller: str = "") -> AsyncIterator[float]:
@@ -79,7 +70,7 @@ class FetchQueue:
         self._admitted += 1
         self._idle.clear()
         try:
-            await self._wait(caller, deadline)
+            await self._slots.acquire(caller, deadline)
             async with self._holding_slot(deadline):
                 yield deadline
         finally:
@@ -96,63 +87,6 @@ class FetchQueue:
         """Admit no more fetches, and wait for those that were admitted, `timeout` seconds at most."""
         self._closing = True
         await self._idle.wait()
-
-    async def _wait(self, caller: str, deadline: float) -> None:
-        if self._free > 0:
-            self._free -= 1
-            return
-        if self._waiting >= self._waiting_limit:
-            self._displace(caller)
-        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._lines.setdefault(caller, deque()).append(turn)
-        self._waiting += 1
-        admitted = False
-        try:
-            async with asyncio.timeout_at(deadline):
-                admitted = await turn
-        except TimeoutError:
-            raise self.busy() from None
-        finally:
-            self._leave(caller, turn, admitted=admitted)
-        if not admitted:
-            raise self.busy()
-
-    def _leave(self, caller: str, turn: asyncio.Future[bool], *, admitted: bool) -> None:
-        if not turn.cancelled():
-            if turn.result() and not admitted:
-                self._release()  # cancelled before it could use the slot
-            return
-        line = self._lines.get(caller)
-        if line is not None and turn in line:
-            line.remove(turn)
-            self._waiting -= 1
-            if not line:
-                del self._lines[caller]
-
-    def _displace(self, caller: str) -> None:
-        """Remove the last fetch of the caller with the most, or raise Busy if no other has more."""
-        own = len(self._lines.get(caller, ()))
-        longest = max(self._lines, key=lambda it: len(self._lines[it]), default=caller)
-        if longest == caller or len(self._lines[longest]) <= own + 1:
-            raise self.busy()
-        turn = self._lines[longest].pop()
-        self._waiting -= 1
-        if not turn.cancelled():
-            turn.set_result(False)
-
-    def _release(self) -> None:
-        """Give a slot to the next caller's first fetch."""
-        while self._lines:
-            caller = next(iter(self._lines))
-            line = self._lines.pop(caller)
-            turn = line.popleft()
-            self._waiting -= 1
-            if line:
-                self._lines[caller] = line  # behind the others
-            if not turn.cancelled():
-                turn.set_result(True)
-                return
-        self._free += 1
 
     @asynccontextmanager
     async def _holding_slot(self, deadline: float) -> AsyncIterator[None]:
@@ -171,13 +105,13 @@ class FetchQueue:
             if slot.slow:
                 self._slow -= 1
             else:
-                self._release()
+                self._slots.release()
 
     def _make_room(self, slot: _Slot, limit: asyncio.Timeout) -> None:
         if self._slow < self._slow_limit:
             self._slow += 1
             slot.slow = True
-            self._release()
+            self._slots.release()
         elif not limit.expired():
             slot.abandoned = True
             limit.reschedule(asyncio.get_running_loop().time())

@@ -81,7 +81,7 @@ async def test_cancelled_fetches_leave_the_queue_and_free_their_slots() -> None:
     await cancel_and_wait([waiting[4]])
     left = [waiting[1], waiting[2], waiting[5]]
     assert await fetches.end(left) == [None] * 3
-    assert (fetches.queue.in_flight, fetches.queue.waiting, len(fetches.queue._lines)) == (0, 0, 0)
+    assert (fetches.queue.in_flight, fetches.queue.waiting, len(fetches.queue._slots._lines)) == (0, 0, 0)
     again = await fetches.start("c", 1)
     assert await fetches.end(again) == [None]
 
@@ -96,5 +96,5 @@ async def test_no_slot_is_lost_whenever_a_fetch_is_cancelled(turns: int) -> None
     for task in tasks[1::2]:
         task.cancel()
     await ending
-    assert (fetches.queue.in_flight, fetches.queue.waiting, len(fetches.queue._lines)) == (0, 0, 0)
-    assert fetches.queue._free == 2
+    assert (fetches.queue.in_flight, fetches.queue.waiting, len(fetches.queue._slots._lines)) == (0, 0, 0)
+    assert fetches.queue._slots._free == 2

@@ -1,0 +1,92 @@
+"""Slots for work, such as fetches: how much runs at once, how much waits, and for whom."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+_Line: TypeAlias = deque[asyncio.Future[bool]]
+"""The waiting work of a caller. The result is whether it has a slot; without one it has lost its place."""
+
+
+class CallerSlots:
+    """Admits as much work at once as there are `slots`, and lets `waiting` more wait.
+
+    The callers that it is for take turns, each in the order of its work. When all places are taken, a caller with less
+    waiting work takes the place of the last of the caller with most. So the work of one caller, however much it is,
+    delays that of another by one piece each, and does not keep it out.
+    """
+
+    def __init__(self, slots: int, waiting: int, busy: Callable[[], Exception]) -> None:
+        """`busy` makes the error of work that gets no slot."""
+        self._free = slots
+        self._waiting_limit = waiting
+        self._waiting = 0
+        self._lines: dict[str, _Line] = {}  # by caller; the first is the next
+        self._busy = busy
+
+    @property
+    def waiting(self) -> int:
+        """How much work waits for a slot."""
+        return self._waiting
+
+    async def acquire(self, caller: str, deadline: float) -> None:
+        """Wait for a slot until `deadline`, by the event loop's time; `release` it afterwards.
+
+        `caller` says for whom: an API key, or an address. Raises what `busy` makes.
+        """
+        if self._free > 0:
+            self._free -= 1
+            return
+        if self._waiting >= self._waiting_limit:
+            self._displace(caller)
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(caller, deque()).append(turn)
+        self._waiting += 1
+        admitted = False
+        try:
+            async with asyncio.timeout_at(deadline):
+                admitted = await turn
+        except TimeoutError:
+            raise self._busy() from None
+        finally:
+            self._leave(caller, turn, admitted=admitted)
+        if not admitted:
+            raise self._busy()
+
+    def release(self) -> None:
+        """Give the slot to the first work of the next caller."""
+        while self._lines:
+            caller = next(iter(self._lines))
+            line = self._lines.pop(caller)
+            turn = line.popleft()
+            self._waiting -= 1
+            if line:
+                self._lines[caller] = line  # behind the others
+            if not turn.cancelled():
+                turn.set_result(True)
+                return
+        self._free += 1
+
+    def _leave(self, caller: str, turn: asyncio.Future[bool], *, admitted: bool) -> None:
+        if not turn.cancelled():
+            if turn.result() and not admitted:
+                self.release()  # cancelled before it could use the slot
+            return
+        line = self._lines.get(caller)
+        if line is not None and turn in line:
+            line.remove(turn)
+            self._waiting -= 1
+            if not line:
+                del self._lines[caller]
+
+    def _displace(self, caller: str) -> None:
+        """Remove the last work of the caller with most, or raise if no other has more."""
+        own = len(self._lines.get(caller, ()))
+        longest = max(self._lines, key=lambda it: len(self._lines[it]), default=caller)
+        if longest == caller or len(self._lines[longest]) <= own + 1:
+            raise self._busy()
+        turn = self._lines[longest].pop()
+        self._waiting -= 1
+        if not turn.cancelled():
+            turn.set_result(False)
