@@ -19,7 +19,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.api.admission import Admission
 from app.api.disconnect import while_connected
-from app.api.middleware.auth import charge_on_credit
+from app.api.middleware.auth import caller_of, charge_on_credit
+from app.helper.helpers import Helpers
 from app.work_turns import WorkTurns
 
 SLICE = 0.005
@@ -82,6 +83,7 @@ class LongWork:
     def __init__(
         self,
         turns: WorkTurns,
+        helpers: Helpers,
         clock: Callable[[], float] = time.thread_time,
         *,
         refused: Callable[[str], None] = lambda _reason: None,
@@ -91,6 +93,7 @@ class LongWork:
         `refused` is called with "long_work" for each request that is refused because there are too many.
         """
         self.turns = turns
+        self._helpers = helpers
         self.clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
         self.admission = Admission(
@@ -129,6 +132,23 @@ class LongWork:
             return await self.in_thread(request, work)
         await self.turns.first()
         return work()
+
+    async def run(self, request: Request, size: int, work: Callable[..., bytes], *arguments: object) -> bytes:
+        """The result of `work` about `size` bytes: on the event loop if they are few, else by a helper process.
+
+        As `Helpers.run`, which it may call. Raises Problem and ClientDisconnect, too.
+        """
+        if size <= SMALL_FILE:
+            await self.turns.first()
+            return work(*arguments)
+        scope = request.scope
+
+        def charge(seconds: float) -> None:
+            charge_on_credit(scope, int(seconds / SECONDS_PER_REQUEST))
+
+        with self.admission.admit(scope):
+            done = self._helpers.run(caller_of(scope), work, *arguments, spent=charge)
+            return await while_connected(request.receive, done)
 
     async def aclose(self) -> None:
         """Stop the thread."""

@@ -18,6 +18,7 @@ from app.api.middleware.loopback_host import is_loopback
 from app.api.services import Lifecycle, Services
 from app.auth.quotas import Quotas
 from app.fetch.network import Resolver
+from app.helper.helpers import Helpers
 from app.main.application import application
 from app.main.decisions import Decisions, make_decisions
 from app.main.files import Files, make_files
@@ -94,7 +95,8 @@ def create(
     bounds = pace_bounds(Bounds(settings.pace_floor, settings.pace_cap), table, agents)
     pacing = make_pacing(settings, store, files, decisions, bounds, metrics)
     quotas = Quotas(store.redis, time.monotonic, metrics.quota_exceeded)
-    long_work = LongWork(turns, refused=metrics.request_overloaded)
+    helpers = Helpers(called=metrics.helper_called, refused=metrics.request_overloaded)
+    long_work = LongWork(turns, helpers, refused=metrics.request_overloaded)
     lifecycle = Lifecycle(settings.require_store_at_start)
     change_polls = ChangePolls(files.changes, lifecycle.stopping, refused=metrics.request_overloaded)
 
@@ -113,6 +115,7 @@ def create(
             quotas.running(),
         ):
             await stack.enter_async_context(context)
+        stack.push_async_callback(helpers.aclose)
         stack.push_async_callback(long_work.aclose)
         stack.push_async_callback(change_polls.aclose)
         if keys is None:

@@ -127,6 +127,8 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self._helper_calls = counter("helper_calls", "Pieces of long work done by helper processes.", "outcome")
+        self._helper_seconds = counter("helper_cpu_seconds", "CPU time that they took.")
         self._requests_overloaded = counter(
             "requests_overloaded", "Requests refused because the process had too much to do.", "reason"
         )
@@ -252,6 +254,11 @@ class Metrics:
     def overloaded(self) -> None:
         """Count a question that was not answered because the fetch queue was full."""
         self._decisions_overloaded.inc()
+
+    def helper_called(self, outcome: str, seconds: float) -> None:
+        """Count a call to a helper process, and the CPU seconds that it took."""
+        self._helper_calls.labels(outcome).inc()
+        self._helper_seconds.inc(seconds)
 
     def request_overloaded(self, reason: str) -> None:
         """Count a request refused because the process had too much to do; `reason` comes from a small fixed set."""

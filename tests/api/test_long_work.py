@@ -14,6 +14,7 @@ from app.api.long_work import AT_ONCE, AT_ONCE_PER_CALLER, SECONDS_PER_REQUEST, 
 from app.api.problems import Problem
 from app.auth.keys import Limit
 from app.auth.quotas import QuotaAccount
+from app.helper.helpers import Helpers
 from app.work_turns import WorkTurns
 from tests.doubles import Clock
 
@@ -75,7 +76,7 @@ async def turns_of_the_loop(over: Callable[[], bool]) -> int:
 
 async def test_event_loop_runs_after_every_slice() -> None:
     clock = WorkClock(0.0)
-    long_work = LongWork(WorkTurns(), clock)
+    long_work = LongWork(WorkTurns(), Helpers(), clock)
     clients = [Client(f"192.0.2.{number}") for number in range(5)]
     work = asyncio.gather(*(client.ask(long_work, clock.steps(20)) for client in clients))
     assert await turns_of_the_loop(work.done) >= 5 * 20
@@ -84,7 +85,7 @@ async def test_event_loop_runs_after_every_slice() -> None:
 
 async def test_long_requests_alternate() -> None:
     clock = WorkClock(0.0)
-    long_work = LongWork(WorkTurns(), clock)
+    long_work = LongWork(WorkTurns(), Helpers(), clock)
     made: list[list[int]] = [[], []]
     long, short = (clock.steps(count, made=one) for count, one in zip((100, 5), made, strict=True))
     first = asyncio.create_task(Client("192.0.2.1").ask(long_work, long))
@@ -97,13 +98,13 @@ async def test_long_requests_alternate() -> None:
 
 async def test_short_answer_has_a_content_length() -> None:
     clock, client = WorkClock(0.0), Client()
-    await client.ask(LongWork(WorkTurns(), clock), clock.steps(10, each=SLICE / 100))
+    await client.ask(LongWork(WorkTurns(), Helpers(), clock), clock.steps(10, each=SLICE / 100))
     assert (client.length, client.body, len(client.sent)) == (b"10", b"x" * 10, 2)
 
 
 async def test_long_answer_is_streamed() -> None:
     clock, client = WorkClock(0.0), Client()
-    await client.ask(LongWork(WorkTurns(), clock), clock.steps(10, each=0, piece="y" * 50_000))
+    await client.ask(LongWork(WorkTurns(), Helpers(), clock), clock.steps(10, each=0, piece="y" * 50_000))
     assert client.length is None
     assert client.body == b"y" * 500_000
     assert max(len(message.get("body", b"")) for message in client.sent) <= 150_000
@@ -113,7 +114,7 @@ async def test_work_pauses_while_the_client_does_not_read() -> None:
     clock, client = WorkClock(0.0), Client()
     made: list[int] = []
     client.reads.clear()
-    task = asyncio.create_task(client.ask(LongWork(WorkTurns(), clock), clock.steps(100, made=made)))
+    task = asyncio.create_task(client.ask(LongWork(WorkTurns(), Helpers(), clock), clock.steps(100, made=made)))
     for _ in range(50):
         await asyncio.sleep(0)
     assert len(made) == 1
@@ -126,7 +127,9 @@ async def test_work_pauses_while_the_client_does_not_read() -> None:
 async def test_work_stops_when_the_client_disconnects(piece: str) -> None:
     clock, client = WorkClock(0.0), Client()
     made: list[int] = []
-    task = asyncio.create_task(client.ask(LongWork(WorkTurns(), clock), clock.steps(10_000, made=made, piece=piece)))
+    task = asyncio.create_task(
+        client.ask(LongWork(WorkTurns(), Helpers(), clock), clock.steps(10_000, made=made, piece=piece))
+    )
     await turns_of_the_loop(lambda: len(made) == 10)
     client.gone.set()
     await task
@@ -140,7 +143,7 @@ async def test_a_problem_before_the_first_piece_is_the_answer() -> None:
 
     client = Client()
     with pytest.raises(Problem):
-        await client.ask(LongWork(WorkTurns(), WorkClock(0.0)), work)
+        await client.ask(LongWork(WorkTurns(), Helpers(), WorkClock(0.0)), work)
     assert client.sent == []
 
 
@@ -153,7 +156,7 @@ async def test_work_sees_that_its_allowance_is_spent() -> None:
             yield "x"
 
     client = Client()
-    await client.ask(LongWork(WorkTurns(), clock), work)
+    await client.ask(LongWork(WorkTurns(), Helpers(), clock), work)
     assert client.body == b"x" * 5
 
 
@@ -162,7 +165,7 @@ async def test_work_is_charged_by_cpu_time() -> None:
     quotas = SimpleNamespace(add_debt=lambda _id, seconds: debts.append(seconds))
     account = QuotaAccount(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
     clock = WorkClock(0.0)
-    long_work = LongWork(WorkTurns(), clock)
+    long_work = LongWork(WorkTurns(), Helpers(), clock)
     await Client(state={"quota_account": account}).ask(long_work, clock.steps(1, each=SECONDS_PER_REQUEST / 2))
     assert debts == []
     await Client(state={"quota_account": account}).ask(long_work, clock.steps(5, each=SECONDS_PER_REQUEST))
@@ -171,7 +174,7 @@ async def test_work_is_charged_by_cpu_time() -> None:
 
 async def test_one_caller_cannot_take_all_long_requests() -> None:
     clock = WorkClock(0.0)
-    long_work = LongWork(WorkTurns(), clock)
+    long_work = LongWork(WorkTurns(), Helpers(), clock)
     stuck = [Client(f"192.0.2.{number // AT_ONCE_PER_CALLER}") for number in range(AT_ONCE - 1)]
     tasks = []
     for client in stuck:
@@ -208,7 +211,7 @@ def request_of(client: Client) -> Request:
 
 
 async def test_thread_runs_one_job_at_a_time_and_drops_cancelled_ones() -> None:
-    long_work = LongWork(WorkTurns())
+    long_work = LongWork(WorkTurns(), Helpers())
     first, second, third = CacheResult(), CacheResult(), CacheResult()
     third.may_end.set()
     left = Client()
@@ -231,7 +234,7 @@ async def test_work_in_the_thread_is_charged_and_raises_its_errors() -> None:
     quotas = SimpleNamespace(add_debt=lambda _id, seconds: debts.append(seconds))
     account = QuotaAccount(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
     clock = WorkClock(0.0)
-    long_work = LongWork(WorkTurns(), clock)
+    long_work = LongWork(WorkTurns(), Helpers(), clock)
 
     def work() -> str:
         clock.now += 10.5 * SECONDS_PER_REQUEST

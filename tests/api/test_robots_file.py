@@ -1,9 +1,15 @@
 """`/v1/robots`: get, refresh and purge the cached file."""
 
+from dataclasses import asdict
+
 import pytest
 
+from app.api.long_work import SMALL_FILE
 from app.api.schemas.robots_file import RobotsFileOut
-from tests.api.service import running
+from app.lint.linter import lint
+from app.robots.access import BODY_LIMIT
+from app.robots.robots_txt import RobotsTxt
+from tests.api.service import counted, running
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
@@ -233,3 +239,16 @@ async def test_streamed_file_matches_its_schema(store_url: str, agent: str | Non
     ] == [1] * 3
     assert (len(content["sitemaps"]), len(content["extensions"])) == (2, 2)
     assert content["warnings"]
+
+
+@pytest.mark.parametrize("truncated", [False, True], ids=["whole", "cut"])
+@pytest.mark.parametrize("size", [SMALL_FILE, SMALL_FILE + 1, 3 * BODY_LIMIT // 2])
+async def test_warnings_are_the_same_from_a_helper(store_url: str, size: int, truncated: bool) -> None:
+    lines = EVERYTHING.encode() + b"Dissallow: /\xff\n"
+    body = (lines * (size // len(lines) + 1))[:size] if truncated else lines.ljust(size, b"\n")
+    async with serve(text(200, body, {"Content-Type": "text/html"})) as origin, running(store_url) as service:
+        content = (await service.client.get("/v1/robots", params={"url": origin.url})).json()
+        in_helper = await counted(service, "robots_helper_calls_total", outcome="done")
+    expected = lint(RobotsTxt(body), "text/html", origin.url)
+    assert content["warnings"] == [asdict(advice) for advice in expected]
+    assert in_helper == (size > SMALL_FILE)

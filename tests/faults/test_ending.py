@@ -10,6 +10,7 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
+from app.helper import process as helper
 from app.redis.connect import connect
 from app.redis.embedded import serve as serve_valkey
 from tests.faults.loopback import Visit, web
@@ -18,6 +19,7 @@ from tests.faults.until import until
 from tests.origins import text
 
 CLOSED = text(200, "User-agent: *\nDisallow: /private/\n")
+HELPER = Path(helper.__file__)
 PATIENCE = httpx.Timeout(60.0)
 
 
@@ -144,6 +146,20 @@ async def test_shutdown_ends_requests_that_wait_for_changes(workers: int, store_
             service.send_signal()
             for answer in await asyncio.gather(*polls):
                 assert (answer.status_code, answer.text) == (200, "")
+            await asyncio.to_thread(service.ended)
+            assert "Traceback" not in service.output
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_shutdown_leaves_no_helper(workers: int) -> None:
+    faulty = text(200, "Dissallow: /\n" * 10_000)
+    async with web(faulty) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
+        with process(WORKERS=str(workers)) as service:
+            url = service.wait_ready(workers)
+            response = await client.get(f"{url}/v1/robots", params={"url": origins.new()})
+            assert len(response.json()["warnings"]) > 100
+            service.send_signal()
+            assert any(str(HELPER) in one.cmdline() for one in service.below)
             await asyncio.to_thread(service.ended)
             assert "Traceback" not in service.output
 

@@ -39,6 +39,10 @@ def create() -> FastAPI:
     pauses = Pauses()
     sampling: set[asyncio.Task[None]] = set()
 
+    async def sample() -> None:
+        while True:
+            await sample_lag(pauses.observe, every=SAMPLE_EVERY)
+
     @app.get("/tasks")
     async def tasks() -> int:
         """The number of tasks, without the counting and the sampling one."""
@@ -48,7 +52,7 @@ def create() -> FastAPI:
     async def longest_pause() -> dict[str, float]:
         """The longest pause of the loop since the last request, in milliseconds; the first request starts measuring."""
         if not sampling:
-            sampling.add(asyncio.create_task(sample_lag(pauses.observe, every=SAMPLE_EVERY)))
+            sampling.add(asyncio.create_task(sample()))
         return {"loop": pauses.read()}
 
     @app.get("/collection")

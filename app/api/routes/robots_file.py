@@ -13,11 +13,11 @@ from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Profile, Wait
 from app.api.params import agent_from, dialect_from, file_origin_from
 from app.api.problems import Problem, documented
 from app.api.routing import api_router
-from app.api.schemas.answers import WarningOut
 from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out, robots_file_texts
-from app.api.serialize import robots_out, warnings_out
+from app.api.serialize import robots_out
 from app.api.services import services_of
 from app.evaluate import CachedFile
+from app.lint.as_json import warnings_json
 from app.origin import Origin
 from app.robots.agents import STAR, Agent, read_agent
 from app.robots.dialects import Dialect
@@ -81,12 +81,12 @@ async def _answer(
         case "text" if file.robots is not None:
             return raw_file.answer(file.robots.body)
     long_work = services_of(request).long_work
-    warnings: list[WarningOut] = []
+    warnings = b"[]"
     if file.robots is not None:
-        robots = file.robots
-        work = partial(warnings_out, robots, content_type_of(file), origin.with_profile(None))
-        warnings = await long_work.about_file(request, len(robots.body), work)
-    return long_work.answer(lambda _allowance: robots_file_texts(origin, file, dialect, reader, warnings))
+        body, site = file.robots.body, origin.with_profile(None).key
+        work = partial(warnings_json, truncated=file.robots.scan.truncated)
+        warnings = await long_work.run(request, len(body), work, body, content_type_of(file), site)
+    return long_work.answer(lambda _allowance: robots_file_texts(origin, file, dialect, reader, warnings.decode()))
 
 
 @router.post("/v1/robots/refresh", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})

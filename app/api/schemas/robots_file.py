@@ -1,6 +1,6 @@
 """The answer of `GET /v1/robots`: a whole file, with rates and usage as declared and as one reader applies them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from json.encoder import encode_basestring as quoted
 from typing import TypeVar
 
@@ -151,9 +151,9 @@ def content_type_of(file: CachedFile) -> str | None:
 
 
 def robots_file_texts(
-    origin: Origin, file: CachedFile, dialect: Dialect, agent: Agent | None, warnings: Sequence[WarningOut]
+    origin: Origin, file: CachedFile, dialect: Dialect, agent: Agent | None, warnings: str
 ) -> Iterator[str]:
-    """The JSON of RobotsFileOut in pieces: a hostile file takes seconds."""
+    """The JSON of RobotsFileOut in pieces: a hostile file takes seconds. `warnings` is its member of that name."""
     facts = robots_out(origin, file.cached)
     if file.robots is None:
         yield RobotsFileOut(robots=facts, dialect=dialect.name).model_dump_json()
@@ -172,9 +172,7 @@ def robots_file_texts(
     yield from separated(map(quoted, robots.licenses))
     yield '],"extensions":['
     yield from separated(map(_json, extensions_out(robots.extensions)))
-    yield '],"warnings":['
-    yield from separated(map(_json, warnings))
-    yield "]}"
+    yield f'],"warnings":{warnings}}}'
 
 
 def _group_texts(group: Group) -> Iterator[str]:
