@@ -1,0 +1,113 @@
+// An earlier version of the fetched file: beside the current one, or in its place if there is none.
+
+import { DiffSummary } from "./diff-summary.js";
+import { el } from "./text.js";
+import { period, VersionList } from "./versions.js";
+import { ServiceError, version } from "./api.js";
+import { setView } from "./view.js";
+
+const at = (id) => document.getElementById(id);
+
+export class EarlierVersion {
+  /** The FileFields `robots` and `other`, `source`, and `ask()`, which tests what is in them. */
+  constructor({ robots, other, source, ask }) {
+    this._parts = { robots, other, source, ask };
+    this._looking = null;
+    this._versions = new VersionList(at("versions"), (wanted) => this._show(wanted));
+    this._summary = new DiffSummary(at("diff-summary"), at("reader"));
+    at("reader").addEventListener("change", () => {
+      at("linked").hidden = true;
+    });
+    other.field.addEventListener("input", () => this.site?.file && this._versions.leave());
+  }
+
+  /** The site whose versions are offered: {url, at, file}, or null. */
+  get site() {
+    return this._versions.site;
+  }
+
+  /** The selected version as {id, from, until}, or null. */
+  get chosen() {
+    return this._versions.chosen;
+  }
+
+  /** The selected version if it is compared with the current file, or null. */
+  get since() {
+    return this.site?.file ? this.chosen : null;
+  }
+
+  /** The selected version as a link names it, {id, from, reader}, or null. */
+  get link() {
+    return this.chosen && { id: this.chosen.id, from: this.chosen.from, reader: at("reader").value };
+  }
+
+  /** Offer the versions of a site (see VersionList). */
+  offer(site) {
+    this._versions.offer(site);
+  }
+
+  /** Show the version that a link names; false if it cannot be shown. */
+  find(link) {
+    if ([...at("reader").options].some(({ value }) => value === link.reader)) at("reader").value = link.reader;
+    return this._versions.find(link);
+  }
+
+  /** Hide what changed for whom. */
+  hideSummary() {
+    this._summary.hide();
+  }
+
+  /** Forget the versions of the last site. */
+  drop() {
+    this._looking?.abort();
+    if (this.since !== null) this._parts.other.value = "";
+    this._versions.forget();
+    this._summary.hide();
+  }
+
+  /** Show a version; true once it is shown. */
+  async _show(wanted) {
+    this._looking?.abort();
+    const mine = (this._looking = new AbortController());
+    const { site } = this;
+    const { robots, other, source, ask } = this._parts;
+    at("linked").hidden = true;
+    this._versions.say("Fetching …");
+    try {
+      const { text } = await version(site.url, wanted.id, mine.signal);
+      if (mine.signal.aborted) return false;
+      this._versions.mark(wanted);
+      setView("text");
+      const beside = site.file ? other : robots;
+      beside.value = text ?? "";
+      if (site.file) at("comparing").open = text !== null;
+      else source.fetched(site.url);
+      const comparison = this._summary.show(site, wanted);
+      await Promise.all([ask(), comparison]);
+      if (mine.signal.aborted) return false;
+      this._versions.say(...this._seen(text), " ", toChanges());
+      return true;
+    } catch (error) {
+      if (error instanceof ServiceError) this._versions.complain(error.message);
+      else if (error.name !== "AbortError") throw error;
+      return false;
+    }
+  }
+
+  _seen(text) {
+    const when = period(this.chosen);
+    if (!this.site.file) return [`The field shows the file as it was, ${when}.`];
+    if (text === null) return [`There was no file to compare, ${when}.`];
+    return [`The second version is the file as it was, ${when}.`];
+  }
+}
+
+function toChanges() {
+  const button = el("button", { type: "button", class: "to-line" }, "See what changed");
+  button.addEventListener("click", () => {
+    const place = at("changes").hidden || at("because").hidden ? at("diff-summary") : at("changes");
+    place.focus();
+    place.scrollIntoView();
+  });
+  return button;
+}
