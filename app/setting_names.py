@@ -8,7 +8,7 @@ from typing import Final
 PREFIXES: Final = ("API_KEYS_", "DECISION_LOG_", "OPERATOR_TOKEN_", "PACE_", "PERMIT_SECRET_", "RECHECK_")
 """Prefixes of settings that no other program is known to use."""
 
-OF_OTHERS: Final = frozenset({"PORTS"})
+OF_OTHERS: Final = frozenset({"LOGLEVEL", "PORTS"})
 """Names that differ from a setting by a letter, and that other programs read: Marathon sets PORTS beside PORT."""
 
 _ALIKE: Final = 0.92

@@ -15,6 +15,7 @@ from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load
 from app.decision_log.sinks import check_path
 from app.history.redis_changes import LENGTH as CHANGES
+from app.observability.logs import Level
 from app.purposes.policy import Purpose, read_purposes
 from app.redis.connect import CONNECTIONS, FEWEST_CONNECTIONS
 from app.redis.password_file import load_password
@@ -74,7 +75,9 @@ class Settings(BaseSettings):
     decision_log_share: float = Field(1.0, ge=0, le=1)
     decision_log_url: Literal["whole", "hashed", "none"] = "whole"
     log_format: Literal["json", "text"] | None = None
+    log_level: Level = "info"
     access_log: bool = True
+    log_client: bool = True
 
     @field_validator("allow_addresses", mode="before")
     @classmethod
@@ -87,6 +90,11 @@ class Settings(BaseSettings):
         if not isinstance(value, str) or value.strip() == "*":
             return "*" if isinstance(value, str) else value
         return frozenset(_port(part) for part in _parts(value))
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _level(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
 
     @field_validator("purposes", mode="before")
     @classmethod

@@ -11,7 +11,17 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from app.observability.logs import ACCESS, REQUEST_ID, TRACEBACK_LIMIT, JsonFormatter, TextFormatter, log_request
+from app.observability.logs import (
+    ACCESS,
+    REQUEST_ID,
+    TRACE_ID,
+    TRACEBACK_LIMIT,
+    JsonFormatter,
+    Level,
+    TextFormatter,
+    configuration,
+    log_request,
+)
 from tests.service_process import started
 
 AT = datetime(2026, 11, 21, 18, 30, 0, 250_000, UTC)
@@ -67,6 +77,31 @@ def test_line_has_the_request_id() -> None:
         assert TextFormatter().format(record("x")) == "2026-11-21T18:30:00.250Z WARNING  app.part: x [abc]"
     finally:
         REQUEST_ID.reset(token)
+
+
+def test_line_has_the_trace_of_the_request() -> None:
+    tokens = REQUEST_ID.set("abc"), TRACE_ID.set("0af7651916cd43dd8448eb211c80319c")
+    try:
+        assert json.loads(JsonFormatter().format(record("x")))["trace_id"] == "0af7651916cd43dd8448eb211c80319c"
+        assert TextFormatter().format(record("x")).endswith(" app.part: x [abc 0af7651916cd43dd8448eb211c80319c]")
+    finally:
+        REQUEST_ID.reset(tokens[0])
+        TRACE_ID.reset(tokens[1])
+
+
+@pytest.mark.parametrize(
+    ("level", "of_app", "of_libraries"),
+    [
+        ("debug", "DEBUG", "WARNING"),
+        ("info", "INFO", "WARNING"),
+        ("warning", "WARNING", "WARNING"),
+        ("error", "ERROR", "ERROR"),
+    ],
+)
+def test_level_is_that_of_the_service(level: Level, of_app: str, of_libraries: str) -> None:
+    chosen = configuration("json", level)
+    assert {name: logger["level"] for name, logger in chosen["loggers"].items()} == {"app": of_app, "uvicorn": of_app}
+    assert chosen["root"]["level"] == of_libraries
 
 
 def test_traceback_is_a_field_and_truncated() -> None:
@@ -131,13 +166,15 @@ def test_closed_stream_does_not_fail_the_request(access: logging.Logger, capsys:
 async def test_service_without_a_terminal_logs_json_only() -> None:
     with started() as service:
         async with httpx.AsyncClient(base_url=service.url) as client:
-            request_id = (await client.get("/healthz")).headers["x-request-id"]
+            request_id = (await client.get("/v1/agents")).headers["x-request-id"]
+            await client.get("/healthz")
         output = service.output + service.signal(signal.SIGTERM)
     lines = [json.loads(line) for line in output.splitlines() if not line.startswith("make")]
-    assert [line["path"] for line in lines if line["request_id"] == request_id] == ["/healthz"]
+    assert [line["path"] for line in lines if line["request_id"] == request_id] == ["/v1/agents"]
     assert {line["logger"] for line in lines} == {"uvicorn.error", "app.access", "app.main.service"}
 
 
 async def test_log_format_text() -> None:
     with started(LOG_FORMAT="text") as service:
         assert " INFO     uvicorn.error: Application startup complete." in service.output
+        assert "USER_AGENT=RobotsDecisions/0.1.0 has no address: " in service.output

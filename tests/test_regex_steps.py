@@ -28,6 +28,7 @@ EXPRESSIONS = {
     "app.api.middleware.loopback_host:_HOST": "fullmatch",
     "app.api.routes.history:_ID": "fullmatch",
     "app.api.middleware.access_log:_REQUEST_ID_PATTERN": "fullmatch",
+    "app.api.middleware.access_log:_TRACEPARENT_PATTERN": "fullmatch",
     "app.api.routes.permits:_BAD_IN_CALLER": "findall",
     "app.auth.quotas:_DEBT": "fullmatch",
     "app.api.params:_INSTANT": "fullmatch",

@@ -1,10 +1,14 @@
 """Traces: their spans, and the variables that enable them."""
 
+import json
+
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from app.api.services import Phase
+from app.observability.logs import JsonFormatter
 from app.observability.tracing import Spans, is_enabled
 from tests.api.service import running
 from tests.origins import serve, text
@@ -47,8 +51,15 @@ async def test_request_decision_and_fetch_are_one_trace(store_url: str) -> None:
         assert span.parent is not None
         assert span.parent.span_id == request.context.span_id
     assert request.attributes is not None
-    assert request.attributes["http.response.status_code"] == 200
-    assert request.attributes["robots.request_id"] == answer.headers["x-request-id"]
+    assert dict(request.attributes) == {
+        "http.request.method": "GET",
+        "http.response.status_code": 200,
+        "http.route": "/v1/allowed",
+        "url.scheme": "http",
+        "network.protocol.version": "1.1",
+        "server.address": "localhost",
+        "robots.request_id": answer.headers["x-request-id"],
+    }
     assert decision.attributes is not None
     assert (decision.attributes["robots.verdict"], decision.attributes["robots.source"]) == ("disallow", "fetched")
     assert fetch.attributes is not None
@@ -57,6 +68,37 @@ async def test_request_decision_and_fetch_are_one_trace(store_url: str) -> None:
     assert "secret" not in everything
     assert "ExampleBot" not in everything
     assert exporter.ended
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_errors_and_unknown_methods_are_named_as_the_conventions_say(store_url: str) -> None:
+    exporter = Exporter()
+    async with running(store_url, spans=exporter.spans) as service:
+        await service.client.request("SECRET", "/healthz")
+        service.app.state.services.lifecycle.phase = Phase.STOPPING
+        await service.client.get("/readyz")
+    spans = exporter.by_name()
+    assert "SECRET" not in "".join(f"{span.name}{span.attributes}" for span in spans.values())
+    [unknown] = [span for name, span in spans.items() if name.startswith("_OTHER") or name == "HTTP"]
+    assert unknown.attributes is not None
+    assert unknown.attributes["http.request.method"] == "_OTHER"
+    failed = spans["GET /readyz"].attributes
+    assert failed is not None
+    assert (failed["http.response.status_code"], failed["error.type"]) == (503, "503")
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_log_lines_name_the_recorded_trace(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    exporter = Exporter()
+    formatter, logged = JsonFormatter(), []
+    caplog.handler.setFormatter(formatter)
+    with caplog.at_level("INFO", logger="app.access"):
+        async with running(store_url, spans=exporter.spans) as service:
+            await service.client.get("/v1/agents")
+            logged = [json.loads(line) for line in caplog.text.splitlines() if '"app.access"' in line]
+    context = exporter.by_name()["GET /v1/agents"].context
+    assert context is not None
+    assert [line["trace_id"] for line in logged] == [f"{context.trace_id:032x}"]
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,8 @@ def configuration(settings: Settings, application: str = "app.cli.serve:create")
         http=Connection if age is None else cast("type[Connection]", partial(Connection, max_age=age)),
         ws="none",
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
-        log_config=logs.configuration(settings.log_format or ("text" if sys.stderr.isatty() else "json")),
+        log_config=logs.configuration(
+            settings.log_format or ("text" if sys.stderr.isatty() else "json"), settings.log_level
+        ),
         access_log=False,  # the application writes its own, without the query
     )

@@ -30,6 +30,7 @@ def add_middleware(
     keys_required: bool,
     loopback_only: bool,
     access_log: bool,
+    log_client: bool,
 ) -> None:
     """Add the middleware, the innermost first: a request passes the last one first.
 
@@ -45,4 +46,6 @@ def add_middleware(
         app.add_middleware(RefuseCrossSite)
     if loopback_only:
         app.add_middleware(LoopbackHostOnly)
-    app.add_middleware(AccessLog, metrics=metrics, monotonic=time.monotonic, access_log=access_log)
+    app.add_middleware(
+        AccessLog, metrics=metrics, monotonic=time.monotonic, access_log=access_log, log_client=log_client
+    )

@@ -50,6 +50,11 @@ from app.work_turns import WorkTurns
 WITHOUT_KEYS = "API_KEYS_FILE is not set: anyone who can reach this service may ask it."
 """A line of the log."""
 
+WITHOUT_CONTACT = (
+    "USER_AGENT=%s has no address: sites that mind its fetches can only block them. Put a URL or a mail address into "
+    "it, such as ExampleBot/1.0 (+https://www.example.com/bot)."
+)
+
 _log = logging.getLogger(__name__)
 
 
@@ -120,6 +125,8 @@ def create(
         stack.push_async_callback(change_polls.aclose)
         if keys is None:
             _log.info("%s %s", WITHOUT_KEYS, operators_of(settings))
+        if not any(mark in settings.user_agent for mark in ("://", "@")):
+            _log.warning(WITHOUT_CONTACT, settings.user_agent)
         await stack.enter_async_context(during())
 
     known = agent_directory(agents)
@@ -157,6 +164,7 @@ def create(
         keys_required=keys is not None,
         loopback_only=keys is None and is_loopback(settings.host) and not settings.allow_unauthenticated,
         access_log=settings.access_log,
+        log_client=settings.log_client,
     )
     tracing.trace_requests(app, spans)
     return app

@@ -9,6 +9,9 @@ from typing import Any, Literal
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 """The id of the current request; background tasks that it starts inherit it."""
 
+TRACE_ID: ContextVar[str | None] = ContextVar("trace_id", default=None)
+"""The trace of the current request, 32 hexadecimal digits; tasks that it starts inherit it."""
+
 KEY_ID: ContextVar[str | None] = ContextVar("key_id", default=None)
 """The id of the API key of the current request; tasks that it starts inherit it."""
 
@@ -19,15 +22,17 @@ ACCESS = "app.access"
 """The name of the access logger."""
 
 Form = Literal["json", "text"]
+Level = Literal["debug", "info", "warning", "error"]
 
 _JSON = json.JSONEncoder(default=str)
 _access = logging.getLogger(ACCESS)
 
 
-def configuration(form: Form) -> dict[str, Any]:
+def configuration(form: Form, level: Level = "info") -> dict[str, Any]:
     """The configuration for logging.config, and for uvicorn's log_config: all lines go to standard error.
 
-    A caller adds members to a line with `extra={"fields": {...}}`; their values must be JSON types.
+    `level` is that of the service and its server; lines of libraries need `warning` at least. A caller adds members to
+    a line with `extra={"fields": {...}}`; their values must be JSON types.
     """
     formatter = {"json": "app.observability.logs.JsonFormatter", "text": "app.observability.logs.TextFormatter"}[form]
     return {
@@ -35,8 +40,8 @@ def configuration(form: Form) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {"line": {"()": formatter}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "line"}},
-        "root": {"handlers": ["stderr"], "level": "WARNING"},
-        "loggers": {"app": {"level": "INFO"}, "uvicorn": {"level": "INFO"}},
+        "root": {"handlers": ["stderr"], "level": "ERROR" if level == "error" else "WARNING"},
+        "loggers": {"app": {"level": level.upper()}, "uvicorn": {"level": level.upper()}},
     }
 
 
@@ -52,8 +57,12 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             "request_id": REQUEST_ID.get(),
-            **(fields if isinstance(fields, dict) else {}),
         }
+        trace_id = TRACE_ID.get()
+        if trace_id is not None:
+            line["trace_id"] = trace_id
+        if isinstance(fields, dict):
+            line.update(fields)
         traceback = _traceback(self, record)
         if traceback is not None:
             line["exception"] = traceback
@@ -69,17 +78,25 @@ class TextFormatter(logging.Formatter):
         if not message.isprintable():  # a line break in it could forge another line
             message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
         line = f"{timestamp(record.created)} {record.levelname:<8} {record.name}: {message}"
-        request_id = REQUEST_ID.get()
-        if request_id is not None:
-            line += f" [{request_id}]"
+        ids = " ".join(filter(None, (REQUEST_ID.get(), TRACE_ID.get())))
+        if ids:
+            line += f" [{ids}]"
         traceback = _traceback(self, record)
         return line if traceback is None else f"{line}\n{traceback}"
 
 
-def log_request(method: str, path: str, status: int | None, seconds: float, key: str | None = None) -> None:
+def log_request(
+    method: str,
+    path: str,
+    status: int | None,
+    seconds: float,
+    key: str | None = None,
+    client: str | None = None,
+) -> None:
     """Write the access log line of a request that took `seconds`.
 
-    `status` is None if there was no response; `key` is the id of the API key, and is left out of the line if None.
+    `status` is None if there was no response. `key`, the id of the API key, and `client`, an address, are left out of
+    the line if they are None.
     """
     if not _access.isEnabledFor(logging.INFO):
         return
@@ -87,6 +104,8 @@ def log_request(method: str, path: str, status: int | None, seconds: float, key:
     fields: dict[str, object] = {"method": method, "path": path, "status": status, "duration_ms": milliseconds}
     if key is not None:
         fields["key"] = key
+    if client is not None:
+        fields["client"] = client
     message = f"{method} {path} {status} in {milliseconds} ms"
     # Not _access.info(): it walks the stack for the caller, which would be this line every time.
     _access.handle(_access.makeRecord(ACCESS, logging.INFO, __file__, 0, message, (), None, extra={"fields": fields}))

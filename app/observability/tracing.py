@@ -19,12 +19,17 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import __version__
+from app.observability.logs import TRACE_ID
 from app.observability.metrics import Metrics, ServiceState, labels
 from app.robots.access import Access, NotModified
+
+METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
+"""Methods by which spans are named; others are `_OTHER`, as the semantic conventions say."""
 
 NAME = "robots-decisions"
 """The service name, unless OTEL_SERVICE_NAME sets another."""
 
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 _log = logging.getLogger(__name__)
@@ -61,6 +66,12 @@ def spans_from_environment() -> Spans | None:
         # Start all the same: platforms set these variables for every workload.
         _log.warning("OTEL_* variables enable traces, but %s is not installed: install the extra `otel`", error.name)
         return None
+    for name in _PROTOCOLS:
+        protocol = os.environ.get(name, "").strip()
+        if protocol not in ("", "http/protobuf"):
+            _log.warning(
+                "%s=%s has no effect: traces are sent by http/protobuf, to port 4318 as a rule", name, protocol
+            )
     named = {"service.name": os.environ.get("OTEL_SERVICE_NAME") or NAME, "service.version": __version__}
     sending = SendingProvider(resource=Resource.create(named))
     sending.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
@@ -132,11 +143,12 @@ class TracedRequests:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"
         span = self._tracer.start_span(
-            scope["method"],
+            method if method in METHODS else "HTTP",
             context=self._context.extract(headers),
             kind=SpanKind.SERVER,
-            attributes={"http.request.method": scope["method"]},
+            attributes=_server_attributes(scope, method),
         )
 
         async def send_and_record(message: Message) -> None:
@@ -147,12 +159,32 @@ class TracedRequests:
                     if name == b"x-request-id":  # finds the log lines of the request
                         span.set_attribute("robots.request_id", value.decode("latin-1"))
                 if status >= 500:
+                    span.set_attribute("error.type", str(status))
                     span.set_status(Status(StatusCode.ERROR))
             await send(message)
 
-        with trace.use_span(span, end_on_exit=True):
-            await self._app(scope, receive, send_and_record)
-            route = getattr(scope.get("route"), "path", None)
-            if route is not None:
-                span.update_name(f"{scope['method']} {route}")
-                span.set_attribute("http.route", route)
+        token = TRACE_ID.set(f"{span.get_span_context().trace_id:032x}")
+        try:
+            with trace.use_span(span, end_on_exit=True):
+                await self._app(scope, receive, send_and_record)
+                route = getattr(scope.get("route"), "path", None)
+                if route is not None:
+                    span.update_name(f"{method} {route}")
+                    span.set_attribute("http.route", route)
+        finally:
+            TRACE_ID.reset(token)
+
+
+def _server_attributes(scope: Scope, method: str) -> dict[str, str | int]:
+    """What the semantic conventions of HTTP servers name, without the path, the query and the addresses of callers."""
+    attributes: dict[str, str | int] = {
+        "http.request.method": method,
+        "url.scheme": scope.get("scheme", "http"),
+        "network.protocol.version": scope.get("http_version", "1.1"),
+    }
+    server = scope.get("server")
+    if server is not None:
+        attributes["server.address"] = server[0]
+        if server[1] is not None:
+            attributes["server.port"] = server[1]
+    return attributes

@@ -15,6 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.api.middleware.access_log import AccessLog
 from app.api.middleware.body_limit import BODY_LIMIT
+from app.api.services import Phase
 from app.auth.keys import new_key
 from app.main.service import create
 from app.observability.logs import JsonFormatter
@@ -130,7 +131,7 @@ async def test_the_access_log_names_the_key_and_never_shows_it(store_url: str, l
     async with running(store_url, api_keys_file=keys) as service:
         for headers in ({"X-API-Key": key}, {}, {"X-API-Key": key[:-1]}):
             await service.client.get("/v1/allowed?url=http://10.0.0.1/&agent=a", headers=headers)
-        await service.client.get("/healthz")
+        await service.client.get("/openapi.json")
     entries = lines.of("app.access")
     assert [line["status"] for line in entries] == [200, 401, 401, 200]
     assert entries[0]["key"] == "crawler-7"
@@ -141,8 +142,58 @@ async def test_the_access_log_names_the_key_and_never_shows_it(store_url: str, l
 @pytest.mark.usefixtures("store_client")
 async def test_access_log_can_be_turned_off(store_url: str, lines: Lines) -> None:
     async with running(store_url, access_log=False) as service:
-        await service.client.get("/healthz")
+        await service.client.get("/v1/agents")
         assert lines.of("app.access") == []
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_probes_and_scrapes_are_logged_only_if_they_fail(store_url: str, lines: Lines) -> None:
+    async with running(store_url) as service:
+        for path in ("/healthz", "/readyz", "/metrics"):
+            assert (await service.client.get(path)).status_code == 200
+            assert (await service.client.head(path)).status_code == 200
+        assert lines.of("app.access") == []
+        service.app.state.services.lifecycle.phase = Phase.STOPPING
+        await service.client.get("/readyz")
+        await service.client.put("/healthz")
+    assert [(line["path"], line["status"]) for line in lines.of("app.access")] == [("/readyz", 503), ("/healthz", 405)]
+
+
+@pytest.mark.usefixtures("store_client")
+async def test_access_log_has_the_clients_address_unless_it_is_not_wanted(store_url: str, lines: Lines) -> None:
+    for wanted in (True, False):
+        async with running(store_url, log_client=wanted) as service:
+            await service.client.get("/v1/agents")
+    first, second = lines.of("app.access")
+    assert first["client"] == "127.0.0.1"
+    assert "client" not in second
+
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.mark.usefixtures("store_client")
+@pytest.mark.parametrize(
+    ("given", "logged"),
+    [
+        (f"00-{TRACE}-b7ad6b7169203331-01", TRACE),
+        (f"cc-{TRACE}-b7ad6b7169203331-01-later", TRACE),
+        (f"ff-{TRACE}-b7ad6b7169203331-01", None),
+        (f"00-{'0' * 32}-b7ad6b7169203331-01", None),
+        (f"00-{TRACE.upper()}-b7ad6b7169203331-01", None),
+        (f"00-{TRACE}-b7ad6b7169203331", None),
+        (f"00-{TRACE}-b7ad6b7169203331-01 {TRACE}", None),
+        ("", None),
+    ],
+)
+async def test_lines_name_the_trace_of_the_caller(store_url: str, lines: Lines, given: str, logged: str | None) -> None:
+    async with running(store_url) as service:
+        headers = {"X-Request-ID": "one", "traceparent": given}
+        await service.client.get("/v1/agents", headers=headers)
+        await service.client.get("/v1/agents")
+    first, second = lines.of("app.access")
+    assert (first["request_id"], first.get("trace_id")) == ("one", logged)
+    assert "trace_id" not in second
 
 
 @pytest.mark.usefixtures("store_client")

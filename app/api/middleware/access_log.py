@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.middleware.auth import key_of
 from app.api.problems import unexpected
-from app.observability.logs import REQUEST_ID, log_request
+from app.observability.logs import REQUEST_ID, TRACE_ID, log_request
 from app.observability.metrics import Metrics
 
 LONGEST_PATH = 200
@@ -19,7 +19,12 @@ LONGEST_PATH = 200
 SEGMENTS = 2
 """Segments of a path that are logged if no route matched: `/v1/permits`, but not the permit that follows."""
 
+QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Routes of probes and scrapes, which are logged only if they fail: there are 20 a minute."""
+
 _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._-]{1,128}")
+_TRACEPARENT_PATTERN = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-[!-~]*)?")
+"""A field of W3C Trace Context: version, trace, parent, flags, and what later versions add."""
 
 _log = logging.getLogger(__name__)
 
@@ -28,15 +33,25 @@ class AccessLog:
     """The outermost middleware: it sees every answer as it is sent, and every exception that nothing else handles.
 
     The request id is the caller's X-Request-ID if that is well-formed, else a new one. The answer carries it, and so
-    does every line logged for the request. The access line holds the path template of the route and the id of the API
+    does every line logged for the request. A line also has the id of the trace: of that which this process records, or
+    that the caller's `traceparent` names. The access line holds the path template of the route and the id of the API
     key, but neither URLs nor agents nor permits, which are private to the caller.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, monotonic: Callable[[], float], *, access_log: bool) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        monotonic: Callable[[], float],
+        *,
+        access_log: bool,
+        log_client: bool = True,
+    ) -> None:
         self._app = app
         self._metrics = metrics
         self._monotonic = monotonic
         self._access_log = access_log
+        self._log_client = log_client
         # Ids must be unique, not secret, so a counter is enough.
         self._process = token_hex(6)
         self._count = count(1)
@@ -46,7 +61,8 @@ class AccessLog:
             await self._app(scope, receive, send)
             return
         begun = self._monotonic()
-        request_id = _valid_id(scope["headers"]) or f"{self._process}-{next(self._count):x}"
+        given, trace_id = _ids(scope["headers"])
+        request_id = given or f"{self._process}-{next(self._count):x}"
         status: int | None = None
         deferred = False
 
@@ -59,6 +75,7 @@ class AccessLog:
             await send(message)
 
         token = REQUEST_ID.set(request_id)
+        trace_token = TRACE_ID.set(trace_id) if trace_id is not None and TRACE_ID.get() is None else None
         try:
             await self._app(scope, receive, send_with_id)
         except Exception:  # noqa: BLE001 - nothing is swallowed: it is logged with its traceback, and answered
@@ -69,23 +86,38 @@ class AccessLog:
         finally:
             self._note(scope, status, self._monotonic() - begun, deferred=deferred)
             REQUEST_ID.reset(token)
+            if trace_token is not None:
+                TRACE_ID.reset(trace_token)
 
     def _note(self, scope: Scope, status: int | None, seconds: float, *, deferred: bool) -> None:
+        route = getattr(scope.get("route"), "path", "")
         if status is not None:
-            route = getattr(scope.get("route"), "path", "")
             self._metrics.answered(route, scope["method"], status, deferred=deferred)
         key = key_of(scope)
         if key is not None and status is not None:
             self._metrics.key_used(key.id, status)
-        if self._access_log:
-            log_request(scope["method"], _path(scope), status, seconds, None if key is None else key.id)
+        if self._access_log and not (route in QUIET and status == 200):
+            client = scope.get("client") if self._log_client else None
+            address = None if client is None else client[0]
+            log_request(scope["method"], _path(scope), status, seconds, None if key is None else key.id, address)
 
 
-def _valid_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+def _ids(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str | None, str | None]:
+    """The caller's ids of the request and of its trace, if they are well-formed."""
+    request_id = trace_id = None
     for name, value in headers:
-        if name == b"x-request-id":
-            return value.decode("ascii") if _REQUEST_ID_PATTERN.fullmatch(value) else None
-    return None
+        if name == b"x-request-id" and request_id is None:
+            request_id = value.decode("ascii") if _REQUEST_ID_PATTERN.fullmatch(value) else ""
+        elif name == b"traceparent":
+            trace_id = _trace_id(value)
+    return request_id or None, trace_id
+
+
+def _trace_id(value: bytes) -> str | None:
+    found = _TRACEPARENT_PATTERN.fullmatch(value)
+    if found is None or found[1] == b"ff" or not found[2].strip(b"0"):
+        return None
+    return found[2].decode("ascii")
 
 
 def _says_verdict(message: Message) -> bool:
