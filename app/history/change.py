@@ -1,22 +1,19 @@
 """A change of an origin's robots.txt, as the feed of changes reports it: for which agents, which paths, which rates."""
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.cache.content import digest
 from app.cache.freshness import Snapshot
-from app.history.diff import AgentsChange, Comparison, Side
+from app.history.diff import AgentsChange, changes, side_of
 from app.history.versions import id_of
 from app.origin import Origin
-from app.robots.access import Access, Successful
 from app.robots.dialects.rfc9309 import RFC9309
-from app.robots.robots_txt import RobotsTxt
 
-SECONDS = 0.1
-"""CPU seconds for the comparison of two files; what is not compared by then is left out."""
+WORK = 100_000
+"""What the comparison of two files may cost, as for `changes`; what is beyond that is left out."""
 
 BYTES = 4096
 """Bytes of JSON for one change."""
@@ -54,38 +51,21 @@ class Change(_Model):
     truncated: bool = Field(description="Whether limits left out some agents or paths.")
 
 
-def change_of(
-    origin: Origin,
-    before: Snapshot,
-    after: Snapshot | None,
-    *,
-    forbidden: bool = False,
-    cpu_seconds: Callable[[], float] = time.thread_time,
-) -> Change:
-    """Compare the last snapshot of a version with one of the next; takes up to SECONDS. `forbidden` is as for judge."""
+def change_of(origin: Origin, before: Snapshot, after: Snapshot | None, *, forbidden: bool = False) -> Change:
+    """Compare the last snapshot of a version with one of the next. `forbidden` is as for judge."""
     url, ended = origin.robots_url, id_of(digest(before.access))
     if after is None:
         return Change(url=url, profile=origin.profile, from_=ended, to=None, agents=[], truncated=False)
-    comparison = Comparison(_side(before.access), _side(after.access), RFC9309, forbidden=forbidden)
-    deadline = cpu_seconds() + SECONDS
-    for _ in comparison.steps():
-        if cpu_seconds() > deadline:
-            comparison.stop()
-    changes = comparison.changes()
-    agents, left_out = _fitting(map(_changed, changes.agents))
+    found = changes(side_of(before.access), side_of(after.access), RFC9309, forbidden=forbidden, work=WORK)
+    agents, left_out = _fitting(map(_changed, found.agents))
     return Change(
         url=url,
         profile=origin.profile,
         from_=ended,
         to=id_of(digest(after.access)),
         agents=agents,
-        truncated=changes.truncated or left_out,
+        truncated=found.truncated or left_out,
     )
-
-
-def _side(access: Access) -> Side:
-    robots = RobotsTxt(access.body, truncated=access.truncated) if isinstance(access, Successful) else None
-    return Side(access, robots)
 
 
 def _changed(change: AgentsChange) -> ChangedAgents:

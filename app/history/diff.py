@@ -4,13 +4,12 @@ Not all paths can be tried, so one is drawn from each pattern of either file and
 depend on the direction: the changes from the second file to the first are the same, reversed.
 """
 
-import heapq
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple
 
 from app.history.witness import Pattern, witness
-from app.robots.access import Access
+from app.robots.access import Access, Successful
 from app.robots.agents import AGENT_LIMIT, STAR, Agent, read_agent
 from app.robots.dialects import Dialect
 from app.robots.groups import Group, Groups, Selection, tokens_of
@@ -24,7 +23,7 @@ AGENTS = 1000
 """How many agents are compared in addition to `*`: the first by name."""
 
 WORK = 1_000_000
-"""What a comparison may cost, in about the microseconds that hostile files take."""
+"""What a comparison may cost by default, in about the microseconds that hostile files take."""
 
 ROOM = 500_000
 """Characters of all paths that are reported, and as many of everything else."""
@@ -36,12 +35,8 @@ _AGENT_COST, _RULE_COST, _MEMBER_COST, _PATH_COST, _ROW_ROOM = 50, 10, 1, 20, 10
 _BYTES_PER_COST = 100  # of both files, for a dialect that searches all User-agent lines for an agent
 # How many stars, or globs, cost 1 for a short path, and how many characters of it cost 1 more.
 _STARS_PER_COST, _STAR_PATH = 256, 64
-_GLOBS_PER_COST, _GLOB_PATH = 24, 32
+_GLOBS_PER_COST, _GLOB_PATH = 6, 32
 _WILD = frozenset("*?[")
-
-T = TypeVar("T")
-_Steps: TypeAlias = Generator[None, None, T]
-"""Work that yields after each step, and returns its result."""
 
 
 class _Wild(NamedTuple):
@@ -56,6 +51,12 @@ class Side(NamedTuple):
 
     access: Access
     robots: RobotsTxt | None
+
+
+def side_of(access: Access) -> Side:
+    """What a fetch found, and its file parsed."""
+    robots = RobotsTxt(access.body, truncated=access.truncated) if isinstance(access, Successful) else None
+    return Side(access, robots)
 
 
 class PathChange(NamedTuple):
@@ -103,14 +104,13 @@ class Changes:
     truncated: bool
 
 
-def changes(before: Side, after: Side, dialect: Dialect, *, forbidden: bool = False) -> Changes:
+def changes(before: Side, after: Side, dialect: Dialect, *, forbidden: bool = False, work: int = WORK) -> Changes:
     """Compare `before` and `after` as `dialect` reads them, for `*` and every agent that either file names.
 
-    `forbidden` is as for `judge`.
+    `forbidden` is as for `judge`; `work` is what the comparison may cost.
     """
-    comparison = Comparison(before, after, dialect, forbidden=forbidden)
-    for _ in comparison.steps():
-        pass
+    comparison = _Comparison(before, after, dialect, _Budget(work), forbidden=forbidden)
+    comparison.run()
     return comparison.changes()
 
 
@@ -151,16 +151,11 @@ class _Difference(NamedTuple):
 class _Budget:
     """What comparing may still cost, and how much may still be reported; `exceeded` once something was left out."""
 
-    def __init__(self) -> None:
-        self._work = WORK
+    def __init__(self, work: int) -> None:
+        self._work = work
         self._characters = ROOM
         self._path_characters = ROOM
         self.exceeded = False
-
-    def stop(self) -> None:
-        """Permit no more work."""
-        self._work = 0
-        self.exceeded = True
 
     def spend(self, work: int) -> bool:
         """Whether so much work is permitted; if so, count it as done."""
@@ -198,23 +193,14 @@ class _Paths:
         self._forbidden = forbidden
         self._literal = dialect.name == "draft1996"
 
-    def compare(
-        self, before: Collection[Pattern], after: Collection[Pattern], agent: Agent
-    ) -> _Steps[tuple[PathChange, ...]]:
-        drawn_before = yield from self._drawn(before)
-        drawn_after = yield from self._drawn(after)
+    def compare(self, before: Collection[Pattern], after: Collection[Pattern], agent: Agent) -> tuple[PathChange, ...]:
+        drawn_before, drawn_after = self._drawn(before), self._drawn(after)
         wild = _Wild(0, 0) if self._literal else _wild([*before, *after])
-        yield
-        in_one = yield from _sorted(drawn_before ^ drawn_after)
-        in_both = yield from _sorted(drawn_before & drawn_after)
         found: list[PathChange] = []
-        for path in ("/", *in_one, *in_both):
+        for path in ("/", *sorted(drawn_before ^ drawn_after), *sorted(drawn_before & drawn_after)):
             if not self._budget.spend(_path_cost(path, wild)):
                 break
-            old = self._judge(self._before, agent, path)
-            yield
-            change = PathChange(path, old, self._judge(self._after, agent, path))
-            yield
+            change = PathChange(path, self._judge(self._before, agent, path), self._judge(self._after, agent, path))
             if change.before.permission is change.after.permission:
                 continue
             rules = sum(len(it.rule.directive.value) for it in change[1:] if it.rule)
@@ -223,11 +209,10 @@ class _Paths:
             found.append(change)
         return tuple(sorted(found, key=lambda change: change.path))
 
-    def _drawn(self, patterns: Iterable[Pattern]) -> _Steps[set[str]]:
+    def _drawn(self, patterns: Iterable[Pattern]) -> set[str]:
         """A path for each pattern; for one of version 2.0 another as dialects read it that do not know that version."""
         paths: set[str | None] = set()
         for _, pattern, version_2 in patterns:
-            yield
             if len(pattern) > LONGEST_PATTERN:
                 self._budget.exceeded = True
                 continue
@@ -240,39 +225,32 @@ class _Paths:
         return judge(side.access, side.robots, self._dialect, agent, path, forbidden=self._forbidden)
 
 
-class Comparison:
-    """Compares two files step by step: run `steps` to its end, then read `changes`."""
+class _Comparison:
+    """Compares two files: `run` it, then read `changes`."""
 
-    def __init__(self, before: Side, after: Side, dialect: Dialect, *, forbidden: bool = False) -> None:
+    def __init__(self, before: Side, after: Side, dialect: Dialect, budget: _Budget, *, forbidden: bool) -> None:
         self._before = _View(before, dialect)
         self._after = _View(after, dialect)
         self._dialect = dialect
-        self._budget = _Budget()
-        self._paths = _Paths(before, after, dialect, self._budget, forbidden=forbidden)
+        self._budget = budget
+        self._paths = _Paths(before, after, dialect, budget, forbidden=forbidden)
         size = sum(len(side.robots.body) for side in (before, after) if side.robots is not None)
         self._agent_cost = _AGENT_COST + (size // _BYTES_PER_COST if dialect.name == "draft1996" else 0)
         self._members: dict[Group, int] = {}
         self._differences: dict[_Pair, _Difference | None] = {}
         self._agents_by_change: dict[tuple[_Pair, RatesChange | None], list[str]] = {}
 
-    def steps(self) -> Iterator[None]:
-        """Compare, yielding after each step: one file is grouped, one path is judged, or the like."""
-        for agent in (yield from self._agents()):
+    def run(self) -> None:
+        """Compare, for one agent after another."""
+        for agent in self._agents():
             if not self._budget.spend(self._agent_cost):
                 break
-            before = self._before.select(agent)
-            yield
-            after = self._after.select(agent)
-            yield
+            before, after = self._before.select(agent), self._after.select(agent)
             pair = _Pair(before.groups if before else (), after.groups if after else ())
             if pair not in self._differences:
-                self._differences[pair] = yield from self._difference(pair, agent)
-            rates = yield from self._rates(pair, before, after, agent)
+                self._differences[pair] = self._difference(pair, agent)
+            rates = self._rates(pair, before, after, agent)
             self._agents_by_change.setdefault((pair, rates), []).append(agent.token)
-
-    def stop(self) -> None:
-        """Compare no more: the remaining steps are few, and the changes are truncated."""
-        self._budget.stop()
 
     def changes(self) -> Changes:
         """The changes that were found."""
@@ -290,22 +268,20 @@ class Comparison:
             truncated=self._budget.exceeded,
         )
 
-    def _agents(self) -> _Steps[list[Agent]]:
+    def _agents(self) -> list[Agent]:
         names: dict[str, str] = {}
         for view in (self._before, self._after):
             values = [] if (groups := view.groups) is None else groups.scan.lines.values(groups.agent_positions)
-            yield
             for value, token in zip(values, tokens_of(values, self._dialect.token), strict=True):
                 spelt = readable(value[: len(token)])
                 if token and len(token) <= AGENT_LIMIT and spelt < names.get(token, "\x7f"):
                     names[token] = spelt
-                yield
         names.pop(STAR, None)
         if len(names) > AGENTS:
             self._budget.exceeded = True
         return [read_agent(STAR), *(read_agent(names[token]) for token in sorted(names)[:AGENTS])]
 
-    def _difference(self, pair: _Pair, agent: Agent) -> _Steps[_Difference | None]:
+    def _difference(self, pair: _Pair, agent: Agent) -> _Difference | None:
         """What changed for the agents of these groups; None for nothing, as far as it was compared."""
         old, new = _RuleSet(), _RuleSet()
         for groups, rules in zip(pair, (old, new), strict=True):
@@ -316,17 +292,12 @@ class Comparison:
                 rules.begin(group)
                 for position in positions:
                     rules.add(group.rule(position))
-                    yield
         if self._reads_alike(old, new):
             return None
-        yield
-        changed = set()
-        for rule in (yield from _sorted(old.first.keys() ^ new.first.keys())):
-            if self._budget.report(len(rule[1])):
-                changed.add(rule)
+        changed = {rule for rule in sorted(old.first.keys() ^ new.first.keys()) if self._budget.report(len(rule[1]))}
         added = tuple(directive for rule, directive in new.first.items() if rule in changed)
         removed = tuple(directive for rule, directive in old.first.items() if rule in changed)
-        paths = yield from self._paths.compare(old.patterns, new.patterns, agent)
+        paths = self._paths.compare(old.patterns, new.patterns, agent)
         return _Difference(added, removed, paths) if added or removed or paths else None
 
     def _reads_alike(self, old: "_RuleSet", new: "_RuleSet") -> bool:
@@ -337,11 +308,8 @@ class Comparison:
 
     def _rates(
         self, pair: _Pair, before: Selection | None, after: Selection | None, agent: Agent
-    ) -> _Steps[RatesChange | None]:
-        count = 0
-        for group in (*pair.before, *pair.after):
-            count += self._member_count(group)
-            yield
+    ) -> RatesChange | None:
+        count = sum(map(self._member_count, (*pair.before, *pair.after)))
         if not self._budget.spend(_MEMBER_COST * count):
             return None
         change = RatesChange(self._before.rates(before, agent), self._after.rates(after, agent))
@@ -378,22 +346,6 @@ class _RuleSet:
         self.first.setdefault(written, rule)
         if rule.value:
             self.patterns.add(Pattern(rule.key, rule.value.decode("latin-1"), self._version_2))
-
-
-_RUN = 1000
-"""Items that are sorted in one step."""
-
-
-def _sorted(items: Collection[T]) -> _Steps[list[T]]:
-    unsorted, found = list(items), list[T]()
-    runs = []
-    for start in range(0, len(unsorted), _RUN):
-        runs.append(sorted(unsorted[start : start + _RUN]))  # type: ignore[type-var]
-        yield
-    for item in heapq.merge(*runs):  # type: ignore[type-var]
-        found.append(item)
-        yield
-    return found
 
 
 def _wild(patterns: Collection[Pattern]) -> _Wild:

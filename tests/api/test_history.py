@@ -12,9 +12,11 @@ import pytest
 from redis.asyncio import Redis
 
 from app import cached_files
+from app.api.schemas.history import DiffOut
 from app.evaluate import CachedFile
 from app.history.versions import Version
-from tests.api.service import START, Service, running
+from app.robots.dialects import DIALECTS
+from tests.api.service import START, Service, counted, running
 from tests.faults.until import until
 from tests.origins import LoopbackOrigin, Reply, redirect, serve, text
 
@@ -305,6 +307,42 @@ async def test_diff_of_large_files_does_not_delay_others(store_url: str) -> None
             await asyncio.sleep(0.01)
         assert answered > 1
         assert slow.result().json()["truncated"] is True
+        assert await counted(service, "robots_helper_calls_total", outcome="done") == 1
+
+
+EVERYTHING = """User-agent: a
+User-agent: B\u00e9
+Disallow: /x # why
+Allow: /\u00e9"\\
+Crawl-delay: 2
+Request-rate: 1/10s 0800-2000
+Disallow: /%ff
+
+User-agent: *
+Disallow: /y*z
+
+Sitemap: http://h/s\u00e9.xml
+"""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("lines", [0, 3000], ids=["small", "large"])
+async def test_a_diff_matches_its_schema(store_url: str, dialect: str, lines: int) -> None:
+    comments = "# comment\n" * lines
+    async with with_history(store_url, text(200, comments), text(200, EVERYTHING + comments)) as (service, origin):
+        there = await get(service, "/v1/robots/diff", url=origin.url, dialect=dialect)
+        newest, oldest = (it["id"] for it in await versions(service, origin.url))
+        query = {"url": origin.url, "dialect": dialect, "from": newest, "to": oldest}
+        back = await get(service, "/v1/robots/diff", **query)
+        in_helper = await counted(service, "robots_helper_calls_total", outcome="done")
+    for answer in (there, back):
+        old, new = ({**answer[side], "from_": answer[side]["from"]} for side in ("from", "to"))
+        model = DiffOut.model_validate({**answer, "from_": old, "to": new})
+        without = {"from_": {"text"}, "to": {"text"}}
+        assert model.model_dump(mode="json", by_alias=True, exclude=without) == answer
+    assert [it["agents"] for it in there["agents"]] == [it["agents"] for it in back["agents"]]
+    assert there["agents"]
+    assert in_helper == (2 if lines else 0)
 
 
 async def test_batch_and_stream_answer_each_item_by_the_version_of_its_time(store_url: str) -> None:

@@ -18,6 +18,7 @@ from app.background import cancel_and_wait
 from app.helper import helpers as module
 from app.helper.helpers import WAITING, HelperFailed, Helpers, TooMuchWork, WorkRaised
 from app.helper.process import ROOM
+from app.history.as_json import changes_json
 from app.lint.as_json import warnings_json
 from app.work_turns import Overloaded
 from tests.faults.until import PATIENCE, until_so
@@ -26,7 +27,7 @@ from tests.helper import work
 MIB = 2**20
 SOURCE = Path(module._PROCESS).read_text()
 SERVICES = {"asyncio", "fastapi", "logging", "pydantic", "redis", "socket", "starlette", "app.settings"}
-WORKS: list[Callable[..., bytes]] = [work.pid, warnings_json]
+WORKS: list[Callable[..., bytes]] = [work.pid, warnings_json, changes_json]
 """One function of each module that helpers import."""
 
 

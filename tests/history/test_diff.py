@@ -1,5 +1,6 @@
 """Differences between two files agree with the verdicts, and are symmetric."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.history import diff as diffs
+from app.history.as_json import changes_json
 from app.history.diff import (
     LONGEST_PATTERN,
     ROOM,
     AgentsChange,
     Changes,
-    Comparison,
     PathChange,
     Side,
     changes,
@@ -22,6 +23,7 @@ from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, U
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.judge import judge
+from app.robots.lines import readable
 from app.robots.robots_txt import RobotsTxt
 from app.robots.verdict import Permission
 
@@ -260,7 +262,16 @@ def test_an_expensive_comparison_is_truncated_and_says_so(at: int) -> None:
     assert sum(map(len, [*rules, *found.sitemaps_added, *found.sitemaps_removed])) <= ROOM
 
 
-def test_a_step_of_a_comparison_judges_one_path_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("work", [0, 10, 5_000, 15_000])
+def test_a_comparison_within_less_work_is_truncated(work: int) -> None:
+    files = ["User-agent: *\n" + "".join(f"{key}: /{at}\n" for at in range(500)) for key in ("Allow", "Disallow")]
+    old, new = (side(file.encode()) for file in files)
+    found = changes(old, new, DIALECTS["rfc9309"], work=work)
+    assert found.truncated
+    assert sum(len(it.paths) for it in found.agents) < 500 == len(diff(*files).agents[0].paths)
+
+
+def test_a_comparison_costs_no_more_judgements_than_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[str] = []
 
     def counted(*args: Any, **others: Any) -> Any:
@@ -268,27 +279,30 @@ def test_a_step_of_a_comparison_judges_one_path_at_most(monkeypatch: pytest.Monk
         return judge(*args, **others)
 
     monkeypatch.setattr(diffs, "judge", counted)
-    files = ["User-agent: *\n" + "".join(f"{key}: /{at}\n" for at in range(500)) for key in ("Allow", "Disallow")]
-    old, new = (side(file.encode()) for file in files)
-    comparison = Comparison(old, new, DIALECTS["rfc9309"])
-    before = 0
-    for _ in comparison.steps():
-        assert len(judged) <= before + 1
-        before = len(judged)
-    assert before == 2 * (500 + 1)
-    assert comparison.changes() == changes(old, new, DIALECTS["rfc9309"])
+    everyone = "User-agent: *\nRobot-version: 2.0\n"
+    plain, globs = ("".join(f"Disallow: /{at}{end}\n" for at in range(4000)) for end in ("", "[ab]"))
+    counts = []
+    for lines in (plain, globs):
+        judged.clear()
+        diff(everyone, everyone + lines, "v2")
+        counts.append(len(judged))
+    assert counts[0] == 2 * 4001
+    assert counts[1] < 2 * 1500
 
 
-def test_a_stopped_comparison_is_truncated() -> None:
-    files = ["User-agent: *\n" + "".join(f"{key}: /{at}\n" for at in range(500)) for key in ("Allow", "Disallow")]
-    old, new = (side(file.encode()) for file in files)
-    whole = len(list(Comparison(old, new, DIALECTS["rfc9309"]).steps()))
-    comparison = Comparison(old, new, DIALECTS["rfc9309"])
-    steps = comparison.steps()
-    for _ in range(whole - 400):
-        next(steps)
-    comparison.stop()
-    assert len(list(steps)) < 10
-    found = comparison.changes()
-    assert found.truncated
-    assert 0 < len(found.agents[0].paths) < 500
+@given(FILES | ANY_BYTES, FILES | ANY_BYTES, READERS)
+def test_json_has_all_of_the_changes(one: bytes, other: bytes, dialect: Any) -> None:
+    before, after = Successful(200, one), Successful(200, other)
+    members = json.loads(changes_json(before, after, dialect.name, forbidden=False))
+    found = changes(side(one), side(other), dialect)
+    assert (members["sitemaps_added"], members["truncated"]) == ([*found.sitemaps_added], found.truncated)
+    assert len(members["agents"]) == len(found.agents)
+    for written, change in zip(members["agents"], found.agents, strict=True):
+        assert written["agents"] == [*change.agents]
+        for name in ("added", "removed"):
+            rules = [(rule["line"], rule["directive"], rule["pattern"]) for rule in written[name]]
+            assert rules == [(line, str(key), readable(value)) for line, key, value in getattr(change, name)]
+        paths = [(it["path"], it["before"]["verdict"], it["after"]["reason"]) for it in written["paths"]]
+        assert paths == [(path, was.permission, now.reason) for path, was, now in change.paths]
+        spans = None if change.rates is None else [(it.start, it.end) for it in change.rates.after]
+        assert (written["rates"] and [(it["start"], it["end"]) for it in written["rates"]["after"]]) == spans

@@ -8,23 +8,23 @@ from json.encoder import encode_basestring as quoted
 from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
+from pydantic_core import to_json
 
 from app.api import raw_file
 from app.api.instants import instant
-from app.api.long_work import Allowance, separated
+from app.api.long_work import separated
 from app.api.parameters import OriginUrl, Profile, ProfileAgents
 from app.api.params import agent_from, dialect_named, file_origin_from, read_instant
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
-from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, diff_out, version_out
+from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, version_out
 from app.api.services import Services, services_of
 from app.decide import NoVersion
-from app.history.diff import Comparison, Side
+from app.history.as_json import changes_json
 from app.history.versions import History, Version, version_at
 from app.origin import Origin
-from app.robots.access import Successful
+from app.robots.access import Access, Successful
 from app.robots.dialects import Dialect
-from app.robots.robots_txt import RobotsTxt
 
 router = api_router("files")
 
@@ -91,8 +91,7 @@ async def diff(
     versions = await services.decider.history(origin)
     after = pick_after(origin, versions) if pick_after else _last(origin, versions, services.now())
     before = pick_before(origin, versions) if pick_before else _before(origin, versions, after)
-    work = partial(_difference, origin, versions, (before, after), reads, forbidden=services.forbidden)
-    return services.long_work.answer(work)
+    return await _difference(request, origin, reads, *(_read_or_404(origin, versions, it) for it in (before, after)))
 
 
 def _origin(services: Services, url: str, agent: Sequence[str] | None, profile: str | None) -> Origin:
@@ -162,7 +161,7 @@ def _read_or_404(origin: Origin, versions: History, version: Version) -> ReadVer
 def _all(origin: Origin, versions: History) -> Iterator[str]:
     yield f'{{"url":{quoted(origin.robots_url)},"versions":['
     found = (it for version in reversed(versions) if (it := _read(versions, version)))
-    yield from separated(version_out(origin, it).model_dump_json(by_alias=True, exclude={"text"}) for it in found)
+    yield from separated(to_json(_listed(origin, it)).decode() for it in found)
     yield "]}"
 
 
@@ -181,28 +180,23 @@ def _raw(origin: Origin, versions: History, id_: str) -> Response:
     return raw_file.answer(access.body)
 
 
-def _difference(
-    origin: Origin,
-    versions: History,
-    pair: tuple[Version, Version],
-    dialect: Dialect,
-    allowance: Allowance,
-    *,
-    forbidden: bool,
-) -> Iterator[str]:
-    before, after = (_read_or_404(origin, versions, version) for version in pair)
-    yield ""
-    comparison = Comparison(_side(before), _side(after), dialect, forbidden=forbidden)
-    for _ in comparison.steps():
-        if allowance.is_spent():
-            comparison.stop()
-        yield ""
-    out = diff_out(origin, before, after, dialect, comparison.changes())
-    yield ""
-    yield out.model_dump_json(by_alias=True, exclude={"from_": {"text"}, "to": {"text"}})
+async def _difference(
+    request: Request, origin: Origin, dialect: Dialect, before: ReadVersion, after: ReadVersion
+) -> Response:
+    """The JSON of DiffOut."""
+    services = services_of(request)
+    accesses = before.snapshot.access, after.snapshot.access
+    work = partial(changes_json, forbidden=services.forbidden)
+    found = await services.long_work.run(request, sum(map(_size, accesses)), work, *accesses, dialect.name)
+    sides = {"from": _listed(origin, before), "to": _listed(origin, after)}
+    head = to_json({"url": origin.robots_url, "dialect": dialect.name, **sides})
+    return Response(head[:-1] + b"," + found[1:], media_type="application/json")
 
 
-def _side(found: ReadVersion) -> Side:
-    access = found.snapshot.access
-    robots = RobotsTxt(access.body, truncated=access.truncated) if isinstance(access, Successful) else None
-    return Side(access, robots)
+def _listed(origin: Origin, found: ReadVersion) -> dict[str, object]:
+    """The members of VersionOut without its text."""
+    return version_out(origin, found).model_dump(by_alias=True, exclude={"text"})
+
+
+def _size(access: Access) -> int:
+    return len(access.body) if isinstance(access, Successful) else 0

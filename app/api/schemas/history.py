@@ -6,16 +6,14 @@ from pydantic import BaseModel, Field
 
 from app.api.instants import instant
 from app.api.schemas.answers import RuleOut, SpanOut
-from app.api.serialize import directive_out, robots_out, rule_out, spans_out
+from app.api.serialize import robots_out
 from app.cache.freshness import Snapshot
 from app.cache.result import CacheResult, Source
 from app.history.change import Change
-from app.history.diff import AgentsChange, Changes, PathChange
 from app.history.versions import Version
 from app.origin import Origin
 from app.robots.access import Successful
-from app.robots.dialects import Dialect
-from app.robots.verdict import Permission, Reason, Verdict
+from app.robots.verdict import Permission, Reason
 
 
 class VersionOut(BaseModel):
@@ -127,39 +125,3 @@ def version_out(origin: Origin, found: ReadVersion, text: str | None = None) -> 
         until=None if until is None else instant(until),
         text=text,
     )
-
-
-def diff_out(origin: Origin, before: ReadVersion, after: ReadVersion, dialect: Dialect, found: Changes) -> DiffOut:
-    """The changes between two versions as `dialect` reads them."""
-    return DiffOut(
-        url=origin.robots_url,
-        dialect=dialect.name,
-        from_=version_out(origin, before),
-        to=version_out(origin, after),
-        agents=[_agents_out(change) for change in found.agents],
-        sitemaps_added=list(found.sitemaps_added),
-        sitemaps_removed=list(found.sitemaps_removed),
-        truncated=found.truncated,
-    )
-
-
-def _agents_out(change: AgentsChange) -> AgentsChangeOut:
-    rates = None
-    if change.rates is not None:
-        rates = RatesChangeOut(before=spans_out(change.rates.before), after=spans_out(change.rates.after))
-    return AgentsChangeOut(
-        agents=list(change.agents),
-        added=[directive_out(rule) for rule in change.added],
-        removed=[directive_out(rule) for rule in change.removed],
-        paths=[_path_out(it) for it in change.paths],
-        rates=rates,
-    )
-
-
-def _path_out(change: PathChange) -> PathChangeOut:
-    path, before, after = change
-    return PathChangeOut(path=path, gained=change.gained, before=_side_out(before), after=_side_out(after))
-
-
-def _side_out(verdict: Verdict) -> SideOut:
-    return SideOut(verdict=verdict.permission, reason=verdict.reason, rule=rule_out(verdict))
