@@ -23,13 +23,13 @@ from app.robots.agents import AgentRow, agent_of
 from app.robots.dialects import DIALECTS
 from app.toml_file import parse, read_file, read_row
 
-FILE_LIMIT = 1024 * 1024
+AGENTS_FILE_LIMIT = 1024 * 1024
 """Bytes of the longest file that is read."""
 
-ROWS_LIMIT = 1000
+FILE_ROWS_LIMIT = 1000
 """Rows of one kind in a file."""
 
-KEY_LIMIT = 16 * 1024
+PRIVATE_KEY_LIMIT = 16 * 1024
 """Bytes of the longest file with a private key that is read."""
 
 CHAIN_LIMIT = 16
@@ -53,7 +53,7 @@ class OwnAgents:
 
 def load(path: Path) -> OwnAgents:
     """Read the file; raises ValueError."""
-    return read_agents(read_file(path, FILE_LIMIT), path.parent)
+    return read_agents(read_file(path, AGENTS_FILE_LIMIT), path.parent)
 
 
 def read_agents(text: str, directory: Path) -> OwnAgents:
@@ -106,8 +106,8 @@ def _read_profile(name: str, value: object, directory: Path) -> FetchProfile:
 
 
 def _check_count(kind: str, rows: Mapping[str, object]) -> None:
-    if len(rows) > ROWS_LIMIT:
-        raise ValueError(f"it has {len(rows)} {kind}; at most {ROWS_LIMIT} are read")
+    if len(rows) > FILE_ROWS_LIMIT:
+        raise ValueError(f"it has {len(rows)} {kind}; at most {FILE_ROWS_LIMIT} are read")
 
 
 def _check_token(value: str) -> str:
@@ -154,7 +154,7 @@ class _ProfileRow(BaseModel):
             requirements = "deploy/requirements-signatures.txt"
             raise ValueError(f"has a private_key, which needs the extra `signatures`: install {requirements}") from None
         try:
-            key = read_key(read_file(directory / self.private_key, KEY_LIMIT, private=True))
+            key = read_key(read_file(directory / self.private_key, PRIVATE_KEY_LIMIT, private=True))
         except ValueError as error:
             raise ValueError(f"has private_key = {self.private_key!r}; {error}") from None
         return WebBotAuth(self.signature_agent, key)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
-from app.cache.recheck import RFC9309, Model, VisitBasedRecheck
+from app.cache.recheck import RFC9309_MODEL, Model, VisitBasedRecheck
 from app.cache.result import CacheResult, Source
 from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
@@ -155,7 +155,7 @@ class CachedFiles:
         return latest
 
     async def _recheck(self, origin: Origin, visitor: Agent | None) -> Recheck:
-        model = self._models(origin.host, RFC9309 if visitor is None else visitor.recheck)
+        model = self._models(origin.host, RFC9309_MODEL if visitor is None else visitor.recheck)
         match model:
             case Recheck():
                 return model

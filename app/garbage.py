@@ -38,7 +38,7 @@ GROWTH = 64 * 1024 * 1024
 YOUNG_EVERY = 0.25
 """Seconds between two collections of young objects, each of which takes a few milliseconds."""
 
-QUIET = 0.05
+QUIET_SHARE = 0.05
 """The largest share of a processor that a quiet process uses."""
 
 _STATM = Path("/proc/self/statm")  # on Linux
@@ -117,7 +117,7 @@ class _FullCollections:
         """See how much the process works for a while, and collect if that is due."""
         begun, before = self._now(), self._cpu_seconds()
         await asyncio.sleep(self._every)
-        quiet = self._cpu_seconds() - before <= QUIET * (self._now() - begun)
+        quiet = self._cpu_seconds() - before <= QUIET_SHARE * (self._now() - begun)
         waited = self._now() - self._collected_at
         if waited >= self._most or (quiet and waited >= self._least):
             collect()

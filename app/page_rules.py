@@ -9,7 +9,7 @@ from app.notes import Note
 from app.purposes.judge import Judgements, PurposeState
 from app.purposes.page import ROBOTS_TXT, PageField, PageSource
 from app.robots.agents import STAR
-from app.robots.indexing import FIELD_LIMIT, Indexing
+from app.robots.indexing import RULES_LIMIT, Indexing
 from app.robots.lines import readable
 from app.robots.verdict import Permission, Reason, Verdict
 
@@ -101,7 +101,7 @@ def robots_tags(fields: Iterable[PageField], agents: Iterable[str]) -> Iterator[
     for where, name, value in fields:
         if name != "robots-tag":
             continue
-        for part in value[:FIELD_LIMIT].split(";"):
+        for part in value[:RULES_LIMIT].split(";"):
             addressed, equals, rules = part.partition("=")
             agent = addressed.strip().lower() if equals else STAR
             if agent == STAR or agent in own:

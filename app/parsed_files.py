@@ -10,7 +10,7 @@ from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.robots_txt import RobotsTxt
 
-FILES = 1024
+PARSED_FILES = 1024
 """The largest number of files, however small.
 
 Each is about 40 objects, which take the garbage collector about a microsecond each. It may visit all of them at any
@@ -42,10 +42,10 @@ class ParsedFile:
 
 
 class ParsedFiles:
-    """At most FILES parsed files, one per origin, in at most `memory_bytes`."""
+    """At most PARSED_FILES parsed files, one per origin, in at most `memory_bytes`."""
 
     def __init__(self, memory_bytes: int) -> None:
-        self._files: ByteLRU[Origin, ParsedFile] = ByteLRU(memory_bytes, FILES)
+        self._files: ByteLRU[Origin, ParsedFile] = ByteLRU(memory_bytes, PARSED_FILES)
         self._revisions = count(1)
 
     @property

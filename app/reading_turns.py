@@ -17,10 +17,10 @@ TURN_BYTES: Final = 32 * 1024
 FREE_TURNS: Final = 8
 """Turns after one that was used up in which nothing is read: a request of another caller needs several."""
 
-WAITING_BYTES: Final = 64 * 1024 * 1024
+WAITING_FILE_BYTES: Final = 64 * 1024 * 1024
 """Bytes of the files that wait for a turn."""
 
-RETRY_AFTER: Final = 5
+READ_RETRY_AFTER: Final = 5
 """Seconds after which to ask again about a file for which there was no room: by then, those that wait are read."""
 
 
@@ -45,8 +45,8 @@ class ReadingTurns:
             if not self._waiting and (size <= self._left or self._left == TURN_BYTES):
                 self._spend(size)
                 return
-            if self._waiting_bytes + size > WAITING_BYTES:
-                raise Busy(RETRY_AFTER, "Too many large files wait to be read")
+            if self._waiting_bytes + size > WAITING_FILE_BYTES:
+                raise Busy(READ_RETRY_AFTER, "Too many large files wait to be read")
             waiting = self._waiting[key] = size, asyncio.Event()
             self._waiting_bytes += size
         await waiting[1].wait()

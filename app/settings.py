@@ -14,7 +14,7 @@ from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load
 from app.decision_log.sinks import check_path
-from app.history.redis_changes import LENGTH as CHANGES
+from app.history.redis_changes import CHANGES_LENGTH
 from app.observability.logs import Level
 from app.purposes.policy import Purpose, read_purposes
 from app.redis.connect import CONNECTIONS, FEWEST_CONNECTIONS
@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     min_refetch_seconds: float = Field(10.0, ge=0, le=3600)
     answer_seconds: int = Field(60, ge=1, le=86_400)
     on_forbidden: Literal["allow", "deny"] = "allow"
-    changes_length: int = Field(CHANGES, ge=0, le=10_000_000)
+    changes_length: int = Field(CHANGES_LENGTH, ge=0, le=10_000_000)
     purposes: Annotated[tuple[Purpose, ...], NoDecode] = ()
     enforce_purposes: bool = False
     pace_floor: float = Field(1.0, ge=0, le=SLOWEST)

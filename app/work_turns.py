@@ -18,13 +18,13 @@ from app.robots.access import Busy
 BUDGET = 0.005
 """Seconds of work after which other tasks get to run."""
 
-FIRST_SECONDS = 4.0
+FIRST_TURN_SECONDS = 4.0
 """Seconds that a new request waits for its first turn, or up to half of it less; then it is refused."""
 
 LATE = 1.0
 """Seconds that the oldest work waits for a turn, or the event loop's timers are late, in an overloaded process."""
 
-RETRY_AFTER = 1
+TURN_RETRY_AFTER = 1
 """Seconds after which to ask again."""
 
 
@@ -32,7 +32,7 @@ class Overloaded(Busy):
     """This process has too much to do, so the work was not begun."""
 
     def __init__(self) -> None:
-        super().__init__(RETRY_AFTER, "This process is overloaded")
+        super().__init__(TURN_RETRY_AFTER, "This process is overloaded")
 
 
 def _ignore(_reason: str) -> None:
@@ -45,11 +45,11 @@ class WorkTurns:
     def __init__(
         self,
         *,
-        first_seconds: float = FIRST_SECONDS,
+        first_seconds: float = FIRST_TURN_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         refused: Callable[[str], None] = _ignore,
     ) -> None:
-        """`first_seconds`: see FIRST_SECONDS. `refused` is called with "turns" for each request that is refused."""
+        """`first_seconds`: see FIRST_TURN_SECONDS. `refused` is called with "turns" for each that is refused."""
         self._lock = asyncio.Lock()  # first come, first served
         self._first_seconds = first_seconds
         self._clock = clock

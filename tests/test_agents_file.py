@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.agents.directory import AgentCategory, builtin_directory
-from app.agents_file import FILE_LIMIT, OwnAgentRow, OwnAgents, load, read_agents
+from app.agents_file import AGENTS_FILE_LIMIT, OwnAgentRow, OwnAgents, load, read_agents
 from app.cache.recheck import Pace
 from app.fetch.profile import FetchProfile
 from app.robots.agents import agent_rows
@@ -143,8 +143,8 @@ def test_an_invalid_file_is_named_by_row_field_and_value(text: str, message: str
 
 def test_a_file_that_is_too_long_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "agents.toml"
-    path.write_text("#" * (FILE_LIMIT + 1))
-    with pytest.raises(ValueError, match=f"longer than {FILE_LIMIT} bytes"):
+    path.write_text("#" * (AGENTS_FILE_LIMIT + 1))
+    with pytest.raises(ValueError, match=f"longer than {AGENTS_FILE_LIMIT} bytes"):
         load(path)
 
 

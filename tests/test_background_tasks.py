@@ -231,12 +231,12 @@ async def event_loop_lag(stage: Stage) -> None:
 
 
 async def permit_keys(stage: Stage) -> None:
-    stage.patch.setattr(fleet_secret, "INTERVAL", 0.0)
-    await stage.client.set(fleet_secret.KEY, b"s" * fleet_secret.LENGTH)
-    secret = FleetSecret(PoisonedClient(stage.client, fleet_secret.KEY, times=0))
+    stage.patch.setattr(fleet_secret, "READ_INTERVAL", 0.0)
+    await stage.client.set(fleet_secret.STORED_AT, b"s" * fleet_secret.SECRET_BYTES)
+    secret = FleetSecret(PoisonedClient(stage.client, fleet_secret.STORED_AT, times=0))
     async with secret.running():
-        other = b"t" * fleet_secret.LENGTH
-        await stage.client.set(fleet_secret.KEY, other)
+        other = b"t" * fleet_secret.SECRET_BYTES
+        await stage.client.set(fleet_secret.STORED_AT, other)
         secret._store._times = 1  # type: ignore[attr-defined]
         await until_so(lambda: len(stage.failures) == 1)
         await until_so(lambda: secret.current == other)
@@ -323,8 +323,8 @@ async def leases(stage: Stage) -> None:
 
 
 async def fleet_membership(stage: Stage) -> None:
-    stage.patch.setattr(membership, "INTERVAL", 0.0)
-    store = PoisonedClient(stage.client, membership.KEY, times=0)
+    stage.patch.setattr(membership, "ANNOUNCE_INTERVAL", 0.0)
+    store = PoisonedClient(stage.client, membership.MEMBERS_KEY, times=0)
     member = FleetMembership(store, "me")
     async with member.running():
         store._times = 1

@@ -20,7 +20,7 @@ from app.decision_log import log as decision_log
 from app.decision_log import sinks
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
-from app.decision_log.sinks import STREAM, FileSink, SinkFailed, StreamSink
+from app.decision_log.sinks import DECISIONS_STREAM, FileSink, SinkFailed, StreamSink
 from app.settings import BadSetting, Settings
 from tests.api.service import running
 from tests.faults.until import until_so
@@ -73,7 +73,7 @@ async def test_lines_go_to_a_stream(store_url: str, store_client: Redis) -> None
     async with serve(text(200, FILE)) as origin:
         async with running(store_url, decision_log="redis") as service:
             await service.allowed(f"{origin.url}/")
-        entries: Any = await store_client.xrange(STREAM)
+        entries: Any = await store_client.xrange(DECISIONS_STREAM)
         [(_, entry)] = entries
         assert json.loads(entry[b"decision"])["url"] == f"{origin.url}/"
 
@@ -117,7 +117,7 @@ class Decided(LineWriter):
 async def test_the_bytes_that_wait_for_a_slow_sink_are_bounded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, length: int
 ) -> None:
-    monkeypatch.setattr(decision_log, "WAITING_BYTES", 1_000_000)
+    monkeypatch.setattr(decision_log, "WAITING_LINE_BYTES", 1_000_000)
     sink, lost = Stuck(), list[int]()
     log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, every=0.001)
     lines, number = [f"{number:0{length}}".encode() for number in range(25_000)], 0
@@ -136,14 +136,14 @@ async def test_the_bytes_that_wait_for_a_slow_sink_are_bounded(
 
 
 async def test_lines_that_a_stuck_sink_never_takes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision_log, "CLOSING_TIME", 0.01)
+    monkeypatch.setattr(decision_log, "LOG_CLOSING_TIME", 0.01)
     sink, lost = Stuck(), list[int]()
     log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, every=0.001)
     async with log.writing():
-        for number in range(decision_log.BATCH + 7):
+        for number in range(decision_log.LINES_PER_WRITE + 7):
             log.note(number)  # type: ignore[arg-type]
         await until_so(log._writing.locked)
-    assert sum(lost) == decision_log.BATCH + 7
+    assert sum(lost) == decision_log.LINES_PER_WRITE + 7
 
 
 async def test_only_a_share_is_logged() -> None:
@@ -215,7 +215,7 @@ async def test_a_torn_line_of_a_pipe_swallows_no_other(tmp_path: Path, monkeypat
 
 
 async def test_a_stream_counts_the_lines_that_it_did_not_take(store_url: str, store_client: Redis) -> None:
-    await store_client.set(STREAM, "another type")
+    await store_client.set(DECISIONS_STREAM, "another type")
     async with running(store_url) as service:
         with pytest.raises(SinkFailed) as failed:
             await StreamSink(service.app.state.services.store).write([b"a", b"b"])

@@ -19,7 +19,7 @@ from app.purposes.policy import PurposePolicy
 from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from app.robots.agents import read_agent
 from app.robots.dialects import DIALECTS
-from app.robots.rates import DAY, RateSource
+from app.robots.rates import DAY_MINUTES, RateSource
 from app.robots.robots_txt import RobotsTxt
 from app.robots.usage import Preference
 from app.robots.verdict import Permission, Reason
@@ -112,10 +112,10 @@ def test_f6_the_next_rate_begins_with_the_next_minute_that_has_another(robots: b
         asked = question(at=at)._replace(agent=agent_, dialect=dialect_)
         return evaluate(asked, one, NOW.timestamp(), forbidden=False)
 
-    rates = [rated(DAYS[0] + timedelta(minutes=minute)).rate for minute in range(DAY)]
+    rates = [rated(DAYS[0] + timedelta(minutes=minute)).rate for minute in range(DAY_MINUTES)]
     found = [None if rate is None else rate.value for rate in rates] * 2
-    changes = [minute for minute in range(1, 2 * DAY) if found[minute] != found[minute - 1]]
-    tried = {0, 719, DAY - 1, *(minute + by for minute in changes for by in (-1, 0, 1))} & {*range(DAY)}
+    changes = [minute for minute in range(1, 2 * DAY_MINUTES) if found[minute] != found[minute - 1]]
+    tried = {0, 719, DAY_MINUTES - 1, *(minute + by for minute in changes for by in (-1, 0, 1))} & {*range(DAY_MINUTES)}
     for day, minute in product(DAYS, tried):
         decision = rated(day + timedelta(minutes=minute, seconds=59))
         following = next((it for it in changes if it > minute), None)

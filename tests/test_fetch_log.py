@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.cache.freshness import Failing, Snapshot
-from app.observability.fetch_log import FETCH, INTERVAL, MAX_ORIGINS, FetchLog
+from app.observability.fetch_log import FETCH, LOG_INTERVAL, LOGGED_ORIGINS, FetchLog
 from app.origin import Origin, read_target
 from app.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable
 from tests.api.service import running
@@ -75,7 +75,7 @@ def test_origin_is_logged_once_a_minute_with_a_count(
     for _ in range(5):
         log.note(origin(1), failed(), 0.1)
     log.note(origin(2), failed(), 0.1)
-    clock.now = INTERVAL
+    clock.now = LOG_INTERVAL
     log.note(origin(1), failed(), 0.1)
     assert [(line["origin"], line["left_out"]) for line in lines(caplog)] == [
         (origin(1).key, 0),
@@ -85,11 +85,11 @@ def test_origin_is_logged_once_a_minute_with_a_count(
 
 
 def test_remembered_origins_are_bounded(log: FetchLog, caplog: pytest.LogCaptureFixture) -> None:
-    for number in range(MAX_ORIGINS + 5):
+    for number in range(LOGGED_ORIGINS + 5):
         log.note(origin(number), failed(), 0.1)
-    assert len(log._lines) == MAX_ORIGINS
+    assert len(log._lines) == LOGGED_ORIGINS
     log.note(origin(0), failed(), 0.1)
-    assert len(lines(caplog)) == MAX_ORIGINS + 6
+    assert len(lines(caplog)) == LOGGED_ORIGINS + 6
 
 
 async def test_a_service_logs_one_line_for_a_failed_fetch(

@@ -1,4 +1,4 @@
-"""House rules: short files and test names, no imports from test modules, one type for each name."""
+"""House rules: short files and test names, no imports from test modules, one type and one constant for each name."""
 
 import ast
 from collections import defaultdict
@@ -61,3 +61,26 @@ def test_no_two_modules_define_a_type_of_the_same_name() -> None:
                 defined[node.name].add(path)
     shared = {name: paths for name, paths in defined.items() if len(paths) > 1}
     assert shared == {}
+
+
+def constants(tree: ast.Module) -> Iterator[str]:
+    """The public names in capitals that a module assigns, but those of type variables."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "TypeVar":
+                continue
+            targets: list[ast.expr] = node.targets if isinstance(node, ast.Assign) else [node.target]
+            named = [
+                name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])
+            ]
+            names = [name.id for name in named if isinstance(name, ast.Name)]
+            yield from (name for name in names if name.isupper() and not name.startswith("_"))
+
+
+def test_no_two_modules_define_a_constant_of_the_same_name() -> None:
+    defined = defaultdict(list)
+    for path, _, tree in modules("app"):
+        for name in constants(tree):
+            defined[name].append(path)
+    assert len(defined) > 200
+    assert {name: paths for name, paths in defined.items() if len(paths) > 1} == {}

@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 
 from app.background import cancel_and_wait
-from app.reading_turns import FREE_TURNS, TURN_BYTES, WAITING_BYTES, ReadingTurns
+from app.reading_turns import FREE_TURNS, TURN_BYTES, WAITING_FILE_BYTES, ReadingTurns
 from app.robots.access import Busy
 
 
@@ -51,13 +51,13 @@ async def test_one_turn_is_enough_for_all_who_wait_for_a_file() -> None:
 
 async def test_the_bytes_that_wait_are_bounded() -> None:
     turns = ReadingTurns()
-    await turns.wait("first", WAITING_BYTES)
-    waiting = [asyncio.create_task(turns.wait(number, WAITING_BYTES // 4)) for number in range(5)]
+    await turns.wait("first", WAITING_FILE_BYTES)
+    waiting = [asyncio.create_task(turns.wait(number, WAITING_FILE_BYTES // 4)) for number in range(5)]
     await asyncio.sleep(0)
     with pytest.raises(Busy, match="Too many large files wait"):
         await waiting.pop()
     await asyncio.gather(*waiting)
-    await turns.wait("again", WAITING_BYTES)
+    await turns.wait("again", WAITING_FILE_BYTES)
 
 
 async def test_a_caller_that_leaves_takes_its_turn_from_no_one() -> None:

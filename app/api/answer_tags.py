@@ -20,10 +20,10 @@ from app.evaluate import CachedFile, Question
 from app.overrides.table import Delay, Matching, Override, Replace, Table
 from app.robots.access import Successful, Unreachable
 from app.robots.lines import Directive, Key, codes_of
-from app.robots.rates import DAY, Window, read_request_rate, read_visit_time
+from app.robots.rates import DAY_MINUTES, Window, read_request_rate, read_visit_time
 from app.robots.robots_txt import RobotsTxt
 
-FILES: Final = 4096
+TAGGED_FILES: Final = 4096
 """Files whose part of a tag is in memory, some 500 bytes each."""
 
 TIMED_LINES: Final = 1000
@@ -31,7 +31,7 @@ TIMED_LINES: Final = 1000
 
 _WEAK: Final = b"W/"
 _TIMED: Final = codes_of({Key.REQUEST_RATE, Key.VISIT_TIME})
-_MINUTES: Final = tuple(range(DAY))
+_MINUTES: Final = tuple(range(DAY_MINUTES))
 
 
 class AnswerTag(NamedTuple):
@@ -120,7 +120,7 @@ class AnswerTags:
         facts = (self._configuration, known.digest, _facts_of(snapshot))
         minutes = () if robots is None else change_minutes(robots)
         part = _FilePart(known, b'%s"%s-' % (_WEAK, _hash(repr(facts))), minutes)
-        if len(self._parts) >= FILES:
+        if len(self._parts) >= TAGGED_FILES:
             self._parts.clear()
         self._parts[revision] = part
         return part
@@ -132,7 +132,7 @@ def change_minutes(robots: RobotsTxt) -> tuple[int, ...]:
     if len(positions) > TIMED_LINES:
         return _MINUTES
     windows = filter(None, map(_window_of, robots.scan.directives(positions)))
-    minutes = {minute % DAY for window in windows for minute in (window.start, window.end)}
+    minutes = {minute % DAY_MINUTES for window in windows for minute in (window.start, window.end)}
     return tuple(sorted(minutes))
 
 
@@ -146,10 +146,10 @@ def _window_of(line: Directive) -> Window | None:
 
 def _period(minutes: tuple[int, ...], now: float) -> tuple[int, float]:
     """The number of the period between two of these minutes that `now` is in, and when it ends (Unix seconds)."""
-    day, minute = divmod(int(now // 60), DAY)
+    day, minute = divmod(int(now // 60), DAY_MINUTES)
     passed = bisect_right(minutes, minute)
-    ends = minutes[passed] if passed < len(minutes) else DAY + minutes[0]
-    return day * len(minutes) + passed, (day * DAY + ends) * 60.0
+    ends = minutes[passed] if passed < len(minutes) else DAY_MINUTES + minutes[0]
+    return day * len(minutes) + passed, (day * DAY_MINUTES + ends) * 60.0
 
 
 def _stale(file: CachedFile) -> list[str]:

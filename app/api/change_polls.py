@@ -15,13 +15,13 @@ from app.history.redis_changes import ChangeId, Position, RedisChanges
 from app.redis.guarded_client import StoreDown
 from app.redis.single_flight import SingleFlight
 
-AT_ONCE, AT_ONCE_PER_CALLER = 512, 64
+POLLS_AT_ONCE, POLLS_PER_CALLER = 512, 64
 """Requests that wait at the same time, in all and per API key or address; further ones are answered 503."""
 
-PAUSE = 1.0
+POLL_PAUSE = 1.0
 """Seconds between two looks at the store while requests wait."""
 
-SECONDS_PER_REQUEST = 10.0
+WAIT_PER_REQUEST = 10.0
 """Seconds of waiting that one request of a quota pays for; a longer wait is charged as several requests."""
 
 READS_AT_ONCE = 8
@@ -46,7 +46,11 @@ class ChangePolls:
         self._stopping = stopping
         self._monotonic = monotonic
         self._admission = Admission(
-            AT_ONCE, AT_ONCE_PER_CALLER, "Too many requests wait for changes", 10, refused=lambda: refused("changes")
+            POLLS_AT_ONCE,
+            POLLS_PER_CALLER,
+            "Too many requests wait for changes",
+            10,
+            refused=lambda: refused("changes"),
         )
         self._looks: SingleFlight[str, ChangeId | None] = SingleFlight(BackgroundTask.CHANGE_LOOKS, expected=StoreDown)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
@@ -76,7 +80,7 @@ class ChangePolls:
                         if page.changes:
                             break
             finally:
-                charge_on_credit(scope, int((self._monotonic() - began) / SECONDS_PER_REQUEST))
+                charge_on_credit(scope, int((self._monotonic() - began) / WAIT_PER_REQUEST))
         return page.changes
 
     async def aclose(self) -> None:
@@ -84,9 +88,9 @@ class ChangePolls:
         await self._looks.aclose()
 
     async def _look(self) -> ChangeId | None:
-        """The newest change in PAUSE seconds, or at once when the process stops."""
+        """The newest change in POLL_PAUSE seconds, or at once when the process stops."""
         try:
-            async with asyncio.timeout(PAUSE):
+            async with asyncio.timeout(POLL_PAUSE):
                 await self._stopping.wait()
         except TimeoutError:
             pass

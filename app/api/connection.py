@@ -47,7 +47,7 @@ PIPELINED = 32
 REST_SECONDS = 3.0
 """Seconds to wait for the rest of a request that has been answered already, or whose process is stopping."""
 
-FIRST_SECONDS = 1.0
+FIRST_REQUEST_SECONDS = 1.0
 """Seconds that a stopping process waits for a first request, or for one whose head has begun to arrive."""
 
 READ_SECONDS = 60.0
@@ -189,7 +189,7 @@ class Connection(BoundedMessages):
 
     head_seconds = HEAD_SECONDS
     rest_seconds = REST_SECONDS
-    first_seconds = FIRST_SECONDS
+    first_seconds = FIRST_REQUEST_SECONDS
     read_seconds = READ_SECONDS
     limit: int | None = None  # None: max_connections()
     unread = UnreadAnswers()

@@ -16,7 +16,7 @@ Beyond it, the connections that have read nothing for the longest time are close
 of its last answer and 64 KiB.
 """
 
-FILES = 65_536
+OPEN_FILES = 65_536
 """File descriptors that a process asks the system for."""
 
 RESERVED_FILES = 2048
@@ -30,7 +30,7 @@ _ALWAYS_SERVED = frozenset({"/healthz", "/metrics"})
 def raise_file_limit() -> None:
     """Raise this process's limit of file descriptors, as far as the system permits. Child processes inherit it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 

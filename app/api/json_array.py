@@ -7,7 +7,7 @@ from starlette.responses import Response, StreamingResponse
 from app.api.middleware.http_caching import NO_STORE
 from app.work_turns import YieldBudget
 
-PIECE = 256 * 1024
+ARRAY_PIECE = 256 * 1024
 """Bytes of items to send in one piece."""
 
 
@@ -37,7 +37,7 @@ async def _pieces(name: str, items: Iterable[bytes], budget: YieldBudget) -> Asy
     parts: list[bytes] = []
     size = 0
     for item in items:
-        if size > PIECE:
+        if size > ARRAY_PIECE:
             yield begins + b",".join(parts)
             parts, size, begins = [], 0, b","
         parts.append(item)

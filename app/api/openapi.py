@@ -22,7 +22,7 @@ from app.api.schemas.history import FileChangeOut
 from app.history.change import ChangedAgents
 from app.robots.dialects import DIALECTS
 
-PATH = "/openapi.json"
+DOCUMENT_PATH = "/openapi.json"
 
 TAGS = {
     "decisions": "Whether an agent may fetch a URL, why, and how fast.",
@@ -86,7 +86,7 @@ def install(app: FastAPI) -> None:
         return Response(await asyncio.to_thread(content), media_type="application/json")
 
     app.openapi = document  # type: ignore[method-assign]
-    app.add_route(PATH, serve, include_in_schema=False)
+    app.add_route(DOCUMENT_PATH, serve, include_in_schema=False)
 
 
 def as_text(app: FastAPI) -> str:

@@ -34,20 +34,20 @@ LINES = "application/x-ndjson"
 WINDOW, WINDOW_BYTES = 1000, 4 * 1024 * 1024
 """Questions that are read ahead of the answers the client has read, and their bytes: as in the largest batch."""
 
-LINE_LIMIT = 128 * 1024
+QUESTION_LINE_LIMIT = 128 * 1024
 """Bytes of the longest line: the longest URL and agents, with every character escaped."""
 
 KEY_SECONDS = 1.0
 """Seconds after which a stream whose API key has been revoked is found, if no line arrives."""
 
-PIECE = 64 * 1024
+STREAM_PIECE = 64 * 1024
 """Bytes of answers to send in one piece."""
 
-_LINE_TOO_LONG = f"The line is longer than {LINE_LIMIT} bytes and was skipped."
+_LINE_TOO_LONG = f"The line is longer than {QUESTION_LINE_LIMIT} bytes and was skipped."
 
 
 class Lines:
-    """Splits bytes into lines. A line longer than LINE_LIMIT is skipped, and None stands for it."""
+    """Splits bytes into lines. A line longer than QUESTION_LINE_LIMIT is skipped, and None stands for it."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -61,7 +61,7 @@ class Lines:
             return
         yield self._end(first)
         for line in others[:-1]:
-            yield line if len(line) <= LINE_LIMIT else None
+            yield line if len(line) <= QUESTION_LINE_LIMIT else None
         self._extend(others[-1])
 
     def last(self) -> bytes | None:
@@ -69,7 +69,7 @@ class Lines:
         return self._end(b"")
 
     def _extend(self, data: bytes) -> None:
-        self._skips = self._skips or len(self._rest) + len(data) > LINE_LIMIT
+        self._skips = self._skips or len(self._rest) + len(data) > QUESTION_LINE_LIMIT
         if self._skips:
             self._rest.clear()
         else:
@@ -261,7 +261,7 @@ class AnswerLines(Response):
 
         await self._send_start(send)
         while True:
-            if size > PIECE or not self._window.is_ready():
+            if size > STREAM_PIECE or not self._window.is_ready():
                 await flush()
             answer = await self._window.get()
             if answer is None:

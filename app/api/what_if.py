@@ -12,7 +12,7 @@ from app.api.problems import Problem, bad_value
 from app.api.serialize import robots_out
 from app.api.test_rows import RowQuestion, SimulatedRowOut, Tables, TimelineEntryOut
 from app.cache.freshness import Recheck
-from app.cache.outage import LONGEST, Outage, TimelineEntry, simulate_outage
+from app.cache.outage import LONGEST_OUTAGE, Outage, TimelineEntry, simulate_outage
 from app.cache.recheck import VisitBasedRecheck
 from app.cache.result import CacheResult, Source
 from app.decide import Models
@@ -73,16 +73,18 @@ class SimulatedOutcomeIn(RequestModel):
         0,
         alias="for",
         description='How long it has lasted since the first such fetch: seconds, or a duration such as "90m", "12h", '
-        f'"3d", "2w"; at most {LONGEST / 86_400:.0f} days.',
+        f'"3d", "2w"; at most {LONGEST_OUTAGE / 86_400:.0f} days.',
     )
     had_copy: bool = Field(True, description="Whether the pasted robots was cached before it began.")
 
     def seconds(self) -> float:
         """How long it has lasted; raises Problem if that is invalid."""
         seconds = self.lasting if not isinstance(self.lasting, str) else read_seconds(self.lasting)
-        if seconds is None or not 0 <= seconds <= LONGEST:
+        if seconds is None or not 0 <= seconds <= LONGEST_OUTAGE:
             raise _bad(
-                "for", self.lasting, f'give a duration such as 3600, "12h" or "3d", up to {LONGEST / 86_400:.0f} days'
+                "for",
+                self.lasting,
+                f'give a duration such as 3600, "12h" or "3d", up to {LONGEST_OUTAGE / 86_400:.0f} days',
             )
         return float(seconds)
 

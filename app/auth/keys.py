@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from app.purposes.policy import Purpose, PurposePolicy, read_purposes
 from app.toml_file import parse, read_file, read_row
 
-FILE_LIMIT = 4 * 1024 * 1024
+KEYS_FILE_LIMIT = 4 * 1024 * 1024
 """Bytes of the largest file that is read."""
 
 KEY_LIMIT = 512
@@ -118,7 +118,7 @@ def new_key(id_: str, scope: Scope = Scope.READ) -> tuple[str, str]:
 
 def load_keys(path: Path) -> Keys:
     """Read the file of keys. Raises ValueError."""
-    return read_keys(read_file(path, FILE_LIMIT, private=True))
+    return read_keys(read_file(path, KEYS_FILE_LIMIT, private=True))
 
 
 def read_keys(text: str) -> Keys:

@@ -18,7 +18,7 @@ from app.background import BackgroundTask, in_batches, periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 
-INTERVAL = 1.0
+SETTLE_INTERVAL = 1.0
 """Seconds between two settlements."""
 
 MAX_DEBT = 86_400.0
@@ -107,7 +107,7 @@ class Quotas:
         await in_batches(BackgroundTask.QUOTAS, list(self._buckets), _BATCH, self._settle, unless=StoreDown)
 
     @asynccontextmanager
-    async def running(self, interval: float = INTERVAL) -> AsyncIterator[None]:
+    async def running(self, interval: float = SETTLE_INTERVAL) -> AsyncIterator[None]:
         """Settle every `interval` seconds for as long as the block lasts."""
         async with periodically(BackgroundTask.QUOTAS, self.settle, interval, ignoring=StoreDown):
             yield

@@ -19,13 +19,13 @@ from app.redis.failures import FAILURES
 CHANNEL = "robots:news"
 """The name is that of release 0.1.0."""
 
-ORIGINS = 200
+MESSAGE_ORIGINS = 200
 """Origins that one message names at most."""
 
-LONGEST_MESSAGE = 512 + ORIGINS * 320
+LONGEST_MESSAGE = 512 + MESSAGE_ORIGINS * 320
 """Bytes of the longest message that is read; the key of an origin has at most 320."""
 
-QUIET = 5.0
+QUIET_SECONDS = 5.0
 """Seconds of silence after which the server is pinged; after as many more the connection is given up."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
@@ -54,7 +54,7 @@ def decode(message: object, own_name: str) -> tuple[Event, Sequence[Origin]] | N
     if not isinstance(message, bytes) or len(message) > LONGEST_MESSAGE or not message.isascii():
         return None
     sender, *parts = message.decode().split(" ")
-    if not 2 <= len(parts) <= 1 + ORIGINS or sender == own_name or parts[0] not in list(Event):
+    if not 2 <= len(parts) <= 1 + MESSAGE_ORIGINS or sender == own_name or parts[0] not in list(Event):
         return None
     origins = [read_key(key) for key in parts[1:]]
     known = [origin for origin in origins if origin is not None]
@@ -75,9 +75,9 @@ class InvalidationListener:
         on_event: Callable[[Event, Origin], None],
         on_gap: Callable[[], None],
         *,
-        quiet: float = QUIET,
+        quiet: float = QUIET_SECONDS,
     ) -> None:
-        """`subscribe` makes a new subscriber; `own_name` is this process's name; `quiet`: see QUIET."""
+        """`subscribe` makes a new subscriber; `own_name` is this process's name; `quiet`: see QUIET_SECONDS."""
         self._subscribe = subscribe
         self._own_name = own_name
         self._on_event = on_event

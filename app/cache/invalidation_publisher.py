@@ -9,19 +9,21 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from app.background import BackgroundTask, Surviving, cancel_and_wait
-from app.cache.invalidation import ORIGINS, Event, encode
+from app.cache.invalidation import MESSAGE_ORIGINS, Event, encode
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 
-WINDOW = 0.5
+GATHERING_SECONDS = 0.5
 """Seconds after a message in which further changes wait for the next one."""
 
 
 class InvalidationPublisher:
     """Publishes the invalidations of one process. `send` publishes a message, and raises StoreDown."""
 
-    def __init__(self, send: Callable[[bytes], Awaitable[object]], name: str, *, window: float = WINDOW) -> None:
-        """`name` is that of the process; `window`: see WINDOW."""
+    def __init__(
+        self, send: Callable[[bytes], Awaitable[object]], name: str, *, window: float = GATHERING_SECONDS
+    ) -> None:
+        """`name` is that of the process; `window`: see GATHERING_SECONDS."""
         self._send = send
         self._name = name
         self._window = window
@@ -35,7 +37,7 @@ class InvalidationPublisher:
         """
         if event is Event.CHANGED and self._task is not None and not self._task.done():
             self._waiting[origin.key] = None
-            if len(self._waiting) >= ORIGINS:
+            if len(self._waiting) >= MESSAGE_ORIGINS:
                 await self._flush()
             return
         if event is Event.CHANGED:

@@ -16,7 +16,7 @@ from app.redis.guarded_client import StoreDown
 MARGIN = 2.0
 """Seconds that the work may take in addition to the fetch, for calls to the store."""
 
-SECONDS = 2.0
+LEASE_SECONDS = 2.0
 """Seconds after which the lease of a dead holder expires; a live one renews it RENEWALS times in that time."""
 
 RENEWALS = 4
@@ -55,9 +55,9 @@ class Lease:
     """
 
     def __init__(
-        self, store: LeaseStore, longest: float, *, seconds: float = SECONDS, pauses: tuple[float, ...] = PAUSES
+        self, store: LeaseStore, longest: float, *, seconds: float = LEASE_SECONDS, pauses: tuple[float, ...] = PAUSES
     ) -> None:
-        """`seconds` and `pauses`: see SECONDS and PAUSES."""
+        """`seconds` and `pauses`: see LEASE_SECONDS and PAUSES."""
         self._store = store
         self._longest = longest
         self._seconds = seconds

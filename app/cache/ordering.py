@@ -15,7 +15,7 @@ from app.cache.content import same
 from app.cache.freshness import KEEP, Failing, Snapshot
 from app.robots.access import Cause, Successful, Unreachable
 
-AHEAD = 1.0
+ESTIMATE_LAG = 1.0
 """Seconds by which an instant may be ahead of a process's estimate of the store's clock, which lags."""
 
 _LOCAL = frozenset({Cause.DNS, Cause.CONNECTION, Cause.TIMEOUT, Cause.TLS})
@@ -53,7 +53,7 @@ def merge(one: Snapshot, other: Snapshot, now: float) -> Snapshot:
 
 def after_purge(snapshot: Snapshot, purged: Purged, now: float) -> Snapshot | None:
     """The part of the snapshot that began after a purge. A purge after `now` is from a wrong clock, and ignored."""
-    if purged.at > now + AHEAD or snapshot.fetched_at > purged.at:
+    if purged.at > now + ESTIMATE_LAG or snapshot.fetched_at > purged.at:
         return snapshot
     failing = snapshot.failing
     return None if failing is None or failing.last_at <= purged.at else _only(failing)
@@ -110,4 +110,4 @@ def _only(failing: Failing) -> Snapshot:
 
 
 def _order(at: float, now: float) -> tuple[bool, float]:
-    return at <= now + AHEAD, at
+    return at <= now + ESTIMATE_LAG, at

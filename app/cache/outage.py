@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from app.cache.freshness import DAY, KEEP, Freshness, Recheck, Snapshot, delay, freshness, next_snapshot, usable
 from app.robots.access import Fetched, Successful
 
-LONGEST = 60 * DAY
+LONGEST_OUTAGE = 60 * DAY
 """Seconds of the longest simulated outage; the last change comes after less than half of them."""
 
 _TICK = 1.0
@@ -40,14 +40,16 @@ class Outage:
 def simulate_outage(
     copy: Successful | None, fetched: Fetched, recheck: Recheck, key: str, began: float, now: float
 ) -> Iterator[Outage | None]:
-    """Simulate an outage whose first fetch is at `began`, seen from `now`, at most LONGEST later.
+    """Simulate an outage whose first fetch is at `began`, seen from `now`, at most LONGEST_OUTAGE later.
 
     `copy` is the copy from before the outage. Each fetch is made as soon as it is due, as for an origin that is
     visited all the time. `key` is the origin's, by which delays are spread. Yields None after each fetch, of which
     there may be a thousand, and the outage at the end.
     """
-    if not 0 <= now - began <= LONGEST:
-        raise ValueError(f"an outage of {now - began:.0f} s cannot be simulated; it may last from 0 to {LONGEST:.0f} s")
+    if not 0 <= now - began <= LONGEST_OUTAGE:
+        raise ValueError(
+            f"an outage of {now - began:.0f} s cannot be simulated; it may last from 0 to {LONGEST_OUTAGE:.0f} s"
+        )
     last: TimelineEntry | None = None
     timeline: list[TimelineEntry] = []
     for entry in _entries(copy, fetched, recheck, key, began, max(now, began + KEEP + DAY)):

@@ -10,10 +10,10 @@ from app.cache.ordering import Purged
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 
-LIMIT = 10_000
+OUTBOX_LIMIT = 10_000
 """Origins in the outbox; beyond that, the oldest is delivered when this process is next asked about it."""
 
-PAUSE = 1.0
+DELIVERY_PAUSE = 1.0
 """Seconds between two attempts while the store is down."""
 
 
@@ -33,7 +33,7 @@ class Outbox:
         purged = purged or self.purged(origin)
         self._pending.pop(origin, None)
         self._pending[origin] = purged
-        if len(self._pending) > LIMIT:
+        if len(self._pending) > OUTBOX_LIMIT:
             del self._pending[next(iter(self._pending))]
         self._has_pending.set()
 
@@ -42,7 +42,7 @@ class Outbox:
         return self._pending.get(origin)
 
     @asynccontextmanager
-    async def delivering(self, pause: float = PAUSE) -> AsyncIterator[None]:
+    async def delivering(self, pause: float = DELIVERY_PAUSE) -> AsyncIterator[None]:
         """While the block lasts, deliver what is pending, every so many seconds until the store accepts it."""
         async with repeatedly(BackgroundTask.DELIVERIES, partial(self._deliver_pending, pause)):
             yield

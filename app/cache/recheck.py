@@ -10,13 +10,13 @@ from typing import TypeAlias, TypeVar
 
 from app.cache.freshness import DAY, KEEP, MINUTE, SPREAD, LifetimePolicy, Recheck
 
-RFC9309, SEZNAM = "rfc9309", "seznam"
+RFC9309_MODEL, SEZNAM_MODEL = "rfc9309", "seznam"
 
 OFTEN, SOONEST = 10.0, 3 * DAY
 RARE, LATEST = 0.1, 21 * DAY
 """An origin with OFTEN visits a day is rechecked after SOONEST, one with RARE visits a day after LATEST."""
 
-SHORTEST, LONGEST = MINUTE, KEEP
+SHORTEST_RECHECK, LONGEST_RECHECK = MINUTE, KEEP
 """The bounds of delays in the table: below, robots.txt would be fetched too often; above, no copy is kept so long."""
 
 SLOWEST = DAY
@@ -49,7 +49,7 @@ Model: TypeAlias = Recheck | VisitBasedRecheck
 Row: TypeAlias = Mapping[str, Model]
 """A row of the table: the replacement for each of MODELS."""
 
-MODELS: Row = {RFC9309: Recheck(), SEZNAM: VisitBasedRecheck()}
+MODELS: Row = {RFC9309_MODEL: Recheck(), SEZNAM_MODEL: VisitBasedRecheck()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +93,20 @@ def _longest(rows: Mapping[str, T], host: str) -> T | None:
 def model(table: DomainTable, host: str, own: str, default: str) -> Model:
     """The model for `host`: that of the table, else the crawler's `own`, else the `default`; both are names in MODELS.
 
-    Crawlers that nothing is known about have RFC9309, so the default takes precedence over it.
+    Crawlers that nothing is known about have RFC9309_MODEL, so the default takes precedence over it.
     """
-    name = default if own == RFC9309 else own
+    name = default if own == RFC9309_MODEL else own
     return (table.row(host) or MODELS)[name]
 
 
 def fixed(delay: float) -> Recheck:
     """Always `delay`, with the usual spread, or all origins of a suffix would be rechecked at once."""
-    return Recheck(max(delay * (1 - SPREAD), SHORTEST), min(delay * (1 + SPREAD), LONGEST), delay, LifetimePolicy.NONE)
+    return Recheck(
+        max(delay * (1 - SPREAD), SHORTEST_RECHECK),
+        min(delay * (1 + SPREAD), LONGEST_RECHECK),
+        delay,
+        LifetimePolicy.NONE,
+    )
 
 
 def within(model: Model, low: float | None, high: float | None) -> Model:

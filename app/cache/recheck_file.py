@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, model_validator
 
-from app.cache.recheck import LONGEST, MODELS, SHORTEST, SLOWEST, DomainTable, Pace, Row, fixed, within
+from app.cache.recheck import LONGEST_RECHECK, MODELS, SHORTEST_RECHECK, SLOWEST, DomainTable, Pace, Row, fixed, within
 from app.durations import read_seconds
 from app.origin import BadUrl, read_suffix
 from app.toml_file import parse, read_file, read_row
@@ -59,7 +59,7 @@ def _duration(low: float, high: float, expected: str) -> PlainValidator:
     return PlainValidator(read)
 
 
-_Delay = Annotated[float, _duration(SHORTEST, LONGEST, "a delay lies between a minute and 30 days")]
+_Delay = Annotated[float, _duration(SHORTEST_RECHECK, LONGEST_RECHECK, "a delay lies between a minute and 30 days")]
 Interval = Annotated[float, _duration(0.0, SLOWEST, "a pace lies between 0 seconds and a day")]
 
 

@@ -12,7 +12,7 @@ from app.origin import Origin, read_key
 from app.redis.guarded_client import GuardedClient
 from app.redis.script import Script
 
-EXPIRY = 7 * 86_400
+LIST_EXPIRY = 7 * 86_400
 """Seconds after the last addition for which a list is kept."""
 
 _SLOT = "robots:{origins}"  # what all keys begin with, so that one slot of a cluster has them
@@ -96,7 +96,7 @@ def _commands(notes: Notes, now: float) -> list[tuple[Any, ...]]:
             pairs = [part for name, score in scores.items() for part in (score, name)]
             commands += [("ZADD", key, *batch) for batch in _batches(pairs)]
         commands.append(("ZREMRANGEBYRANK", key, 0, -LISTED - 1))
-        commands.append(("EXPIRE", key, _ASKED_EXPIRY if asked else EXPIRY))
+        commands.append(("EXPIRE", key, _ASKED_EXPIRY if asked else LIST_EXPIRY))
     if notes.listed[Order.BACKOFF]:
         commands.append(("ZREMRANGEBYSCORE", _key(Order.BACKOFF), "-inf", f"({now}"))
     return commands

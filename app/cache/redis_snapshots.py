@@ -17,7 +17,7 @@ from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 from app.redis.store_clock import server_time
 
-ATTEMPTS = 5
+WRITE_ATTEMPTS = 5
 """How often a write is tried if others change the value meanwhile; with the lease even one conflict is rare."""
 
 UNRECORDED = 4
@@ -104,7 +104,7 @@ class RedisSnapshots:
         """Merge the snapshot with the stored one, see `ordering`, and keep the result for so long; raises StoreDown."""
         seen, result = _digest(b""), snapshot
         before: Snapshot | None = None
-        for _ in range(ATTEMPTS):
+        for _ in range(WRITE_ATTEMPTS):
             other = await self._replace(origin, seen, encode(result), keep_seconds, _ended(before, result))
             if isinstance(other, bool):
                 return Put(result, before, await self._unrecorded(origin, before) if other else ())
@@ -129,7 +129,7 @@ class RedisSnapshots:
         """Replace what began before `at`, by default now, with a mark kept for so long; raises StoreDown."""
         # A mark, because a missing value may also have been lost, and a process that has it in memory would restore it.
         seen, mark, ended = "", b"", b""  # matches no value: the first attempt reads the value and the time
-        for _ in range(ATTEMPTS):
+        for _ in range(WRITE_ATTEMPTS):
             other = await self._replace(origin, seen, mark, keep_seconds, ended)
             if isinstance(other, bool):
                 return
@@ -230,7 +230,7 @@ def _ended(before: Snapshot | None, after: Snapshot | None) -> bytes:
 
 
 def _overtaken(origin: Origin) -> StoreDown:
-    return StoreDown(f"the snapshot of {origin.key} was changed by other processes {ATTEMPTS} times meanwhile")
+    return StoreDown(f"the snapshot of {origin.key} was changed by other processes {WRITE_ATTEMPTS} times meanwhile")
 
 
 def _read(data: object) -> Snapshot | Purged | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.cache.freshness import HOUR
 from app.cache.redis_snapshots import snapshot_key
-from app.cache.visits import EXPIRY, HALF_LIFE, Tally
+from app.cache.visits import HALF_LIFE, TALLY_EXPIRY, Tally
 from app.origin import Origin
 from app.redis.failures import FAILURES
 from app.redis.guarded_client import GuardedClient, StoreDown
@@ -19,7 +19,7 @@ WRITE = 5.0
 HEAVIEST = 1e15
 """The largest weight that is accepted."""
 
-AHEAD = HOUR
+WRITER_AHEAD = HOUR
 """Seconds by which the clock of another writer may be ahead of ours."""
 
 _VALUE_LIMIT = 64
@@ -42,13 +42,13 @@ if type(held) == 'string' and #held <= {_VALUE_LIMIT} then
   end
 end
 local value = string.format('V1 %.9g %.0f %.0f', weight, at, since)
-redis.call('SET', KEYS[1], value, 'EX', {EXPIRY:.0f})
+redis.call('SET', KEYS[1], value, 'EX', {TALLY_EXPIRY:.0f})
 return value
 """)
 
 
 class RedisVisits:
-    """Tallies under `robots:{scheme://host:port[#profile]}:visits`, which expire EXPIRY seconds after the last one."""
+    """Tallies under `robots:{scheme://host:port[#profile]}:visits`, which expire TALLY_EXPIRY after the last."""
 
     def __init__(self, redis: GuardedClient, *, clock: Callable[[], float]) -> None:
         self._redis = redis
@@ -65,7 +65,7 @@ class RedisVisits:
         """Add these to the stored tallies; returns the sums, without those that were refused. Raises StoreDown."""
         now = self._clock()
         calls = [
-            (key(origin), (f"{tally.weight:.9g}", f"{tally.at:.0f}", f"{tally.since:.0f}", f"{now + AHEAD:.0f}"))
+            (key(origin), (f"{tally.weight:.9g}", f"{tally.at:.0f}", f"{tally.since:.0f}", f"{now + WRITER_AHEAD:.0f}"))
             for origin, tally in tallies.items()
         ]
         # A server that hangs would run everything that it was sent once it resumes: a batch for every minute. So all
@@ -97,4 +97,4 @@ def read_value(data: object, now: float) -> Tally | None:
         tally = Tally(*map(float, written.groups()))
     except ValueError:
         return None
-    return tally if 0 <= tally.weight <= HEAVIEST and tally.since <= tally.at <= now + AHEAD else None
+    return tally if 0 <= tally.weight <= HEAVIEST and tally.since <= tally.at <= now + WRITER_AHEAD else None

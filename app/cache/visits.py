@@ -19,16 +19,16 @@ from app.redis.single_flight import SingleFlight
 
 HALF_LIFE = 7 * DAY
 
-EXPIRY = 5 * HALF_LIFE
+TALLY_EXPIRY = 5 * HALF_LIFE
 """Seconds for which an origin's tally is kept after the last visit; by then it has decayed to a thirtieth."""
 
 LEAST_TIME = 1.0
 """The least number of days that a mean is taken over, so that a first visit does not count as a million a day."""
 
-ORIGINS = 50_000
+TALLIES = 50_000
 """Tallies in memory, at most: this many not written yet, and as many read from the store."""
 
-BATCH = 100
+TALLIES_PER_WRITE = 100
 """How many tallies are written at once, which takes a few milliseconds of the event loop."""
 
 READ_FOR = HOUR
@@ -111,7 +111,7 @@ class Visits:
     counted twice, but is never lost.
     """
 
-    def __init__(self, store: VisitStore, clock: Callable[[], float], *, origins: int = ORIGINS) -> None:
+    def __init__(self, store: VisitStore, clock: Callable[[], float], *, origins: int = TALLIES) -> None:
         self._store = store
         self._clock = clock
         self._limit = origins
@@ -148,7 +148,9 @@ class Visits:
         """Add all that was counted so far to the fleet's tallies; counts that cannot be written are kept."""
         async with self._writing:
             with suppress(StoreDown):
-                bad = await in_batches(BackgroundTask.VISITS, list(self._counted), BATCH, self._send, unless=StoreDown)
+                bad = await in_batches(
+                    BackgroundTask.VISITS, list(self._counted), TALLIES_PER_WRITE, self._send, unless=StoreDown
+                )
                 for origin in bad:
                     self._counted.pop(origin, None)
 

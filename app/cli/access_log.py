@@ -16,10 +16,10 @@ from app.cli.line_reader import blocks, open_stdin
 from app.origin import URL_LIMIT
 from app.robots.verdict import Permission
 
-LINE_LIMIT = 8 * URL_LIMIT
+LOGGED_LINE_LIMIT = 8 * URL_LIMIT
 """Bytes of the longest line."""
 
-AGENT_LIMIT = 4096
+LOGGED_AGENT_LIMIT = 4096
 """Bytes of the longest agent."""
 
 _GZIP = b"\x1f\x8b"
@@ -72,11 +72,11 @@ def _open(name: str) -> BufferedReader:
 async def numbered_lines(source: BufferedIOBase) -> AsyncIterator[list[tuple[int, bytes]]]:
     """The lines and their numbers, in lists that one read completes.
 
-    Of a line beyond LINE_LIMIT, they have the first LINE_LIMIT bytes. Raise Failed.
+    Of a line beyond LOGGED_LINE_LIMIT, they have the first LOGGED_LINE_LIMIT bytes. Raise Failed.
     """
     number, continued = 0, False
     try:
-        async for block in blocks(source, "the log", LINE_LIMIT):
+        async for block in blocks(source, "the log", LOGGED_LINE_LIMIT):
             lines = []
             for written in block:
                 skipped, continued = continued, not written.endswith(b"\n")
@@ -90,8 +90,8 @@ async def numbered_lines(source: BufferedIOBase) -> AsyncIterator[list[tuple[int
 
 def read_entry(written: bytes, defaults: Defaults) -> LoggedFetch:
     """Read a line. Raise BadLine or NotAuditable."""
-    if len(written) >= LINE_LIMIT:
-        raise BadLine(f"The line is longer than {LINE_LIMIT} bytes.")
+    if len(written) >= LOGGED_LINE_LIMIT:
+        raise BadLine(f"The line is longer than {LOGGED_LINE_LIMIT} bytes.")
     try:
         line = json.loads(written.decode("utf-8-sig"))
     except (ValueError, RecursionError):
@@ -113,10 +113,10 @@ def _from_json(line: Mapping[str, Any], defaults: Defaults) -> LoggedFetch:
         raise NotAuditable(NO_URL)
     return LoggedFetch(
         url=_absolute(_text(line, "url", URL_LIMIT), defaults),
-        agent=_text({"agent": defaults.agent, **_given(line)}, "agent", AGENT_LIMIT),
+        agent=_text({"agent": defaults.agent, **_given(line)}, "agent", LOGGED_AGENT_LIMIT),
         time=_time(line),
-        dialect=_text(line, "dialect", AGENT_LIMIT) if line.get("dialect") is not None else None,
-        override=_text(line, "override", AGENT_LIMIT) if line.get("override") is not None else None,
+        dialect=_text(line, "dialect", LOGGED_AGENT_LIMIT) if line.get("dialect") is not None else None,
+        override=_text(line, "override", LOGGED_AGENT_LIMIT) if line.get("override") is not None else None,
     )
 
 
@@ -127,7 +127,7 @@ def _from_request(request: ServedRequest, defaults: Defaults) -> LoggedFetch:
         raise NotAuditable(NO_URL)
     return LoggedFetch(
         url=_absolute(_text({"url": request.target}, "url", URL_LIMIT), defaults),
-        agent=_text({"agent": request.agent or defaults.agent}, "agent", AGENT_LIMIT),
+        agent=_text({"agent": request.agent or defaults.agent}, "agent", LOGGED_AGENT_LIMIT),
         time=rfc3339(request.at),
     )
 

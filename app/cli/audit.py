@@ -15,13 +15,11 @@ from app.cli.auditor import FORBIDDEN, UNDECIDED, UNREADABLE, Auditor, Finding
 from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server, read_concurrency
 from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
 from app.cli.formatting import printable, rule_text
+from app.cli.unreadable import report_unreadable
 from app.origin import BadUrl, read_target
 
 NONE, SOME, INCOMPLETE = 0, 1, 2
 """Exit codes: nothing was wrong; a page should not have been fetched; nothing was wrong, but lines were not decided."""
-
-LINES_SHOWN = 10
-"""Unreadable lines that are reported one by one."""
 
 CONCURRENCY = 32
 """Parallel requests, at most: each answer may take 16 MiB."""
@@ -77,9 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         def bad(number: int, message: str) -> None:
             nonlocal unreadable
             unreadable += 1
-            if unreadable <= LINES_SHOWN:
-                more = "" if unreadable < LINES_SHOWN else " (further lines are only counted)"
-                tqdm.write(f"line {number}: {printable(message)}{more}", file=sys.stderr)
+            report_unreadable(unreadable, number, message)
 
         def done(count: int) -> None:
             sys.stdout.flush()

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from app.cli.access_log import NO_URL, BadLine, Defaults, LoggedFetch, NotAuditable, read_entry
 from app.cli.client import AnswerTooLong, ServiceClient
 from app.cli.exit_codes import Failed
-from app.cli.patient_client import ATTEMPTS, BUSY, PatientClient
+from app.cli.patient_client import BUSY, REQUEST_ATTEMPTS, PatientClient
 from app.error_values import as_value
 
 ALLOWED: Final = "allowed"
@@ -20,10 +20,10 @@ UNREADABLE: Final = "unreadable"
 UNDECIDED = frozenset({UNKNOWN, NO_URL})
 """The kinds of lines that may have been wrong."""
 
-ITEMS, CHARACTERS = 500, 512 * 1024
+REQUEST_LINES, CHARACTERS = 500, 512 * 1024
 """Lines of the largest request, and characters of their URLs and agents, within the limits of the service."""
 
-BUSY_DELAY = 1.0
+PARTIAL_DELAY = 1.0
 """Seconds to pause when the service could not answer all lines of a request."""
 
 _INVALID = frozenset({413, 422})
@@ -40,7 +40,7 @@ class Finding(NamedTuple):
 
 
 class Auditor:
-    """Audits lines, in requests of up to ITEMS, `concurrency` at a time; `counts` has the number of lines of each kind.
+    """Audits lines, in requests of up to REQUEST_LINES, `concurrency` at a time; `counts` has the lines by kind.
 
     In the order of the log, `found` is called for each page that should not have been fetched, and `bad` for each line
     that cannot be read. `done` is called with the number of lines that were audited since its last call.
@@ -95,7 +95,7 @@ class Auditor:
                 continue
             entry = self._read(written)
             size = len(entry.url) + len(entry.agent) if isinstance(entry, LoggedFetch) else 0
-            if len(batch) >= ITEMS or characters + size > CHARACTERS:
+            if len(batch) >= REQUEST_LINES or characters + size > CHARACTERS:
                 yield batch
                 batch, characters = [], 0
             batch.append((number, entry))
@@ -155,7 +155,7 @@ class Auditor:
         remaining = dict(entries)
         attempts = 0
         while remaining:
-            if attempts == ATTEMPTS:
+            if attempts == REQUEST_ATTEMPTS:
                 raise self._stays_busy()
             found = await self._ask(list(remaining.values()))
             answered = {number: answer for number, answer in zip(remaining, found, strict=True) if not _is_busy(answer)}
@@ -163,7 +163,7 @@ class Auditor:
             answers |= answered
             remaining = {number: entry for number, entry in remaining.items() if number not in answered}
             if remaining:
-                self._client.pause(BUSY_DELAY)
+                self._client.pause(PARTIAL_DELAY)
         return answers
 
     async def _ask(self, entries: Sequence[LoggedFetch]) -> Sequence[Mapping[str, Any]]:

@@ -22,7 +22,7 @@ DEFAULT_SERVER = "http://127.0.0.1:8080"
 API_KEY = "ROBOTS_API_KEY"
 """The environment variable with the API key. There is no argument for it, since other users can read arguments."""
 
-TIMEOUT = 90.0
+SERVICE_TIMEOUT = 90.0
 """Seconds without a byte after which a request fails; the service may wait a minute for a fetch."""
 
 ANSWER_LIMIT = 16 * 1024 * 1024
@@ -111,7 +111,7 @@ class ServiceClient:
     async def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
         """Send a request, with JSON if it has a body. Raise ServiceNotReached, or AnswerTooLong."""
         content_type = [] if body is None else [("Content-Type", "application/json")]
-        timeouts = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT)
+        timeouts = dict.fromkeys(("connect", "read", "write", "pool"), SERVICE_TIMEOUT)
         try:
             async with self._pool.stream(
                 method,

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from app.cli.client import Answer, ServiceClient, ServiceNotReached
 
-ATTEMPTS = 8
+REQUEST_ATTEMPTS = 8
 """Attempts at one request, at most, while the service answers no other one."""
 
 RETRY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
@@ -43,7 +43,7 @@ class PatientClient:
     async def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> Answer | None:
         delays = iter(RETRY_DELAYS)
         attempts, answered = 0, self._answered
-        while attempts < ATTEMPTS:
+        while attempts < REQUEST_ATTEMPTS:
             await self._wait_for_pause()
             try:
                 answer = await self._service.send(method, path, body)

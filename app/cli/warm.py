@@ -14,16 +14,13 @@ from tqdm import tqdm
 from app.cli.bare_host import candidates
 from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server, read_concurrency
 from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
-from app.cli.formatting import printable
 from app.cli.state_file import StateFile
+from app.cli.unreadable import report_unreadable
 from app.cli.warmer import Warmer
 from app.origin import URL_LIMIT, BadUrl, read_target
 
-ALL, SOME = 0, 1
+ALL_FETCHED, SOME_FAILED = 0, 1
 """Exit codes: every origin was fetched; some were not, or lines could not be read."""
-
-LINES_SHOWN = 10
-"""Unreadable lines that are reported one by one."""
 
 
 def add(parser: Parser) -> None:
@@ -63,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         failed: Failed | None = None
         try:
             asyncio.run(_warm(service, warmer, remaining))
-            code = SOME if warmer.unanswered or unreadable else ALL
+            code = SOME_FAILED if warmer.unanswered or unreadable else ALL_FETCHED
         except KeyboardInterrupt:
             code = INTERRUPTED
         except Failed as error:
@@ -117,9 +114,7 @@ def _read_origins(source: BinaryIO) -> tuple[Mapping[str, str | None], int]:
             origins[first] = others[0] if others else origins.get(first)
         except BadUrl as error:
             unreadable += 1
-            if unreadable <= LINES_SHOWN:
-                more = "" if unreadable < LINES_SHOWN else " (further lines are only counted)"
-                sys.stderr.write(f"line {number}: {printable(str(error))}{more}\n")
+            report_unreadable(unreadable, number, str(error))
     return origins, unreadable
 
 

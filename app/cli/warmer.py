@@ -9,9 +9,9 @@ from typing import Any
 from app.cli.bare_host import lacks_https
 from app.cli.client import Answer, ServiceClient
 from app.cli.exit_codes import Failed
-from app.cli.patient_client import ATTEMPTS, PatientClient
+from app.cli.patient_client import REQUEST_ATTEMPTS, PatientClient
 
-WAIT = 30
+FETCH_WAIT = 30
 """Seconds that the service may wait for a fetch; a slower fetch is asked about again."""
 
 _REJECTED = frozenset({401, 403, 404})
@@ -58,8 +58,8 @@ class Warmer:
 
     async def _fetch(self, origin: str) -> Mapping[str, Any] | None:
         """Let the service fetch the file of an origin; return the facts of the fetch, None if it is not known."""
-        for _ in range(ATTEMPTS):
-            answer = await self._client.get("/v1/robots", {"url": origin, "as": "facts", "wait": WAIT})
+        for _ in range(REQUEST_ATTEMPTS):
+            answer = await self._client.get("/v1/robots", {"url": origin, "as": "facts", "wait": FETCH_WAIT})
             if answer is None:
                 break
             robots = self._robots(answer)

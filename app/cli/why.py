@@ -13,7 +13,7 @@ from app.cli.colours import coloured
 from app.cli.exit_codes import Parser, worst
 from app.cli.formatting import printable, rate_text, rule_text, visit_text
 
-VERSIONS = 5
+SHOWN_VERSIONS = 5
 """Earlier versions of the file that are shown with their verdicts."""
 
 _SOURCES = {
@@ -69,7 +69,7 @@ async def _before(asker: Asker, url: str, agents: Sequence[str]) -> list[dict[st
         return []
     history = await asker.service.get_object("/v1/robots/history", {"url": url, "agent": agents}, expected="versions")
     versions = []
-    for version in history["versions"][:VERSIONS]:
+    for version in history["versions"][:SHOWN_VERSIONS]:
         answer = await asker.answer(url, agents, explain=False, as_of=version["from"])
         versions.append({**version, **{name: answer[name] for name in ("verdict", "reason", "rule")}})
     return versions

@@ -15,7 +15,7 @@ from uvicorn.supervisors.multiprocess import Process
 START_TIMEOUT = 120.0
 """Seconds that a worker may take to start, on a busy machine."""
 
-ATTEMPTS = 3
+START_ATTEMPTS = 3
 """How many new workers may fail to start before the restart is aborted."""
 
 _log = logging.getLogger("uvicorn.error")
@@ -153,7 +153,7 @@ class Workers(Multiprocess):
             self._failures += 1
             _log.error("New worker [%s] did not start (attempt %d).", self._successor.pid, self._failures)
             self._dismiss_successor()
-            if self._failures == ATTEMPTS:
+            if self._failures == START_ATTEMPTS:
                 _log.error("Restart aborted: %d workers were not replaced.", len(self._outdated))
                 self._outdated = []
 

@@ -14,16 +14,16 @@ from app.decision_log.sinks import Sink, SinkFailed
 from app.evaluate import Decision
 from app.observability.logs import KEY_ID, REQUEST_ID
 
-WAITING_BYTES = 16 * 1024 * 1024
+WAITING_LINE_BYTES = 16 * 1024 * 1024
 """Bytes of the lines that wait for the sink, those of a write in progress included; further lines are lost."""
 
-EVERY = 0.2
+WRITE_EVERY = 0.2
 """Seconds between two writes."""
 
-CLOSING_TIME = 1.0
+LOG_CLOSING_TIME = 1.0
 """Seconds in which the lines that wait are written when the process stops."""
 
-BATCH = 500
+LINES_PER_WRITE = 500
 """Lines of one write."""
 
 _log = logging.getLogger(__name__)
@@ -39,10 +39,10 @@ class DecisionLog:
         share: float,
         lost: Callable[[int], None],
         *,
-        every: float = EVERY,
+        every: float = WRITE_EVERY,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """`share`: from 0 to 1; `every`: see EVERY."""
+        """`share`: from 0 to 1; `every`: see WRITE_EVERY."""
         self._sink = sink
         self._writer = writer
         self._share = share
@@ -63,7 +63,7 @@ class DecisionLog:
             line = self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get())
         if survival.failed:
             self._lost(1)
-        elif self._bytes + sys.getsizeof(line) > WAITING_BYTES:
+        elif self._bytes + sys.getsizeof(line) > WAITING_LINE_BYTES:
             self._lost(1)
             self._fail("it takes lines too slowly, or not at all")
         else:
@@ -72,13 +72,13 @@ class DecisionLog:
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
-        """While the block lasts, write to the sink; at its end, write what still waits, for at most CLOSING_TIME."""
+        """While the block lasts, write to the sink; at its end, write what waits, for at most LOG_CLOSING_TIME."""
         async with periodically(BackgroundTask.DECISION_LOG, self._write_all, self._every):
             try:
                 yield
             finally:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(CLOSING_TIME):
+                    async with asyncio.timeout(LOG_CLOSING_TIME):
                         await self._write_all()
         if self._waiting:
             self._lost(len(self._waiting))
@@ -87,7 +87,7 @@ class DecisionLog:
     async def _write_all(self) -> None:
         async with self._writing:
             while self._waiting:
-                lines = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+                lines = [self._waiting.popleft() for _ in range(min(LINES_PER_WRITE, len(self._waiting)))]
                 try:
                     with Surviving(BackgroundTask.DECISION_LOG) as survival:
                         await self._write(lines)

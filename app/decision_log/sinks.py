@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from app.redis.guarded_client import GuardedClient, StoreDown
 
-STREAM: Final = "robots:{decisions}"
-LENGTH = 100_000
+DECISIONS_STREAM: Final = "robots:{decisions}"
+DECISIONS_LENGTH = 100_000
 """Lines that the stream keeps."""
 
 _MODE: Final = 0o640
@@ -123,7 +123,7 @@ def _ends_within_a_line(file: int, path: Path | None) -> bool:
 
 
 class StreamSink:
-    """Adds to the stream STREAM in Redis or Valkey, in entries with the field `decision`."""
+    """Adds to the stream DECISIONS_STREAM in Redis or Valkey, in entries with the field `decision`."""
 
     def __init__(self, redis: GuardedClient) -> None:
         self._redis = redis
@@ -133,7 +133,7 @@ class StreamSink:
         """Add the lines; raises SinkFailed."""
         results: list[object] | None = None
         with suppress(StoreDown):
-            results = await self._redis.run(STREAM, lambda: self._add(lines))
+            results = await self._redis.run(DECISIONS_STREAM, lambda: self._add(lines))
         added = sum(not isinstance(result, Exception) for result in results or ())
         if added < len(lines):
             raise SinkFailed("the store did not take all lines", len(lines) - added)
@@ -141,6 +141,6 @@ class StreamSink:
     async def _add(self, lines: Sequence[bytes]) -> list[object]:
         pipeline = self._client.pipeline(transaction=False)
         for line in lines:
-            pipeline.xadd(STREAM, {"decision": line}, maxlen=LENGTH, approximate=True)
+            pipeline.xadd(DECISIONS_STREAM, {"decision": line}, maxlen=DECISIONS_LENGTH, approximate=True)
         results: list[object] = await pipeline.execute(raise_on_error=False)
         return results

@@ -9,13 +9,13 @@ from app.robots.agents import agent_key
 REFUSALS = frozenset({401, 402, 403, 451})
 """Statuses of pages that are kept as facts."""
 
-MAX_ORIGINS = 5000
+FACT_ORIGINS = 5000
 """Origins of the fleet that have facts, at most; beyond that, those reported longest ago are dropped."""
 
 MAX_AGENTS = 8
 """Agents of one origin that have facts, at most; beyond that, those reported longest ago are dropped."""
 
-KEPT = 7 * 86_400
+FACT_KEPT = 7 * 86_400
 """Seconds after the last report for which a fact is kept."""
 
 
@@ -46,7 +46,7 @@ class EdgeFact:
 
     def expired(self, now: float) -> bool:
         """Whether the last report is too old to be kept."""
-        return self.reported_at + KEPT <= now
+        return self.reported_at + FACT_KEPT <= now
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class OriginFacts:
 
 
 class EdgeTable:
-    """The facts in memory: those of the MAX_ORIGINS origins that changed last. `newest` is the latest version put."""
+    """The facts in memory: those of the FACT_ORIGINS origins that changed last. `newest` is the latest version put."""
 
     def __init__(self) -> None:
         self.newest = 0
@@ -93,7 +93,7 @@ class EdgeTable:
             del self._origins[entry.origin]  # the new entry goes to the end
         if entry.facts:
             self._origins[entry.origin] = entry
-            if len(self._origins) > MAX_ORIGINS:
+            if len(self._origins) > FACT_ORIGINS:
                 del self._origins[next(iter(self._origins))]
 
     def drop_before(self, version: int) -> None:

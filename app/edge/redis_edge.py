@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from app.edge.facts import KEPT, MAX_AGENTS, MAX_ORIGINS, REFUSALS, EdgeFact, OriginFacts
+from app.edge.facts import FACT_KEPT, FACT_ORIGINS, MAX_AGENTS, REFUSALS, EdgeFact, OriginFacts
 from app.origin import read_key
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 
-AT_ONCE = 200
+ORIGINS_PER_CALL = 200
 """Origins that one call reads."""
 
 LONGEST_ORIGIN = 300
@@ -47,7 +47,7 @@ class RedisEdge:
         A `slot` counts once, unless it is "". Raises StoreDown.
         """
         now = "" if self._clock is None else str(int(self._clock() * 1000))
-        limits = map(str, (KEPT, MAX_AGENTS, MAX_ORIGINS, LONGEST_VALUE))
+        limits = map(str, (FACT_KEPT, MAX_AGENTS, FACT_ORIGINS, LONGEST_VALUE))
         recorded = str(status if status in REFUSALS else 0)
         match await _REPORT.run(self._store, _KEYS, origin, agent, recorded, slot, now, *limits):
             case None:
@@ -58,8 +58,8 @@ class RedisEdge:
                 raise StoreDown(f"The store answered a script with {other!r:.100}.")
 
     async def changes(self, since: int) -> EdgeChanges:
-        """The next AT_ONCE origins whose facts have changed since a version; raises StoreDown."""
-        limits = map(str, (AT_ONCE, LONGEST_ORIGIN, LONGEST_VALUE))
+        """The next ORIGINS_PER_CALL origins whose facts have changed since a version; raises StoreDown."""
+        limits = map(str, (ORIGINS_PER_CALL, LONGEST_ORIGIN, LONGEST_VALUE))
         reply = await _CHANGES.run(self._store, _KEYS, str(since), *limits)
         match reply:
             case [bytes(oldest), bytes(newest), *rows] if len(rows) % 3 == 0:

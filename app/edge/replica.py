@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from app.background import BackgroundTask, Surviving, periodically
-from app.edge.facts import MAX_ORIGINS, REFUSALS, EdgeFact, EdgeTable
-from app.edge.redis_edge import AT_ONCE, RedisEdge
+from app.edge.facts import FACT_ORIGINS, REFUSALS, EdgeFact, EdgeTable
+from app.edge.redis_edge import ORIGINS_PER_CALL, RedisEdge
 from app.origin import Origin, read_target
 from app.redis.guarded_client import StoreDown
 
-EVERY = 3.0
+FACTS_EVERY = 3.0
 """Seconds between two reads of the changes: a process may be this far behind the others."""
 
 
@@ -44,7 +44,7 @@ class EdgeFacts:
 
     async def sync(self) -> None:
         """Read what has changed in the store; raises StoreDown."""
-        for _ in range(MAX_ORIGINS // AT_ONCE + 2):
+        for _ in range(FACT_ORIGINS // ORIGINS_PER_CALL + 2):
             known = self.table.newest
             changes = await self._store.changes(self._version)
             lost = changes.newest < known
@@ -58,11 +58,11 @@ class EdgeFacts:
                     self.table.put(entry)
                 self._version = max(self._version, entry.version)
             self.table.drop_before(changes.oldest)
-            if len(changes.entries) < AT_ONCE:
+            if len(changes.entries) < ORIGINS_PER_CALL:
                 return
 
     @asynccontextmanager
-    async def syncing(self, every: float = EVERY) -> AsyncIterator[None]:
+    async def syncing(self, every: float = FACTS_EVERY) -> AsyncIterator[None]:
         """While the block lasts, read changes every so many seconds; the block begins after the first read."""
         with suppress(StoreDown):
             await self.sync()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from app.caller_slots import CallerSlots
-from app.helper.process import ANSWER, CALL, ROOM, CallOutcome
+from app.helper.process import ANSWER, CALL, REPLY_LIMIT, CallOutcome
 from app.robots.access import Busy
 from app.work_turns import Overloaded
 
@@ -23,10 +23,10 @@ HELPERS: Final = 2
 WAITING: Final = 32
 """Calls that wait for a helper."""
 
-WAIT: Final = 10.0
+HELPER_WAIT: Final = 10.0
 """Seconds that a call waits for a helper, or up to half of it less; then it is refused."""
 
-SECONDS: Final = 5
+CPU_SECONDS: Final = 5
 """CPU seconds that a call may take."""
 
 MEMORY: Final = 512 * 1024 * 1024
@@ -87,7 +87,7 @@ class _Helper:
                 stdin=PIPE,
                 stdout=PIPE,
                 start_new_session=True,  # which Ctrl-C in a terminal does not reach
-                limit=ROOM,  # so that the end of a process that is killed while it answers is seen
+                limit=REPLY_LIMIT,  # so that the end of a process that is killed while it answers is seen
             )
         except OSError as error:
             raise HelperFailed(f"No helper process can be started ({error})") from None
@@ -124,7 +124,7 @@ class _Helper:
         self._calls.writelines((CALL.pack(number, len(call)), call))
         await self._calls.drain()
         answered, outcome, seconds, size = ANSWER.unpack(await self._answers.readexactly(ANSWER.size))
-        if answered != number or size > ROOM:
+        if answered != number or size > REPLY_LIMIT:
             raise HelperFailed("A helper process gave the answer to another call")
         return _Reply(CallOutcome(outcome), seconds, await self._answers.readexactly(size))
 
@@ -142,7 +142,7 @@ class Helpers:
         self,
         helpers: int = HELPERS,
         *,
-        seconds: int = SECONDS,
+        seconds: int = CPU_SECONDS,
         memory: int = MEMORY,
         called: Callable[[str, float], None] = lambda _outcome, _seconds: None,
         refused: Callable[[str], None] = lambda _reason: None,
@@ -176,7 +176,7 @@ class Helpers:
         call = pickle.dumps((work, arguments), pickle.HIGHEST_PROTOCOL)
         loop = asyncio.get_running_loop()
         # Calls that came together are not refused together: so many answers would take a long turn.
-        await self._slots.acquire(caller, loop.time() + WAIT * random.uniform(0.5, 1.0))  # noqa: S311
+        await self._slots.acquire(caller, loop.time() + HELPER_WAIT * random.uniform(0.5, 1.0))  # noqa: S311
         begun, seconds, outcome = loop.time(), None, UNANSWERED
         try:
             helper = await self._helper()
@@ -218,6 +218,6 @@ def _content(answer: _Reply) -> bytes:
         case CallOutcome.NO_MEMORY:
             raise TooMuchWork("the memory of a helper process")
         case CallOutcome.NO_ROOM:
-            raise TooMuchWork(f"{ROOM} bytes of answer")
+            raise TooMuchWork(f"{REPLY_LIMIT} bytes of answer")
         case CallOutcome.RAISED:
             raise WorkRaised(answer.content.decode())

@@ -28,14 +28,14 @@ CALL: Final = struct.Struct(">QI")
 ANSWER: Final = struct.Struct(">QBdI")
 """The number of the call, its CallOutcome, CPU seconds, and the size."""
 
-ROOM: Final = 16 * 1024 * 1024
+REPLY_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of the longest answer."""
 
 _TRACEBACK: Final = 16_000  # bytes of a traceback, of which the end matters most
 
 
 class CallOutcome(IntEnum):
-    """What became of a call: DONE, or it needs more memory, its answer more ROOM, or it raised what follows."""
+    """What became of a call: DONE, or it needs more memory, its answer more REPLY_LIMIT, or it raised what follows."""
 
     DONE = 0
     NO_MEMORY = 1
@@ -83,7 +83,7 @@ def _answer(call: bytes) -> tuple[CallOutcome, bytes]:
         return CallOutcome.NO_MEMORY, b""
     except Exception:  # noqa: BLE001 - the service raises it
         return CallOutcome.RAISED, traceback.format_exc().encode(errors="backslashreplace")[-_TRACEBACK:]
-    return (CallOutcome.DONE, answer) if len(answer) <= ROOM else (CallOutcome.NO_ROOM, b"")
+    return (CallOutcome.DONE, answer) if len(answer) <= REPLY_LIMIT else (CallOutcome.NO_ROOM, b"")
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ from app.history.versions import id_of
 from app.origin import Origin
 from app.robots.dialects.rfc9309 import RFC9309
 
-WORK = 100_000
+CHANGE_WORK = 100_000
 """What the comparison of two files may cost, as for `changes`; what is beyond that is left out."""
 
-BYTES = 4096
+CHANGE_BYTES = 4096
 """Bytes of JSON for one change."""
 
-AGENTS, PATHS, PATH_LENGTH = 20, 3, 200
+NAMED_AGENTS, PATHS, PATH_LENGTH = 20, 3, 200
 """Agents that are named, sample paths, and characters of a path, for agents with the same changes."""
 
 _HEAD: Final = 600  # bytes for all but the agents: an origin's URL has at most 273
@@ -56,7 +56,7 @@ def change_of(origin: Origin, before: Snapshot, after: Snapshot | None, *, forbi
     url, ended = origin.robots_url, id_of(digest(before.access))
     if after is None:
         return Change(url=url, profile=origin.profile, from_=ended, to=None, agents=[], truncated=False)
-    found = changes(side_of(before.access), side_of(after.access), RFC9309, forbidden=forbidden, work=WORK)
+    found = changes(side_of(before.access), side_of(after.access), RFC9309, forbidden=forbidden, work=CHANGE_WORK)
     agents, left_out = _fitting(map(_changed, found.agents))
     return Change(
         url=url,
@@ -72,8 +72,8 @@ def _changed(change: AgentsChange) -> ChangedAgents:
     lost = [path.path for path in change.paths if path.gained is False]
     gained = [path.path for path in change.paths if path.gained]
     return ChangedAgents(
-        agents=list(change.agents[:AGENTS]),
-        more_agents=max(0, len(change.agents) - AGENTS),
+        agents=list(change.agents[:NAMED_AGENTS]),
+        more_agents=max(0, len(change.agents) - NAMED_AGENTS),
         lost=[path for path in lost if len(path) <= PATH_LENGTH][:PATHS],
         lost_paths=len(lost),
         gained=[path for path in gained if len(path) <= PATH_LENGTH][:PATHS],
@@ -83,8 +83,8 @@ def _changed(change: AgentsChange) -> ChangedAgents:
 
 
 def _fitting(agents: Iterable[ChangedAgents]) -> tuple[list[ChangedAgents], bool]:
-    """The first agents with a change of verdict or rate that fit into BYTES, and whether others do not."""
-    room = BYTES - _HEAD
+    """The first agents with a change of verdict or rate that fit into CHANGE_BYTES, and whether others do not."""
+    room = CHANGE_BYTES - _HEAD
     fitting: list[ChangedAgents] = []
     for changed in agents:
         if not (changed.lost_paths or changed.gained_paths or changed.rates):

@@ -19,13 +19,13 @@ from app.robots.rates import Span, schedule
 from app.robots.robots_txt import Reading, RobotsTxt
 from app.robots.verdict import Permission, Verdict
 
-AGENTS = 1000
+COMPARED_AGENTS = 1000
 """How many agents are compared in addition to `*`: the first by name."""
 
 WORK = 1_000_000
 """What a comparison may cost by default, in about the microseconds that hostile files take."""
 
-ROOM = 500_000
+REPORT_CHARACTERS = 500_000
 """Characters of all paths that are reported, and as many of everything else."""
 
 LONGEST_PATTERN = 2000
@@ -153,8 +153,8 @@ class _Budget:
 
     def __init__(self, work: int) -> None:
         self._work = work
-        self._characters = ROOM
-        self._path_characters = ROOM
+        self._characters = REPORT_CHARACTERS
+        self._path_characters = REPORT_CHARACTERS
         self.exceeded = False
 
     def spend(self, work: int) -> bool:
@@ -277,9 +277,9 @@ class _Comparison:
                 if token and len(token) <= AGENT_LIMIT and spelt < names.get(token, "\x7f"):
                     names[token] = spelt
         names.pop(STAR, None)
-        if len(names) > AGENTS:
+        if len(names) > COMPARED_AGENTS:
             self._budget.exceeded = True
-        return [read_agent(STAR), *(read_agent(names[token]) for token in sorted(names)[:AGENTS])]
+        return [read_agent(STAR), *(read_agent(names[token]) for token in sorted(names)[:COMPARED_AGENTS])]
 
     def _difference(self, pair: _Pair, agent: Agent) -> _Difference | None:
         """What changed for the agents of these groups; None for nothing, as far as it was compared."""

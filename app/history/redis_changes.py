@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from app.cache.content import digest
 from app.cache.freshness import Snapshot
-from app.history.change import BYTES, Change, change_of
+from app.history.change import CHANGE_BYTES, Change, change_of
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 
-LENGTH = 50_000
+CHANGES_LENGTH = 50_000
 """Changes that the stream keeps, unless set otherwise."""
 
 AGAIN = 3600
@@ -24,7 +24,7 @@ AGAIN = 3600
 A process that is killed after it added a change, and before it wrote the history, leaves that to another process.
 """
 
-STREAM: Final = "robots:{changes}"
+CHANGES_STREAM: Final = "robots:{changes}"
 """The key of the stream."""
 
 _ID_LIMIT: Final = 2**64  # the milliseconds and the number of an id are less
@@ -55,7 +55,7 @@ for i = 1, #info, 2 do
 end
 local found = {{}}
 for _, entry in ipairs(redis.call('xrange', KEYS[1], '(' .. ARGV[1], '+', 'count', ARGV[2])) do
-  if #entry[2] == 2 and #entry[2][2] <= {2 * BYTES} then found[#found + 1] = {{entry[1], entry[2][2]}}
+  if #entry[2] == 2 and #entry[2][2] <= {2 * CHANGE_BYTES} then found[#found + 1] = {{entry[1], entry[2][2]}}
   else found[#found + 1] = {{entry[1], ''}} end
 end
 local newest = redis.call('xrevrange', KEYS[1], '+', '-', 'count', 1)
@@ -121,7 +121,7 @@ class Page(NamedTuple):
 class RedisChanges:
     """The stream `robots:{changes}` of at most about `length` changes; with 0 none is added."""
 
-    def __init__(self, redis: GuardedClient, *, length: int = LENGTH, forbidden: bool = False) -> None:
+    def __init__(self, redis: GuardedClient, *, length: int = CHANGES_LENGTH, forbidden: bool = False) -> None:
         """`forbidden`: whether a 401 or 403 closes a site, see judge."""
         self._redis = redis
         self._length = length
@@ -134,7 +134,7 @@ class RedisChanges:
         # In a thread, since it compares two files.
         change = await asyncio.to_thread(change_of, origin, before, after, forbidden=self._forbidden)
         text = change.model_dump_json()
-        keys = STREAM, f"{STREAM}:{_fingerprint(origin, before, after)}"
+        keys = CHANGES_STREAM, f"{CHANGES_STREAM}:{_fingerprint(origin, before, after)}"
         arguments = str(AGAIN), str(self._length), text
         await _ADD.run(self._redis, keys, *arguments)
 
@@ -145,7 +145,7 @@ class RedisChanges:
         greater, since they have the time in them.
         """
         start = after if isinstance(after, ChangeId) else ChangeId(after.milliseconds)
-        reply = await _READ.run(self._redis, [STREAM], str(start), str(count))
+        reply = await _READ.run(self._redis, [CHANGES_STREAM], str(start), str(count))
         match reply:
             case [int(known), bytes(oldest), bytes(newest), int(removed), list(entries)]:
                 pass
@@ -169,7 +169,7 @@ class RedisChanges:
 
     async def newest(self) -> ChangeId | None:
         """The id of the newest change; None if the feed has none. Raises StoreDown."""
-        reply = await _NEWEST.run(self._redis, [STREAM])
+        reply = await _NEWEST.run(self._redis, [CHANGES_STREAM])
         if not isinstance(reply, bytes):
             raise StoreDown(f"the store answered a script with {reply!r:.100}")
         return _read_id_of(reply)

@@ -14,19 +14,19 @@ from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key, unrecorded_key
 from app.history import versions as history
 from app.history.redis_changes import RedisChanges
-from app.history.versions import BYTES, EXPIRY, TAGGED, History
+from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, TAGGED, History
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 from app.robots.access import Successful
 
-WAITING_BYTES = 16 * 1024 * 1024
+WAITING_VERSION_BYTES = 16 * 1024 * 1024
 """Bytes of versions that wait while the store is down or slow; beyond that, the oldest is dropped."""
 
-PAUSE = 5.0
+RETRY_PAUSE = 5.0
 """Seconds after which a store that failed is tried again."""
 
-CLOSING_TIME = 1.0
+HISTORY_CLOSING_TIME = 1.0
 """Seconds in which waiting versions are written when the process stops."""
 
 _ATTEMPTS = 5
@@ -38,7 +38,7 @@ _REPLACE: Final = Script(f"""
 local head = redis.pcall('GETRANGE', KEYS[1], 0, {TAGGED - 1})
 if type(head) ~= 'string' then head = '' end
 if head ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'EX', {EXPIRY:.0f})
+redis.call('SET', KEYS[1], ARGV[2], 'EX', {HISTORY_EXPIRY:.0f})
 redis.pcall('HDEL', KEYS[2], ARGV[3])
 return 1
 """)
@@ -52,10 +52,10 @@ class _Waiting(NamedTuple):
 
 
 class RedisHistory:
-    """Histories under `robots:{scheme://host:port[#profile]}:history`, which expire EXPIRY seconds after a write.
+    """Histories under `robots:{scheme://host:port[#profile]}:history`, which expire HISTORY_EXPIRY after a write.
 
     No decision waits for a write: versions are written later, one after the other. `lost` is called for each that is
-    dropped, because WAITING_BYTES are exceeded or it cannot be written. A foreign value under the key is replaced.
+    dropped, because WAITING_VERSION_BYTES are exceeded or it cannot be written. A foreign value is replaced.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class RedisHistory:
         *,
         lost: Callable[[], None],
         changes: RedisChanges | None = None,
-        waiting_bytes: int = WAITING_BYTES,
-        pause: float = PAUSE,
+        waiting_bytes: int = WAITING_VERSION_BYTES,
+        pause: float = RETRY_PAUSE,
     ) -> None:
-        """`clock`: Unix seconds; `changes`: where changes are reported; the rest: see WAITING_BYTES and PAUSE."""
+        """`clock`: Unix seconds; `changes`: where changes go; the rest: see WAITING_VERSION_BYTES and RETRY_PAUSE."""
         self._redis = redis
         self._client = redis.client
         self._clock = clock
@@ -100,10 +100,10 @@ class RedisHistory:
             self._writing = asyncio.create_task(self._write_all(), name=BackgroundTask.HISTORY)
 
     async def aclose(self) -> None:
-        """Write the waiting versions, for CLOSING_TIME seconds at most and only while the store accepts them."""
+        """Write the waiting versions, for HISTORY_CLOSING_TIME at most and only while the store accepts them."""
         self._ends.set()
         if self._writing is not None:
-            await asyncio.wait([self._writing], timeout=CLOSING_TIME)
+            await asyncio.wait([self._writing], timeout=HISTORY_CLOSING_TIME)
             await cancel_and_wait([self._writing])
         for _ in self._waiting:
             self._lost()
@@ -161,7 +161,7 @@ class RedisHistory:
     async def _read(self, origin: Origin) -> bytes:
         # At most one byte more than a history can have, which is how a value that is too long is noticed.
         key = history_key(origin)
-        data = await self._redis.run(key, lambda: self._client.getrange(key, 0, BYTES))
+        data = await self._redis.run(key, lambda: self._client.getrange(key, 0, HISTORY_BYTES))
         return data if isinstance(data, bytes) else b""
 
 

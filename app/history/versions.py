@@ -19,10 +19,10 @@ from app.robots.access import Successful
 VERSIONS = 20
 """How many versions of an origin are kept; the oldest is dropped first."""
 
-BYTES = 640 * 1024
+HISTORY_BYTES = 640 * 1024
 """Bytes of all versions as stored; the oldest is dropped first. Any single file fits, even uncompressed."""
 
-EXPIRY = 90 * DAY
+HISTORY_EXPIRY = 90 * DAY
 """Seconds after the last addition for which a history is kept, and so each version after it has ended."""
 
 _MARK: Final = b"H\x01"
@@ -75,7 +75,7 @@ def version_of(snapshot: Snapshot) -> Version:
 
 
 def add(history: History, versions: Iterable[Version], now: float) -> History:
-    """The history with these versions in any order, within VERSIONS and BYTES; adding one twice has no effect.
+    """The history with these versions in any order, within VERSIONS and HISTORY_BYTES; adding one twice has no effect.
 
     Periods overlap if processes did not know of each other. Then the one that began last counts, and one within another
     divides that. An instant after `now` (a clock was set back) counts as `now`.
@@ -134,7 +134,7 @@ def write(history: History, tag: bytes) -> bytes:
 
 def read(data: bytes) -> History:
     """Read what `write` wrote; a value that is damaged, foreign or too large is an empty history."""
-    if not data.startswith(_MARK) or len(data) > BYTES:
+    if not data.startswith(_MARK) or len(data) > HISTORY_BYTES:
         return ()
     versions: list[Version] = []
     at = TAGGED
@@ -180,7 +180,7 @@ def _bounded(versions: list[Version]) -> History:
     sizes = [_HEAD.size + len(version.packed) for version in kept]
     size = TAGGED + sum(sizes)
     for first, freed in enumerate(sizes):
-        if size <= BYTES:
+        if size <= HISTORY_BYTES:
             return tuple(kept[first:])
         size -= freed
     return ()

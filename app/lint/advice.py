@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from app.robots.lines import Key, readable
 
-QUOTED: Final = 80
+ADVICE_QUOTED: Final = 80
 """Characters of a line or value that a message quotes."""
 
 INSTEAD_LIMIT: Final = 2000
@@ -54,8 +54,8 @@ def show(value: bytes) -> str:
 
 
 def quote(text: str) -> str:
-    """A text shortened to QUOTED characters, in quotes."""
-    return repr(text if len(text) <= QUOTED else text[:QUOTED] + "…")
+    """A text shortened to ADVICE_QUOTED characters, in quotes."""
+    return repr(text if len(text) <= ADVICE_QUOTED else text[:ADVICE_QUOTED] + "…")
 
 
 def directive(key: Key, value: bytes | str) -> str | None:

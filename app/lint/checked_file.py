@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from app.robots.dialects.rfc9309 import RFC9309
 from app.robots.dialects.seznam import SEZNAM
-from app.robots.groups import ALLOW, Groups, tokens_of
+from app.robots.groups import ALLOW_CODE, Groups, tokens_of
 from app.robots.lines import BLANKS, LINE_LIMIT, Directive, Key, codes_of, readable
 from app.robots.robots_txt import RobotsTxt
 
@@ -82,7 +82,7 @@ class CheckedFile:
         groups, lines = self.groups, self.scan.lines
         if not groups.spans:
             return []
-        letters, allow = groups.letters, ALLOW
+        letters, allow = groups.letters, ALLOW_CODE
         found = _RULE.finditer(letters, groups.spans[0][0])
         positions = [match.start() for match in islice(found, LINES_CHECKED)]
         numbers = map(lines.number, positions)

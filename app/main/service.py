@@ -41,7 +41,7 @@ from app.observability.metrics import ServiceState
 from app.pacing.schedule import Bounds
 from app.purposes.policy import PurposePolicy
 from app.redis.connect import open_connections
-from app.redis.guarded_client import TIMEOUT
+from app.redis.guarded_client import STORE_TIMEOUT
 from app.redis.store_clock import StoreClock, StoreClocks
 from app.reread import on_change, on_sighup
 from app.settings import Settings
@@ -64,7 +64,7 @@ def create(
     clock: Callable[[], float] = time.time,
     steady: Callable[[], float] = time.monotonic,
     store_clock: Callable[[], float] | None = None,
-    store_timeout: float = TIMEOUT,
+    store_timeout: float = STORE_TIMEOUT,
     resolver: Resolver | None = None,
     ssl_context: ssl.SSLContext | None = None,
     spans: tracing.Spans | None = None,

@@ -12,17 +12,17 @@ from app.robots.access import Blocked
 FETCH = "app.fetch"
 """The name of the logger."""
 
-INTERVAL = 60.0
+LOG_INTERVAL = 60.0
 """Minimum seconds between two lines about one origin; the next line counts those left out."""
 
-MAX_ORIGINS = 10_000
+LOGGED_ORIGINS = 10_000
 """Origins whose last line is remembered."""
 
 _log = logging.getLogger(FETCH)
 
 
 class FetchLog:
-    """Logs failed fetches: at most one line per origin in INTERVAL seconds of `monotonic`."""
+    """Logs failed fetches: at most one line per origin in LOG_INTERVAL seconds of `monotonic`."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -59,12 +59,12 @@ class FetchLog:
         """Count a line; return how many were left out since the last one, or None to leave this one out."""
         now = self._monotonic()
         last, left_out = self._lines.get(key, (None, 0))
-        if last is not None and now - last < INTERVAL:
+        if last is not None and now - last < LOG_INTERVAL:
             self._lines[key] = (last, left_out + 1)
             return None
         self._lines[key] = (now, 0)
         self._lines.move_to_end(key)
-        if len(self._lines) > MAX_ORIGINS:
+        if len(self._lines) > LOGGED_ORIGINS:
             self._lines.popitem(last=False)
         return left_out
 

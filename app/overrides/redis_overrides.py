@@ -22,7 +22,7 @@ from app.overrides.table import Override, Replace
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 
-COUNT_LIMIT = 10_000
+OVERRIDES_LIMIT = 10_000
 """How many overrides there may be."""
 
 BYTES_LIMIT = 16 * 1024 * 1024
@@ -203,7 +203,7 @@ class RedisOverrides:
 
     async def ids(self) -> Collection[str]:
         """The ids of all rows; raises StoreDown, also if there are more than there could be."""
-        limit = str(2 * COUNT_LIMIT)
+        limit = str(2 * OVERRIDES_LIMIT)
         data = await _IDS.run(self._redis, [_ROWS], limit)
         if data == 0:
             raise StoreDown(f"{_ROWS} has more than {limit} fields, which this service did not write")
@@ -214,7 +214,7 @@ class RedisOverrides:
     async def rows(self, ids: Collection[str]) -> Mapping[str, Row | None]:
         """The rows of these ids that exist; None for one that cannot be read. Raises StoreDown."""
         found: dict[str, Row | None] = {}
-        left, room = list(dict.fromkeys(ids))[: 2 * COUNT_LIMIT], BYTES_LIMIT
+        left, room = list(dict.fromkeys(ids))[: 2 * OVERRIDES_LIMIT], BYTES_LIMIT
         while left and room > 0:
             values = await self._read(left[:_ROWS_AT_ONCE], ROW_LIMIT)
             for id_, value in zip(left, values, strict=False):
@@ -272,7 +272,7 @@ class RedisOverrides:
         entry = AuditEntry(at=at, by=by, id=id_, before=_summary(before), after=_summary(after))
         data = b"" if after is None else _encode(after)
         digest = hashlib.sha1(stored, usedforsecurity=False).hexdigest()
-        limits = (str(COUNT_LIMIT), str(BYTES_LIMIT), str(AUDIT_LIMIT))
+        limits = (str(OVERRIDES_LIMIT), str(BYTES_LIMIT), str(AUDIT_LIMIT))
         arguments = (id_, digest, data, entry.model_dump_json(), *limits)
         reply = await _CHANGE.run(self._redis, [_ROWS, _AUDIT], *arguments)
         match reply:
@@ -281,7 +281,7 @@ class RedisOverrides:
             case b"changed":
                 raise ChangedMeanwhile(f"The override {id_!r} was changed by another request at the same time.")
             case b"many":
-                raise ManyOverrides(f"There are {COUNT_LIMIT} overrides, which is the limit. Remove some first.")
+                raise ManyOverrides(f"There are {OVERRIDES_LIMIT} overrides, which is the limit. Remove some first.")
             case b"large":
                 raise ManyOverrides(
                     f"The overrides together would be larger than {BYTES_LIMIT} bytes. Remove some first."

@@ -12,10 +12,10 @@ from app.overrides.restore import Restorer, has_lost
 from app.overrides.table import Override, Table
 from app.redis.guarded_client import COOLDOWN, StoreDown
 
-EVERY = 3.0
+OVERRIDES_EVERY = 3.0
 """Seconds between two reads of the store's version: a process may be this far behind the others."""
 
-KEPT = 86_400.0
+EXPIRED_KEPT = 86_400.0
 """Seconds for which an override that has expired is still listed."""
 
 _REMOVED_AT_ONCE = 20
@@ -44,14 +44,14 @@ class Overrides:
         self._restorer = Restorer(store)
 
     async def put(self, override: Override, by: str) -> bool:
-        """Set the override, here at once and elsewhere within EVERY seconds; whether it is new."""
+        """Set the override, here at once and elsewhere within OVERRIDES_EVERY seconds; whether it is new."""
         new = await self._store.put(override, by, self._clock())
         _log.info("%s set the override %s: %s %s", by, override.id, override.action_name, override.scope_text)
         await self.sync()
         return new
 
     async def remove(self, id_: str, by: str) -> bool:
-        """Remove the override, here at once and elsewhere within EVERY seconds; whether there was one."""
+        """Remove the override, here at once and elsewhere within OVERRIDES_EVERY seconds; whether there was one."""
         found = await self._store.remove(id_, by, self._clock())
         if found:
             _log.info("%s removed the override %s", by, id_)
@@ -78,7 +78,7 @@ class Overrides:
             self.loaded = True
 
     @asynccontextmanager
-    async def syncing(self, every: float = EVERY) -> AsyncIterator[None]:
+    async def syncing(self, every: float = OVERRIDES_EVERY) -> AsyncIterator[None]:
         """While the block lasts, read changes every so many seconds; the block begins after the first read."""
         await self._try_to_sync()
         if not self.loaded:
@@ -139,7 +139,7 @@ class Overrides:
 
     async def _remove_expired(self) -> None:
         now = self._clock()
-        expired = [id_ for id_, row in self.rows.items() if row.override.expired(now - KEPT)][:_REMOVED_AT_ONCE]
+        expired = [id_ for id_, row in self.rows.items() if row.override.expired(now - EXPIRED_KEPT)][:_REMOVED_AT_ONCE]
         for id_ in expired:
             with Surviving(BackgroundTask.OVERRIDES, id_), suppress(ChangedMeanwhile, StoreDown):
                 if await self._store.remove(id_, "expiry", now):

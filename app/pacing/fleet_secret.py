@@ -8,12 +8,12 @@ from typing import Final
 from app.background import BackgroundTask, periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 
-KEY: Final = "robots:permits:secret"
+STORED_AT: Final = "robots:permits:secret"
 
-LENGTH = 32
+SECRET_BYTES = 32
 """Bytes of a generated secret."""
 
-INTERVAL = 30.0
+READ_INTERVAL = 30.0
 """Seconds between two reads of the store, which may have been emptied."""
 
 MAX_ACCEPTED = 3
@@ -31,7 +31,7 @@ class FleetSecret:
         """`setting` is PERMIT_SECRET; if it is given, the store is not used."""
         self._store = store
         self._fixed = setting is not None
-        self.accepted: tuple[bytes, ...] = (token_bytes(LENGTH) if setting is None else setting.encode(),)
+        self.accepted: tuple[bytes, ...] = (token_bytes(SECRET_BYTES) if setting is None else setting.encode(),)
 
     @property
     def current(self) -> bytes:
@@ -45,7 +45,7 @@ class FleetSecret:
             yield
             return
         await self.agree()
-        async with periodically(BackgroundTask.PERMIT_KEYS, self.agree, INTERVAL):
+        async with periodically(BackgroundTask.PERMIT_KEYS, self.agree, READ_INTERVAL):
             yield
 
     async def agree(self) -> None:
@@ -55,11 +55,11 @@ class FleetSecret:
         """
         client = self._store.client
         try:
-            await self._store.run(KEY, lambda: client.set(KEY, self.current, nx=True))
-            stored = await self._store.run(KEY, lambda: client.get(KEY))
-            if not isinstance(stored, bytes) or len(stored) != LENGTH:
+            await self._store.run(STORED_AT, lambda: client.set(STORED_AT, self.current, nx=True))
+            stored = await self._store.run(STORED_AT, lambda: client.get(STORED_AT))
+            if not isinstance(stored, bytes) or len(stored) != SECRET_BYTES:
                 # Another type or length: not written by this service.
-                await self._store.run(KEY, lambda: client.set(KEY, self.current))
+                await self._store.run(STORED_AT, lambda: client.set(STORED_AT, self.current))
                 return
         except StoreDown:
             return

@@ -8,10 +8,10 @@ from app.background import BackgroundTask, periodically
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 
-INTERVAL = 3.0
+ANNOUNCE_INTERVAL = 3.0
 """Seconds between two announcements, after which all others have seen a new process."""
 
-KEY: Final = "robots:pace:fleet"
+MEMBERS_KEY: Final = "robots:pace:fleet"
 
 # By the server's clock. A process that has missed five announcements is removed. The key has no expiry, so that a store
 # which evicts by `volatile-*` keeps it: without it, each process would briefly believe that it is the only one.
@@ -21,7 +21,7 @@ if stored ~= 'none' and stored ~= 'zset' then redis.call('DEL', KEYS[1]) end
 local now = tonumber(redis.call('TIME')[1])
 local before = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or -1)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - {5 * INTERVAL:.0f})
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - {5 * ANNOUNCE_INTERVAL:.0f})
 redis.call('PERSIST', KEYS[1])
 local names = redis.call('ZREVRANGE', KEYS[1], 0, 4095)
 table.sort(names)
@@ -58,13 +58,13 @@ class FleetMembership:
     async def running(self) -> AsyncIterator[None]:
         """Announce this process to the fleet for as long as the block lasts."""
         await self.announce()
-        async with periodically(BackgroundTask.MEMBERSHIP, self.announce, INTERVAL):
+        async with periodically(BackgroundTask.MEMBERSHIP, self.announce, ANNOUNCE_INTERVAL):
             yield
 
     async def announce(self) -> None:
         """Announce this process and read its rank; without the store, the last rank stays."""
         try:
-            reply = await _ANNOUNCE.run(self._store, [KEY], self._name)
+            reply = await _ANNOUNCE.run(self._store, [MEMBERS_KEY], self._name)
         except StoreDown:
             self._failed = True
             return

@@ -17,7 +17,7 @@ from app.redis.timed_calls import Limits, TimedCalls
 COOLDOWN = 1.0
 """Seconds for which no call is sent to a shard after one failed."""
 
-LOG_EVERY = 60.0
+SHARD_LOG_EVERY = 60.0
 """Seconds in which a shard that fails repeatedly is logged once."""
 
 _log = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ class CircuitBreaker:
         if self._trouble is None:
             now = self._monotonic()
             self._trouble = text, now
-            self._quiet = self._logged_at is not None and now - self._logged_at < LOG_EVERY
+            self._quiet = self._logged_at is not None and now - self._logged_at < SHARD_LOG_EVERY
             if not self._quiet:
                 self._logged_at = now
                 _log.warning("The store is degraded: %s", text)

@@ -90,7 +90,7 @@ FOR_CLUSTERS: Final = frozenset({"asking", "cluster|slots"})
 OPTIONAL: Final = frozenset({"client|setinfo", "info", "select"})
 """Name this client in CLIENT LIST, read the eviction policy, and choose a database other than 0."""
 
-EVERY: Final = frozenset(IN_SCRIPTS.keys() | BY_THEMSELVES.keys() | FOR_CLUSTERS | OPTIONAL)
+ALL_COMMANDS: Final = frozenset(IN_SCRIPTS.keys() | BY_THEMSELVES.keys() | FOR_CLUSTERS | OPTIONAL)
 """All that are ever sent, apart from the login."""
 
 PROBED: Final = {example: name for name, example in sorted((IN_SCRIPTS | BY_THEMSELVES).items())}

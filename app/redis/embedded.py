@@ -27,7 +27,7 @@ from urllib.parse import quote
 START = 60.0
 """Seconds in which the server has to answer; it first reads its whole data file."""
 
-GRACE = 20.0
+STOP_SECONDS = 20.0
 """Seconds that the server has to stop, in which it writes its data file."""
 
 SOCKET = "embedded-valkey.sock"
@@ -53,7 +53,7 @@ class EmbeddedServerFailed(RuntimeError):
 
 
 @contextmanager
-def serve(data_dir: Path | None, *, grace: float = GRACE) -> Iterator[str]:
+def serve(data_dir: Path | None, *, grace: float = STOP_SECONDS) -> Iterator[str]:
     """Run a Valkey while the block lasts; yields its `unix://` URL once it answers.
 
     It writes its data file to `data_dir` every 5 minutes and at the end; without one nothing is kept. The directory is

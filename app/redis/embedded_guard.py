@@ -28,7 +28,7 @@ from typing import IO, cast
 LAST_OUTPUT = 4096
 """How many bytes of the server's latest output are kept; it may write for years."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+FIRST_RESTART_PAUSE, LONGEST_RESTART_PAUSE = 1.0, 60.0
 """Seconds before the server is started again: they double, and start over after a run that lasted longer than that."""
 
 PR_SET_PDEATHSIG = 1
@@ -95,7 +95,7 @@ class _Service:
 
 
 def _run(grace: float, command: list[str], service: _Service) -> int:
-    pause = FIRST_PAUSE
+    pause = FIRST_RESTART_PAUSE
     while True:
         begun = time.monotonic()
         status, output = _run_once(grace, command, service)
@@ -106,8 +106,8 @@ def _run(grace: float, command: list[str], service: _Service) -> int:
             if not service.has_server():
                 os.write(1, output or f"none; it ended with status {status}".encode())
                 return 1
-            if time.monotonic() - begun > LONGEST_PAUSE:
-                pause = FIRST_PAUSE
+            if time.monotonic() - begun > LONGEST_RESTART_PAUSE:
+                pause = FIRST_RESTART_PAUSE
             line = {"status": status, "output": output.decode(errors="replace"), "pause": pause}
             os.write(1, json.dumps(line).encode() + b"\n")
         again = time.monotonic() + pause
@@ -115,7 +115,7 @@ def _run(grace: float, command: list[str], service: _Service) -> int:
             service.wait(left)
             if service.has_ended():
                 return 0
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, LONGEST_RESTART_PAUSE)
 
 
 def _run_once(grace: float, command: list[str], service: _Service) -> tuple[int, bytes]:

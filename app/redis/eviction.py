@@ -16,7 +16,7 @@ from app.redis.guarded_client import GuardedClient
 PATIENCE = 1.0
 """Seconds that the store has to report its policy."""
 
-EVERY = 300.0
+EVICTION_EVERY = 300.0
 """Seconds after which the policy is read again: an operator may change it while the service runs."""
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class EvictionPolicy:
         self.risk: str | None = None
 
     async def read(self) -> None:
-        """Read the policy, every EVERY seconds at most; a store that is down is asked again next time."""
+        """Read the policy, every EVICTION_EVERY seconds at most; a store that is down is asked again next time."""
         if self._monotonic() < self._next or self._redis.degraded:
             return
         try:
@@ -49,7 +49,7 @@ class EvictionPolicy:
             return
         else:
             self._reported = True
-        self._next = self._monotonic() + EVERY
+        self._next = self._monotonic() + EVICTION_EVERY
         risk = next(filter(None, map(_risk, servers)), None)
         if risk not in (None, self.risk):
             _log.warning(

@@ -17,10 +17,10 @@ from app.redis.timed_calls import Limits
 
 __all__ = ["COOLDOWN", "MAX_CONCURRENT", "Failure", "GuardedClient", "StoreDown", "Trouble"]
 
-TIMEOUT = 0.1
+STORE_TIMEOUT = 0.1
 """Seconds that a call to the store may take."""
 
-MAX_CONCURRENT = Limits.within(CONNECTIONS, TIMEOUT).concurrent
+MAX_CONCURRENT = Limits.within(CONNECTIONS, STORE_TIMEOUT).concurrent
 """How many calls to one shard run at once, by default."""
 
 _PROBE = "robots:probe"
@@ -45,7 +45,7 @@ class GuardedClient:
         client: Client,
         *,
         monotonic: Callable[[], float],
-        timeout: float = TIMEOUT,
+        timeout: float = STORE_TIMEOUT,
         connections: int = CONNECTIONS,
         failed: Callable[[Failure], None] = _ignore,
         answered: Callable[[float], None] = _ignore,

@@ -10,7 +10,7 @@ from app.background import cancel_and_wait
 SLICES = 10
 """How many parts the timeout of a call is divided into."""
 
-LATE = 5.0
+LATE_CALL_SECONDS = 5.0
 """Seconds after which a late call is cancelled; connecting over a slow network may take long."""
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class Limits:
 
 
 class TimedCalls:
-    """Runs calls, each for at most `timeout` seconds; up to `late` late calls continue for LATE seconds."""
+    """Runs calls, each for at most `timeout` seconds; up to `late` late calls continue for LATE_CALL_SECONDS."""
 
     def __init__(self, timeout: float, late: int) -> None:
         self._timeout = timeout
@@ -85,5 +85,5 @@ class TimedCalls:
 
 
 async def _bounded(command: Callable[[], Awaitable[T]]) -> T:
-    async with asyncio.timeout(LATE):
+    async with asyncio.timeout(LATE_CALL_SECONDS):
         return await command()

@@ -35,7 +35,7 @@ _LETTERS: Final[Mapping[Key, bytes]] = {
     Key.BLANK: b"B",
 }
 _VERSION_2: Final = re.compile(rb"2|2\.0|2\.0\.[0-9]{1,9}")
-ALLOW, _IGNORED = b"A."
+ALLOW_CODE, _IGNORED = b"A."
 RULE_LETTERS: Final = b"AD"
 _MEMBERS: Final = codes_of(MEMBER_KEYS)
 _AGENT: Final = re.compile(rb"U")
@@ -111,7 +111,7 @@ class Group:
 
     def rule(self, position: int) -> Directive:
         """The rule at `position`, with its key as this grammar reads it."""
-        key = Key.ALLOW if self.letters[position] == ALLOW else Key.DISALLOW
+        key = Key.ALLOW if self.letters[position] == ALLOW_CODE else Key.DISALLOW
         return Directive(self.scan.lines.number(position), key, self.scan.lines.value(position))
 
     @property

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from app.dates import DATE_LIMIT, read_date
 
-FIELD_LIMIT: Final = 8 * 1024
+RULES_LIMIT: Final = 8 * 1024
 """Characters of a header line or a meta content that are read; a rule that is cut by the limit is dropped."""
 
 COUNT_LIMIT: Final = 100
@@ -219,8 +219,8 @@ def _meta_statements(name: str, content: str) -> Iterator[_Statement]:
 
 def _pieces(text: str) -> list[str]:
     """Split at commas; empty pieces are left out."""
-    pieces = text[:FIELD_LIMIT].split(",")
-    if len(text) > FIELD_LIMIT:
+    pieces = text[:RULES_LIMIT].split(",")
+    if len(text) > RULES_LIMIT:
         # Drop the piece that was cut: it may be a different rule (`max-snippet:1` from `max-snippet:160`).
         pieces.pop()
     return [piece for piece in pieces if piece and not piece.isspace()]

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from app.robots._native.matching import Matcher, Patterns, Spelling
-from app.robots.groups import ALLOW, RULE_LETTERS, Group
+from app.robots.groups import ALLOW_CODE, RULE_LETTERS, Group
 from app.robots.lines import Directive, Key
 
 STEPS: Final = 2_000_000
@@ -107,7 +107,7 @@ class _Rules:
         for position, pattern in rules:
             self.positions.append(position)
             self.patterns.append(pattern)
-            if letters[position] == ALLOW and INDEX_PAGE in pattern and _is_index_page(pattern):
+            if letters[position] == ALLOW_CODE and INDEX_PAGE in pattern and _is_index_page(pattern):
                 directories.add(len(self.positions))
                 self.positions.append(position)
                 self.patterns.append(_directory(pattern))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, Generic, NamedTuple, TypeVar
 
-DAY: Final = 24 * 60
+DAY_MINUTES: Final = 24 * 60
 """Minutes of a UTC day."""
 
 CAPPED_ABOVE: Final = 3600.0
@@ -213,7 +213,7 @@ class Timetable(Generic[T_co]):
             return InForce(value, _minutes_into_day(instant, self.starts[index + 1]))
         # If the first value equals the last one, the value holds across midnight.
         change = self.starts[1] if self.values[0] == value else 0
-        return InForce(value, _minutes_into_day(instant, DAY + change))
+        return InForce(value, _minutes_into_day(instant, DAY_MINUTES + change))
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ def rate_timetable(
 
 def schedule(table: Timetable[Rate | None]) -> list[Span]:
     """The UTC day from 00:00 to 24:00 without gaps; equal neighbours are merged."""
-    ends = (*table.starts[1:], DAY)
+    ends = (*table.starts[1:], DAY_MINUTES)
     return [
         Span(_clock(start), _clock(end), rate)
         for start, end, rate in zip(table.starts, ends, table.values, strict=True)
@@ -330,7 +330,7 @@ def _shown(value: str) -> str:
 
 
 # HH:MM for each minute, and 24:00. Formatted once, since a schedule may have 1,440 spans.
-_CLOCKS = tuple(f"{minute // 60:02}:{minute % 60:02}" for minute in range(DAY + 1))
+_CLOCKS = tuple(f"{minute // 60:02}:{minute % 60:02}" for minute in range(DAY_MINUTES + 1))
 
 
 def _clock(minute: int) -> str:
@@ -344,12 +344,12 @@ def _read_window(text: str, *, blank: bool) -> Window | None:
         return None
     start_hour, start_minute, end_hour, end_minute = map(int, written.group(1, 2, 4, 5))
     start, end = start_hour * 60 + start_minute, end_hour * 60 + end_minute
-    if start_minute > 59 or end_minute > 59 or start >= DAY or end > DAY:
+    if start_minute > 59 or end_minute > 59 or start >= DAY_MINUTES or end > DAY_MINUTES:
         return None
     # Compared before the last minute is added: `0859-0859` is a whole day, like any window with equal ends.
     if end_minute == 59 and end != start:
         end += 1
-    return Window(start, end or DAY)
+    return Window(start, end or DAY_MINUTES)
 
 
 def _combine(rate: RequestRate | None, delay: CrawlDelay | None, policy: RatePolicy) -> Rate | None:
@@ -376,17 +376,19 @@ def _timetable(windowed: Sequence[tuple[Window, S]], otherwise: S, meaning: Call
     Each minute is written once, however many windows overlap: `free` is a union-find structure that leads from a minute
     to the next one that has not been written.
     """
-    minutes: list[S] = [otherwise] * DAY
-    free = list(range(DAY + 1)) if windowed else []
+    minutes: list[S] = [otherwise] * DAY_MINUTES
+    free = list(range(DAY_MINUTES + 1)) if windowed else []
     for window, value in windowed:
         wraps = window.start >= window.end
-        for start, end in ((window.start, DAY), (0, window.end)) if wraps else ((window.start, window.end),):
+        for start, end in ((window.start, DAY_MINUTES), (0, window.end)) if wraps else ((window.start, window.end),):
             minute = _next_free(free, start)
             while minute < end:
                 minutes[minute] = value
                 free[minute] = minute + 1
                 minute = _next_free(free, minute + 1)
-    changes = [minute for minute in range(1, DAY) if minutes[minute] is not minutes[minute - 1]] if windowed else []
+    changes = (
+        [minute for minute in range(1, DAY_MINUTES) if minutes[minute] is not minutes[minute - 1]] if windowed else []
+    )
     starts, values = [0], [meaning(minutes[0])]
     for minute in changes:
         value_then = meaning(minutes[minute])

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.middleware.access_log import AccessLog
-from app.api.middleware.body_limit import BODY_LIMIT
+from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.services import Phase
 from app.auth.keys import new_key
 from app.main.service import create
@@ -67,7 +67,7 @@ async def broken_halfway(_scope: Scope, _receive: Receive, send: Send) -> None:
         ("GET", "/nowhere", b"", 404),
         ("PUT", "/healthz", b"", 405),
         ("GET", "/v1/allowed?url=ftp://h/&agent=a", b"", 422),
-        ("POST", "/v1/test", b" " * (BODY_LIMIT + 1), 413),
+        ("POST", "/v1/test", b" " * (REQUEST_BODY_LIMIT + 1), 413),
     ],
 )
 async def test_response_has_the_callers_request_id(

@@ -13,8 +13,8 @@ from starlette.types import Message, Scope
 
 from app.api.batch_items import encode_result
 from app.api.encoding import AnswerEncoder
-from app.api.json_array import PIECE
-from app.api.middleware.body_limit import BODY_LIMIT
+from app.api.json_array import ARRAY_PIECE
+from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.routes.batch import ITEMS
 from app.background import cancel_and_wait
 from app.decide import Decider
@@ -171,7 +171,7 @@ async def test_batch_with_too_many_items_is_refused(store_url: str) -> None:
         (b'{"items": [], "wait": 1e999}', 422),
         (b'{"items": [\xff]}', 422),
         (b'{"items": ' + b"[" * 60_000, 422),
-        (b'{"items": ["' + b"a" * BODY_LIMIT + b'"]}', 413),
+        (b'{"items": ["' + b"a" * REQUEST_BODY_LIMIT + b'"]}', 413),
     ],
     ids=lambda value: value[:20] if isinstance(value, bytes) else None,
 )
@@ -203,7 +203,7 @@ async def test_long_batch_answer_is_encoded_in_pieces(store_url: str) -> None:
             sent = await messages(service, json.dumps({"items": items}).encode(), path)
             bodies = [message["body"] for message in sent if message["type"] == "http.response.body"]
             assert len(bodies) > 10
-            assert max(map(len, bodies)) < PIECE + 40_000
+            assert max(map(len, bodies)) < ARRAY_PIECE + 40_000
             answers = json.loads(b"".join(bodies))[name]
             assert [answer["url"] for answer in answers] == [item["url"] for item in items]
             assert all(len(answer["sitemaps"]) + answer["more_sitemaps"] == 800 for answer in answers)

@@ -9,7 +9,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.api import change_polls
-from app.api.change_polls import AT_ONCE, AT_ONCE_PER_CALLER, ChangePolls, Found
+from app.api.change_polls import POLLS_AT_ONCE, POLLS_PER_CALLER, ChangePolls, Found
 from app.api.problems import Problem
 from app.auth.keys import Limit
 from app.auth.quotas import Quotas
@@ -55,7 +55,7 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def _short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_polls, "PAUSE", 0.01)
+    monkeypatch.setattr(change_polls, "POLL_PAUSE", 0.01)
 
 
 @pytest.fixture
@@ -122,20 +122,20 @@ async def test_requests_that_wait_are_bounded(feed: CountedFeed) -> None:
     async def poll(caller: str) -> Found:
         return await polls.read(scope(caller), OLDEST, limit=10, wait=WAIT)
 
-    callers = [f"10.0.0.{n // AT_ONCE_PER_CALLER}" for n in range(AT_ONCE)]
-    waiting = [asyncio.create_task(poll(caller)) for caller in callers[:AT_ONCE_PER_CALLER]]
+    callers = [f"10.0.0.{n // POLLS_PER_CALLER}" for n in range(POLLS_AT_ONCE)]
+    waiting = [asyncio.create_task(poll(caller)) for caller in callers[:POLLS_PER_CALLER]]
     await until_so(lambda: feed.looks > 0)
     with pytest.raises(Problem) as of_one:
         await poll(callers[0])
-    waiting += [asyncio.create_task(poll(caller)) for caller in callers[AT_ONCE_PER_CALLER:]]
-    await until_so(lambda: feed.reads > AT_ONCE and feed.at_once == 0)
+    waiting += [asyncio.create_task(poll(caller)) for caller in callers[POLLS_PER_CALLER:]]
+    await until_so(lambda: feed.reads > POLLS_AT_ONCE and feed.at_once == 0)
     with pytest.raises(Problem) as of_all:
         await poll("10.1.1.1")
     for refused in (of_one, of_all):
         assert (refused.value.status_code, refused.value.headers) == (503, {"Retry-After": "10"})
     assert list(await polls.read(scope("10.1.1.1"), OLDEST, limit=10, wait=0)) == []
     stopping.set()
-    assert [list(found) for found in await asyncio.gather(*waiting)] == [[]] * AT_ONCE
+    assert [list(found) for found in await asyncio.gather(*waiting)] == [[]] * POLLS_AT_ONCE
     assert list(await poll(callers[0])) == []  # nothing waits any more, so nothing is refused
     await polls.aclose()
 
@@ -159,7 +159,7 @@ async def test_a_wait_is_charged_by_its_time(feed: CountedFeed) -> None:
 
 @pytest.mark.usefixtures("store_client")
 async def test_a_refused_request_says_when_to_come_back(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_polls, "AT_ONCE_PER_CALLER", 1)
+    monkeypatch.setattr(change_polls, "POLLS_PER_CALLER", 1)
     async with running(store_url) as service:
 
         async def poll() -> httpx.Response:

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.connection import HEAD_LIMIT, PIPELINED, Connection
 from app.api.connection_limits import UnreadAnswers, max_connections
-from app.api.middleware.body_limit import BODY_LIMIT, BodyLimit
+from app.api.middleware.body_limit import REQUEST_BODY_LIMIT, BodyLimit
 from app.api.problems import Problem
 from tests.api.raw_client import connect, serve_app, status
 from tests.faults.until import until_so
@@ -238,7 +238,7 @@ async def test_a_false_content_length_is_refused() -> None:
 
 async def test_the_rest_of_a_refused_body_is_not_read_for_long() -> None:
     async with serve_app(reading(size), Hasty) as (address, server), connect(address) as caller:
-        await caller.send(POST % (BODY_LIMIT + 1))
+        await caller.send(POST % (REQUEST_BODY_LIMIT + 1))
         assert status(await caller.answer()) == 413
         for _ in range(1000):
             await caller.send(b"x")

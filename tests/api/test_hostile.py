@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 from starlette.types import ASGIApp
 
-from app.api.middleware.body_limit import BODY_LIMIT
+from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.problem_types import PROBLEMS
 from app.origin import URL_LIMIT, read_target
 from tests.api.asgi_client import Answer, request
@@ -314,7 +314,7 @@ async def test_ten_thousand_questions_fit_a_stream_but_not_a_batch(store_url: st
 async def test_body_at_the_limit_is_read_and_a_larger_one_refused(store_url: str, store_client: Redis) -> None:
     body = json.dumps({"robots": "", "urls": ["http://h/"], "agents": ["a"]}).encode()
     async with running(store_url) as service:
-        for size, status in ((BODY_LIMIT, 200), (BODY_LIMIT + 1, 413)):
+        for size, status in ((REQUEST_BODY_LIMIT, 200), (REQUEST_BODY_LIMIT + 1, 413)):
             answer = await request(service.app, "POST", "/v1/test", body=body.ljust(size))
             judge(answer)
             assert answer.status == status

@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from app.cache.result import CacheResult
 from app.cache.robots_cache import RobotsCache
-from app.overrides.redis_overrides import COUNT_LIMIT
+from app.overrides.redis_overrides import OVERRIDES_LIMIT
 from tests.api.service import Service, counted, running
 from tests.faults.until import until
 from tests.origins import serve, text
@@ -333,7 +333,9 @@ async def test_invalid_override_is_refused_and_named(
 
 
 async def test_number_of_overrides_is_bounded(store_url: str, store_client: Redis) -> None:
-    await store_client.hset("robots:{overrides}:rows", mapping={f"o-{number}": "x" for number in range(COUNT_LIMIT)})
+    await store_client.hset(
+        "robots:{overrides}:rows", mapping={f"o-{number}": "x" for number in range(OVERRIDES_LIMIT)}
+    )
     async with running(store_url) as service:
         problem = await put(service, status=409)
         assert problem["type"].endswith(":too-many-overrides")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.api.middleware.body_limit import BODY_LIMIT
+from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.problems import QUOTED
 from tests.api.service import Service, running
 
@@ -97,11 +97,11 @@ async def test_body_that_is_not_a_test_is_refused(store_url: str, content: bytes
 
 async def test_body_is_read_up_to_its_limit(store_url: str) -> None:
     async def endless() -> Any:
-        for _ in range(BODY_LIMIT // 65_536 + 2):
+        for _ in range(REQUEST_BODY_LIMIT // 65_536 + 2):
             yield b" " * 65_536
 
     async with running(store_url) as service:
-        await problem(service, "POST", "/v1/test", 413, content=b" " * (BODY_LIMIT + 1))
+        await problem(service, "POST", "/v1/test", 413, content=b" " * (REQUEST_BODY_LIMIT + 1))
         await problem(service, "POST", "/v1/test", 413, content=endless())
 
 

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from app.auth.keys import Scope, new_key
 from app.pacing import permit as permits
-from app.pacing.fleet_secret import KEY
+from app.pacing.fleet_secret import STORED_AT
 from app.pacing.permit import SlotRef
 from app.pacing.slots import PaceKey
 from tests.api.service import Service, running
@@ -96,7 +96,7 @@ async def test_processes_of_a_fleet_accept_each_others_permits(store_url: str, s
         permit = (await one.client.post("/v1/permits", json=body)).json()["permit"]
         assert (await other.client.post(f"/v1/permits/{permit}/outcome", json={"released": True})).json()["released"]
         # Also if the secret is a setting, and the store has none.
-        await store_client.delete(KEY)
+        await store_client.delete(STORED_AT)
         given = "a secret that the fleet shares!!"
         async with (
             running(store_url, permit_secret=given) as third,

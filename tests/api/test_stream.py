@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from app.api.middleware.body_limit import BODY_LIMIT
-from app.api.stream import LINE_LIMIT, WINDOW, Lines
+from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
+from app.api.stream import QUESTION_LINE_LIMIT, WINDOW, Lines
 from tests.api.service import Service, running
 from tests.faults.until import until_so
 from tests.origins import Exchange, serve, text
@@ -123,7 +123,7 @@ async def test_every_line_is_answered_in_order(store_url: str) -> None:
 async def test_a_bad_line_is_a_problem_that_names_it(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         good = line(f"{origin.url}/private/")
-        long = b'{"url": "' + b"a" * LINE_LIMIT + b'"}\n'
+        long = b'{"url": "' + b"a" * QUESTION_LINE_LIMIT + b'"}\n'
         parts = [
             b"{\n",
             b"\n",
@@ -147,8 +147,10 @@ async def test_a_bad_line_is_a_problem_that_names_it(store_url: str) -> None:
 
 async def test_stream_has_no_limit_of_lines_or_bytes(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
-        lines = [line(f"{origin.url}/private/{number}/" + "a" * 8000) for number in range(BODY_LIMIT // 8000 + 100)]
-        assert sum(map(len, lines)) > BODY_LIMIT
+        lines = [
+            line(f"{origin.url}/private/{number}/" + "a" * 8000) for number in range(REQUEST_BODY_LIMIT // 8000 + 100)
+        ]
+        assert sum(map(len, lines)) > REQUEST_BODY_LIMIT
         assert len(await posted(service, lines)) == len(lines)
 
 
@@ -156,7 +158,7 @@ async def test_only_streams_are_unlimited(store_url: str) -> None:
     async with running(store_url) as service:
         headers = {"Content-Type": "application/x-ndjson"}
         for path in ("/v1/test", "/v1/indexing"):
-            response = await service.client.post(path, content=b"a" * (BODY_LIMIT + 1), headers=headers)
+            response = await service.client.post(path, content=b"a" * (REQUEST_BODY_LIMIT + 1), headers=headers)
             assert response.status_code == 413
 
 
@@ -260,11 +262,11 @@ async def test_slow_origin_delays_later_answers_but_not_fetches(store_url: str) 
         assert (first["robots"]["cause"], second["verdict"]) == ("timeout", "disallow")
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, LINE_LIMIT, 10 * LINE_LIMIT])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, QUESTION_LINE_LIMIT, 10 * QUESTION_LINE_LIMIT])
 def test_lines_do_not_depend_on_chunks(size: int) -> None:
-    long = b"a" * LINE_LIMIT
+    long = b"a" * QUESTION_LINE_LIMIT
     body = b"\n".join([b"one", b"", b"two", long, b"three", b"last"]) if size < 10 else b"x\n" + long + b"a\n\n" + long
     body = body.replace(long, b"b" * 50) if size < 10 else body
     lines = Lines()
     found = [it for at in range(0, len(body), size) for it in lines.feed(body[at : at + size])] + [lines.last()]
-    assert found == [it if len(it) <= LINE_LIMIT else None for it in body.split(b"\n")]
+    assert found == [it if len(it) <= QUESTION_LINE_LIMIT else None for it in body.split(b"\n")]

@@ -30,7 +30,7 @@ from matplotlib.ticker import FuncFormatter
 
 from app.cache.codec import encode
 from app.cache.freshness import DAY, HOUR, KEEP, Failing, Snapshot
-from app.cache.recheck import MODELS, RFC9309, SEZNAM
+from app.cache.recheck import MODELS, RFC9309_MODEL, SEZNAM_MODEL
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Tally
@@ -154,7 +154,7 @@ def measure(files: Sequence[tuple[str, bytes]], binary: str | None = None) -> By
     def past(store: RedisSnapshots, at: int, *found: Access) -> Any:
         versions = [_version(access, SINCE + number * DAY) for number, access in enumerate(found)]
         kept = history.write(history.add((), versions, NOW), token_bytes(8))
-        return store.redis.client.set(history_key(origins[at]), kept, ex=int(history.EXPIRY))
+        return store.redis.client.set(history_key(origins[at]), kept, ex=int(history.HISTORY_EXPIRY))
 
     def changed(store: RedisSnapshots, _: RedisVisits, at: int) -> Any:
         return past(store, at, Successful(200, bodies[at]))
@@ -417,8 +417,8 @@ def print_fleets(rows: Mapping[str, Sequence[Origins]], size: Bytes) -> None:
     print()
     cells = []
     for origins in SIZES:
-        for model in (RFC9309, SEZNAM):
-            fleet = add_up(rows[model], origins, size, visits=model == SEZNAM)
+        for model in (RFC9309_MODEL, SEZNAM_MODEL):
+            fleet = add_up(rows[model], origins, size, visits=model == SEZNAM_MODEL)
             cells.append(
                 [
                     f"{origins:,}",
@@ -467,12 +467,12 @@ def print_sensitivity(
     ]
     cells = []
     for name, fleet_of in cases:
-        fleets = [fleet_of(model) for model in (RFC9309, SEZNAM)]
+        fleets = [fleet_of(model) for model in (RFC9309_MODEL, SEZNAM_MODEL)]
         cells.append([name, *(value for it in fleets for value in (number(it.fetches), duration(it.age)))])
     table(["100,000,000 origins", "rfc9309 fetches/s", "mean age", "seznam fetches/s", "mean age"], cells)
 
 
-COLOURS = {RFC9309: "#1b6ca8", SEZNAM: "#c8553d"}
+COLOURS = {RFC9309_MODEL: "#1b6ca8", SEZNAM_MODEL: "#c8553d"}
 
 
 def draw(rows: Mapping[str, Sequence[Origins]], size: Bytes, path: Path) -> None:
@@ -481,7 +481,7 @@ def draw(rows: Mapping[str, Sequence[Origins]], size: Bytes, path: Path) -> None
     many = [10 ** (step / 2) for step in range(12, 19)]
     for model, row in rows.items():
         style: dict[str, Any] = {"color": COLOURS[model], "label": model, "linewidth": 2}
-        fleets = [add_up(row, round(origins), size, visits=model == SEZNAM) for origins in many]
+        fleets = [add_up(row, round(origins), size, visits=model == SEZNAM_MODEL) for origins in many]
         fetches.plot(PACES, [one.fetches for one in row], **style)
         ages.plot(PACES, [one.age / DAY for one in row], **style)
         rates.plot(many, [fleet.fetches for fleet in fleets], **style)
@@ -530,11 +530,13 @@ def main(folder: Path, picture: Path, binary: str | None = None) -> None:
     )
     print(f"\nresident for each byte used: {size.resident:.2f}")
     kinds = {
-        (model, name): watch(model, headers) for model in (RFC9309, SEZNAM) for name, (headers, _) in CACHING.items()
+        (model, name): watch(model, headers)
+        for model in (RFC9309_MODEL, SEZNAM_MODEL)
+        for name, (headers, _) in CACHING.items()
     }
     rows = {
         model: mixed([(kinds[model, name], share) for name, (_, share) in CACHING.items()])
-        for model in (RFC9309, SEZNAM)
+        for model in (RFC9309_MODEL, SEZNAM_MODEL)
     }
     print_fleets(rows, size)
     print_sensitivity(kinds, rows)

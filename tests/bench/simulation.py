@@ -14,7 +14,7 @@ from random import Random
 from app.cache.content import same
 from app.cache.freshness import DAY, HOUR, KEEP, Recheck, Snapshot, State, freshness, next_snapshot, usable
 from app.cache.recheck import Model
-from app.cache.visits import EXPIRY, Tally
+from app.cache.visits import TALLY_EXPIRY, Tally
 from app.history import versions as history
 from app.robots.access import Access, Cause, Fetched, Lifetime, Successful, Unavailable, Unreachable
 
@@ -104,7 +104,7 @@ def play(course: Course, account: Account, random: Random) -> None:
         account.fetches += now >= course.warm_up
         found = next_snapshot(known, Fetched(_DOWN if down else answer, lifetime=course.lifetime), now)
         if known is not None and not same(known.access, found.access):
-            if writings and now - writings[-1] > history.EXPIRY:
+            if writings and now - writings[-1] > history.HISTORY_EXPIRY:
                 past = ()
             past = history.add(past, [history.version_of(known)], now)
             writings.append(now)
@@ -114,7 +114,7 @@ def play(course: Course, account: Account, random: Random) -> None:
     now = random.expovariate(pace) * DAY
     while now < course.end:
         visit = Tally(weight, now, now)
-        tally = visit if tally is None or now - tally.at > EXPIRY else tally + visit
+        tally = visit if tally is None or now - tally.at > TALLY_EXPIRY else tally + visit
         visits.append(now)
         recheck = course.model if isinstance(course.model, Recheck) else course.model.recheck(tally.per_day(now))
         known = None if known is None else usable(known, now)
@@ -127,8 +127,8 @@ def play(course: Course, account: Account, random: Random) -> None:
             known = fetch(now)
         now += random.expovariate(pace) * DAY
     account.kept_days += sum(_covered(puts, KEEP, course)) / DAY
-    account.counted_days += sum(_covered(visits, EXPIRY, course)) / DAY
-    covered = _covered(writings, history.EXPIRY, course)
+    account.counted_days += sum(_covered(visits, TALLY_EXPIRY, course)) / DAY
+    covered = _covered(writings, history.HISTORY_EXPIRY, course)
     account.history_days += sum(covered) / DAY
     account.history_byte_days += sum(size * lasts for size, lasts in zip(lengths, covered, strict=True)) / DAY
 

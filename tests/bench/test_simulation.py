@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from app.cache.freshness import DAY, HOUR
-from app.cache.recheck import MODELS, RFC9309, SEZNAM
+from app.cache.recheck import MODELS, RFC9309_MODEL, SEZNAM_MODEL
 from app.robots.access import Lifetime
 from tests.bench.simulation import AGES, Account, Course, play
 
@@ -25,10 +25,10 @@ def watch(
     ("model", "caching", "low", "high"),
     [
         # Outages of a hundredth of the time, in which an hour passes from one attempt to the next, add up to 0.3.
-        (RFC9309, SILENT, 1 / 1.0, 0.3 + 1 / 0.9),
-        (RFC9309, HOURLY, 24 / 1.1 - 1, 24 / 0.9),
-        (SEZNAM, SILENT, 1 / 3.3, 0.3 + 1 / 3),
-        (SEZNAM, HOURLY, 1 / 3.3, 0.3 + 1 / 3),
+        (RFC9309_MODEL, SILENT, 1 / 1.0, 0.3 + 1 / 0.9),
+        (RFC9309_MODEL, HOURLY, 24 / 1.1 - 1, 24 / 0.9),
+        (SEZNAM_MODEL, SILENT, 1 / 3.3, 0.3 + 1 / 3),
+        (SEZNAM_MODEL, HOURLY, 1 / 3.3, 0.3 + 1 / 3),
     ],
 )
 def test_constantly_visited_origin_is_fetched_once_a_delay(
@@ -41,7 +41,7 @@ def test_constantly_visited_origin_is_fetched_once_a_delay(
 
 
 def test_rarely_visited_origin_is_fetched_at_every_visit() -> None:
-    account = watch(0.02, RFC9309, origins=200, watched=180 * DAY)
+    account = watch(0.02, RFC9309_MODEL, origins=200, watched=180 * DAY)
     assert account.fetches == pytest.approx(account.decisions, rel=0.05)
     assert account.age_sum / account.decisions < 6 * HOUR
     # An entry exists if there was a visit in the 30 days before: 1 - exp(-0.6).
@@ -49,7 +49,7 @@ def test_rarely_visited_origin_is_fetched_at_every_visit() -> None:
 
 
 def test_ages_are_uniform_up_to_the_delay_with_many_visits() -> None:
-    account = watch(150, SEZNAM)
+    account = watch(150, SEZNAM_MODEL)
     assert account.age_sum / account.decisions == pytest.approx(1.55 * DAY, rel=0.1)
     assert sum(account.ages) == pytest.approx(account.decisions - account.deferred)
     oldest = max(at for at, number in enumerate(account.ages) if number)

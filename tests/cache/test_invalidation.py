@@ -7,7 +7,15 @@ from contextlib import asynccontextmanager
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.invalidation import CHANNEL, LONGEST_MESSAGE, ORIGINS, Event, InvalidationListener, decode, encode
+from app.cache.invalidation import (
+    CHANNEL,
+    LONGEST_MESSAGE,
+    MESSAGE_ORIGINS,
+    Event,
+    InvalidationListener,
+    decode,
+    encode,
+)
 from app.cache.redis_snapshots import RedisSnapshots
 from app.origin import Origin
 from app.redis.connect import connect, subscriber
@@ -85,7 +93,7 @@ def test_a_message_is_read_by_other_processes_only(word: Event, origin: Origin) 
         b"\x00\xff\xfe",
         b"sender changed",
         b"sender changed https://a.example more",
-        b"sender changed " + b" ".join([b"https://a.example"] * (ORIGINS + 1)),
+        b"sender changed " + b" ".join([b"https://a.example"] * (MESSAGE_ORIGINS + 1)),
         b"sender changed https://a.example/path",
         b"sender changed https://a.example:443",
         b"sender changed HTTPS://A.EXAMPLE",
@@ -107,7 +115,9 @@ def test_foreign_messages_are_ignored(message: object) -> None:
 
 
 def test_one_message_can_name_many_origins() -> None:
-    longest = [Origin("https", f"{n:063}.{'a' * 63}.{'b' * 63}.{'c' * 61}", 65535, "p" * 32) for n in range(ORIGINS)]
+    longest = [
+        Origin("https", f"{n:063}.{'a' * 63}.{'b' * 63}.{'c' * 61}", 65535, "p" * 32) for n in range(MESSAGE_ORIGINS)
+    ]
     message = encode("sender", Event.CHANGED, *(origin.key for origin in longest))
     assert len(message) <= LONGEST_MESSAGE
     assert decode(message, "listener") == (Event.CHANGED, longest)

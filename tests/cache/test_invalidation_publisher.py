@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.cache.invalidation import ORIGINS, Event, decode
+from app.cache.invalidation import MESSAGE_ORIGINS, Event, decode
 from app.cache.invalidation_publisher import InvalidationPublisher
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 
-SITES = [Origin("https", f"{number}.example", 443) for number in range(3 * ORIGINS)]
+SITES = [Origin("https", f"{number}.example", 443) for number in range(3 * MESSAGE_ORIGINS)]
 
 
 class Channel:
@@ -82,7 +82,7 @@ async def test_after_a_quiet_window_the_next_change_is_published_at_once(channel
 async def test_a_full_message_does_not_wait_for_the_window(slow: InvalidationPublisher, channel: Channel) -> None:
     for site in SITES:
         await slow.publish(Event.CHANGED, site)
-    assert [len(origins) for _, origins in channel.messages] == [1, ORIGINS, ORIGINS]
+    assert [len(origins) for _, origins in channel.messages] == [1, MESSAGE_ORIGINS, MESSAGE_ORIGINS]
     await slow.aclose()
     assert [site for _, origins in channel.messages for site in origins] == SITES
 

@@ -3,7 +3,7 @@
 import pytest
 
 from app.cache.freshness import DAY, HOUR, KEEP, MINUTE, Recheck, freshness, next_snapshot, usable
-from app.cache.outage import LONGEST, Outage, simulate_outage
+from app.cache.outage import LONGEST_OUTAGE, Outage, simulate_outage
 from app.robots.access import Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 
 COPY = Successful(200, b"User-agent: *\nDisallow: /")
@@ -21,7 +21,7 @@ def simulated(
 
 
 def test_each_fetch_of_an_outage_is_a_step() -> None:
-    steps = sum(1 for _ in simulate_outage(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + LONGEST))
+    steps = sum(1 for _ in simulate_outage(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + LONGEST_OUTAGE))
     assert 60 <= steps < 10_000
 
 
@@ -72,7 +72,7 @@ def test_an_answer_replaces_the_copy_at_once(access: Unavailable | Blocked) -> N
     assert outage.now.snapshot.access == access
 
 
-@pytest.mark.parametrize("lasting", [-1.0, LONGEST + 1])
+@pytest.mark.parametrize("lasting", [-1.0, LONGEST_OUTAGE + 1])
 def test_an_outage_that_is_too_long_is_refused(lasting: float) -> None:
     with pytest.raises(ValueError, match="cannot be simulated"):
         simulated(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + lasting)

@@ -11,8 +11,8 @@ from app.cache.freshness import DAY, HOUR, MINUTE, LifetimePolicy, Recheck, Snap
 from app.cache.recheck import (
     LATEST,
     MODELS,
-    RFC9309,
-    SEZNAM,
+    RFC9309_MODEL,
+    SEZNAM_MODEL,
     SOONEST,
     DomainTable,
     Model,
@@ -99,7 +99,7 @@ def test_every_delay_is_within_its_bounds_after_the_spread(
 
 @given(st.floats(66, 27 * DAY), lifetimes, hosts)
 def test_a_fixed_delay_is_fixed_but_for_its_spread(seconds: float, lifetime: float | None, host: str) -> None:
-    fixed = model(read_table(f"example = {{delay = {seconds!r}}}"), host, SEZNAM, SEZNAM)
+    fixed = model(read_table(f"example = {{delay = {seconds!r}}}"), host, SEZNAM_MODEL, SEZNAM_MODEL)
     assert isinstance(fixed, Recheck)
     assert 0.899 * seconds <= delay(copy(lifetime), fixed, host) <= 1.101 * seconds
 
@@ -175,7 +175,7 @@ def test_the_longest_suffix_wins_in_any_table(suffixes: set[str], host: str) -> 
         assert row is None
     else:
         assert row is not None
-        found = row[SEZNAM]
+        found = row[SEZNAM_MODEL]
         assert isinstance(found, Recheck)
         assert found.default == 60 + max(map(len, covering))
 
@@ -283,8 +283,8 @@ def test_paces_and_rechecks_are_independent() -> None:
     assert set(PACES.rows) == {"daily.example", "both.example"}
     assert set(PACES.paces) == {"example", "slow.example", "www.slow.example", "both.example"}
     assert PACES.row("slow.example") is None
-    assert model(PACES, "www.slow.example", RFC9309, RFC9309) == Recheck()
-    assert model(PACES, "both.example", RFC9309, RFC9309) == VisitBasedRecheck()
+    assert model(PACES, "www.slow.example", RFC9309_MODEL, RFC9309_MODEL) == Recheck()
+    assert model(PACES, "both.example", RFC9309_MODEL, RFC9309_MODEL) == VisitBasedRecheck()
 
 
 # The file, and SIGHUP.

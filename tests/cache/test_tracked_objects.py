@@ -16,7 +16,7 @@ from app.cached_files import CachedFiles
 from app.evaluate import Question, evaluate
 from app.history.reader import HistoryReader
 from app.origin import Target, read_target
-from app.parsed_files import FILES, ParsedFiles
+from app.parsed_files import PARSED_FILES, ParsedFiles
 from app.redis.guarded_client import GuardedClient
 from app.robots.access import Successful
 from app.robots.agents import read_agent
@@ -41,7 +41,7 @@ def tracked() -> int:
 async def test_origins_beyond_the_parsed_files_leave_nothing_to_visit(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock, store_client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.parsed_files, "FILES", HELD)
+    monkeypatch.setattr(app.parsed_files, "PARSED_FILES", HELD)
     model = Recheck()
     files = CachedFiles(
         cache,
@@ -72,4 +72,4 @@ async def test_origins_beyond_the_parsed_files_leave_nothing_to_visit(
     more = [await ask_about(first, first + 2 * HELD) for first in range(2 * HELD, 8 * HELD, 2 * HELD)]
     # Ended timers and new connections are visited, too, but not every time as many more.
     assert min(after - before for before, after in pairwise((full, *more))) < HELD
-    assert (full - few) / (HELD - 10) * FILES <= MOST_VISITED
+    assert (full - few) / (HELD - 10) * PARSED_FILES <= MOST_VISITED

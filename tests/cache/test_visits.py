@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from app.cache.freshness import DAY, HOUR
 from app.cache.redis_visits import RedisVisits, key, read_value
-from app.cache.visits import BATCH, EXPIRY, HALF_LIFE, READ_FOR, Tally, Visits
+from app.cache.visits import HALF_LIFE, READ_FOR, TALLIES_PER_WRITE, TALLY_EXPIRY, Tally, Visits
 from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import COOLDOWN, GuardedClient, StoreDown
@@ -111,7 +111,7 @@ async def test_a_visit_is_counted_at_once_and_written_later(
     assert await store_client.keys() == []
     await visits.write_back()
     assert await store_client.get(KEY) == b"V1 5 1790000000 1790000000"
-    assert EXPIRY - 60 < await store_client.ttl(KEY) <= EXPIRY
+    assert TALLY_EXPIRY - 60 < await store_client.ttl(KEY) <= TALLY_EXPIRY
     assert await visits.per_day(SITE) == 5
 
 
@@ -195,16 +195,19 @@ async def test_visits_are_written_in_batches(
     await visits.write_back()  # the server has the script now
     store.written.clear()
     await store_client.config_resetstat()
-    for origin in sites(2 * BATCH + 1):
+    for origin in sites(2 * TALLIES_PER_WRITE + 1):
         await visit(visits, clock, 3, 0, origin)
     before = await calls(store_client)
-    assert before == {"getrange": 2 * BATCH + 1}
+    assert before == {"getrange": 2 * TALLIES_PER_WRITE + 1}
     await visits.write_back()
-    assert store.written == [BATCH, BATCH, 1]
-    probes, each = dict.fromkeys(("eval", "publish", "time"), 3), dict.fromkeys(("evalsha", "get"), 2 * BATCH + 1)
-    assert await calls(store_client) == {**before, **probes, **each, "set": 2 * BATCH + 1 + 3}
+    assert store.written == [TALLIES_PER_WRITE, TALLIES_PER_WRITE, 1]
+    probes, each = (
+        dict.fromkeys(("eval", "publish", "time"), 3),
+        dict.fromkeys(("evalsha", "get"), 2 * TALLIES_PER_WRITE + 1),
+    )
+    assert await calls(store_client) == {**before, **probes, **each, "set": 2 * TALLIES_PER_WRITE + 1 + 3}
     await visits.write_back()
-    assert store.written == [BATCH, BATCH, 1]
+    assert store.written == [TALLIES_PER_WRITE, TALLIES_PER_WRITE, 1]
 
 
 async def calls(client: Redis) -> dict[str, int]:

@@ -9,7 +9,15 @@ from io import BufferedIOBase
 
 import pytest
 
-from app.cli.access_log import LINE_LIMIT, BadLine, Defaults, LoggedFetch, NotAuditable, numbered_lines, read_entry
+from app.cli.access_log import (
+    LOGGED_LINE_LIMIT,
+    BadLine,
+    Defaults,
+    LoggedFetch,
+    NotAuditable,
+    numbered_lines,
+    read_entry,
+)
 from app.cli.exit_codes import Failed
 from app.cli.line_reader import BLOCK, blocks
 
@@ -103,7 +111,7 @@ async def test_no_line_is_lost_between_blocks(lines: Sequence[bytes]) -> None:
     assert max(map(len, found), default=0) <= 1000
     numbered: list[tuple[int, bytes]] = []
     await lines_of(io.BytesIO(data), numbered)
-    assert numbered == [(n, line[:LINE_LIMIT]) for n, line in enumerate(data.splitlines(keepends=True), 1)]
+    assert numbered == [(n, line[:LOGGED_LINE_LIMIT]) for n, line in enumerate(data.splitlines(keepends=True), 1)]
 
 
 async def test_lines_of_a_pipe_come_as_soon_as_they_are_complete() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.cli.access_log import LINE_LIMIT
+from app.cli.access_log import LOGGED_LINE_LIMIT
 from tests.cli.command import run
 from tests.cli.serving import service
 from tests.faults.until import until, until_so
@@ -220,7 +220,7 @@ async def test_bad_lines_are_named_and_the_rest_is_audited(store_url: str) -> No
                     {"url": "gopher://h/"},
                 )
             ),
-            b"x" * (2 * LINE_LIMIT),
+            b"x" * (2 * LOGGED_LINE_LIMIT),
             json.dumps(good).encode(),
         ]
         ended = await run("audit", "-", "--server", url, given=b"\n".join(lines))

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from app.cli.access_log import Defaults
-from app.cli.auditor import ITEMS, Auditor, Finding
+from app.cli.auditor import REQUEST_LINES, Auditor, Finding
 from app.cli.client import ServiceClient, ServiceNotReached
-from app.cli.patient_client import ATTEMPTS, PatientClient
+from app.cli.patient_client import REQUEST_ATTEMPTS, PatientClient
 from tests.cli.command import ROOT, command, run
 from tests.origins import Exchange, Handler, Reply, serve, text
 
@@ -77,14 +77,14 @@ async def test_service_that_stays_busy_ends_the_audit_after_the_lines_before() -
     busy = text(429, "{}", {**JSON, "Retry-After": "0"})
     handler = answering(lambda _: DISALLOW, lambda first: busy if first > 1 else None)
     async with serve(handler) as server:
-        ended = await run("audit", "-", "--server", server.url, "--concurrency", "1", given=log(ITEMS + 1))
+        ended = await run("audit", "-", "--server", server.url, "--concurrency", "1", given=log(REQUEST_LINES + 1))
     assert ended.code == 3
     count = ended.out.count("\n")
     assert ended.err.splitlines() == [
         f"{count} lines: {count} that should not have been fetched",
         f"python -m app: {server.url} stays busy. The audit ended before line {count + 1}.",
     ]
-    assert len(server.requests) == 1 + ATTEMPTS
+    assert len(server.requests) == 1 + REQUEST_ATTEMPTS
 
 
 async def test_service_that_is_down_is_named() -> None:
@@ -129,7 +129,7 @@ async def test_request_is_not_given_up_while_others_are_answered(monkeypatch: py
             await exchange.send(alive)
         else:
             refused += 1
-            await exchange.send(busy if refused <= 3 * ATTEMPTS else alive)
+            await exchange.send(busy if refused <= 3 * REQUEST_ATTEMPTS else alive)
 
     async with serve(unlucky) as server, ServiceClient(server.url, connections=2) as service:
         client = PatientClient(service)
@@ -138,7 +138,7 @@ async def test_request_is_not_given_up_while_others_are_answered(monkeypatch: py
             assert await client.get("/lucky", {}) is not None
         found = waiting.result()
     assert found is not None
-    assert refused == 3 * ATTEMPTS + 1
+    assert refused == 3 * REQUEST_ATTEMPTS + 1
 
 
 async def test_rejected_key_ends_the_audit() -> None:
@@ -173,7 +173,7 @@ async def test_answer_of_another_service_is_an_error(body: str) -> None:
 
 async def test_interrupt_prints_what_was_found(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(log(2 * ITEMS))
+    path.write_bytes(log(2 * REQUEST_LINES))
 
     async def stall(exchange: Exchange) -> None:
         await exchange.stall()
@@ -194,7 +194,7 @@ async def test_interrupt_prints_what_was_found(tmp_path: Path) -> None:
 
 async def test_closed_pipe_ends_the_audit_quietly(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(log(20 * ITEMS))
+    path.write_bytes(log(20 * REQUEST_LINES))
     async with serve(answering(lambda _: DISALLOW)) as server:
         words = [sys.executable, "-m", "app", "audit", str(path), "--server", server.url]
         script = f"{shlex.join(words)} | head -1; exit ${{PIPESTATUS[0]}}"

@@ -7,8 +7,8 @@ from time import monotonic
 import pytest
 from redis.asyncio import Redis
 
-from app.edge.facts import KEPT, MAX_AGENTS, EdgeFact, EdgeState
-from app.edge.redis_edge import AT_ONCE, RedisEdge
+from app.edge.facts import FACT_KEPT, MAX_AGENTS, EdgeFact, EdgeState
+from app.edge.redis_edge import ORIGINS_PER_CALL, RedisEdge
 from app.edge.replica import EdgeFacts
 from app.redis.guarded_client import GuardedClient, StoreDown
 from tests.patient_service import STORE_TIMEOUT
@@ -127,7 +127,7 @@ async def test_the_agents_of_an_origin_are_bounded(store_client: Redis, clock: C
 
 
 async def test_the_origins_are_bounded(store_client: Redis, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.edge.redis_edge.MAX_ORIGINS", 10)
+    monkeypatch.setattr("app.edge.redis_edge.FACT_ORIGINS", 10)
     one, other = replicas(store_client, clock)
     for number in range(30):
         await one.report(f"https://{number}.example", "examplebot", 403)
@@ -142,7 +142,7 @@ async def test_the_origins_are_bounded(store_client: Redis, clock: Clock, monkey
 async def test_a_fact_is_forgotten_a_week_after_the_last_report(store_client: Redis, clock: Clock) -> None:
     one, other = replicas(store_client, clock)
     await one.report(ORIGIN, "examplebot", 403)
-    clock.now += KEPT - 1
+    clock.now += FACT_KEPT - 1
     assert found(one, clock) is not None
     clock.now += 1
     assert found(one, clock) is None
@@ -150,17 +150,17 @@ async def test_a_fact_is_forgotten_a_week_after_the_last_report(store_client: Re
     await one.report(ORIGIN, "otherbot", 403)
     assert list(json.loads(await store_client.hget(FACTS, ORIGIN) or b"")) == ["otherbot"]
     await one.report("https://other.example", "otherbot", 403)
-    clock.now += KEPT + 1
+    clock.now += FACT_KEPT + 1
     await one.report("https://third.example", "otherbot", 403)
     assert await store_client.zcard(CHANGES) == 1
     await other.sync()
     assert [it.key for it in other.latest()] == ["https://third.example"]
-    assert KEPT < await store_client.ttl(FACTS) <= KEPT + 86_400
+    assert FACT_KEPT < await store_client.ttl(FACTS) <= FACT_KEPT + 86_400
 
 
 async def test_more_changes_than_one_call_reads_are_all_read(store_client: Redis, clock: Clock) -> None:
     one, other = replicas(store_client, clock)
-    count = 2 * AT_ONCE + 1
+    count = 2 * ORIGINS_PER_CALL + 1
     for number in range(count):
         await one.report(f"https://{number}.example", "examplebot", 403)
     await other.sync()
@@ -238,7 +238,7 @@ async def test_foreign_keys_and_members_are_survived(store_client: Redis, clock:
         await one.report(ORIGIN, "examplebot", 403)
         await other.sync()
         assert found(other, clock) is not None
-    await store_client.zadd(CHANGES, {f"https://{n}.example": float("inf") for n in range(2 * AT_ONCE)})
+    await store_client.zadd(CHANGES, {f"https://{n}.example": float("inf") for n in range(2 * ORIGINS_PER_CALL)})
     await one.sync()
     await one.report(ORIGIN, "examplebot", 403)
     await other.sync()

@@ -74,7 +74,7 @@ async def test_the_bytes_of_waiting_answers_are_bounded(
         await over.wait()
         await visit.send(text(404))
 
-    monkeypatch.setattr("app.api.middleware.answer_room.LIMIT", 30_000)
+    monkeypatch.setattr("app.api.middleware.answer_room.HELD_BYTES", 30_000)
     async with web(text(200, "User-agent: *\nDisallow: /private/\n")) as origins, running(store_url) as service:
         dead, live = origins.new(silence), origins.new()
         items = [{"url": f"{live}/private/{number}", "agent": "a"} for number in range(100)]

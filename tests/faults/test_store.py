@@ -13,7 +13,7 @@ from app.cache.codec import encode
 from app.cache.freshness import Snapshot
 from app.redis.connect import connect
 from app.redis.embedded import serve as serve_valkey
-from app.redis.guarded_client import TIMEOUT
+from app.redis.guarded_client import STORE_TIMEOUT
 from app.robots.access import Successful
 from tests.api.service import START, Service, running
 from tests.faults.proxy import Proxy, proxy
@@ -80,7 +80,7 @@ async def full(between: Proxy, client: Redis) -> AsyncIterator[None]:
         await client.config_set("maxmemory", "0")
 
 
-impatient = partial(running, store_timeout=TIMEOUT)
+impatient = partial(running, store_timeout=STORE_TIMEOUT)
 """A service with the production timeout for a hanging store."""
 
 Fault = Callable[[Proxy, Redis], AbstractAsyncContextManager[None]]

@@ -17,7 +17,7 @@ import pytest
 from app.background import cancel_and_wait
 from app.helper import helpers as module
 from app.helper.helpers import WAITING, HelperFailed, Helpers, TooMuchWork, WorkRaised
-from app.helper.process import ROOM
+from app.helper.process import REPLY_LIMIT
 from app.history.as_json import changes_json
 from app.lint.as_json import warnings_json
 from app.work_turns import Overloaded
@@ -159,9 +159,9 @@ async def test_memory_is_limited() -> None:
 
 async def test_answers_are_bounded() -> None:
     async with Called() as helpers:
-        assert len(await helpers.do(work.zeros, ROOM)) == ROOM
+        assert len(await helpers.do(work.zeros, REPLY_LIMIT)) == REPLY_LIMIT
         with pytest.raises(TooMuchWork, match="bytes of answer"):
-            await helpers.do(work.zeros, ROOM + 1)
+            await helpers.do(work.zeros, REPLY_LIMIT + 1)
         assert await helpers.do(work.same, b"next") == b"next"
 
 
@@ -247,7 +247,7 @@ async def test_a_call_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyP
     async with Called() as helpers:
         busy = asyncio.create_task(helpers.do(work.asleep))
         await until_so(lambda: helpers._slots._free == 0)
-        monkeypatch.setattr(module, "WAIT", 0.1)
+        monkeypatch.setattr(module, "HELPER_WAIT", 0.1)
         with pytest.raises(Overloaded):
             await helpers.do(work.pid)
         await cancel_and_wait([busy])

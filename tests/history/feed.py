@@ -1,7 +1,7 @@
 """Entries of the change feed."""
 
 from app.history.change import Change
-from app.history.redis_changes import STREAM
+from app.history.redis_changes import CHANGES_STREAM
 from app.redis.connect import Client
 
 
@@ -10,7 +10,7 @@ async def add_changes(client: Client, count: int) -> list[str]:
     added = []
     for number in range(count):
         text = change_text(number)
-        id_ = await client.xadd(STREAM, {"change": text})
+        id_ = await client.xadd(CHANGES_STREAM, {"change": text})
         assert isinstance(id_, bytes)
         added.append(id_.decode())
     return added

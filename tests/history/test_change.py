@@ -1,7 +1,7 @@
 """A change says which agents lost or gained which paths, within bounds."""
 
 from app.cache.freshness import Snapshot
-from app.history.change import AGENTS, BYTES, PATHS, Change, change_of
+from app.history.change import CHANGE_BYTES, NAMED_AGENTS, PATHS, Change, change_of
 from app.origin import Origin
 from app.robots.access import Access, Successful, Unavailable
 
@@ -58,12 +58,12 @@ def test_a_purged_file_has_no_next_version() -> None:
 def test_a_change_is_bounded() -> None:
     many = "".join(f"User-agent: agent-{n}-{'x' * 80}\nDisallow: /{n}/{'y' * 150}\n" for n in range(500))
     found = change(file(""), file(many))
-    assert len(found.model_dump_json()) <= BYTES
+    assert len(found.model_dump_json()) <= CHANGE_BYTES
     assert found.truncated
     same = "".join(f"User-agent: agent-{n}\n" for n in range(100))
     paths = "".join(f"Disallow: /{n}\n" for n in range(100))
     [agents] = change(file(""), file(same + paths)).agents
-    assert (len(agents.agents), agents.more_agents) == (AGENTS, 100 - AGENTS)
+    assert (len(agents.agents), agents.more_agents) == (NAMED_AGENTS, 100 - NAMED_AGENTS)
     assert (len(agents.lost), agents.lost_paths) == (PATHS, 100)
 
 

@@ -11,7 +11,7 @@ from app.history import diff as diffs
 from app.history.as_json import changes_json
 from app.history.diff import (
     LONGEST_PATTERN,
-    ROOM,
+    REPORT_CHARACTERS,
     AgentsChange,
     Changes,
     PathChange,
@@ -258,8 +258,8 @@ def test_an_expensive_comparison_is_truncated_and_says_so(at: int) -> None:
     assert found.truncated
     paths = [it.path for change in found.agents for it in change.paths]
     rules = [rule[2] for change in found.agents for rule in (*change.added, *change.removed)]
-    assert sum(map(len, paths)) <= ROOM
-    assert sum(map(len, [*rules, *found.sitemaps_added, *found.sitemaps_removed])) <= ROOM
+    assert sum(map(len, paths)) <= REPORT_CHARACTERS
+    assert sum(map(len, [*rules, *found.sitemaps_added, *found.sitemaps_removed])) <= REPORT_CHARACTERS
 
 
 @pytest.mark.parametrize("work", [0, 10, 5_000, 15_000])

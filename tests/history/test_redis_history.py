@@ -11,7 +11,7 @@ from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
 from app.history.redis_history import RedisHistory, history_key
-from app.history.versions import BYTES, EXPIRY, History, version_of, write
+from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, History, version_of, write
 from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
@@ -83,7 +83,7 @@ async def test_a_noted_version_is_written_with_its_expiry(
     history.note(SITE, replace(snapshot(A, 150), since=100))
     history.note(SITE, snapshot(B, 200))
     assert seen(await written(new_history(), 2)) == [(digest(A), 100, 150), (digest(B), 200, 200)]
-    assert EXPIRY - 100 < await store_client.ttl(KEY) <= EXPIRY
+    assert HISTORY_EXPIRY - 100 < await store_client.ttl(KEY) <= HISTORY_EXPIRY
 
 
 async def test_concurrent_writers_lose_nothing(new_history: NewHistory) -> None:
@@ -129,7 +129,7 @@ async def test_no_more_of_a_value_is_read_than_a_history_can_have(history: Redis
     await store_client.set(KEY, bytes(10**7))
     before = (await store_client.info("stats"))["total_net_output_bytes"]
     assert await history.read(SITE) == ()
-    assert (await store_client.info("stats"))["total_net_output_bytes"] - before < 2 * BYTES
+    assert (await store_client.info("stats"))["total_net_output_bytes"] - before < 2 * HISTORY_BYTES
 
 
 async def test_a_refused_version_is_written_later(new_history: NewHistory, store_client: Redis, losses: Losses) -> None:

@@ -13,7 +13,7 @@ from app.cache.codec import encode
 from app.cache.content import digest
 from app.cache.freshness import KEEP, Failing, Snapshot
 from app.history.versions import (
-    BYTES,
+    HISTORY_BYTES,
     VERSIONS,
     History,
     Version,
@@ -186,7 +186,7 @@ def test_the_oldest_versions_are_dropped_beyond_the_byte_limit() -> None:
     bodies = [os.urandom(200_000) for _ in range(5)]
     history = add((), [seen(Successful(200, body), at) for at, body in enumerate(bodies)], NOW)
     assert [version.digest for version in history] == [digest(Successful(200, body)) for body in bodies[-3:]]
-    assert len(write(history, TAG)) <= BYTES
+    assert len(write(history, TAG)) <= HISTORY_BYTES
 
 
 def test_one_incompressible_file_of_the_limit_is_kept() -> None:
@@ -233,7 +233,9 @@ def test_a_damaged_version_is_dropped_or_equal(place: int, change: int) -> None:
         assert found is None or found.access in (A, B)
 
 
-@pytest.mark.parametrize("data", [b"", WRITTEN[:-1], WRITTEN + b"x", b"H\x02" + WRITTEN[2:], WRITTEN + bytes(BYTES)])
+@pytest.mark.parametrize(
+    "data", [b"", WRITTEN[:-1], WRITTEN + b"x", b"H\x02" + WRITTEN[2:], WRITTEN + bytes(HISTORY_BYTES)]
+)
 def test_a_malformed_history_is_empty(data: bytes) -> None:
     assert read(data) == ()
 

@@ -8,8 +8,8 @@ import pytest
 from redis.asyncio import Redis
 
 from app.overrides.override_json import read_override
-from app.overrides.redis_overrides import COUNT_LIMIT, ChangedMeanwhile, RedisOverrides
-from app.overrides.replica import KEPT, Overrides
+from app.overrides.redis_overrides import OVERRIDES_LIMIT, ChangedMeanwhile, RedisOverrides
+from app.overrides.replica import EXPIRED_KEPT, Overrides
 from app.overrides.table import Override
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
@@ -203,7 +203,7 @@ async def test_a_foreign_list_of_changes_is_harmless(new_process: NewProcess, st
 async def test_too_many_fields_leave_the_known_overrides(new_process: NewProcess, store_client: Redis) -> None:
     one = new_process()
     await one.put(override("a"), "me")
-    await store_client.hset(ROWS, mapping={f"x{number}": "" for number in range(2 * COUNT_LIMIT)})
+    await store_client.hset(ROWS, mapping={f"x{number}": "" for number in range(2 * OVERRIDES_LIMIT)})
     await store_client.hdel(ROWS, ":version")
     with pytest.raises(StoreDown):
         await one.sync()
@@ -332,7 +332,7 @@ async def test_an_override_that_expired_a_day_ago_is_removed(new_process: NewPro
     await one.put(override("a", expires_at=NOW + 10), "me")
     await one.put(override("b"), "me")
     async with one.syncing(every=0.0):
-        clock.now = NOW + 10 + KEPT - 1
+        clock.now = NOW + 10 + EXPIRED_KEPT - 1
         await one.put(override("c"), "me")
         assert "a" in one.rows
         clock.now += 1

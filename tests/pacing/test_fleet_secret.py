@@ -3,7 +3,7 @@
 import pytest
 from redis.asyncio import Redis
 
-from app.pacing.fleet_secret import KEY, LENGTH, MAX_ACCEPTED, FleetSecret
+from app.pacing.fleet_secret import MAX_ACCEPTED, SECRET_BYTES, STORED_AT, FleetSecret
 from app.redis.guarded_client import GuardedClient
 from tests.valkey import process_of, stopped
 
@@ -20,7 +20,7 @@ async def test_processes_agree_on_the_first_secret(calls: GuardedClient) -> None
     await second.agree()
     assert first.current == second.current != own
     assert own in second.accepted  # for permits that it has issued
-    assert len(first.current) == LENGTH
+    assert len(first.current) == SECRET_BYTES
 
 
 async def test_an_emptied_store_gets_the_secret_again(calls: GuardedClient, store_client: Redis) -> None:
@@ -32,7 +32,7 @@ async def test_an_emptied_store_gets_the_secret_again(calls: GuardedClient, stor
     await second.agree()
     await FleetSecret(calls).agree()
     await first.agree()
-    assert first.current == second.current == agreed == await store_client.get(KEY)
+    assert first.current == second.current == agreed == await store_client.get(STORED_AT)
 
 
 @pytest.mark.parametrize("wrong", [b"", b"short", b"x" * 10**6, ["a", "list"]])
@@ -40,21 +40,21 @@ async def test_a_foreign_stored_secret_is_replaced(
     calls: GuardedClient, store_client: Redis, wrong: bytes | list[str]
 ) -> None:
     if isinstance(wrong, list):
-        await store_client.rpush(KEY, *wrong)
+        await store_client.rpush(STORED_AT, *wrong)
     else:
-        await store_client.set(KEY, wrong)
+        await store_client.set(STORED_AT, wrong)
     one, other = FleetSecret(calls), FleetSecret(calls)
     await one.agree()
     await other.agree()
-    assert one.current == other.current == await store_client.get(KEY)
+    assert one.current == other.current == await store_client.get(STORED_AT)
 
 
 async def test_the_last_three_secrets_are_accepted(calls: GuardedClient, store_client: Redis) -> None:
     secret = FleetSecret(calls)
     for number in range(10):
-        await store_client.set(KEY, bytes([number]) * LENGTH)
+        await store_client.set(STORED_AT, bytes([number]) * SECRET_BYTES)
         await secret.agree()
-    assert secret.accepted == tuple(bytes([number]) * LENGTH for number in (9, 8, 7))
+    assert secret.accepted == tuple(bytes([number]) * SECRET_BYTES for number in (9, 8, 7))
     assert len(secret.accepted) == MAX_ACCEPTED
 
 
@@ -70,4 +70,4 @@ async def test_a_configured_secret_is_not_stored(calls: GuardedClient, store_cli
     secret = FleetSecret(calls, "s" * 32)
     async with secret.running():
         assert secret.accepted == (b"s" * 32,)
-    assert await store_client.get(KEY) is None
+    assert await store_client.get(STORED_AT) is None

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from redis.asyncio import Redis
 
-from app.pacing.membership import KEY, FleetMembership, Rank
+from app.pacing.membership import MEMBERS_KEY, FleetMembership, Rank
 from app.redis.guarded_client import GuardedClient
 from tests.valkey import process_of, stopped
 
@@ -23,13 +23,13 @@ async def test_every_process_has_its_own_rank(calls: GuardedClient) -> None:
 
 
 async def test_a_gone_process_and_foreign_values_are_removed(calls: GuardedClient, store_client: Redis) -> None:
-    await store_client.set(KEY, "x" * 1000)
+    await store_client.set(MEMBERS_KEY, "x" * 1000)
     one = FleetMembership(calls, "b")
     await one.announce()
-    await store_client.zadd(KEY, {"a": 1000.0})
+    await store_client.zadd(MEMBERS_KEY, {"a": 1000.0})
     await one.announce()
     assert one.rank == Rank(0, 1)
-    assert await store_client.zrange(KEY, 0, -1) == [b"b"]
+    assert await store_client.zrange(MEMBERS_KEY, 0, -1) == [b"b"]
 
 
 async def test_without_the_store_the_rank_stays(store_client: Redis) -> None:

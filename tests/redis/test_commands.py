@@ -10,7 +10,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from app.auth.keys import Scope, new_key
-from app.redis.commands import BY_THEMSELVES, EVERY, FOR_CLUSTERS, IN_SCRIPTS, OPTIONAL
+from app.redis.commands import ALL_COMMANDS, BY_THEMSELVES, FOR_CLUSTERS, IN_SCRIPTS, OPTIONAL
 from tests.api.service import Service, running
 from tests.engines import PASSWORD, QUOTED, Fleet, Node, alone, cluster_url, clustered
 from tests.faults.until import until
@@ -63,7 +63,7 @@ def used(node: Node) -> set[str]:
 
 def test_the_documentation_grants_what_is_listed() -> None:
     [line] = re.findall(r"^ACL SETUSER robots (.+)$", PAGE.read_text(), re.MULTILINE)
-    assert line.split() == ["on", ">PASSWORD", "~robots:*", "&robots:*", *(f"+{name}" for name in sorted(EVERY))]
+    assert line.split() == ["on", ">PASSWORD", "~robots:*", "&robots:*", *(f"+{name}" for name in sorted(ALL_COMMANDS))]
 
 
 async def ask(service: Service, asked: set[str], operation: str, **request: Any) -> Any:

@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from app.redis.connect import connect
 from app.redis.embedded import serve
-from app.redis.eviction import EVERY, EvictionPolicy
+from app.redis.eviction import EVICTION_EVERY, EvictionPolicy
 from app.redis.guarded_client import GuardedClient
 from tests.api.service import counted, running
 from tests.doubles import Clock
@@ -65,7 +65,7 @@ async def test_a_policy_that_is_changed_later_is_a_risk() -> None:
             await client.config_set("maxmemory-policy", value)
             await policy.read()
             found.append(policy.risk)
-            clock.now += EVERY
+            clock.now += EVICTION_EVERY
             await policy.read()
             found.append(policy.risk)
         assert found == [None, None, "allkeys-lru", "allkeys-lru", None]

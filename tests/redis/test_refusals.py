@@ -8,7 +8,7 @@ import pytest
 
 from app.cache.redis_snapshots import RedisSnapshots
 from app.origin import Origin
-from app.redis.circuit_breaker import LOG_EVERY
+from app.redis.circuit_breaker import SHARD_LOG_EVERY
 from app.redis.commands import BY_THEMSELVES, IN_SCRIPTS
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
@@ -72,7 +72,7 @@ async def test_repeated_failures_are_logged_once_a_minute(server: Node, caplog: 
         "The store is degraded",
         "The store is available again",
     ]
-    now += LOG_EVERY
+    now += SHARD_LOG_EVERY
     await flap()
     assert len(caplog.records) == 4
     await calls.aclose()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dates import read_date
-from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, Indexing, IndexingSource, effective
+from app.robots.indexing import COUNT_LIMIT, RULES_LIMIT, Indexing, IndexingSource, effective
 
 CASES = [
     json.loads(line)
@@ -208,8 +208,8 @@ def test_sources_are_the_rules_that_shaped_the_result() -> None:
 
 
 def test_a_long_header_loses_the_rule_that_is_cut() -> None:
-    header = "noindex" + "," * (FIELD_LIMIT - 20) + "max-snippet:1"
-    assert len(header) == FIELD_LIMIT
+    header = "noindex" + "," * (RULES_LIMIT - 20) + "max-snippet:1"
+    assert len(header) == RULES_LIMIT
     assert headers_for("bot", header).max_snippet == 1
     assert headers_for("bot", header + "60") == headers_for("bot", "noindex")
 

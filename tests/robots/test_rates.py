@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.robots.rates import (
-    DAY,
+    DAY_MINUTES,
     NO_RATES,
     PLAIN_RATES,
     SEZNAM_RATES,
@@ -202,17 +202,17 @@ def test_f8d_spellings_of_a_window(text: str) -> None:
         ("1700-0459", 720, ("17:00", "05:00")),
         ("2200-0000", 120, ("22:00", "24:00")),
         ("2200-2359", 120, ("22:00", "24:00")),
-        ("0000-2400", DAY, ("00:00", "24:00")),
-        ("0000-2359", DAY, ("00:00", "24:00")),
-        ("0800-0800", DAY, ("08:00", "08:00")),
-        ("0859-0859", DAY, ("08:59", "08:59")),
-        ("0800-0759", DAY, ("08:00", "08:00")),
+        ("0000-2400", DAY_MINUTES, ("00:00", "24:00")),
+        ("0000-2359", DAY_MINUTES, ("00:00", "24:00")),
+        ("0800-0800", DAY_MINUTES, ("08:00", "08:00")),
+        ("0859-0859", DAY_MINUTES, ("08:59", "08:59")),
+        ("0800-0759", DAY_MINUTES, ("08:00", "08:00")),
     ],
 )
 def test_f8bc_minutes_of_a_window(text: str, minutes: int, shown: tuple[str, str]) -> None:
     read = window(text)
     assert read is not None
-    assert sum(contains(read, minute) for minute in range(DAY)) == minutes
+    assert sum(contains(read, minute) for minute in range(DAY_MINUTES)) == minutes
     assert (read.start_text, read.end_text) == shown
 
 
@@ -247,7 +247,7 @@ def test_g4_the_slower_of_delay_and_active_rate_is_in_force() -> None:
     lines, pause = rates("1/2s 0000-0600", "1/60s 2200-0000"), delay("10")
     found = {clock: in_force(lines, pause, PLAIN_RATES, at(clock)).value for clock in ("03:00", "12:00", "23:00")}
     ten_seconds = Rate(10.0, 1, 10, 10.0, RateSource.CRAWL_DELAY, 9, None)
-    a_minute = Rate(60.0, 1, 60, 60.0, RateSource.REQUEST_RATE, 2, Window(22 * 60, DAY))
+    a_minute = Rate(60.0, 1, 60, 60.0, RateSource.REQUEST_RATE, 2, Window(22 * 60, DAY_MINUTES))
     assert found == {"03:00": ten_seconds, "12:00": ten_seconds, "23:00": a_minute}
 
 
@@ -380,7 +380,7 @@ DELAY = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?", re.ASCII)
 CLOCK = r"([0-9]{1,2})[:.]?([0-9]{2})"
 DASHED = re.compile(rf"{CLOCK}[ \t]*[-–][ \t]*{CLOCK}[ \t]*(?:UTC|GMT|Z)?", re.ASCII | re.IGNORECASE)
 BLANK = re.compile(rf"{CLOCK}[ \t]+{CLOCK}[ \t]*(?:UTC|GMT|Z)?", re.ASCII | re.IGNORECASE)
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY * 60}
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY_MINUTES * 60}
 
 
 def written_window(spellings: Sequence[re.Pattern[str]], text: str) -> Window | None:
@@ -389,9 +389,9 @@ def written_window(spellings: Sequence[re.Pattern[str]], text: str) -> Window | 
         return None
     start_hour, start_minute, end_hour, end_minute = map(int, written.groups())
     start, end = start_hour * 60 + start_minute, end_hour * 60 + end_minute
-    if max(start_minute, end_minute) > 59 or start >= DAY or end > DAY:
+    if max(start_minute, end_minute) > 59 or start >= DAY_MINUTES or end > DAY_MINUTES:
         return None
-    return Window(start, (end + (end_minute == 59 and end != start)) or DAY)
+    return Window(start, (end + (end_minute == 59 and end != start)) or DAY_MINUTES)
 
 
 def written_rate(text: str, line: int) -> tuple[RequestRate | None, bool]:
@@ -427,7 +427,7 @@ WINDOWS = st.builds(
 )
 
 
-@given(st.lists(WINDOWS, min_size=1, max_size=8), st.integers(0, DAY - 1))
+@given(st.lists(WINDOWS, min_size=1, max_size=8), st.integers(0, DAY_MINUTES - 1))
 def test_g5_a_minute_is_open_in_any_window(values: list[str], minute: int) -> None:
     table = visit_timetable(visits(values))
     assert table is not None
@@ -442,7 +442,7 @@ LINES = st.lists(
 ).map(lambda values: rates(*values))
 DELAYS = st.none() | st.integers(0, 20).map(lambda seconds: delay(str(seconds)))
 PICKS = st.sampled_from([PLAIN_RATES, SEZNAM_RATES, NO_RATES])
-INSTANTS = st.integers(0, DAY * 60 - 1).map(lambda second: MIDNIGHT + timedelta(seconds=second))
+INSTANTS = st.integers(0, DAY_MINUTES * 60 - 1).map(lambda second: MIDNIGHT + timedelta(seconds=second))
 
 
 def by_the_letter(lines: Sequence[RequestRate], pause: CrawlDelay | None, policy: RatePolicy, minute: int) -> Any:
@@ -473,7 +473,7 @@ def test_every_minute_has_the_rate_of_the_reference(
     spans = schedule(table)
     assert (spans[0].start, spans[-1].end) == ("00:00", "24:00")
     assert all(one.end == two.start and one.rate != two.rate for one, two in pairwise(spans))
-    for minute in range(DAY):
+    for minute in range(DAY_MINUTES):
         clock = f"{minute // 60:02}:{minute % 60:02}"
         rate = table.at(MIDNIGHT + timedelta(minutes=minute)).value
         assert [span.rate for span in spans if span.start <= clock < span.end] == [rate]
@@ -496,8 +496,10 @@ def test_a_rate_is_in_force_exactly_until_valid_until(
 
 
 def test_many_windows_make_a_timetable_of_one_day() -> None:
-    minutes = [f"{minute // 60:02}{minute % 60:02}" for minute in range(DAY)]
-    values = (f"1/{1 + at * 7919 % 5000} {minutes[at % DAY]}-{minutes[at * 31 % DAY]}" for at in range(20_000))
+    minutes = [f"{minute // 60:02}{minute % 60:02}" for minute in range(DAY_MINUTES)]
+    values = (
+        f"1/{1 + at * 7919 % 5000} {minutes[at % DAY_MINUTES]}-{minutes[at * 31 % DAY_MINUTES]}" for at in range(20_000)
+    )
     starts = rate_timetable(rates(*values), None, PLAIN_RATES).starts
     assert starts == tuple(sorted(set(starts)))
-    assert starts[-1] < DAY
+    assert starts[-1] < DAY_MINUTES

@@ -4,10 +4,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.robots.access import Busy
 
-LIMIT = 128 * 1024 * 1024
+HELD_BYTES = 128 * 1024 * 1024
 """Bytes of such answers that one process holds: two batches in which every answer has the largest size."""
 
-RETRY_AFTER = 1
+ROOM_RETRY_AFTER = 1
 """Seconds after which to ask again about an item for which there was no room."""
 
 _KEY = "held_answers"
@@ -23,7 +23,7 @@ class HeldAnswers:
     def hold(self, answer: bytes) -> bytes:
         """Hold an answer, and return it. Raises Busy if this process holds too many."""
         if len(answer) > self._room.left:
-            raise Busy(RETRY_AFTER, "This process holds too many answers")
+            raise Busy(ROOM_RETRY_AFTER, "This process holds too many answers")
         self.add(answer)
         return answer
 
@@ -48,7 +48,7 @@ class AnswerRoom:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self.left = LIMIT
+        self.left = HELD_BYTES
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application."""

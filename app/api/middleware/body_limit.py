@@ -7,11 +7,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import Problem
 
-BODY_LIMIT = 4 * 1024 * 1024
+REQUEST_BODY_LIMIT = 4 * 1024 * 1024
 """Bytes of the largest request body: a robots.txt at its limit, escaped as JSON or in base64, and its questions."""
 
 BODIES_LIMIT = 256 * 1024 * 1024
-"""Bytes of all bodies that one process holds at once; a streamed body counts as BODY_LIMIT."""
+"""Bytes of all bodies that one process holds at once; a streamed body counts as REQUEST_BODY_LIMIT."""
 
 BODY_SECONDS = 60.0
 """Seconds in which a whole body has to arrive."""
@@ -23,7 +23,7 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 
 
 class BodyLimit:
-    """Answers 413 to bodies longer than BODY_LIMIT, 408 to slow ones, and 503 when all bodies together are too large.
+    """Answers 413 to bodies longer than REQUEST_BODY_LIMIT, 408 to slow ones, and 503 when all together are too large.
 
     `streamed` is true for requests whose routes read the body piece by piece, within bounds of their own. Such bodies
     may be of any length, but not silent for long.
@@ -59,7 +59,7 @@ class BodyLimit:
             await self._pass_bounded(scope, receive, send)
 
     async def _pass_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._room < BODY_LIMIT:
+        if self._room < REQUEST_BODY_LIMIT:
             await self._overloaded().response()(scope, receive, send)
             return
         more = True
@@ -75,15 +75,15 @@ class BodyLimit:
             more = message.get("more_body", False)
             return message
 
-        self._room -= BODY_LIMIT
+        self._room -= REQUEST_BODY_LIMIT
         try:
             await self._app(scope, receive_or_end, send)
         finally:
-            self._room += BODY_LIMIT
+            self._room += REQUEST_BODY_LIMIT
 
     async def _pass_bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if declared.isdigit() and int(declared[:20]) > BODY_LIMIT:
+        if declared.isdigit() and int(declared[:20]) > REQUEST_BODY_LIMIT:
             await _too_large().response()(scope, receive, send)
             return
         received = 0
@@ -102,7 +102,7 @@ class BodyLimit:
             size = len(message.get("body", b""))
             received += size
             self._room -= size
-            if received > BODY_LIMIT:
+            if received > REQUEST_BODY_LIMIT:
                 raise _too_large()
             if self._room < 0:
                 raise self._overloaded()
@@ -125,4 +125,4 @@ def _has_no_body(scope: Scope) -> bool:
 
 
 def _too_large() -> Problem:
-    return Problem(413, "too-large", f"The request body is larger than {BODY_LIMIT} bytes; send it in parts.")
+    return Problem(413, "too-large", f"The request body is larger than {REQUEST_BODY_LIMIT} bytes; send it in parts.")

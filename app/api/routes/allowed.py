@@ -23,7 +23,7 @@ from app.api.serialize import answer_out
 from app.api.services import Services, services_of
 from app.evaluate import Question
 
-PATH = "/v1/allowed"
+ALLOWED_PATH = "/v1/allowed"
 
 
 class AllowedQuery(QuestionQuery):
@@ -36,7 +36,7 @@ router = api_router("decisions", DirectRoute)
 
 
 @router.get(
-    PATH,
+    ALLOWED_PATH,
     response_model=AnswerOut,
     responses={**NOT_MODIFIED, **documented(404, 422, 503)},
     openapi_extra=parameters_of(AllowedQuery),

@@ -17,7 +17,7 @@ from app.api.middleware.auth import caller_of, charge
 from app.api.parameters import MAX_AGE_LIMIT, WAIT, WAIT_LIMIT
 from app.api.problems import Problem, documented
 from app.api.purposes import caller_policy
-from app.api.routes.allowed import PATH
+from app.api.routes.allowed import ALLOWED_PATH
 from app.api.routing import DirectRoute, api_router, body_schema, query_of, reference
 from app.api.schemas.answers import AnswerOut, ProblemOut
 from app.api.services import Services, services_of
@@ -60,7 +60,7 @@ class BatchOut(BaseModel):
 
 def streams(scope: Scope) -> bool:
     """Whether the request's body is a stream of lines."""
-    if scope["path"] != PATH or scope["method"] != "POST":
+    if scope["path"] != ALLOWED_PATH or scope["method"] != "POST":
         return False
     content_type: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
     return content_type.partition(b";")[0].strip().lower() == LINES.encode()
@@ -71,7 +71,7 @@ _BODY["requestBody"]["content"][LINES] = {"schema": reference(ItemIn)}
 
 
 @router.post(
-    PATH,
+    ALLOWED_PATH,
     response_model=BatchOut,
     responses={200: {"content": {LINES: {"schema": reference(AnswerOut, FailedOut)}}}, **documented(413, 422)},
     openapi_extra=_BODY,

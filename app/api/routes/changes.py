@@ -15,7 +15,7 @@ from app.api.stream import LINES
 from app.dates import END_OF_TIME
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, Since, read_id
 
-LIMIT, LONGEST_WAIT = 1000, 60.0
+CHANGES_LIMIT, LONGEST_POLL = 1000, 60.0
 """Changes of one answer, and the seconds that a request may wait for the first one, at most."""
 
 router = api_router("files")
@@ -34,8 +34,8 @@ async def changes(
     after: Annotated[
         str, Query(description="The id of the last change that you have processed, or an instant; 0: the oldest.")
     ] = "0",
-    limit: Annotated[int, Query(ge=1, le=LIMIT)] = 100,
-    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait if there is no change yet.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=CHANGES_LIMIT)] = 100,
+    wait: Annotated[float, Query(ge=0, le=LONGEST_POLL, description="Seconds to wait if there is no change yet.")] = 0,
 ) -> Response:
     """List the changes of robots.txt files that any process of the fleet has found, the oldest first, as JSON lines.
 

@@ -22,7 +22,7 @@ from app.evaluate import Decision
 from app.notes import agent_notes
 from app.robots.verdict import Permission
 
-PATH = "/v1/check"
+CHECK_PATH = "/v1/check"
 ENVOY = "/v1/check/envoy"
 """The prefix before the path of the request that Envoy's HTTP ext_authz asks about."""
 
@@ -101,7 +101,7 @@ def _described(text: str, **more: str) -> dict[str, Any]:
 
 
 @router.get(
-    PATH,
+    CHECK_PATH,
     status_code=_ALLOWED,
     openapi_extra={"parameters": [*parameters_of(CheckQuery)["parameters"], _ORIGINAL_URL]},
     responses={

@@ -26,7 +26,7 @@ from app.notes import Note, agent_notes
 from app.page_rules import join, robots_tags
 from app.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields
 from app.purposes.policy import PurposePolicy
-from app.robots.indexing import COUNT_LIMIT, FIELD_LIMIT, IndexingSource, effective
+from app.robots.indexing import COUNT_LIMIT, RULES_LIMIT, IndexingSource, effective
 
 HTML_LIMIT = 1024 * 1024
 """Characters of the largest page."""
@@ -39,7 +39,7 @@ FIELDS_LIMIT = 128 * 1024
 
 X_ROBOTS_TAG = "x-robots-tag"
 
-_FieldText = Annotated[str, StringConstraints(max_length=FIELD_LIMIT)]
+_FieldText = Annotated[str, StringConstraints(max_length=RULES_LIMIT)]
 
 router = api_router("indexing")
 

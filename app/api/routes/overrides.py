@@ -26,7 +26,7 @@ from app.overrides.replica import Overrides
 from app.overrides.table import ActionName, Override
 from app.redis.guarded_client import StoreDown
 
-PAGE = 100
+PAGE_SIZE = 100
 """Overrides or changes on one page, at most."""
 
 PAGE_BYTES = 1024 * 1024
@@ -109,7 +109,7 @@ async def overrides(
         str | None,
         Query(description="List only overrides whose scope has this URL, in the order in which they decide."),
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
+    limit: Annotated[int, Query(ge=1, le=PAGE_SIZE)] = PAGE_SIZE,
     cursor: Annotated[str | None, Query(max_length=64, description="`next` of the page before.")] = None,
 ) -> OverridesOut:
     """List all overrides by id, or those for one URL in the order in which they decide."""
@@ -132,7 +132,7 @@ async def overrides(
 async def audit(
     request: Request,
     _operator: Operator,
-    limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
+    limit: Annotated[int, Query(ge=1, le=PAGE_SIZE)] = PAGE_SIZE,
     cursor: Annotated[int, Query(ge=0, le=AUDIT_LIMIT, description="`next` of the page before.")] = 0,
 ) -> AuditOut:
     """List the last thousand changes: who changed what, and when."""

@@ -43,13 +43,13 @@ def _policy(directives: Mapping[str, str]) -> str:
     return "; ".join(f"{name} {value}" for name, value in directives.items())
 
 
-POLICY = _policy({**_OWN, **_TEXT_ONLY})
+CONTENT_SECURITY = _policy({**_OWN, **_TEXT_ONLY})
 
 # Swagger UI creates markup and has its icons in its style sheet; everything else is as on the tester page.
 DOCS_POLICY = _policy({**_OWN, "img-src": "'self' data:"})
 
 HEADERS = {
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": CONTENT_SECURITY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",

@@ -36,7 +36,7 @@ from app.pacing.slots import Slot
 from app.purposes.policy import PurposePolicy
 from app.work_turns import YieldBudget
 
-PATH = "/v1/permits"
+PERMITS_PATH = "/v1/permits"
 
 DEFAULT_MAX_WAIT, LONGEST_MAX_WAIT = 10.0, 3600.0
 """Seconds until a slot, by default and at most."""
@@ -122,7 +122,7 @@ _PERMIT = {"name": "permit", "in": "path", "required": True, "schema": {"type": 
 
 
 @router.post(
-    PATH,
+    PERMITS_PATH,
     response_model=PermitOut | PermitsOut,
     responses={**documented(413, 422, 503)},
     openapi_extra=body_schema(PermitIn, PermitsIn),
@@ -158,7 +158,7 @@ async def permit(request: Request) -> Response:
 
 
 @router.post(
-    PATH + "/{permit}/outcome",
+    PERMITS_PATH + "/{permit}/outcome",
     response_model=OutcomeOut,
     responses={**documented(413, 422)},
     openapi_extra={"parameters": [_PERMIT], **body_schema(OutcomeIn)},

@@ -2,7 +2,7 @@
 
 from app.robots.agents import Agent
 from app.robots.dialects.dialect import Dialect
-from app.robots.dialects.rfc9309 import TOKEN
+from app.robots.dialects.rfc9309 import RFC9309_TOKEN
 from app.robots.groups import FirstRecord, grammar
 from app.robots.lines import Form
 from app.robots.patterns import compile_draft
@@ -17,7 +17,7 @@ DRAFT1996 = Dialect(
     name="draft1996",
     # An empty line ends a record (spec E5); misspelled keys are not accepted.
     grammar=grammar(rb"U[^ADB]*(?:[AD][^UB]*)?", forms=(Form.PROPER,)),
-    token=TOKEN,
+    token=RFC9309_TOKEN,
     select=FirstRecord,
     compile=compile_draft,
     tokens=names_of,

@@ -6,7 +6,7 @@ from app.robots.lines import Form, Key
 from app.robots.patterns import compile_google
 from app.robots.rates import NO_RATES
 
-TOKEN = token_pattern("a-z_-")
+GOOGLE_TOKEN = token_pattern("a-z_-")
 
 GOOGLE = Dialect(
     name="google",
@@ -16,8 +16,8 @@ GOOGLE = Dialect(
         # Keys of other robots that begin with the name of a rule (spec B6, I5).
         by_prefix={Key.ALLOW_AI_TRAINING: Key.ALLOW, Key.DISALLOW_AI_TRAINING: Key.DISALLOW},
     ),
-    token=TOKEN,
-    select=lambda groups: MergedGroups(groups, TOKEN),
+    token=GOOGLE_TOKEN,
+    select=lambda groups: MergedGroups(groups, GOOGLE_TOKEN),
     compile=compile_google,
     rates=NO_RATES,
 )

@@ -7,13 +7,13 @@ from app.robots.patterns import compile_rfc
 
 # The RFC's grammar has no digits, but one real file in seven has tokens with digits. Without them, the tokens of two
 # crawlers could be the same (spec C2).
-TOKEN = token_pattern("a-z0-9_-")
+RFC9309_TOKEN = token_pattern("a-z0-9_-")
 
 RFC9309 = Dialect(
     name="rfc9309",
     # A run of User-agent lines ends at the first rule; the group ends at the next User-agent line (spec B8, B9).
     grammar=grammar(rb"U[^AD]*(?:[AD][^U]*)?", forms=(Form.PROPER, Form.TOLERATED)),
-    token=TOKEN,
-    select=lambda groups: MergedGroups(groups, TOKEN),
+    token=RFC9309_TOKEN,
+    select=lambda groups: MergedGroups(groups, RFC9309_TOKEN),
     compile=compile_rfc,
 )
