@@ -52,6 +52,23 @@ def test_every_setting_is_in_the_reference_with_an_example() -> None:
         assert example.strip(), name
 
 
+def test_every_status_and_alert_is_where_somebody_in_trouble_looks() -> None:
+    page = (ROOT / "docs" / "how-to" / "when-something-is-wrong.md").read_text()
+    by_status, by_alert = (
+        page.partition("\n## By alert\n")[0],
+        page.partition("\n## By alert\n")[2].partition("\n## ")[0],
+    )
+    rows = re.findall(r"^\| (\d{3}) \| ([^|]+) \|", by_status, re.MULTILINE)
+    assert {int(status) for status, _ in rows} == {problem.status for problem in PROBLEMS.values()}
+    named = {(int(status), slug) for status, slugs in rows for slug in re.findall(r"`([^`]+)`", slugs)}
+    families = ("bad-", "too-many-")
+    for problem in PROBLEMS.values():
+        family = next((f"{prefix}..." for prefix in families if problem.slug.startswith(prefix)), None)
+        assert named & {(problem.status, problem.slug), (problem.status, family)}, problem.slug
+    alerts = set(re.findall(r"- alert: (\w+)", ALERTS.read_text()))
+    assert set(re.findall(r"`(Robots\w+)`", by_alert)) == alerts
+
+
 def test_every_example_of_a_setting_is_valid() -> None:
     page = (REFERENCE / "settings.md").read_text()
     rows = re.findall(r"^\| `([A-Z_]+)` \| [^|]+ \| `([^`]+)` \|", page, re.MULTILINE)
