@@ -1,12 +1,11 @@
 """The meta tags of an HTML page."""
 
+import json
 import re
 from collections.abc import Iterator
 from html import unescape
 from itertools import islice
-
-MARKUP_PER_STEP = 256
-"""Tags and comments that one step reads."""
+from typing import NamedTuple
 
 ATTRIBUTES = 64
 """Attributes of a meta tag that are read; pages write some five."""
@@ -29,40 +28,44 @@ _TEXT_ELEMENTS = frozenset({"iframe", "noembed", "noframes", "style", "textarea"
 """Elements whose content is text, whatever it looks like; `script` and `plaintext` have rules of their own."""
 
 
-class MetaReader:
-    """Collects (name, content) of every meta tag that has both, in the body of the page too (spec H9).
+class Metas(NamedTuple):
+    """Meta tags, (name, content) each, and the characters of all names and contents."""
 
-    It splits the page into tags, comments and the text of scripts and the like, as browsers do (WHATWG HTML 13.2.5). It
-    does not keep track of open elements, so it reads each character once, however the tags are nested.
+    size: int
+    tags: list[tuple[str, str]]
 
-    `size` counts the characters of all names and contents. Those beyond `limit` are counted, but not kept.
+
+def read_metas(html: str, limit: int) -> Metas:
+    """Every meta tag of a page that has a name and a content, in the body too (spec H9).
+
+    The page is split into tags, comments and the text of scripts and the like, as browsers do (WHATWG HTML 13.2.5).
+    Open elements are not kept track of, so each character is read once, however the tags are nested. If the tags have
+    more than `limit` characters, the rest is not read.
     """
+    size = 0
+    tags: list[tuple[str, str]] = []
+    for name, begin, end in _markup(html):
+        found = _meta(html, begin, end) if name == "meta" else None
+        if found is not None:
+            size += len(found[0]) + len(found[1])
+            if size > limit:
+                break
+            tags.append((_with_characters(found[0]), _with_characters(found[1])))
+    return Metas(size, tags)
 
-    def __init__(self, limit: int) -> None:
-        self.metas: list[tuple[str, str]] = []
-        self.size = 0
-        self._limit = limit
 
-    def read(self, html: str) -> Iterator[None]:
-        """Read the page, MARKUP_PER_STEP tags and comments per step."""
-        for number, (name, begin, end) in enumerate(_markup(html), 1):
-            if name == "meta":
-                self._add(html, begin, end)
-            if number % MARKUP_PER_STEP == 0:
-                yield
-        yield
+def metas_json(html: bytes, limit: int) -> bytes:
+    """Metas as an array, for a helper process; the page is in UTF-8."""
+    return json.dumps(read_metas(html.decode(), limit), ensure_ascii=False).encode()
 
-    def _add(self, html: str, begin: int, end: int) -> None:
-        """Add the meta tag with these attributes, if it has a name and a content."""
-        values: dict[str, str] = {}
-        for attribute in islice(_ATTRIBUTE.finditer(html, begin, end), ATTRIBUTES):
-            name, value = _name_and_value(attribute[0])
-            values.setdefault(name, value)  # of two with the same name, the first counts
-        if "name" in values and "content" in values:
-            name, content = values["name"], values["content"]
-            self.size += len(name) + len(content)
-            if self.size <= self._limit:
-                self.metas.append((_with_characters(name), _with_characters(content)))
+
+def _meta(html: str, begin: int, end: int) -> tuple[str, str] | None:
+    """The name and the content of the meta tag with these attributes, if it has both."""
+    values: dict[str, str] = {}
+    for attribute in islice(_ATTRIBUTE.finditer(html, begin, end), ATTRIBUTES):
+        name, value = _name_and_value(attribute[0])
+        values.setdefault(name, value)  # of two with the same name, the first counts
+    return (values["name"], values["content"]) if values.keys() >= {"name", "content"} else None
 
 
 def _markup(html: str) -> Iterator[tuple[str, int, int]]:

@@ -1,15 +1,18 @@
 """`POST /v1/indexing`: spec H through the route."""
 
 import json
-from itertools import count
 from typing import Any
 
 import pytest
 
-from app.api.long_work import SECONDS
-from app.api.meta_tags import MARKUP_PER_STEP
-from tests.api.service import running
+from app.api.long_work import SMALL_FILE
+from app.api.routes import indexing
+from app.api.routes.indexing import HTML_LIMIT
+from tests.api.service import counted, running
+from tests.helper import work
 from tests.robots.cases import rows
+
+JSON = {"content-type": "application/json"}
 
 pytestmark = pytest.mark.usefixtures("store_client")
 
@@ -79,8 +82,7 @@ async def test_tag_that_is_a_pair_is_refused_with_the_form_it_needs(store_url: s
 async def test_hostile_markup_is_parsed(store_url: str, html: str) -> None:
     async with running(store_url) as service:
         content = json.dumps({"agents": ["a"], "html": html})
-        headers = {"content-type": "application/json"}
-        response = await service.client.post("/v1/indexing", content=content, headers=headers)
+        response = await service.client.post("/v1/indexing", content=content, headers=JSON)
         assert (response.status_code, response.json()["rules"]) == (200, [])
 
 
@@ -98,11 +100,25 @@ async def test_page_with_too_many_meta_tags_is_refused(store_url: str) -> None:
     assert (response.status_code, response.json()["type"].rpartition(":")[2]) == (413, "too-large")
 
 
-async def test_a_page_that_takes_too_long_is_refused(store_url: str) -> None:
+async def test_a_page_that_takes_too_long_is_refused(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "metas_json", work.endless)
     async with running(store_url) as service:
-        instants = count(step=SECONDS / 2)
-        service.app.state.services.long_work.clock = lambda: float(next(instants))
-        page = {"agents": ["a"], "html": "<p>" * 10 * MARKUP_PER_STEP}
+        service.app.state.services.long_work._helpers._seconds = 1
+        page = {"agents": ["a"], "html": "<p>" * SMALL_FILE}
         response = await service.client.post("/v1/indexing", json=page)
+        assert await counted(service, "robots_helper_calls_total", outcome="unanswered") == 1
     assert response.status_code == 413
     assert response.json()["detail"] == "Reading the page takes too long; send its head alone."
+
+
+@pytest.mark.parametrize("before", [0, SMALL_FILE, HTML_LIMIT - 80])
+@pytest.mark.parametrize("mark", [" ", "\u00e9"], ids=["ascii", "accent"])
+async def test_a_large_page_is_read_like_a_small_one(store_url: str, before: int, mark: str) -> None:
+    html = " " * before + f'<meta name="robots" content="noindex">{mark}<meta name="robots" content="none">'
+    async with running(store_url) as service:
+        content = json.dumps({"agents": ["a"], "html": html})
+        response = await service.client.post("/v1/indexing", content=content, headers=JSON)
+        in_helper = await counted(service, "robots_helper_calls_total", outcome="done")
+    assert response.status_code == 200
+    assert [source["where"] for source in response.json()["sources"]] == ["meta 1", "meta 2"]
+    assert in_helper == (before > 0)

@@ -1,5 +1,6 @@
 """The meta tags of a page: those that libxml2's HTML parser finds, in steps linear in the page."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from app.api import meta_tags
-from app.api.meta_tags import ATTRIBUTES, MARKUP_PER_STEP, MetaReader
+from app.api.meta_tags import ATTRIBUTES, Metas, metas_json, read_metas
 
 NOINDEX = "<meta name=robots content=noindex>"
 PIECES = f"""
@@ -49,11 +50,8 @@ def parsed(html: str) -> list[tuple[str, str]]:
     return target.metas
 
 
-def read(html: str) -> MetaReader:
-    reader = MetaReader(2**20)
-    for _ in reader.read(html):
-        pass
-    return reader
+def read(html: str) -> list[tuple[str, str]]:
+    return read_metas(html, 2**20).tags
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
@@ -63,33 +61,33 @@ def read(html: str) -> MetaReader:
 @example(["<p\ta='", NOINDEX])
 def test_a_page_has_the_meta_tags_that_a_tree_parser_finds(pieces: list[str]) -> None:
     html = "<p>" + "".join(pieces)
-    assert read(html).metas == parsed(html)
+    assert read(html) == parsed(html)
 
 
 def test_a_number_too_long_for_a_character_stays_as_it_is() -> None:
     reference = "&#" + "9" * 5000 + ";"
-    assert read(f"<meta name=robots content='{reference}'>").metas == [("robots", reference)]
+    assert read(f"<meta name=robots content='{reference}'>") == [("robots", reference)]
 
 
 def test_attributes_of_a_meta_tag_beyond_the_limit_are_ignored() -> None:
     first = "".join(f" a{number}" for number in range(ATTRIBUTES - 2))
-    assert read(f"<meta{first} name=robots content=x>").metas == [("robots", "x")]
-    assert read(f"<meta{first} more name=robots content=x>").metas == []
+    assert read(f"<meta{first} name=robots content=x>") == [("robots", "x")]
+    assert read(f"<meta{first} more name=robots content=x>") == []
 
 
-def test_meta_tags_beyond_the_limit_are_counted_but_not_kept() -> None:
-    reader = MetaReader(limit=40)
-    for _ in reader.read(NOINDEX * 5):
-        pass
-    assert (len(reader.metas), reader.size) == (3, 5 * len("robotsnoindex"))
+@pytest.mark.parametrize("count", range(1, 6))
+def test_no_more_meta_tags_are_read_than_the_limit_permits(count: int) -> None:
+    each = len("robotsnoindex")
+    metas = read_metas(NOINDEX * count, 3 * each)
+    assert metas == (min(count, 4) * each, [("robots", "noindex")] * min(count, 3))
 
 
-def test_a_step_reads_a_bounded_number_of_tags() -> None:
-    reader = MetaReader(2**20)
-    steps = reader.read(NOINDEX * 3 * MARKUP_PER_STEP)
-    for number in range(1, 4):
-        next(steps)
-        assert len(reader.metas) == number * MARKUP_PER_STEP
+@given(st.text(max_size=50))
+@example("&#xd800;")
+def test_json_has_the_same_meta_tags(text: str) -> None:
+    html = f'{text}<meta name="{text}" content="{text}">'
+    found = json.loads(metas_json(html.encode(), 2**20))
+    assert Metas(found[0], [tuple(it) for it in found[1]]) == read_metas(html, 2**20)
 
 
 class Counting:

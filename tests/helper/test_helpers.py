@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from app.api.meta_tags import metas_json
 from app.background import cancel_and_wait
 from app.helper import helpers as module
 from app.helper.helpers import WAITING, HelperFailed, Helpers, TooMuchWork, WorkRaised
@@ -27,7 +28,7 @@ from tests.helper import work
 MIB = 2**20
 SOURCE = Path(module._PROCESS).read_text()
 SERVICES = {"asyncio", "fastapi", "logging", "pydantic", "redis", "socket", "starlette", "app.settings"}
-WORKS: list[Callable[..., bytes]] = [work.pid, warnings_json, changes_json]
+WORKS: list[Callable[..., bytes]] = [work.pid, warnings_json, changes_json, metas_json]
 """One function of each module that helpers import."""
 
 
@@ -141,7 +142,7 @@ async def test_cpu_time_is_limited_for_each_call_and_not_for_all_together() -> N
     async with Called(seconds=1) as helpers:
         assert len({await helpers.do(work.burnt, 0.3) for _ in range(8)}) == 1
         with pytest.raises(TooMuchWork, match="more than 1 s of CPU time; retry in 60 s"):
-            await helpers.do(work.burnt, 1000)
+            await helpers.do(work.endless)
         assert await helpers.do(work.same, b"next") == b"next"
         assert helpers.outcomes == [*["done"] * 8, "unanswered", "done"]
         assert min(helpers.charged[:8]) >= 0.3
@@ -282,7 +283,7 @@ async def main():
 @pytest.mark.parametrize("run", ["asyncio.run", "uvloop.run"])
 @pytest.mark.parametrize(
     "then",
-    ["asyncio.sleep(1000)", "helpers.run('a', work.asleep)", "helpers.run('a', work.burnt, 1000.0)"],
+    ["asyncio.sleep(1000)", "helpers.run('a', work.asleep)", "helpers.run('a', work.endless)"],
     ids=["idle", "asleep", "at work"],
 )
 def test_no_helper_outlives_a_service_that_is_killed(run: str, then: str) -> None:

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from importlib import import_module
+from math import inf
 
 
 def pid() -> bytes:
@@ -29,6 +30,11 @@ def burnt(seconds: float) -> bytes:
     while time.process_time() < ends:
         pass
     return pid()
+
+
+def endless(*_arguments: object) -> bytes:
+    """Takes CPU time until it is killed."""
+    return burnt(inf)
 
 
 def asleep() -> bytes:

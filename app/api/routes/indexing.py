@@ -1,6 +1,7 @@
 """`POST /v1/indexing`: the indexing rules of a page, from its headers and its markup, joined with robots.txt."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -10,8 +11,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from app.agents.directory import AgentDirectory
 from app.api.instants import rfc3339
 from app.api.json_bodies import RequestModel
-from app.api.long_work import Allowance
-from app.api.meta_tags import MetaReader
+from app.api.meta_tags import Metas, metas_json
 from app.api.middleware.auth import caller_of
 from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, instant_from, target_from
@@ -22,6 +22,7 @@ from app.api.schemas.indexing import IndexingOut, PagePurposeOut, SourceOut
 from app.api.serialize import notes_out
 from app.api.services import services_of
 from app.evaluate import Decision, Question, judge_every_purpose
+from app.helper.helpers import TooMuchWork
 from app.notes import Note, agent_notes
 from app.page_rules import join, robots_tags
 from app.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields
@@ -89,9 +90,17 @@ async def indexing(request: Request, page: IndexingIn) -> Response:
     known = services.agents()
     question = _question(page, known, caller_policy(request), caller_of(request.scope))
     at = instant_from(page.at) or services.now()
-    _check_size(sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas))
+    size = sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
+    _check_size(size)
     decision = None if question is None else await services.decider.decide(question)
-    return services.long_work.answer(lambda allowance: _indexed(page, known, decision, at, allowance))
+    of_page = await _metas_of(request, page.html or "")
+    _check_size(size + of_page.size)
+    agent = agent_from(page.agents, known)
+    notes = agent_notes(agent, dialect_from(page.dialect, agent))
+    headers = [_header(number, header) for number, header in enumerate(page.headers, 1)]
+    metas = [*((meta.name, meta.content) for meta in page.metas), *of_page.tags]
+    answer = _answer(agent.chain, notes, headers, metas, decision, at)
+    return Response(answer.model_dump_json(), media_type="application/json")
 
 
 def _question(page: IndexingIn, known: AgentDirectory, purposes: PurposePolicy, caller: str) -> Question | None:
@@ -104,22 +113,14 @@ def _question(page: IndexingIn, known: AgentDirectory, purposes: PurposePolicy, 
     return Question(target_from(page.url), agent, dialect, wait=page.wait, policy=policy, caller=caller)
 
 
-def _indexed(
-    page: IndexingIn, known: AgentDirectory, decision: Decision | None, at: datetime, allowance: Allowance
-) -> Iterator[str]:
-    """The answer, after steps without output; raises Problem."""
-    agent = agent_from(page.agents, known)
-    notes = agent_notes(agent, dialect_from(page.dialect, agent))
-    headers = [_header(number, header) for number, header in enumerate(page.headers, 1)]
-    size = sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
-    reader = MetaReader(FIELDS_LIMIT)
-    for _ in reader.read(page.html or ""):
-        _check_size(size + reader.size)
-        if allowance.is_spent():
-            raise Problem(413, "too-large", "Reading the page takes too long; send its head alone.")
-        yield ""
-    metas = [*((meta.name, meta.content) for meta in page.metas), *reader.metas]
-    yield _answer(agent.chain, notes, headers, metas, decision, at).model_dump_json()
+async def _metas_of(request: Request, html: str) -> Metas:
+    """The meta tags of a page; raises Problem."""
+    page = html.encode()
+    try:
+        found = await services_of(request).long_work.run(request, len(page), metas_json, page, FIELDS_LIMIT)
+    except TooMuchWork:
+        raise Problem(413, "too-large", "Reading the page takes too long; send its head alone.") from None
+    return Metas(*json.loads(found))
 
 
 def _answer(
