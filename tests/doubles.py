@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
+from app.cache.lease import Taken
 from app.cache.ordering import Purged
 from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
@@ -67,9 +68,9 @@ class SwitchableSnapshots(_Switch):
         self._check()
         return await self._store.get(origin)
 
-    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> Put:
+    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float, lease: str = "") -> Put:
         self._check()
-        return await self._store.put(origin, snapshot, keep_seconds)
+        return await self._store.put(origin, snapshot, keep_seconds, lease)
 
     async def purge(self, origin: Origin, keep_seconds: float, at: float | None = None) -> None:
         self._check()
@@ -87,7 +88,8 @@ class SwitchableSnapshots(_Switch):
         self._check()
         await self._store.publish(event, origin)
 
-    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
+    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> Taken:
+        self.gets += not by_force
         self._check()
         return await self._leases.take(origin, token, seconds, by_force=by_force)
 
@@ -121,7 +123,7 @@ class SlowSnapshots(_Switch):
         self._check()
         return found
 
-    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> Put:
+    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float, lease: str = "") -> Put:
         self._check()
         self.written.set()
         await self.writes.wait()
@@ -143,9 +145,9 @@ class SlowSnapshots(_Switch):
     async def publish(self, event: Event, origin: Origin) -> None:
         self._check()
 
-    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
+    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> Taken:
         self._check()
-        return self._clock()
+        return Taken(self._clock(), None if by_force else await self.get(origin))
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
         self._check()

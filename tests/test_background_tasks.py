@@ -20,7 +20,7 @@ from app.background import TASK, BackgroundTask
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import CHANNEL, Event, InvalidationListener, encode
 from app.cache.invalidation_publisher import InvalidationPublisher
-from app.cache.lease import Lease
+from app.cache.lease import Held, Lease, Read
 from app.cache.origin_lists import Notes, OriginLists, OriginListStore
 from app.cache.outbox import Outbox
 from app.cache.redis_leases import RedisLeases
@@ -312,10 +312,11 @@ class _Leases(RedisLeases):
 async def leases(stage: Stage) -> None:
     store = _Leases(stage.calls)
 
-    async def lookup() -> str | None:
+    async def lookup(read: Read) -> str | None:
+        await read(GOOD)
         return None
 
-    async def work(_since: float | None) -> str:
+    async def work(_held: Held) -> str:
         await until_so(lambda: store.renewals > 1)
         return "done"
 

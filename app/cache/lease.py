@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
 from math import ceil
 from secrets import token_hex
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from app.background import BackgroundTask, Surviving, background
+from app.cache.freshness import Snapshot
+from app.cache.ordering import Purged
 from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 
@@ -27,14 +30,30 @@ PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 V = TypeVar("V")
 
 
+class Taken(NamedTuple):
+    """Since when the lease is held, by the store's clock (Unix seconds), or None; and what the origin's entry was then.
+
+    The entry is None if there is none, it cannot be read, or the lease was taken by force.
+    """
+
+    since: float | None
+    found: Snapshot | Purged | None
+
+
+@dataclass(slots=True)
+class Held:
+    """A lease while its work runs: since when, None if the store is down; and whether the work has released it."""
+
+    token: str
+    since: float | None = None
+    released: bool = False
+
+
 class LeaseStore(Protocol):
     """Where leases are kept. Every method is bounded in time and raises only StoreDown."""
 
-    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
-        """Take the origin's lease for so long if it is free, or `by_force`; since when, or None if it was not taken.
-
-        The instant is by the store's clock (Unix seconds).
-        """
+    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> Taken:
+        """Take the origin's lease for so long if it is free, or `by_force`, and read the origin's entry."""
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
         """Extend the lease to so long from now, if this token still holds it."""
@@ -43,8 +62,14 @@ class LeaseStore(Protocol):
         """Give the lease up, if this token still holds it."""
 
 
-Work = Callable[[float | None], Awaitable[V]]
-"""Work under a lease; it is passed the instant at which the lease was taken, or None if the store is down."""
+Read = Callable[[Origin], Awaitable[Snapshot | Purged | None]]
+"""Reads an origin's entry in the store; raises StoreDown."""
+
+Lookup = Callable[[Read], Awaitable[V | None]]
+"""Looks for a result, in what the argument reads."""
+
+Work = Callable[[Held], Awaitable[V]]
+"""Work under a lease."""
 
 
 class Lease:
@@ -66,61 +91,62 @@ class Lease:
     async def run_once(
         self,
         origin: Origin,
-        lookup: Callable[[], Awaitable[V | None]],
+        lookup: Lookup[V],
         work: Work[V],
         wake: asyncio.Event,
     ) -> V:
         """Do the work, unless `lookup` first finds what another process has left in the store.
 
-        `lookup` may raise StoreDown. It is repeated while another process holds the lease, and at once when `wake` is
-        set. After waiting for twice the longest work, this process works too.
+        `lookup` reads the store by the call that takes the lease, and may raise StoreDown. It is repeated while another
+        process holds the lease, and at once when `wake` is set. After waiting for twice the longest work, this process
+        works too.
         """
-        token = token_hex(16)
+        held = Held(token_hex(16))
         try:
-            found, since = await self._wait(origin, token, lookup, wake)
-            return await self._work(origin, token, since, work) if found is None else found
+            found = await self._wait(origin, held, lookup, wake)
+            return await self._work(origin, held, work) if found is None else found
         finally:
-            # Even if the lease was not taken: a call that timed out may have taken it afterwards. The token is
-            # compared, so a late holder never releases the lease of the next one.
-            await self._release(origin, token)
+            await self._release(origin, held)
 
     async def run_now(self, origin: Origin, work: Work[V]) -> V:
         """Do the work at once, while all other processes wait for it."""
-        token = token_hex(16)
+        held = Held(token_hex(16))
         try:
-            since = await self._take_by_force(origin, token)
-            return await self._work(origin, token, since, work)
+            await self._take_by_force(origin, held)
+            return await self._work(origin, held, work)
         finally:
-            await self._release(origin, token)
+            await self._release(origin, held)
 
-    async def _wait(
-        self, origin: Origin, token: str, lookup: Callable[[], Awaitable[V | None]], wake: asyncio.Event
-    ) -> tuple[V | None, float | None]:
-        """What `lookup` found; or None once this process may work, and since when it has the lease."""
+    async def _wait(self, origin: Origin, held: Held, lookup: Lookup[V], wake: asyncio.Event) -> V | None:
+        """What `lookup` found, or None once this process may work."""
+
+        async def take(origin: Origin) -> Snapshot | Purged | None:
+            # The entry is read with the lease, too: since the last lookup another process may have taken it, done the
+            # work and released it.
+            held.since, found = await self._store.take(origin, held.token, self._seconds)
+            return found
+
         try:
             async with asyncio.timeout(2 * self._longest):
                 for pause in chain(self._pauses, repeat(self._pauses[-1])):
                     wake.clear()
-                    since = await self._store.take(origin, token, self._seconds)
-                    # Look up after taking the lease, too: since the last lookup another process may have taken it,
-                    # done the work and released it.
-                    found = await lookup()
-                    if since is not None or found is not None:
-                        return found, since
+                    found = await lookup(take)
+                    if held.since is not None or found is not None:
+                        return found
                     with suppress(TimeoutError):
                         async with asyncio.timeout(pause):
                             await wake.wait()
         except StoreDown:
-            return None, None
+            held.since = None
         except TimeoutError:
             # By force: a lease of ours does not last that long, and a foreign value without an expiry would make
             # every caller wait each time.
-            return None, await self._take_by_force(origin, token)
-        return None, None
+            await self._take_by_force(origin, held)
+        return None
 
-    async def _work(self, origin: Origin, token: str, since: float | None, work: Work[V]) -> V:
-        async with background(BackgroundTask.LEASES, partial(self._renew, origin, token)):
-            return await work(since)
+    async def _work(self, origin: Origin, held: Held, work: Work[V]) -> V:
+        async with background(BackgroundTask.LEASES, partial(self._renew, origin, held.token)):
+            return await work(held)
 
     async def _renew(self, origin: Origin, token: str) -> None:
         pause = self._seconds / RENEWALS
@@ -130,11 +156,13 @@ class Lease:
             with Surviving(BackgroundTask.LEASES, origin.key), suppress(StoreDown):
                 await self._store.renew(origin, token, self._seconds)
 
-    async def _take_by_force(self, origin: Origin, token: str) -> float | None:
+    async def _take_by_force(self, origin: Origin, held: Held) -> None:
         with suppress(StoreDown):
-            return await self._store.take(origin, token, self._seconds, by_force=True)
-        return None
+            held.since, _ = await self._store.take(origin, held.token, self._seconds, by_force=True)
 
-    async def _release(self, origin: Origin, token: str) -> None:
-        with suppress(StoreDown):  # then it expires
-            await self._store.release(origin, token)
+    async def _release(self, origin: Origin, held: Held) -> None:
+        # Even if the lease was not taken: a call that timed out may have taken it afterwards. The token is compared, so
+        # a late holder never releases the lease of the next one.
+        if not held.released:
+            with suppress(StoreDown):  # then it expires
+                await self._store.release(origin, held.token)

@@ -27,7 +27,8 @@ _PURGED = b"P\x01"
 # Compare and set. ARGV: the SHA-1 of the value that the new one is based on, the new value and its seconds, and the
 # digest of the content that this write ends, if any. If there is another value, it is returned with the server's time
 # and nothing is written. A key of another type counts as empty, and no more of a value is read than a snapshot has.
-# The last value of a content that ends is kept in KEYS[2]. Returns 1, or 2 if other values were kept there before.
+# The last value of a content that ends is kept in KEYS[2]. The lease at KEYS[3] is released if ARGV[5] is its token.
+# Returns 1, or 2 if other values were kept in KEYS[2] before.
 _PUT = Script(f"""
 local held = redis.pcall('getrange', KEYS[1], 0, {ENCODED_LIMIT})
 if type(held) ~= 'string' then held = '' end
@@ -39,6 +40,7 @@ if redis.sha1hex(held) == ARGV[1] then
     if redis.call('hlen', KEYS[2]) < {UNRECORDED} then redis.call('hset', KEYS[2], ARGV[4], held) end
     redis.call('expire', KEYS[2], ARGV[3])
   end
+  if ARGV[5] ~= '' and redis.pcall('get', KEYS[3]) == ARGV[5] then redis.call('del', KEYS[3]) end
   return kind == 'hash' and 2 or 1
 end
 local time = redis.call('time')
@@ -98,18 +100,22 @@ class RedisSnapshots:
         # GETRANGE, not GET: bounds what is read, whatever is there.
         key = snapshot_key(origin)
         data = await self.redis.run(key, lambda: self._client.getrange(key, 0, ENCODED_LIMIT))
-        return _read(data)
+        return read_value(data)
 
-    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> Put:
-        """Merge the snapshot with the stored one, see `ordering`, and keep the result for so long; raises StoreDown."""
+    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float, lease: str = "") -> Put:
+        """Merge the snapshot with the stored one, see `ordering`, and keep the result for so long; raises StoreDown.
+
+        `lease` is the token of a lease that is released with the write.
+        """
         seen, result = _digest(b""), snapshot
         before: Snapshot | None = None
         for _ in range(WRITE_ATTEMPTS):
-            other = await self._replace(origin, seen, encode(result), keep_seconds, _ended(before, result))
+            other = await self._replace(origin, seen, encode(result), keep_seconds, _ended(before, result), lease)
             if isinstance(other, bool):
-                return Put(result, before, await self._unrecorded(origin, before) if other else ())
+                unrecorded = await self._unrecorded(origin, before) if other else ()
+                return Put(result, before, unrecorded, written=True)
             data, now = other
-            seen, stored = _digest(data), _read(data)
+            seen, stored = _digest(data), read_value(data)
             before = stored if isinstance(stored, Snapshot) else None
             match stored:
                 case Snapshot():
@@ -135,7 +141,7 @@ class RedisSnapshots:
                 return
             data, now = other
             purged = Purged(now if at is None else min(at, now))
-            stored = _read(data)
+            stored = read_value(data)
             if isinstance(stored, Purged) and purged.at <= stored.at <= now:
                 return
             left = None
@@ -174,16 +180,15 @@ class RedisSnapshots:
         await self.redis.run(None, lambda: self._client.publish(CHANNEL, message))
 
     async def _replace(
-        self, origin: Origin, seen: str, data: bytes, keep_seconds: float, ended: bytes
+        self, origin: Origin, seen: str, data: bytes, keep_seconds: float, ended: bytes, lease: str = ""
     ) -> bool | tuple[bytes, float]:
         """Replace the value with the SHA-1 `seen`; if it is another one, return that and the server's time.
 
         Otherwise return whether other versions wait for the history. `ended`: the digest of the content that ends with
-        this write, if any.
+        this write, if any. `lease`: the token of the lease that ends with it, if any.
         """
-        key = snapshot_key(origin)
-        keys, arguments = (key, unrecorded_key(origin)), (seen, data, str(max(1, math.ceil(keep_seconds))), ended)
-        reply = await _PUT.run(self.redis, keys, *arguments)
+        keys = (snapshot_key(origin), unrecorded_key(origin), lease_key(origin))
+        reply = await _PUT.run(self.redis, keys, seen, data, str(max(1, math.ceil(keep_seconds))), ended, lease)
         match reply:
             case 1:
                 return False
@@ -213,6 +218,11 @@ def snapshot_key(origin: Origin) -> str:
     return f"robots:{{{origin.scheme}://{origin.uri_host}:{origin.port}{profile}}}"
 
 
+def lease_key(origin: Origin) -> str:
+    """The key of the origin's lease."""
+    return f"{snapshot_key(origin)}:lease"
+
+
 def unrecorded_key(origin: Origin) -> str:
     """The key of the origin's versions that have ended and are not in the history yet: snapshots by digest."""
     return f"{snapshot_key(origin)}:unrecorded"
@@ -233,7 +243,8 @@ def _overtaken(origin: Origin) -> StoreDown:
     return StoreDown(f"the snapshot of {origin.key} was changed by other processes {WRITE_ATTEMPTS} times meanwhile")
 
 
-def _read(data: object) -> Snapshot | Purged | None:
+def read_value(data: object) -> Snapshot | Purged | None:
+    """What a value of the server says; None for anything that is not one of ours."""
     if not isinstance(data, bytes):
         return None
     return _read_purged(data) if data.startswith(_PURGED) else decode(data)

@@ -8,7 +8,7 @@ from functools import partial
 
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot, next_snapshot
-from app.cache.lease import Lease
+from app.cache.lease import Held, Lease, Read
 from app.cache.result import Source
 from app.cache.snapshot_writer import SnapshotWriter
 from app.cache.tiered_snapshots import TieredSnapshots
@@ -66,9 +66,9 @@ class Refresher:
             return known, Source.MEMORY
         checked, before = False, None
 
-        async def lookup() -> tuple[Snapshot, Source] | None:
+        async def lookup(read: Read) -> tuple[Snapshot, Source] | None:
             nonlocal checked, before
-            found, source = await self._snapshots.get_from_store(origin)
+            found, source = await self._snapshots.get_from_store(origin, read)
             waited_for = checked and found is not None and (before is None or found.checked_at > before.checked_at)
             checked, before = True, before if checked else found
             return (found, source) if found is not None and is_fresh(found, waited_for) else None
@@ -83,18 +83,18 @@ class Refresher:
         return await self._lease.run_now(origin, partial(self._fetch_and_save, origin, known, caller, whole=True))
 
     async def _fetch_and_save(
-        self, origin: Origin, seen: Snapshot | None, caller: str, began: float | None, *, whole: bool = False
+        self, origin: Origin, seen: Snapshot | None, caller: str, held: Held, *, whole: bool = False
     ) -> tuple[Snapshot, Source]:
-        """Fetch; the fetch began at `began` by the store's clock, None for now. `whole`: unconditionally."""
-        if began is not None:
-            self._clock.sync(began)
-        fetched, snapshot = await self._fetch_once(origin, seen, caller, began, whole=whole)
-        kept = await self._writer.save(origin, snapshot, seen)
+        """Fetch under a lease, and save what is found, which releases the lease. `whole`: unconditionally."""
+        if held.since is not None:
+            self._clock.sync(held.since)
+        fetched, snapshot = await self._fetch_once(origin, seen, caller, held.since, whole=whole)
+        kept = await self._writer.save(origin, snapshot, seen, held=held)
         if kept is None:
             # Purged meanwhile, so a fetch that began before does not count. If it is purged again, callers from
             # before that purge still get the second result, but it is not kept.
             fetched, snapshot = await self._fetch_once(origin, None, caller, None, whole=True)
-            kept = await self._writer.save(origin, snapshot) or snapshot
+            kept = await self._writer.save(origin, snapshot, held=held) or snapshot
         if kept.checked_at != snapshot.checked_at:
             return kept, Source.STORE
         if kept.failing is not None and isinstance(kept.access, Successful):

@@ -13,12 +13,14 @@ class Put(NamedTuple):
     """What the store holds after a put, and the snapshot it held before, if any.
 
     `unrecorded`: the last snapshots of versions that ended before that and are not in the history yet, in the order of
-    their ends. The process that ended them may have been killed.
+    their ends. The process that ended them may have been killed. `written`: whether the put changed the store, and so
+    released the lease that it named.
     """
 
     held: Snapshot | Purged
     before: Snapshot | None
     unrecorded: Sequence[Snapshot] = ()
+    written: bool = False
 
 
 class SnapshotStore(Protocol):
@@ -27,8 +29,11 @@ class SnapshotStore(Protocol):
     async def get(self, origin: Origin) -> Snapshot | Purged | None:
         """The origin's entry; None if there is none or it cannot be read."""
 
-    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float) -> Put:
-        """Merge the snapshot with what is stored, in the order of their fetches, and keep the result for so long."""
+    async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float, lease: str = "") -> Put:
+        """Merge the snapshot with what is stored, in the order of their fetches, and keep the result for so long.
+
+        `lease` is the token of a lease that is released with the write.
+        """
 
     async def purge(self, origin: Origin, keep_seconds: float, at: float | None = None) -> None:
         """Replace what began before `at`, by default now, with a Purged that is kept for so long."""

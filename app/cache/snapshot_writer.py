@@ -7,6 +7,7 @@ from itertools import pairwise
 from app.cache.content import same
 from app.cache.freshness import FIRST_RETRY, KEEP, Snapshot
 from app.cache.invalidation import Event
+from app.cache.lease import Held
 from app.cache.ordering import Purged, after_purge, is_local, merge
 from app.cache.outbox import Outbox
 from app.cache.reconcile import as_known, combine
@@ -48,12 +49,18 @@ class SnapshotWriter:
         self._outbox = Outbox(self._deliver)
 
     async def save(
-        self, origin: Origin, snapshot: Snapshot, over: Snapshot | None = None, *, publish: bool = True
+        self,
+        origin: Origin,
+        snapshot: Snapshot,
+        over: Snapshot | None = None,
+        *,
+        publish: bool = True,
+        held: Held | None = None,
     ) -> Snapshot | None:
         """Merge the snapshot into memory and the store; None if a purge has overtaken it.
 
         If the store is down, it is delivered later. `over` is the snapshot known before. `publish`: invalidate
-        other processes.
+        other processes. `held` is the lease that is released with the write.
         """
         now, entry, found = self._clock(), self._memory.peek(origin), snapshot
         purged = self._outbox.purged(origin)
@@ -68,7 +75,7 @@ class SnapshotWriter:
         with self._memory.validating(origin):
             self._memory.keep(origin, snapshot, saved=False, doubtful=doubtful)
             try:
-                result, before = await self._share(origin, snapshot, doubtful=doubtful)
+                result, before = await self._share(origin, snapshot, held, doubtful=doubtful)
             except StoreDown:
                 self._outbox.add(origin)
                 self.note_ended(origin, snapshot, found, over, known)
@@ -107,7 +114,7 @@ class SnapshotWriter:
                 noted.append(snapshot)
 
     async def _share(
-        self, origin: Origin, snapshot: Snapshot, *, doubtful: bool
+        self, origin: Origin, snapshot: Snapshot, held: Held | None, *, doubtful: bool
     ) -> tuple[Snapshot | None, Snapshot | None]:
         """Put the snapshot, which memory holds, into the store.
 
@@ -117,7 +124,9 @@ class SnapshotWriter:
         if doubtful:
             result, before = await self._share_copy(origin, snapshot)
         else:
-            put = await self._store.put(origin, snapshot, KEEP)
+            put = await self._store.put(origin, snapshot, KEEP, "" if held is None else held.token)
+            if held is not None:
+                held.released = put.written
             for ended, following in pairwise((*put.unrecorded, put.before)):
                 if ended is not None:
                     self._on_version_ended(origin, ended, following)

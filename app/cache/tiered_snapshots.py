@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from app.background import BackgroundTask
 from app.cache.freshness import Snapshot, usable
 from app.cache.invalidation import Event
+from app.cache.lease import Read
 from app.cache.reconcile import combine, reconcile
 from app.cache.result import Source
 from app.cache.snapshot_memory import SnapshotMemory
@@ -58,9 +59,9 @@ class TieredSnapshots:
         """The snapshot in memory, trusted or not."""
         return self._memory.snapshot(origin)
 
-    async def get_from_store(self, origin: Origin) -> tuple[Snapshot | None, Source]:
-        """The store's snapshot, or memory's if that is newer; raises StoreDown."""
-        found, source, _ = await self._compare(origin)
+    async def get_from_store(self, origin: Origin, read: Read) -> tuple[Snapshot | None, Source]:
+        """The store's snapshot as `read`, or memory's if that is newer; raises StoreDown."""
+        found, source, _ = await self._compare(origin, read)
         return found, source
 
     async def facts(self, origin: Origin) -> Snapshot | None:
@@ -103,7 +104,7 @@ class TieredSnapshots:
     async def _validate(self, origin: Origin) -> tuple[Snapshot | None, Source]:
         """Merge memory and store, and write what the store lacks; memory's snapshot if the store is down."""
         try:
-            found, source, lacking = await self._compare(origin)
+            found, source, lacking = await self._compare(origin, self._store.get)
         except StoreDown:
             known = self.peek(origin)
             return known, Source.NONE if known is None else Source.MEMORY
@@ -114,11 +115,11 @@ class TieredSnapshots:
             found = await self._writer.save(origin, found, publish=entry is None or not entry.saved)
         return found, Source.NONE if found is None else source
 
-    async def _compare(self, origin: Origin) -> tuple[Snapshot | None, Source, bool]:
+    async def _compare(self, origin: Origin, read: Read) -> tuple[Snapshot | None, Source, bool]:
         """The snapshot of memory and store, and whether the store lacks some of it; raises StoreDown."""
         before = self.peek(origin)
         with self._memory.validating(origin):
-            found = await self._store.get(origin)
+            found = await read(origin)
             now = None
             if found is not None and self.peek(origin) not in (None, found):
                 now = await self._store.now(origin)

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from app.agents_file import OwnAgents
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
+from app.cache.lease import Taken
 from app.cache.ordering import Purged
 from app.cache.robots_cache import RobotsCache
 from app.cache.snapshot_store import Put
@@ -28,7 +29,7 @@ class NullStore:
     async def get(self, _origin: Origin) -> Snapshot | Purged | None:
         return None
 
-    async def put(self, _origin: Origin, snapshot: Snapshot, _keep_seconds: float) -> Put:
+    async def put(self, _origin: Origin, snapshot: Snapshot, _keep_seconds: float, _lease: str = "") -> Put:
         return Put(snapshot, None)
 
     async def purge(self, _origin: Origin, _keep_seconds: float, _at: float | None = None) -> None: ...
@@ -41,8 +42,8 @@ class NullStore:
 
     async def publish(self, _event: Event, _origin: Origin) -> None: ...
 
-    async def take(self, _origin: Origin, _token: str, _seconds: float, *, by_force: bool = False) -> float:  # noqa: ARG002 - as LeaseStore has it
-        return time.time()
+    async def take(self, _origin: Origin, _token: str, _seconds: float, *, by_force: bool = False) -> Taken:  # noqa: ARG002 - as LeaseStore has it
+        return Taken(time.time(), None)
 
     async def renew(self, _origin: Origin, _token: str, _seconds: float) -> None: ...
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.lease import LEASE_SECONDS, RENEWALS, Lease
+from app.cache.lease import LEASE_SECONDS, RENEWALS, Held, Lease, Read, Taken
 from app.cache.redis_leases import RedisLeases
 from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
@@ -31,12 +31,13 @@ class Fleet:
         self.done = asyncio.Event()
         self.news = [asyncio.Event() for _ in range(4)]
 
-    async def lookup(self) -> str | None:
+    async def lookup(self, read: Read) -> str | None:
+        await read(SITE)
         self.looks += 1
         self.looked.set()
         return self.left
 
-    async def work(self, _since: float | None) -> str:
+    async def work(self, _held: Held) -> str:
         self.works += 1
         self.working.set()
         await self.done.wait()
@@ -116,7 +117,7 @@ async def test_a_cancelled_worker_releases_the_lease(once: Once, fleet: Fleet, s
 
 
 async def test_one_of_those_who_wait_for_a_dead_holder_works(once: Once, fleet: Fleet, store: RedisLeases) -> None:
-    assert await store.take(SITE, "killed at its work", SHORT)
+    assert (await store.take(SITE, "killed at its work", SHORT)).since is not None
     fleet.done.set()
     results = await asyncio.gather(*(once(process, pauses=(0.02,)) for process in (1, 2, 3)))
     assert fleet.works == 1
@@ -143,11 +144,11 @@ async def test_a_lease_is_renewed_for_as_long_as_its_holder_works(store_client: 
     working = asyncio.create_task(Lease(store, LONG).run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await store.enough.wait()
     # Three times as long as the lease lasts without renewals.
-    assert await store.take(SITE, "another's", LONG) is None
+    assert (await store.take(SITE, "another's", LONG)).since is None
     fleet.done.set()
     assert await working == "worked 1"
     renewed = store.count
-    assert await store.take(SITE, "another's", LONG) is not None
+    assert (await store.take(SITE, "another's", LONG)).since is not None
     await store.renew(SITE, "the first one's", LONG)
     assert await store_client.get(KEY) == b"another's"
     assert store.count == renewed + 1
@@ -158,7 +159,7 @@ async def test_hanging_work_is_waited_for_a_limited_time(store: RedisLeases, fle
     hanging = asyncio.create_task(lease.run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await fleet.working.wait()
     await until(lambda: store_client.exists(KEY), lambda count: count == 0)
-    assert await store.take(SITE, "another's", LONG) is not None
+    assert (await store.take(SITE, "another's", LONG)).since is not None
     fleet.done.set()
     await hanging
 
@@ -192,27 +193,27 @@ async def test_a_late_holder_does_not_release_the_next_lease(
     late = asyncio.create_task(Lease(store, LONG).run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await fleet.working.wait()
     await store_client.delete(KEY)
-    assert await store.take(SITE, "the next one's", LONG)
+    assert (await store.take(SITE, "the next one's", LONG)).since is not None
     fleet.done.set()
     assert await late == "worked 1"
     assert await store_client.get(KEY) == b"the next one's"
 
 
 async def test_leases_of_two_origins_are_independent(store: RedisLeases) -> None:
-    assert await store.take(SITE, "a", LONG)
-    assert not await store.take(SITE, "b", LONG)
-    assert await store.take(OTHER, "b", LONG)
-    assert await store.take(SITE, "b", LONG, by_force=True)
+    assert (await store.take(SITE, "a", LONG)).since is not None
+    assert (await store.take(SITE, "b", LONG)).since is None
+    assert (await store.take(OTHER, "b", LONG)).since is not None
+    assert (await store.take(SITE, "b", LONG, by_force=True)).since is not None
     await store.release(SITE, "a")
-    assert not await store.take(SITE, "a", LONG)
+    assert (await store.take(SITE, "a", LONG)).since is None
     await store.release(SITE, "b")
-    assert await store.take(SITE, "a", LONG)
+    assert (await store.take(SITE, "a", LONG)).since is not None
 
 
 async def test_a_forced_run_ignores_the_lease_and_the_next_caller_waits(
     once: Once, store: RedisLeases, fleet: Fleet
 ) -> None:
-    assert await store.take(SITE, "another's", LONG)
+    assert (await store.take(SITE, "another's", LONG)).since is not None
     ordered = asyncio.create_task(Lease(store, LONG).run_now(SITE, fleet.work))
     await fleet.working.wait()
     other = once(1)
@@ -222,7 +223,7 @@ async def test_a_forced_run_ignores_the_lease_and_the_next_caller_waits(
 
 
 class Down:
-    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> float | None:
+    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> Taken:
         raise StoreDown("it is switched off")
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
@@ -242,13 +243,13 @@ async def test_without_the_store_every_process_works(fleet: Fleet) -> None:
 
 
 async def test_a_waiting_process_works_if_the_store_goes_down(once: Once, store: RedisLeases, fleet: Fleet) -> None:
-    assert await store.take(SITE, "another's", LONG)
+    assert (await store.take(SITE, "another's", LONG)).since is not None
     lease = Lease(store, LONG, pauses=NEVER)
 
-    async def down() -> str | None:
+    async def down(read: Read) -> str | None:
         if fleet.looks:
             raise StoreDown("it is switched off")
-        return await fleet.lookup()
+        return await fleet.lookup(read)
 
     fleet.done.set()
     waiting = asyncio.create_task(lease.run_once(SITE, down, fleet.work, fleet.news[0]))

@@ -57,6 +57,47 @@ async def test_a_snapshot_is_returned_until_it_expires(store: RedisSnapshots, st
     assert 0 < await store_client.pttl(KEY) <= 1000
 
 
+async def test_a_write_releases_the_lease_of_its_token_and_no_other(store: RedisSnapshots, store_client: Redis) -> None:
+    lease = f"{KEY}:lease"
+    for held, left in (("ours", 0), ("another's", 1)):
+        await store_client.set(lease, held, px=60_000)
+        put = await store.put(SITE, replace(COPY, fetched_at=2000.0 + left), 60.0, "ours")
+        assert put.written
+        assert await store_client.exists(lease) == left
+    await store_client.set(lease, "", px=60_000)
+    await store.put(SITE, replace(COPY, fetched_at=3000.0), 60.0)
+    assert await store_client.exists(lease) == 1
+    await store_client.delete(lease)
+    await store_client.rpush(lease, "ours")
+    assert (await store.put(SITE, replace(COPY, fetched_at=4000.0), 60.0, "ours")).written
+    assert await store_client.exists(lease) == 1
+
+
+async def test_a_put_that_changes_nothing_releases_no_lease(store: RedisSnapshots, store_client: Redis) -> None:
+    await store.put(SITE, COPY, 60.0)
+    await store_client.set(f"{KEY}:lease", "ours", px=60_000)
+    put = await store.put(SITE, COPY, 60.0, "ours")
+    assert not put.written
+    assert await store_client.exists(f"{KEY}:lease") == 1
+
+
+async def test_a_lease_is_taken_with_the_value_of_that_moment(store: RedisSnapshots, store_client: Redis) -> None:
+    leases = RedisLeases(store.redis)
+    assert (await leases.take(SITE, "ours", 60.0)).found is None
+    await store.put(SITE, COPY, 60.0)
+    since, found = await leases.take(SITE, "another's", 60.0)
+    assert (since, found) == (None, COPY)
+    since, found = await leases.take(SITE, "another's", 60.0, by_force=True)
+    assert since is not None
+    assert found is None
+    for value in (b"x" * (ENCODED_LIMIT + 9), b"", b"P\x01nan"):
+        await store_client.set(KEY, value)
+        assert (await leases.take(SITE, "a third one's", 60.0)).found is None
+    await store_client.delete(KEY)
+    await store_client.rpush(KEY, "not ours")
+    assert await leases.take(SITE, "a third one's", 60.0) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("origin", "key"),
     [

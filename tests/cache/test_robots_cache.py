@@ -9,9 +9,13 @@ from redis.asyncio import Redis
 from app.cache.codec import encode
 from app.cache.freshness import DAY, Snapshot, State
 from app.cache.invalidation import Event
+from app.cache.redis_leases import RedisLeases
+from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.result import Source
 from app.cache.robots_cache import RobotsCache
 from app.origin import Origin
+from app.redis.guarded_client import GuardedClient
+from app.redis.store_clock import StoreClock
 from app.robots.access import (
     Busy,
     NotModified,
@@ -36,6 +40,17 @@ async def test_an_unknown_origin_is_fetched_and_kept_in_memory(
     assert second.source is Source.MEMORY
     assert second.snapshot is first.snapshot
     assert web.calls == [(SITE, Validators())]
+
+
+async def test_a_new_origin_takes_four_calls_to_the_store(web: ScriptedWeb, clock: Clock, store_client: Redis) -> None:
+    answered: list[float] = []
+    redis = GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0, answered=answered.append)
+    cache = RobotsCache(RedisSnapshots(redis), RedisLeases(redis), web.fetch, StoreClock(clock, clock), 1_000_000)
+    found = await cache.get(SITE, DEFAULT)
+    assert found.source is Source.FETCHED
+    await cache.aclose()
+    assert len(answered) == 4  # the lookup, the lease, the write, and the invalidation, which others share
+    assert await store_client.exists(KEY, f"{KEY}:lease") == 1
 
 
 async def test_a_file_fetched_by_another_process_is_in_the_store(new_cache: NewCache, web: ScriptedWeb) -> None:
