@@ -53,6 +53,11 @@ class Allowance:
         """Whether the work has to stop."""
         return self.seconds <= 0 or self.room <= 0
 
+    def spend(self, size: int) -> bool:
+        """Subtract bytes of answer; whether the work has to stop then."""
+        self.room -= size
+        return self.is_spent()
+
 
 UNLIMITED = Allowance(inf, 2**63)
 """For the command line, which serves one user."""

@@ -1,6 +1,6 @@
 """Turn decisions into the models of `schemas`; nothing is computed here."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from json.encoder import encode_basestring as quoted
 from typing import assert_never
@@ -20,6 +20,7 @@ from app.api.schemas.answers import (
     RateOut,
     RobotsOut,
     RuleOut,
+    RuleTextOut,
     SpanOut,
     SummaryOut,
     UsageLinesOut,
@@ -39,7 +40,7 @@ from app.overrides.table import Matching
 from app.purposes.judge import Judgements
 from app.purposes.policy import Purpose
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from app.robots.explain import Explanation, explain
+from app.robots.explain import explain
 from app.robots.groups import Group
 from app.robots.lines import Directive, readable
 from app.robots.patterns import NormalisedRule
@@ -50,6 +51,9 @@ from app.robots.verdict import Verdict
 
 EXPLAINED_RULES = 100
 """Matching rules that an explanation lists; `matched` counts all of them."""
+
+RULE_SHOWN = 500
+"""Characters of the pattern and the line of a rule in an answer, of 16,000 that a line may have."""
 
 AGENTS_ROOM, USAGE_ROOM, LICENSES_ROOM, SITEMAPS_ROOM, EXPLAINED_ROOM = 4096, 2048, 4096, 32 * 1024, 64 * 1024
 """Bytes of JSON in one answer for a group's agents, each kind of usage, licences, sitemaps, and explained rules.
@@ -72,9 +76,9 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         allowed=decision.allowed,
         reason=verdict.reason,
         partial=decision.partial,
-        explanation=_explanation(decision, detailed=explained),
-        rule=rule_out(verdict),
-        group=_group(verdict),
+        explanation=explanation_out(decision, detailed=explained),
+        rule=rule_out(verdict, robots),
+        group=group_of(verdict),
         rate=rate_out(rate.value, rate.valid_until) if rate else None,
         next_rate=next_rate_out(decision.next_rate),
         crawl_delay=decision.crawl_delay,
@@ -154,7 +158,7 @@ def refusal_out(decision: Decision) -> dict[str, object]:
     """The members of a problem that say why a page may not be fetched now; those without a value are left out."""
     verdict, overrides = decision.verdict, decision.overrides
     override = None if overrides is None or overrides.deciding is None else _override(overrides, shadows=False)
-    rule = rule_out(verdict)
+    rule = rule_out(verdict, decision.robots)
     members = {
         "verdict": verdict.permission,
         "reason": verdict.reason,
@@ -166,13 +170,26 @@ def refusal_out(decision: Decision) -> dict[str, object]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def rule_out(verdict: Verdict) -> RuleOut | None:
-    """The rule that decided, if one did."""
-    return None if verdict.rule is None else directive_out(verdict.rule.directive)
+def rule_out(verdict: Verdict, robots: RobotsTxt | None) -> RuleTextOut | None:
+    """The rule that decided, if one did; `robots` is the file that has it."""
+    if verdict.rule is None or robots is None:
+        return None
+    rule = verdict.rule.directive
+    return RuleTextOut(**dict(_brief(rule)), text=_shortened(robots.line_text(rule.line) or ""))
+
+
+def _brief(rule: Directive) -> RuleOut:
+    """A rule with the beginning of its pattern."""
+    line, key, value = rule
+    return RuleOut(directive=str(key), pattern=_shortened(readable(value)), line=line)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= RULE_SHOWN else text[:RULE_SHOWN] + "…"
 
 
 def directive_out(rule: Directive) -> RuleOut:
-    """A rule as written."""
+    """A rule as written, of any length."""
     line, key, value = rule
     return RuleOut(directive=str(key), pattern=readable(value), line=line)
 
@@ -184,7 +201,8 @@ def group_out(token: str, group: Group) -> GroupOut:
     return GroupOut(token=token, agents=shown, more_agents=len(agents) - len(shown), line=group.line)
 
 
-def _group(verdict: Verdict) -> GroupOut | None:
+def group_of(verdict: Verdict) -> GroupOut | None:
+    """The group that applies to the agent, if a file decided."""
     if verdict.group is None or verdict.selection is None:
         return None
     return group_out(verdict.selection.token, verdict.group)
@@ -197,7 +215,7 @@ def usage_out(usage: Usage) -> UsageOut:
         content_usage={name: stated.value for name, stated in usages.items()},
         content_signal={name: stated.value for name, stated in signals.items()},
         more=len(usage.content_usage) + len(usage.content_signal) - len(usages) - len(signals),
-        ai_training=None if usage.ai_training is None else directive_out(usage.ai_training),
+        ai_training=None if usage.ai_training is None else _brief(usage.ai_training),
         lines=UsageLinesOut(
             content_usage={name: stated.line for name, stated in usages.items()},
             content_signal={name: stated.line for name, stated in signals.items()},
@@ -265,7 +283,8 @@ def summary_of(decision: Decision) -> str:
     )
 
 
-def _explanation(decision: Decision, *, detailed: bool) -> SummaryOut | ExplanationOut:
+def explanation_out(decision: Decision, *, detailed: bool) -> SummaryOut | ExplanationOut:
+    """Why the verdict is what it is; `detailed` takes effect if a file decided."""
     question, robots, selection = decision.question, decision.robots, decision.verdict.selection
     sentence = summary_of(decision)
     if robots is None or not detailed:
@@ -279,15 +298,15 @@ def _explanation(decision: Decision, *, detailed: bool) -> SummaryOut | Explanat
         tokens=list(found.tokens),
         group=found.group,
         matched=found.matched,
-        rules=[MatchOut(**dict(directive_out(rule.directive)), length=rule.length) for rule in explained_rules(found)],
+        rules=_matching(found.rules),
         schedule=spans_out(schedule(decision.terms.rates)) if decision.terms else [],
     )
 
 
-def explained_rules(found: Explanation) -> Sequence[NormalisedRule]:
+def _matching(rules: Iterable[NormalisedRule]) -> list[MatchOut]:
     """The rules that an explanation lists: those that fit, and always the one that decided."""
-    patterns = (readable(entry.directive[2]) for entry in found.rules)
-    return found.rules[: max(1, len(_fitting(patterns, EXPLAINED_ROOM)))]
+    matching = [MatchOut(**dict(_brief(rule.directive)), length=rule.length) for rule in rules]
+    return matching[: max(1, len(_fitting((rule.pattern for rule in matching), EXPLAINED_ROOM)))]
 
 
 def spans_out(spans: Iterable[Span]) -> list[SpanOut]:

@@ -1,30 +1,32 @@
-"""The answer of `POST /v1/test`: a row per decision, and tables of the groups, rules and terms that rows refer to.
+"""The answer of `POST /v1/test`: a row for each decision, and what concerns the whole file.
 
-A row takes a few hundred bytes whatever the file says. So the answer grows with the question and with the file, not
-with their product.
+Nothing here needs the service: a test and a file go in, bytes come out.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import datetime
-from json.encoder import encode_basestring as quoted
+from functools import lru_cache
 from typing import NamedTuple
 
+import orjson
 from pydantic import BaseModel, Field
+from pydantic_core import to_json
 
 from app.api.instants import instant
-from app.api.long_work import separated
 from app.api.schemas.answers import (
     NOTES,
     PARTIAL,
+    ExplanationOut,
     ExtensionOut,
     GroupOut,
     NextRateOut,
     NoteOut,
+    ProblemOut,
     PurposeOut,
     RateOut,
     RobotsOut,
     RuleTextOut,
-    SpanOut,
     SummaryOut,
     UsageOut,
     VisitOut,
@@ -32,57 +34,35 @@ from app.api.schemas.answers import (
     is_none,
 )
 from app.api.serialize import (
-    EXPLAINED_RULES,
-    directive_out,
-    explained_rules,
+    explanation_out,
     extensions_out,
-    group_out,
+    group_of,
     next_rate_out,
     notes_out,
     purposes_out,
     rate_out,
-    spans_out,
+    robots_out,
+    rule_out,
+    summary_of,
     usage_out,
     visit_out,
 )
-from app.api.summary import summary
-from app.cache.freshness import Snapshot
-from app.evaluate import is_partial
+from app.evaluate import Decision, Question
 from app.notes import agent_notes
 from app.origin import Target
-from app.purposes.judge import Judgements, judge_for
+from app.pasted import Result, SimulatedOutcome, deciding
+from app.purposes.judge import Judgements
 from app.purposes.policy import Purpose, PurposePolicy
 from app.robots.agents import Agent
-from app.robots.dialects import Dialect
-from app.robots.explain import explain
-from app.robots.groups import Selection
-from app.robots.lines import Directive
-from app.robots.rates import RateChange, schedule, visit_at
+from app.robots.dialects import DIALECTS
 from app.robots.robots_txt import RobotsTxt
-from app.robots.usage import Usage
-from app.robots.verdict import Permission, Reason, Verdict
+from app.robots.verdict import Permission, Reason
 
-
-class MatchedOut(BaseModel):
-    """A rule that matched, and the bytes of its normalised pattern: the longest decides, and allow on a tie."""
-
-    rule: int = Field(description="Its index in `rules`.")
-    length: int
-
-
-class RowExplanationOut(SummaryOut):
-    """The same, and the rules that matched; `reader` says how the group was found."""
-
-    path: str = Field(description="The path and query that rules were matched against.")
-    matched: int
-    rules: list[MatchedOut] = Field(description="The first of them in order of precedence; the first one decided.")
+_log = logging.getLogger(__name__)
 
 
 class TestRowOut(BaseModel):
-    """One decision. `allowed` is true only for the verdict `allow`.
-
-    `rule`, `group`, `reader` and `usage` are 0-based indices into `rules`, `groups`, `readers` and `usages`.
-    """
+    """One decision, as a table shows it. `allowed` is true only for the verdict `allow`."""
 
     url: str
     agent: str
@@ -91,20 +71,27 @@ class TestRowOut(BaseModel):
     allowed: bool
     reason: Reason
     partial: bool = Field(description=PARTIAL)
-    explanation: RowExplanationOut | SummaryOut = Field(
-        description="Why, in a sentence; with `explain`, also the rules that matched, if a file decided."
-    )
-    rule: int | None = Field(description="The rule that decided.")
-    group: int | None = Field(description="The group that applies to the agent.")
-    reader: int | None = Field(description="The terms of the file for the agent; null if no file decided.")
-    usage: int | None = Field(description="The usage preferences for the page.")
+    explanation: SummaryOut = Field(description="Why, in a sentence.")
+    rule: RuleTextOut | None
+    rate: RateOut | None
+    next_rate: NextRateOut | None = Field(description="How the rate changes next; null if it does not.")
     purposes: dict[Purpose, PurposeOut] | None = Field(
         None,
         exclude_if=is_none,
         description="Whether the site permits each purpose of the test; absent without purposes.",
     )
     notes: list[NoteOut] | None = Field(None, exclude_if=is_none, description=NOTES)
-    retry_at: str | None = Field(None, description="When to ask again, if the verdict is defer.")
+    retry_at: str | None = Field(description="When to ask again, if the verdict is defer.")
+
+
+class ExplainedRowOut(TestRowOut):
+    """A row with `explain`: how its group was found, every rule that matched, and what else the file states."""
+
+    explanation: ExplanationOut | SummaryOut = Field(description="Why, in detail if a file decided.")
+    group: GroupOut | None
+    crawl_delay: float | None
+    visit: VisitOut | None
+    usage: UsageOut | None
 
 
 class TimelineEntryOut(BaseModel):
@@ -117,8 +104,8 @@ class TimelineEntryOut(BaseModel):
     stale: bool = Field(description="Whether the answer comes from the copy cached before.")
 
 
-class SimulatedRowOut(TestRowOut):
-    """A row under a simulated outcome: `robots` is what the service would have cached.
+class SimulatedOut(BaseModel):
+    """What a simulated outcome adds to a row: `robots` is what the service would have cached.
 
     `timeline` goes on past `at`, to the last change if the outcome stays the same.
     """
@@ -127,29 +114,27 @@ class SimulatedRowOut(TestRowOut):
     timeline: list[TimelineEntryOut]
 
 
-class TestReaderOut(BaseModel):
-    """The terms of the file, other than rules, for one agent in one dialect."""
+class SimulatedRowOut(TestRowOut, SimulatedOut):
+    """A row under a simulated outcome."""
 
+
+class ExplainedSimulatedRowOut(ExplainedRowOut, SimulatedOut):
+    """An explained row under a simulated outcome."""
+
+
+class FailedRowOut(BaseModel):
+    """A row that failed unexpectedly, alone; other rows have no member `problem`."""
+
+    url: str
     agent: str
     dialect: str
-    rate: RateOut | None
-    next_rate: NextRateOut | None
-    crawl_delay: float | None
-    visit: VisitOut | None
-    tokens: list[str] | None = Field(
-        None, description="With `explain`: the tokens that groups are looked up by, in order."
-    )
-    found: str | None = Field(None, description="With `explain`: how the group was found, as a sentence.")
-    schedule: list[SpanOut] | None = Field(None, description="With `explain`: the rates of the whole UTC day.")
+    problem: ProblemOut
 
 
-class TestTablesOut(BaseModel):
-    """The tables that rows refer to, and what concerns the whole file."""
+class TestOut(BaseModel):
+    """A row per URL, agent and dialect, in this order."""
 
-    readers: list[TestReaderOut]
-    groups: list[GroupOut]
-    rules: list[RuleTextOut]
-    usages: list[UsageOut]
+    rows: list[TestRowOut | ExplainedRowOut | SimulatedRowOut | ExplainedSimulatedRowOut | FailedRowOut]
     sitemaps: list[str]
     licenses: list[str]
     extensions: list[ExtensionOut]
@@ -159,184 +144,196 @@ class TestTablesOut(BaseModel):
     )
 
 
-class TestOut(TestTablesOut):
-    """A row per URL, agent and dialect, in this order."""
+class Trial(NamedTuple):
+    """What to decide by a file: each target for each reader, an agent and the name of a dialect, `at` an instant.
 
-    rows: list[TestRowOut]
-
-
-class SimulatedOut(TestTablesOut):
-    """The answer under a simulated outcome."""
-
-    rows: list[SimulatedRowOut]
-
-
-class RowQuestion(NamedTuple):
-    """The question of a row."""
-
-    target: Target
-    agent: Agent
-    dialect: Dialect
-
-
-class Tables:
-    """The tables that the rows of one file refer to, filled while the rows are made.
-
-    `size` is their JSON in characters, without the rules, which cannot exceed the file.
+    `policy` is for the purposes that pages are wanted for. With an `outcome`, every fetch of the file ends so.
+    `forbidden`: whether a 401 or 403 closes the site.
     """
 
-    def __init__(
-        self, robots: RobotsTxt, at: datetime, *, explained: bool, policy: PurposePolicy | None = None
-    ) -> None:
-        """`at` is the aware datetime at which rates are evaluated, `policy` the purposes that pages are wanted for."""
-        self.size = 0
-        self._robots = robots
-        self._at = at
+    targets: Sequence[Target]
+    readers: Sequence[tuple[Agent, str]]
+    at: datetime
+    policy: PurposePolicy | None = None
+    outcome: SimulatedOutcome | None = None
+    explained: bool = False
+    forbidden: bool = False
+
+    @property
+    def rows(self) -> int:
+        """The number of decisions."""
+        return len(self.targets) * len(self.readers)
+
+    def questions(self) -> Iterator[Question]:
+        """The question of each row."""
+        for target in self.targets:
+            for agent, dialect in self.readers:
+                yield Question(target, agent, DIALECTS[dialect], self.at, policy=self.policy)
+
+
+def answer(
+    trial: Trial,
+    robots: RobotsTxt,
+    warnings: Iterable[WarningOut],
+    problem: bytes,
+    is_spent: Callable[[int], bool] = lambda _size: False,
+) -> Iterator[bytes]:
+    """Yield the JSON of TestOut in pieces, one for each row.
+
+    `problem` is the JSON in place of a row that fails. After each row, `is_spent` is called with its bytes: if it
+    returns true, the rows that remain are left out.
+    """
+    decide = deciding(robots, trial.outcome, trial.at.timestamp(), forbidden=trial.forbidden)
+    rows = Rows(explained=trial.explained)
+    sent = 0
+    yield b'{"rows":['
+    for question in trial.questions():
+        try:
+            row = rows.encode(decide(question))
+        except Exception as error:  # noqa: BLE001 - it is logged, and fails this row alone
+            _log.error("a row of a test failed", exc_info=error)
+            row = _failed(question, problem)
+        yield row if sent == 0 else b"," + row
+        sent += 1
+        if is_spent(len(row)):
+            break
+    yield b'],"sitemaps":' + orjson.dumps(robots.sitemaps)
+    yield b',"licenses":' + orjson.dumps(robots.licenses)
+    yield from _listed(b"extensions", extensions_out(robots.extensions))
+    yield from _listed(b"warnings", warnings)
+    yield b',"left_out":%d}' % (trial.rows - sent)
+
+
+def _failed(question: Question, problem: bytes) -> bytes:
+    target, agent, dialect = question[:3]
+    row = {"url": target.url, "agent": agent.token, "dialect": dialect.name, "problem": orjson.Fragment(problem)}
+    return orjson.dumps(row)
+
+
+def _listed(name: bytes, values: Iterable[BaseModel]) -> Iterator[bytes]:
+    comma = b""
+    yield b',"%s":[' % name
+    for value in values:
+        yield comma + to_json(value)
+        comma = b","
+    yield b"]"
+
+
+class Rows:
+    """Encodes the rows of one test.
+
+    The members besides the URL are encoded once for all rows that share them: as in `encoding`, they depend on the
+    revision of the file, the agent, the dialect, and what decided.
+    """
+
+    def __init__(self, *, explained: bool) -> None:
         self._explained = explained
-        self._policy = policy
-        self._readers: dict[tuple[Agent, str], int] = {}
-        self._groups: dict[tuple[str, int], int] = {}
-        self._rules: dict[Directive, int] = {}
-        self._usages: dict[str, int] = {}
-        self._reader_texts: list[str] = []
-        self._group_texts: list[str] = []
+        self._shared: dict[Hashable, bytes] = {}
+        self._rules: dict[Hashable, orjson.Fragment] = {}
+        self._rates: dict[Hashable, tuple[orjson.Fragment, orjson.Fragment]] = {}
+        self._facts: dict[Hashable, orjson.Fragment] = {}
 
-    def row(
-        self,
-        question: RowQuestion,
-        verdict: Verdict,
-        *,
-        by_file: bool = True,
-        snapshot: Snapshot | None = None,
-        retry_at: float | None = None,
-    ) -> TestRowOut:
-        """The row of a decision.
+    def encode(self, result: Result) -> bytes:
+        """The JSON of a row: TestRowOut, or the one of its kinds that the test asks for."""
+        decision = result.decision
+        url = b'{"url":' + orjson.dumps(decision.question.target.url) + b","
+        if self._explained:
+            return url + orjson.dumps(self._members(decision) | self._simulated(result))[1:]
+        _, reason, rule, _ = decision.verdict
+        line = rule.directive.line if rule else 0
+        turns = tuple([(it.verdict.permission, it.verdict.reason) for _, it in result.timeline])
+        key = (_reader(decision), reason, line, decision.purposes, turns)
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = self._shared[key] = orjson.dumps(self._members(decision) | self._simulated(result))[1:]
+        return url + shared
 
-        `by_file`: the file took part in it. `snapshot` is what a simulated outage would leave in the cache. `retry_at`
-        (Unix seconds) is when to ask again after a defer.
-        """
-        usage = self._usage(question, verdict) if by_file else None
-        verdict, purposes = self._judge(verdict, usage)
-        partial = by_file and is_partial(self._robots, question.dialect, verdict)
-        sentence = summary(verdict, question.agent, snapshot, retry_at=retry_at, purposes=purposes, partial=partial)
-        selection = verdict.selection
-        return TestRowOut(
-            url=question.target.url,
-            agent=question.agent.token,
-            dialect=question.dialect.name,
-            verdict=verdict.permission,
-            allowed=verdict.permission is Permission.ALLOW,
-            reason=verdict.reason,
-            partial=partial,
-            explanation=self._explanation(question, selection, sentence, detailed=by_file and self._explained),
-            rule=None if verdict.rule is None else self._rule(verdict.rule.directive),
-            group=self._group(verdict),
-            reader=self._reader(question) if by_file else None,
-            usage=None if usage is None else self._usage_place(usage),
-            purposes=None if purposes is None else purposes_out(purposes),
-            notes=notes_out(agent_notes(question.agent, question.dialect)),
-            retry_at=None if retry_at is None else instant(retry_at),
-        )
+    def _members(self, decision: Decision) -> dict[str, object]:
+        question, verdict, purposes = decision.question, decision.verdict, decision.purposes
+        notes = notes_out(agent_notes(question.agent, question.dialect))
+        rate, next_rate = self._rate(decision)
+        members: dict[str, object] = {
+            "agent": question.agent.token,
+            "dialect": question.dialect.name,
+            "verdict": verdict.permission,
+            "allowed": decision.allowed,
+            "reason": verdict.reason,
+            "partial": decision.partial,
+            "explanation": {"summary": summary_of(decision)},
+            "rule": self._rule(decision),
+            "rate": rate,
+            "next_rate": next_rate,
+            "retry_at": None if decision.retry_at is None else instant(decision.retry_at),
+        }
+        if purposes is not None:
+            members["purposes"] = _purposes(purposes)
+        if notes is not None:
+            members["notes"] = _json(notes)
+        if self._explained:
+            visit, usage = decision.visit, decision.usage
+            members |= {
+                "explanation": _json(explanation_out(decision, detailed=True)),
+                "group": _json(group_of(verdict)),
+                "crawl_delay": decision.crawl_delay,
+                "visit": None if visit is None else _json(visit_out(visit)),
+                "usage": None if usage is None else _json(usage_out(usage)),
+            }
+        return members
 
-    def enforce(self, question: RowQuestion, verdict: Verdict, *, by_file: bool = True) -> Verdict:
-        """The verdict under the policy about purposes."""
-        if self._policy is None or not self._policy.enforce:
-            return verdict
-        return self._judge(verdict, self._usage(question, verdict) if by_file else None)[0]
-
-    def texts(self) -> Iterator[str]:
-        """The members of TestTablesOut up to `extensions`, piece by piece."""
-        document = self._robots
-        yield '"readers":['
-        yield from separated(self._reader_texts)
-        yield '],"groups":['
-        yield from separated(self._group_texts)
-        yield '],"rules":['
-        lines = document.line_texts({line for line, _, _ in self._rules})
-        rules = map(directive_out, self._rules)
-        yield from separated(RuleTextOut(**dict(it), text=lines[it.line]).model_dump_json() for it in rules)
-        yield '],"usages":['
-        yield from separated(self._usages)
-        yield '],"sitemaps":['
-        yield from separated(map(quoted, document.sitemaps))
-        yield '],"licenses":['
-        yield from separated(map(quoted, document.licenses))
-        yield '],"extensions":['
-        yield from separated(it.model_dump_json() for it in extensions_out(document.extensions))
-        yield "]"
-
-    def _rule(self, directive: Directive) -> int:
-        return self._rules.setdefault(directive, len(self._rules))
-
-    def _group(self, verdict: Verdict) -> int | None:
-        if verdict.group is None or verdict.selection is None:
+    def _rule(self, decision: Decision) -> orjson.Fragment | None:
+        rule = decision.verdict.rule
+        if rule is None:
             return None
-        token = verdict.selection.token
-        key = token, verdict.group.line
-        if key not in self._groups:
-            self._groups[key] = self._add(self._group_texts, group_out(token, verdict.group).model_dump_json())
-        return self._groups[key]
+        key = decision.revision, rule.directive.line
+        if key not in self._rules:
+            self._rules[key] = _json(rule_out(decision.verdict, decision.robots))
+        return self._rules[key]
 
-    def _reader(self, question: RowQuestion) -> int:
-        key = question.agent, question.dialect.name
-        if key not in self._readers:
-            self._readers[key] = self._add(self._reader_texts, self._reader_text(question))
-        return self._readers[key]
+    def _rate(self, decision: Decision) -> tuple[orjson.Fragment, orjson.Fragment]:
+        """The rate and the next one."""
+        reader = _reader(decision)
+        rates = self._rates.get(reader)
+        if rates is None:
+            rate = decision.rate
+            now = None if rate is None else rate_out(rate.value, rate.valid_until)
+            rates = self._rates[reader] = _json(now), _json(next_rate_out(decision.next_rate))
+        return rates
 
-    def _reader_text(self, question: RowQuestion) -> str:
-        _, agent, dialect = question
-        reading = self._robots.reading(dialect)
-        selection = reading.select(agent)
-        terms = None if selection is None else reading.terms(selection, agent)
-        now = None if terms is None else terms.rates.at(self._at)
-        change = None
-        if terms is not None and now is not None and now.valid_until is not None:
-            change = RateChange(now.valid_until, terms.rates.at(now.valid_until).value)
-        reader = TestReaderOut(
-            agent=agent.token,
-            dialect=dialect.name,
-            rate=None if now is None else rate_out(now.value, now.valid_until),
-            next_rate=next_rate_out(change),
-            crawl_delay=terms.crawl_delay.seconds if terms and terms.crawl_delay else None,
-            visit=visit_out(visit_at(terms.visits, self._at)) if terms and terms.visits else None,
-        )
-        if not self._explained:
-            return reader.model_dump_json(exclude={"tokens", "found", "schedule"})
-        explanation = explain(self._robots, dialect, agent, "/", limit=0, selection=selection)
-        reader.tokens = list(explanation.tokens)
-        reader.found = explanation.group
-        reader.schedule = spans_out(schedule(terms.rates)) if terms else []
-        return reader.model_dump_json()
+    def _simulated(self, result: Result) -> dict[str, object]:
+        """What a simulated outcome adds to a row; nothing without one."""
+        decision = result.decision
+        if not result.timeline:
+            return {}
+        if decision.revision not in self._facts:
+            facts = robots_out(decision.question.target.origin, decision.cached)
+            self._facts[decision.revision] = _json(facts)
+        turns = [_json(_turn(after, turn)) for after, turn in result.timeline]
+        return {"robots": self._facts[decision.revision], "timeline": turns}
 
-    def _usage(self, question: RowQuestion, verdict: Verdict) -> Usage | None:
-        selection = verdict.selection
-        if selection is None:
-            return None
-        # Read again for each row: a file can state much for each of many agents, and the core bounds what it caches.
-        terms = self._robots.reading(question.dialect).terms(selection, question.agent)
-        allowed = verdict.permission is Permission.ALLOW
-        return None if terms.usage is None else terms.usage.at(question.target.path, allowed=allowed)
 
-    def _judge(self, verdict: Verdict, usage: Usage | None) -> tuple[Verdict, Judgements | None]:
-        return (verdict, None) if self._policy is None else judge_for(self._policy, verdict, usage)
+def _reader(decision: Decision) -> Hashable:
+    """What the rate depends on. All rows are of one instant; /robots.txt itself has no selection, and no rate."""
+    (_, agent, dialect, *_), selection = decision.question, decision.verdict.selection
+    token = selection.token if selection else ""
+    return decision.revision, dialect.name, agent.token, agent.names, agent.unnamed, token
 
-    def _usage_place(self, usage: Usage) -> int:
-        text = usage_out(usage).model_dump_json()
-        if text not in self._usages:
-            self.size += len(text)
-        return self._usages.setdefault(text, len(self._usages))
 
-    def _explanation(
-        self, question: RowQuestion, selection: Selection | None, sentence: str, *, detailed: bool
-    ) -> RowExplanationOut | SummaryOut:
-        if not detailed:
-            return SummaryOut(summary=sentence)
-        target, agent, dialect = question
-        found = explain(self._robots, dialect, agent, target.path, limit=EXPLAINED_RULES, selection=selection)
-        rules = [MatchedOut(rule=self._rule(it.directive), length=it.length) for it in explained_rules(found)]
-        return RowExplanationOut(summary=sentence, path=found.path, matched=found.matched, rules=rules)
+@lru_cache(1024)
+def _purposes(judgements: Judgements) -> orjson.Fragment:
+    return _json(purposes_out(judgements))
 
-    def _add(self, texts: list[str], text: str) -> int:
-        self.size += len(text)
-        texts.append(text)
-        return len(texts) - 1
+
+def _turn(after: int, decision: Decision) -> TimelineEntryOut:
+    freshness, verdict = decision.cached.freshness, decision.verdict
+    return TimelineEntryOut(
+        after=after,
+        at=instant(decision.now),
+        verdict=verdict.permission,
+        reason=verdict.reason,
+        stale=freshness is not None and freshness.stale,
+    )
+
+
+def _json(value: object) -> orjson.Fragment:
+    # pydantic encodes integers of any size; a Request-rate may hold one that orjson refuses.
+    return orjson.Fragment(to_json(value))

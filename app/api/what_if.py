@@ -1,23 +1,19 @@
 """The simulated outcome of `POST /v1/test`: what the service would answer if every fetch had this outcome."""
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterable
 from typing import Annotated, Literal, assert_never, get_args
 
 from pydantic import ConfigDict, Field
 
-from app.api.instants import instant
 from app.api.json_bodies import RequestModel, Whole
 from app.api.problems import Problem, bad_value
-from app.api.serialize import robots_out
-from app.api.test_rows import RowQuestion, SimulatedRowOut, Tables, TimelineEntryOut
 from app.cache.freshness import Recheck
-from app.cache.outage import LONGEST_OUTAGE, Outage, TimelineEntry, simulate_outage
-from app.cache.recheck import VisitBasedRecheck
-from app.cache.result import CacheResult, Source
+from app.cache.outage import LONGEST_OUTAGE
+from app.cache.recheck import Model, VisitBasedRecheck
 from app.decide import Models
 from app.durations import read_seconds
-from app.origin import Origin
+from app.origin import Origin, Target
+from app.pasted import Rechecks, SimulatedOutcome
 from app.robots.access import (
     BODY_LIMIT,
     Access,
@@ -29,9 +25,8 @@ from app.robots.access import (
     Unreachable,
     readable_part,
 )
-from app.robots.judge import judge, recognise_challenge
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Permission, Verdict
+from app.robots.agents import Agent
+from app.robots.judge import recognise_challenge
 
 SimulatedCause = Literal[
     "timeout", "dns", "tls", "connection", "bad_response", "challenge", "redirect_loop", "blocked_address"
@@ -88,7 +83,15 @@ class SimulatedOutcomeIn(RequestModel):
             )
         return float(seconds)
 
-    def access(self, body: bytes) -> Access:
+    def outcome(self, body: bytes | None, rechecks: Rechecks) -> SimulatedOutcome:
+        """The outcome, with the file that is cached or served. Raises Problem if the members contradict each other."""
+        copy = None
+        if body is not None and self.had_copy:
+            copy = Successful(200, readable_part(body), len(body) > BODY_LIMIT)
+        fetched = recognise_challenge(Fetched(self._access(body or b"")))
+        return SimulatedOutcome(fetched, self.seconds(), copy, rechecks)
+
+    def _access(self, body: bytes) -> Access:
         """The result of such a fetch; `body` comes with a 2xx. Raises Problem if the members contradict each other."""
         if self.retry_after is not None and not (self.cause is None and _may_ask_to_wait(self.status)):
             raise _bad("retry_after", self.retry_after, "send it only with a status of 429 or 5xx, and without a cause")
@@ -124,91 +127,26 @@ class SimulatedOutcomeIn(RequestModel):
         return Unreachable(Cause.BAD_RESPONSE, status)
 
 
-class Simulation:
-    """An outcome, simulated once for each origin and recheck model."""
+def rechecks_of(targets: Iterable[Target], agents: Iterable[Agent], models: Models) -> Rechecks:
+    """The rechecks that a simulation needs; raises Problem if there are too many pairs of origin and recheck."""
+    names = {agent.recheck for agent in agents}
+    rechecks: dict[tuple[Origin, str], Recheck] = {}
+    for origin in dict.fromkeys(target.origin for target in targets):
+        rechecks |= {(origin, name): _recheck(models(origin.host, name)) for name in names}
+        if len({(origin, recheck) for (origin, _), recheck in rechecks.items()}) > OUTAGES:
+            detail = f"A test can simulate an outcome for at most {OUTAGES} pairs of origin and recheck model."
+            raise Problem(422, "too-many-origins", detail)
+    return rechecks
 
-    def __init__(
-        self,
-        outcome: SimulatedOutcomeIn,
-        body: bytes | None,
-        at: datetime,
-        models: Models,
-        robots: RobotsTxt,
-        *,
-        forbidden: bool,
-    ) -> None:
-        """`body` is the cached or served file; `at` is when the questions are question."""
-        self._fetched = recognise_challenge(Fetched(outcome.access(body or b"")))
-        self._copy = None
-        if body is not None and outcome.had_copy:
-            copy = SimulatedOutcomeIn(status=200).access(body)
-            self._copy = copy if isinstance(copy, Successful) else None
-        self._now = at.timestamp()
-        self._began = self._now - outcome.seconds()
-        self._at = at
-        self._models = models
-        self._robots = robots
-        self._forbidden = forbidden
-        self._simulated: dict[tuple[Origin, Recheck], Outage] = {}
 
-    def prepare(self, questions: Iterable[RowQuestion]) -> Iterator[str]:
-        """Simulate the outcome for each origin, fetch by fetch; raises Problem if there are too many origins."""
-        for question in questions:
-            yield ""
-            key = self._key(question)
-            if key in self._simulated:
-                continue
-            if len(self._simulated) >= OUTAGES:
-                detail = f"A test can simulate an outcome for at most {OUTAGES} pairs of origin and recheck model."
-                raise Problem(422, "too-many-origins", detail)
-            origin, recheck = key
-            for outage in simulate_outage(self._copy, self._fetched, recheck, origin.key, self._began, self._now):
-                if outage is not None:
-                    self._simulated[key] = outage
-                yield ""
-
-    def row(self, question: RowQuestion, tables: Tables) -> SimulatedRowOut:
-        """The row of a prepared question."""
-        outage = self._simulated[self._key(question)]
-        now = outage.now
-        verdict = self._verdict(question, now)
-        retry_at = now.freshness.recheck_at if verdict.permission is Permission.DEFER else None
-        by_file = self._reads_file(now.snapshot.access)
-        row = tables.row(question, verdict, by_file=by_file, snapshot=now.snapshot, retry_at=retry_at)
-        cached = CacheResult(now.snapshot, now.freshness, Source.MEMORY)
-        timeline = [self._entry(question, entry, tables) for entry in outage.timeline]
-        return SimulatedRowOut(**dict(row), robots=robots_out(question.target.origin, cached), timeline=timeline)
-
-    def _key(self, question: RowQuestion) -> tuple[Origin, Recheck]:
-        return question.target.origin, self._recheck(question)
-
-    def _recheck(self, question: RowQuestion) -> Recheck:
-        match self._models(question.target.origin.host, question.agent.recheck):
-            case Recheck() as recheck:
-                return recheck
-            case VisitBasedRecheck() as model:
-                return model.recheck(FIRST_VISIT)
-            case unknown:
-                assert_never(unknown)
-
-    def _reads_file(self, access: Access) -> bool:
-        return isinstance(access, Successful) and bool(access.body or not self._robots.body)
-
-    def _verdict(self, question: RowQuestion, entry: TimelineEntry) -> Verdict:
-        path, access = question.target.path, entry.snapshot.access
-        robots = None if isinstance(access, Successful) and not access.body else self._robots
-        return judge(access, robots, question.dialect, question.agent, path, forbidden=self._forbidden)
-
-    def _entry(self, question: RowQuestion, entry: TimelineEntry, tables: Tables) -> TimelineEntryOut:
-        by_file = self._reads_file(entry.snapshot.access)
-        verdict = tables.enforce(question, self._verdict(question, entry), by_file=by_file)
-        return TimelineEntryOut(
-            after=int(entry.at - self._began),
-            at=instant(entry.at),
-            verdict=verdict.permission,
-            reason=verdict.reason,
-            stale=entry.freshness.stale,
-        )
+def _recheck(model: Model) -> Recheck:
+    match model:
+        case Recheck():
+            return model
+        case VisitBasedRecheck():
+            return model.recheck(FIRST_VISIT)
+        case unknown:
+            assert_never(unknown)
 
 
 def _may_ask_to_wait(status: int | None) -> bool:

@@ -39,12 +39,11 @@ class Outage:
 
 def simulate_outage(
     copy: Successful | None, fetched: Fetched, recheck: Recheck, key: str, began: float, now: float
-) -> Iterator[Outage | None]:
+) -> Outage:
     """Simulate an outage whose first fetch is at `began`, seen from `now`, at most LONGEST_OUTAGE later.
 
     `copy` is the copy from before the outage. Each fetch is made as soon as it is due, as for an origin that is
-    visited all the time. `key` is the origin's, by which delays are spread. Yields None after each fetch, of which
-    there may be a thousand, and the outage at the end.
+    visited all the time. `key` is the origin's, by which delays are spread.
     """
     if not 0 <= now - began <= LONGEST_OUTAGE:
         raise ValueError(
@@ -57,9 +56,8 @@ def simulate_outage(
             last = entry
         if not timeline or timeline[-1].kind != entry.kind:
             timeline.append(entry)
-        yield None
     assert last is not None  # noqa: S101 - the first entry is at `began`
-    yield Outage(TimelineEntry(now, last.snapshot, freshness(last.snapshot, recheck, key, now)), tuple(timeline))
+    return Outage(TimelineEntry(now, last.snapshot, freshness(last.snapshot, recheck, key, now)), tuple(timeline))
 
 
 def _entries(

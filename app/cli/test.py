@@ -4,17 +4,16 @@ import argparse
 import base64
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from app.api.long_work import UNLIMITED
-from app.api.problems import Problem
-from app.api.routes.test_file import ROWS_LIMIT, PastedFile, TestIn, answer_texts
+from app.api.problems import Problem, unexpected
+from app.api.routes.test_file import ROWS_LIMIT, Conditions, PastedFile, TestIn, answer_texts
 from app.api.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn
 from app.cli.bare_host import candidates
 from app.cli.colours import coloured
@@ -106,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(text + "\n")
     else:
-        for row in map(partial(_resolved, answer), answer["rows"]):
+        for row in answer["rows"]:
             sys.stdout.write(coloured(row_line(row)) + "\n")
             sys.stdout.writelines(f"{line}\n" for line in row_details(row))
         tester.warn()
@@ -127,7 +126,7 @@ def _run_expectations(arguments: argparse.Namespace) -> int:
         of_agent = [expectation for expectation in expectations if expectation.agent == agent]
         for some in _batches(of_agent, ROWS_LIMIT // max(1, len(arguments.dialect or ()))):
             answer = json.loads(tester.answer([expectation.url for expectation in some], [agent]))
-            rows = [_resolved(answer, row) for row in answer["rows"]]
+            rows = answer["rows"]
             each = len(rows) // len(some)  # a row for each dialect
             tested += [Tested(some[at // each], row) for at, row in enumerate(rows)]
     tested.sort(key=lambda it: it.expectation.line)
@@ -158,10 +157,9 @@ class _Tester:
         try:
             self._file = self._file or PastedFile.read(test.body())
             policy = test.policy(PurposePolicy(settings.purposes, settings.enforce_purposes))
-            now, models = datetime.now(UTC), own_models(settings)
             known = agent_directory(own_agents(settings))()
-            texts = answer_texts(test, self._file, known, now, models, UNLIMITED, forbidden=forbidden, policy=policy)
-            return "".join(texts)
+            conditions = Conditions(known, datetime.now(UTC), own_models(settings), forbidden, ROWS_LIMIT)
+            return "".join(answer_texts(test, self._file, conditions, policy, unexpected(""), UNLIMITED))
         except Problem as problem:
             raise Failed(problem.detail) from None
 
@@ -170,23 +168,6 @@ class _Tester:
         for warning in self._file.warnings if self._file else ():
             message = f"{self._arguments.file}:{warning.line}: {warning.code}: {warning.message}"
             sys.stderr.write(printable(message) + "\n")
-
-
-def _resolved(answer: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row with its reader and rules in place of their indexes, as in an answer of `GET /v1/allowed`."""
-    reader = {} if row["reader"] is None else answer["readers"][row["reader"]]
-    rule = None if row["rule"] is None else answer["rules"][row["rule"]]
-    explanation = row["explanation"]
-    if "rules" in explanation:
-        rules = [{**answer["rules"][match["rule"]], **match} for match in explanation["rules"]]
-        explanation = {**explanation, "rules": rules, "group": reader["found"], "schedule": reader["schedule"]}
-    return {
-        **row,
-        "rate": reader.get("rate"),
-        "next_rate": reader.get("next_rate"),
-        "rule": rule,
-        "explanation": explanation,
-    }
 
 
 def _read(name: str) -> bytes:

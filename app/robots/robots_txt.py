@@ -1,7 +1,7 @@
 """A parsed robots.txt: scanned once, grouped and compiled per dialect and agent on first use."""
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -199,11 +199,12 @@ class RobotsTxt:
         """Statements that are reported but affect no decision, in file order (spec G6 to G9, I7)."""
         return self.scan.directives(self.positions(_EXTENSIONS))
 
-    def line_texts(self, numbers: Iterable[int]) -> dict[int, str]:
-        """The texts of these lines, without comment and outer blanks; lines without a key are left out."""
-        wanted, lines = set(numbers), self.scan.lines
-        positions = {lines.number(position): position for position in range(len(lines))} if wanted else {}
-        return {number: self.scan.text(positions[number]) for number in sorted(wanted & positions.keys())}
+    def line_text(self, number: int) -> str | None:
+        """The text of a line, without comment and outer blanks; None for a line without a key."""
+        lines = self.scan.lines
+        position = bisect_left(range(len(lines)), number, key=lines.number)
+        is_line = position < len(lines) and lines.number(position) == number
+        return self.scan.text(position) if is_line else None
 
     @cached_property
     def is_utf8(self) -> bool:

@@ -8,9 +8,10 @@ import { instant, VERDICTS } from "./labels.js";
 import { Listing } from "./listing.js";
 import { originOf } from "./file-source.js";
 import { Pace } from "./pace.js";
+import { RowDetails } from "./row-details.js";
 import { Table } from "./table.js";
 import { TableFilter } from "./table-filter.js";
-import { count, linesOf, plain } from "./text.js";
+import { count, el, linesOf, plain, quoted } from "./text.js";
 
 const MOST_ROWS = 200;
 const FEW_URLS = 10;
@@ -26,6 +27,7 @@ export class Answer {
       apply(this.side, ...advice),
     );
     this._pace = new Pace(at("pace-body"));
+    this._details = new RowDetails();
     this._changes = new Changes(at("diff"), at("changes-facts"));
     this._sides = [...document.querySelectorAll("input[name=side]")];
     for (const radio of this._sides) {
@@ -87,7 +89,7 @@ export class Answer {
 
   /** Remove the answer. */
   clear() {
-    this._service?.close();
+    this._close();
     this._versions = null;
     this._table.clear();
     for (const id of ["filters", "picked", "more-rows", "exporting"]) at(id).hidden = true;
@@ -124,10 +126,16 @@ export class Answer {
     this._end();
   }
 
+  /** Ask nothing more about the chosen verdict. */
+  _close() {
+    this._details.close();
+    this._service?.close();
+  }
+
   /** Forget the former answer; false if there is none to come. */
   _begin(read, lines, service) {
     this._outdated(null);
-    this._service?.close();
+    this._close();
     this._service = service;
     this._read = read;
     this._lines = lines;
@@ -260,15 +268,14 @@ export class Answer {
   }
 
   _showChosen() {
-    const row = this._versions[this.side].rows[this.chosen[0]][this.chosen[1]];
+    const { rows, text } = this._versions[this.side];
+    const row = rows[this.chosen[0]][this.chosen[1]];
     this._table.mark(...this.chosen);
-    at("pace").hidden = this._service !== null;
-    if (this._service === null) return this._explain(row);
+    if (this._service === null) return this._details.detail(row, text, (detail, trouble) => this._explain(detail, troubles(trouble)));
     const agent = this._read.agents[Math.floor(this.chosen[1] / Math.max(this._read.dialects.length, 1))].text;
     return this._service.detail(row, agent, this._listing, (detail, facts) => {
       this._countDecided();
       this._explain(detail, facts);
-      at("pace").hidden = detail.explanation.schedule === undefined;
     });
   }
 
@@ -276,8 +283,13 @@ export class Answer {
     const cut = this._versions[this.side].warnings.find(({ code }) => code === "file-truncated");
     at("why-body").replaceChildren(...explanation(row, cut, (line) => this._listing.reveal(line)), ...facts);
     this._listing.light(row);
+    at("pace").hidden = row.explanation.schedule === undefined;
     this._pace.show(row);
   }
+}
+
+function troubles(trouble) {
+  return trouble === null ? [] : [el("p", { class: "stale" }, quoted(`The details are missing: ${trouble}`, 700))];
 }
 
 /** The lines of the question for the table, in order: the answered and the invalid ones. */

@@ -22,13 +22,20 @@ export class ServiceError extends Error {
 }
 
 /**
- * `POST v1/test`, explained: its first rows, with the references of each resolved; throws ServiceError. There are fewer
- * than was asked for if the work is too much for one request.
+ * `POST v1/test`: the first rows, or {problem} in place of one that failed; throws ServiceError. There are fewer than was
+ * asked for if the work is too much for one request.
  */
-export async function judge(question, signal) {
-  const body = JSON.stringify({ ...question, explain: true });
-  const answer = await ask("v1/test", { method: "POST", headers: JSON_BODY, body, signal });
-  return { ...answer, rows: answer.rows.map((row) => whole(row, answer)) };
+export function judge(question, signal) {
+  return ask("v1/test", { method: "POST", headers: JSON_BODY, body: JSON.stringify(question), signal });
+}
+
+/** `POST v1/test` for one row, explained in detail: what the text `robots` says; throws ServiceError. */
+export async function judgeInDetail({ url, asked, dialect, purposes }, robots, signal) {
+  const purpose = Object.keys(purposes ?? {});
+  const question = { robots, urls: [url], agents: [asked], dialects: [dialect], explain: true };
+  const { rows } = await judge(purpose.length > 0 ? { ...question, purpose } : question, signal);
+  if (rows[0].problem !== undefined) throw new ServiceError(rows[0].problem.detail);
+  return rows[0];
 }
 
 /** `POST v1/allowed`: for each {url, agent, dialect, purpose} the answer, or {problem}; throws ServiceError. */
@@ -42,22 +49,6 @@ export async function decideInDetail({ url, agent, dialect, purposes }, signal) 
   const query = new URLSearchParams({ url, agent, dialect, explain: true, wait: FETCH_WAIT });
   for (const purpose of Object.keys(purposes ?? {})) query.append("purpose", purpose);
   return ask(`v1/allowed?${query}`, { signal });
-}
-
-/** A row with its rule, group, reader and usage in place of their indexes. */
-function whole(row, { readers, groups, rules, usages }) {
-  const { rate, crawl_delay, visit, tokens, found, schedule } = readers[row.reader];
-  const matched = row.explanation.rules.map(({ rule, length }) => ({ ...rules[rule], length }));
-  return {
-    ...row,
-    rule: rules[row.rule] ?? null,
-    group: groups[row.group] ?? null,
-    usage: usages[row.usage] ?? null,
-    rate,
-    crawl_delay,
-    visit,
-    explanation: { ...row.explanation, rules: matched, tokens, group: found, schedule },
-  };
 }
 
 /** `GET v1/agents`: the names of the crawlers of a category; throws ServiceError. */

@@ -4,6 +4,8 @@ import { decide, judge, ServiceError } from "./api.js";
 import { withCategories } from "./presets.js";
 
 const CHUNK = 1000;
+/** Rows of the largest test that the service explains at once; of others, the page asks for the opened one. */
+const MOST_EXPLAINED = 100;
 const MOST_ROWS = 50_000;
 const MOST_UNREAD = 25;
 
@@ -19,13 +21,17 @@ export async function testFile(file, { urls, agents, dialects, purposes }, signa
     const width = widthOf(read);
     bounded(urls.length * width);
     const part = left.slice(0, Math.max(1, Math.floor(CHUNK / width)));
-    const wire = { robots: file, urls: part.map(textOf), agents: read.agents.map(textOf), dialects, purpose: wanted(purposes) };
+    const explain = part.length * width <= MOST_EXPLAINED;
+    const wire = { robots: file, urls: part.map(textOf), agents: read.agents.map(textOf), dialects, purpose: wanted(purposes), explain };
     try {
       const answer = await judge(wire, signal);
       const answered = Math.floor(answer.rows.length / width);
       if (answered === 0) throw new ServiceError("The question is too large: name fewer crawlers.");
       read.urls.push(...part.slice(0, answered));
-      const rows = answer.rows.map((row, at) => ({ ...row, asked: read.agents[Math.floor((at % width) / perAgent(read))].text }));
+      const rows = answer.rows.map((row, at) => ({
+        ...(row.problem === undefined ? row : failed(row.problem, row)),
+        asked: read.agents[Math.floor((at % width) / perAgent(read))].text,
+      }));
       read.rows.push(...perUrl(rows, width, answered));
       read.warnings = answer.warnings;
       left = left.slice(answered);
@@ -61,7 +67,7 @@ export async function askService({ urls, agents: named, dialects, purposes }, si
   const bad = { url: new Map(), agent: new Map() };
   answers.forEach(({ problem }, at) => bad[problem?.parameter]?.set(items[at][problem.parameter], problem.detail));
   const rows = items.map((item, at) => ({
-    ...(answers[at].problem === undefined ? answers[at] : failed(answers[at].problem, item)),
+    ...(answers[at].problem === undefined ? answers[at] : failed(answers[at].problem, textsOf(item))),
     asked: item.agent.text,
   }));
   const heard = columns.map(({ agent }) => !bad.agent.has(agent));
@@ -82,7 +88,11 @@ export async function askService({ urls, agents: named, dialects, purposes }, si
 /** A row in the place of an answer that could not be given. */
 function failed(problem, { url, agent, dialect }) {
   const explanation = { summary: problem.detail };
-  return { url: url.text, agent: agent.text, dialect: dialect ?? "", verdict: "none", reason: "no_answer", explanation, rule: null, group: null };
+  return { url, agent, dialect, verdict: "none", reason: "no_answer", explanation, rule: null, group: null };
+}
+
+function textsOf({ url, agent, dialect }) {
+  return { url: url.text, agent: agent.text, dialect: dialect ?? "" };
 }
 
 function widthOf(read) {

@@ -37,7 +37,7 @@ function deciding(row, reveal) {
       : "Of the rules that match, the longest decides; Allow wins if two are equally long.";
   return [
     el("h3", {}, "What decided"),
-    el("p", {}, toLine(row.rule.line, reveal), " ", el("code", { class: "rule" }, quoted(row.rule.text ?? written(row.rule), 300))),
+    el("p", {}, toLine(row.rule.line, reveal), " ", el("code", { class: "rule" }, quoted(row.rule.text, 300))),
     el("p", { class: "hint" }, order),
   ];
 }

@@ -33,7 +33,7 @@ async def test_decision_names_its_rule_line_and_fetch(store_url: str) -> None:
             "reason": "rule",
             "explanation": {"summary": "Line 2 (Disallow: /private/) in the group for examplebot disallows this URL."},
             "partial": False,
-            "rule": {"directive": "disallow", "pattern": "/private/", "line": 2},
+            "rule": {"directive": "disallow", "pattern": "/private/", "line": 2, "text": "Disallow: /private/"},
             "group": {"token": "examplebot", "agents": ["ExampleBot"], "more_agents": 0, "line": 1},
             "rate": {
                 "interval": 2.5,
@@ -268,7 +268,7 @@ async def test_every_answer_says_when_the_next_limit_begins(store_url: str) -> N
                 (await service.client.get("/v1/allowed", params=asked)).json(),
                 (await service.client.get("/v1/allowed", params={**asked, "explain": "true"})).json(),
                 (await post("/v1/allowed", json={"items": [asked]})).json()["answers"][0],
-                (await post("/v1/test", json=pasted)).json()["readers"][0],
+                (await post("/v1/test", json=pasted)).json()["rows"][0],
             ]
             return found if at else [*found, (await post("/v1/permits", json=item)).json()]
 

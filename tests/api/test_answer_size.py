@@ -61,10 +61,15 @@ async def test_omitted_usage_is_counted(store_url: str) -> None:
 
 
 async def test_long_matching_rules_are_counted_and_the_first_is_shown(store_url: str) -> None:
-    quotes = '"' * 16_000
-    robots = "user-agent: *\n" + f"disallow: /*{quotes}\n" * 30
+    quotes = '"' * 4_000
+    robots = "user-agent: *\n" + f"disallow: /*{quotes}\n" * 90
     async with serve(text(200, robots)) as origin, running(store_url) as service:
         content, _ = await answer_and_size(service, f"{origin.url}/{quotes}", "a", explain="true")
     assert content["verdict"] == "disallow"
-    assert content["explanation"]["matched"] == 30
-    assert [rule["line"] for rule in content["explanation"]["rules"]] == [2, 3]
+    assert content["explanation"]["matched"] == 90
+    rules = content["explanation"]["rules"]
+    assert [rule["line"] for rule in rules] == list(range(2, 2 + len(rules)))
+    assert 50 < len(rules) < 90  # 64 KiB of patterns, each of which is cut
+    assert {rule["pattern"] for rule in rules} == {"/*" + '"' * 498 + "…"}
+    assert content["rule"]["pattern"] == rules[0]["pattern"]
+    assert content["rule"]["text"] == "disallow: /*" + '"' * 488 + "…"

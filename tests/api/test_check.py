@@ -48,7 +48,7 @@ async def test_disallow_is_403_with_its_rule(store_url: str) -> None:
             "verdict": "disallow",
             "reason": "rule",
             "agent": "ExampleBot",
-            "rule": {"directive": "disallow", "pattern": "/private/", "line": 2},
+            "rule": {"directive": "disallow", "pattern": "/private/", "line": 2, "text": "Disallow: /private/"},
         }
         assert response.headers["robots-verdict"] == "disallow"
         assert response.headers["robots-rule"] == '"disallow: /private/";line=2'

@@ -188,7 +188,7 @@ async def test_pasted_file_is_tested_for_purposes(store_url: str) -> None:
         ]
         assert [row["reason"] for row in answer["rows"]] == ["no_match", "rule"]
         assert answer["licenses"] == ["https://h.example/licence.xml"]
-        assert answer["usages"][0]["lines"] == {"content_usage": {}, "content_signal": {"search": 2, "ai-train": 2}}
+        assert [it["line"] for it in answer["rows"][0]["purposes"].values()] == [2, 2]
         enforced = (await service.client.post("/v1/test", json={**body, "enforce": True})).json()
         assert [(row["verdict"], row["reason"]) for row in enforced["rows"]] == [
             ("disallow", "usage"),

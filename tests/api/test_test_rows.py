@@ -1,39 +1,48 @@
-"""The answer of `POST /v1/test` grows with the question and the file, not with their product."""
+"""The rows of `POST /v1/test`: what each says, that each takes a bounded size, and that one may fail alone."""
 
 import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.agents.directory import builtin_directory
 from app.api.long_work import Allowance
-from app.api.problems import Problem
-from app.api.routes.test_file import PastedFile, TestIn, answer_texts
+from app.api.problems import Problem, unexpected
+from app.api.routes.test_file import EXPLAINED_LIMIT, Conditions, PastedFile, TestIn, answer_texts, read
+from app.api.serialize import RULE_SHOWN
+from app.api.test_rows import Rows
 from app.cache.recheck import MODELS, Model
+from app.pasted import Result
+from app.purposes.policy import PurposePolicy
+from app.robots.dialects import DIALECTS
 from tests.api.service import running
+from tests.corpus import real_files
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
-KNOWN = builtin_directory()
+ROOT = Path(__file__).parents[2]
 
 
 def models(_host: str, name: str) -> Model:
     return MODELS[name]
 
 
+CONDITIONS = Conditions(builtin_directory(), NOW, models, forbidden=False)
+
+
+def texts(test: TestIn, allowance: Allowance | None = None, policy: PurposePolicy | None = None) -> Iterator[str]:
+    file = PastedFile.read(test.body())
+    return answer_texts(test, file, CONDITIONS, policy, unexpected("the-id"), allowance or Allowance())
+
+
 def answer(allowance: Allowance | None = None, **members: Any) -> tuple[dict[str, Any], int]:
     """The answer, and its size in bytes."""
-    trial = TestIn(**members)
-    pieces = answer_texts(
-        trial,
-        PastedFile.read(trial.body()),
-        builtin_directory(),
-        NOW,
-        models,
-        allowance or Allowance(),
-        forbidden=False,
-    )
-    text = "".join(pieces)
+    text = "".join(texts(TestIn(**members), allowance))
     content: dict[str, Any] = json.loads(text)
     return content, len(text.encode())
 
@@ -49,43 +58,122 @@ Crawl-delay: 2
 Content-Usage: ai=n
 
 User-agent: *
-Disallow: /
+Disallow: /  # all
 """
 
 
-def test_rows_refer_to_shared_tables() -> None:
-    content, _ = answer(robots=ROBOTS, urls=urls(3), agents=["A", "B", "C"])
-    assert [row["rule"] for row in content["rows"]] == [None, None, 0, 1, 1, 0, None, None, 0]
-    assert [(rule["line"], rule["text"]) for rule in content["rules"]] == [(8, "Disallow: /"), (3, "Disallow: /1")]
-    assert [row["group"] for row in content["rows"]] == [0, 1, 2] * 3
-    assert [(group["token"], group["agents"], group["line"]) for group in content["groups"]] == [
-        ("a", ["A", "B"], 1),
-        ("b", ["A", "B"], 1),
-        ("*", ["*"], 7),
-    ]
-    assert [row["reader"] for row in content["rows"]] == [0, 1, 2] * 3
-    assert [(it["agent"], it["rate"] and it["rate"]["interval"]) for it in content["readers"]] == [
-        ("A", 2.0),
-        ("B", 2.0),
-        ("C", None),
-    ]
-    assert [row["usage"] for row in content["rows"]] == [0, 0, None, None, None, None, 0, 0, None]
-    assert [usage["content_usage"] for usage in content["usages"]] == [{"ai": "n"}]
+def test_a_row_says_what_decided() -> None:
+    content, _ = answer(robots=ROBOTS, urls=urls(2), agents=["A", "C"])
     assert content["left_out"] == 0
+    assert [(row["url"][-1], row["agent"], row["verdict"]) for row in content["rows"]] == [
+        ("0", "A", "allow"),
+        ("0", "C", "disallow"),
+        ("1", "A", "disallow"),
+        ("1", "C", "disallow"),
+    ]
+    assert [row["rule"] and row["rule"]["line"] for row in content["rows"]] == [None, 8, 3, 8]
+    assert content["rows"][1] == {
+        "url": "http://h/0",
+        "agent": "C",
+        "dialect": "rfc9309",
+        "verdict": "disallow",
+        "allowed": False,
+        "reason": "rule",
+        "partial": False,
+        "explanation": {"summary": "Line 8 (Disallow: /) in the group for * disallows this URL."},
+        "rule": {"directive": "disallow", "pattern": "/", "line": 8, "text": "Disallow: /"},
+        "rate": None,
+        "next_rate": None,
+        "retry_at": None,
+    }
+    assert [row["rate"] and row["rate"]["interval"] for row in content["rows"]] == [2.0, None, 2.0, None]
 
 
-def test_row_explanation_refers_to_rules_and_reader() -> None:
-    content, _ = answer(
-        robots="User-agent: *\nDisallow: /\nAllow: /1\nCrawl-delay: 2\n", urls=urls(2), agents=["A"], explain=True
+def test_an_explained_row_has_the_details_of_its_group() -> None:
+    robots = "User-agent: *\nDisallow: /\nAllow: /1\nCrawl-delay: 2\nVisit-time: 0600-1845\nContent-Usage: ai=n\n"
+    content, _ = answer(robots=robots, urls=urls(2), agents=["A"], explain=True)
+    row, second = content["rows"]
+    assert [it["line"] for it in row["explanation"]["rules"]] == [2]
+    explanation = second["explanation"]
+    assert [(it["line"], it["pattern"], it["length"]) for it in explanation["rules"]] == [(3, "/1", 2), (2, "/", 1)]
+    assert (explanation["path"], explanation["matched"], explanation["tokens"]) == ("/1", 2, ["a"])
+    assert "the one for * applies" in explanation["group"]
+    assert [span["rate"]["interval"] for span in explanation["schedule"]] == [2.0]
+    assert second["group"] == {"token": "*", "agents": ["*"], "more_agents": 0, "line": 1}
+    assert (second["crawl_delay"], second["visit"]["now"]) == (2.0, True)
+    assert second["usage"]["content_usage"] == {"ai": "n"}
+
+
+def test_rows_say_the_same_whatever_other_rows_there_are() -> None:
+    """Rows share what they have in common, which must be all that it depends on."""
+    purposes = ["search", "ai-train"]
+    agents = ["Googlebot", "bingbot", "SeznamBot", "ExampleBot", "GPTBot", "Mozilla/5.0"]
+    for body in [ROBOTS.encode(), *list(real_files().values())[:200:20]]:
+        text = body.decode("latin-1")
+        members: dict[str, Any] = {"robots": text, "purpose": purposes, "dialects": list(DIALECTS)}
+        pages = ["http://h/", "http://h/1", "http://h/robots.txt", "http://h/search?q=a", "http://h/wp-admin/x"]
+        many, _ = answer(**members, urls=pages, agents=agents)
+        alone = [answer(**members, urls=[page], agents=[agent])[0]["rows"] for page in pages for agent in agents]
+        assert many["rows"] == [row for rows in alone for row in rows]
+
+
+def test_explain_is_for_few_rows() -> None:
+    content, _ = answer(robots=ROBOTS, urls=urls(EXPLAINED_LIMIT), agents=["A"], explain=True)
+    assert all("rules" in row["explanation"] for row in content["rows"])
+    with pytest.raises(Problem, match="with explain, send at most 100") as caught:
+        answer(robots=ROBOTS, urls=urls(EXPLAINED_LIMIT // 2 + 1), agents=["A", "B"], explain=True)
+    assert (caught.value.status_code, caught.value.slug) == (422, "too-many-rows")
+
+
+def test_a_row_that_fails_fails_alone(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    encode = Rows.encode
+
+    def failing(rows: Rows, result: Result) -> bytes:
+        if result.decision.question.target.path == "/1":
+            raise ZeroDivisionError("a bug")
+        return encode(rows, result)
+
+    monkeypatch.setattr(Rows, "encode", failing)
+    content, _ = answer(robots=ROBOTS, urls=urls(3), agents=["A"])
+    first, failed, last = content["rows"]
+    assert (first["verdict"], last["verdict"], content["left_out"]) == ("allow", "allow", 0)
+    assert failed == {
+        "url": "http://h/1",
+        "agent": "A",
+        "dialect": "rfc9309",
+        "problem": json.loads(unexpected("the-id").text),
+    }
+    assert "a bug" in caplog.text
+
+
+@pytest.mark.parametrize("outcome", [None, {"status": 503, "for": "3d"}])
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_test_can_be_answered_by_another_process(outcome: dict[str, Any] | None, explain: bool) -> None:
+    members = {"robots": ROBOTS, "urls": urls(3), "agents": ["A", "Googlebot"], "explain": explain, "outcome": outcome}
+    test = TestIn.model_validate(members)
+    [*_, trial] = returned(read(test, test.body(), CONDITIONS, PurposePolicy(("search",), enforce=True)))
+    program = """
+import pickle, sys
+from app.api.test_rows import answer
+from app.api.serialize import warnings_out
+from app.robots.robots_txt import RobotsTxt
+trial, body = pickle.loads(sys.stdin.buffer.read())
+robots = RobotsTxt(body)
+sys.stdout.buffer.write(b"".join(answer(trial, robots, warnings_out(robots), b"{}")))
+libraries = {"asyncio", "fastapi", "httpcore2", "httpx", "redis", "ssl", "starlette", "uvicorn"}
+sys.exit(" ".join(libraries & {name.partition(".")[0] for name in sys.modules}) or 0)
+"""
+    sent = pickle.dumps((trial, test.body()))
+    there = subprocess.run(
+        [sys.executable, "-c", program], input=sent, cwd=ROOT, capture_output=True, check=False, timeout=60
     )
-    first, second = (row["explanation"] for row in content["rows"])
-    assert [content["rules"][it["rule"]]["line"] for it in first["rules"]] == [2]
-    assert [content["rules"][it["rule"]]["line"] for it in second["rules"]] == [3, 2]
-    assert (second["path"], second["matched"]) == ("/1", 2)
-    [reader] = content["readers"]
-    assert reader["tokens"] == ["a"]
-    assert "the one for * applies" in reader["found"]
-    assert [span["rate"]["interval"] for span in reader["schedule"]] == [2.0]
+    assert there.returncode == 0, there.stderr.decode()
+    here = "".join(texts(test, policy=PurposePolicy(("search",), enforce=True)))
+    assert there.stdout.decode() == here
+
+
+def returned(steps: Any) -> Iterator[Any]:
+    yield (yield from steps)
 
 
 LONG = "\x01" * 16_000
@@ -106,11 +194,10 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("explain", [False, True])
 def test_answer_grows_by_a_bounded_size_per_row(name: str, explain: bool) -> None:
-    """The bytes per row do not depend on the file; without rows, the answer contains the file at most once."""
+    """The bytes per row have a bound; without rows, the answer contains the file at most once."""
     members: dict[str, Any] = {"robots": HOSTILE[name], "agents": ["0000"], "explain": explain}
-    (few, small), (many, large) = (answer(urls=urls(count), **members) for count in (10, 110))
-    assert (few["left_out"], many["left_out"]) == (0, 0)
-    assert (large - small) / 100 < 1000
+    (few, small), (many, large) = (answer(urls=urls(count), **members) for count in (10, 60))
+    assert (large - small) / (len(many["rows"]) - len(few["rows"])) < (400_000 if explain else 20 * RULE_SHOWN)
 
 
 def test_a_truncated_large_answer_counts_the_rows_left_out() -> None:
@@ -123,9 +210,8 @@ def test_a_truncated_large_answer_counts_the_rows_left_out() -> None:
 
 def test_a_truncated_slow_answer_counts_the_rows_left_out() -> None:
     allowance = Allowance(seconds=1.0)
-    trial = TestIn(robots=ROBOTS, urls=urls(100), agents=["A"])
     text = ""
-    for piece in answer_texts(trial, PastedFile.read(trial.body()), KNOWN, NOW, models, allowance, forbidden=False):
+    for piece in texts(TestIn(robots=ROBOTS, urls=urls(100), agents=["A"]), allowance):
         text += piece
         if '"rows":[{' in text:
             allowance.seconds -= 0.25  # the time of a row
@@ -135,16 +221,7 @@ def test_a_truncated_slow_answer_counts_the_rows_left_out() -> None:
 
 
 def test_invalid_test_is_refused_before_the_first_piece() -> None:
-    trial = TestIn(robots="", urls=[*urls(3), "nonsense"], agents=["A"])
-    pieces = answer_texts(
-        trial,
-        PastedFile.read(trial.body()),
-        KNOWN,
-        NOW,
-        models,
-        Allowance(),
-        forbidden=False,
-    )
+    pieces = texts(TestIn(robots="", urls=[*urls(3), "nonsense"], agents=["A"]))
     with pytest.raises(Problem):
         assert "".join(pieces) == ""
 

@@ -72,7 +72,9 @@ async def test_thousands_of_verdicts_come_in_parts(service: str, browser: Browse
         parts: list[int] = []
 
         async def count(route: Route) -> None:
-            parts.append(len(json.loads(route.request.post_data or "")["urls"]))
+            asked = json.loads(route.request.post_data or "")
+            if not asked["explain"]:
+                parts.append(len(asked["urls"]))
             if len(parts) == 2:
                 await expect(visitor.page.locator("#progress")).to_contain_text("1,000 of 2,600 verdicts")
             await route.continue_()
@@ -89,6 +91,43 @@ async def test_thousands_of_verdicts_come_in_parts(service: str, browser: Browse
         assert await visitor.page.locator("#table tbody tr").count() == 200
         await visitor.page.get_by_role("button", name="Show more: 1,100 URLs are left").click()
         assert await visitor.page.locator("#table tbody tr").count() == 400
+
+
+async def test_details_of_a_verdict_are_asked_for_when_it_is_opened(service: str, browser: Browser) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        explained: list[list[str]] = []
+        broken = False
+
+        async def watch(route: Route) -> None:
+            asked = json.loads(route.request.post_data or "")
+            if asked["explain"]:
+                explained.append(asked["urls"])
+            if asked["explain"] and broken:
+                await route.fulfill(status=503, body="")
+            else:
+                await route.continue_()
+
+        await visitor.page.route("**/v1/test", watch)
+        why, cells = visitor.page.locator("#why-body"), visitor.page.locator("#table tbody button")
+        await visitor.ask(robots=FILE, agents="ExampleBot", urls=_urls(101))
+        await expect(why).to_contain_text("Every rule that matched")
+        await cells.nth(7).click()
+        await expect(why).to_contain_text("/basket/7")
+        await expect(why).to_contain_text("Every rule that matched")
+        await expect(visitor.page.locator("#pace")).to_be_visible()
+        opened = [urls[0].rpartition("/")[2] for urls in explained]
+        assert opened[-2:] == ["1", "7"]  # the cell chosen before, and this one
+        await cells.nth(1).click()
+        await expect(why).to_contain_text("/basket/1")
+        await expect(why).to_contain_text("Every rule that matched")
+        assert len(explained) == len(opened)
+        broken = True
+        await cells.nth(8).click()
+        await expect(why).to_contain_text("The details are missing: The service is not available at the moment")
+        await expect(why).to_contain_text("Disallow: /basket/")
+        await expect(visitor.page.locator("#pace")).to_be_hidden()
+        visitor.troubles.clear()  # Chromium notes the 503
 
 
 async def test_test_in_parts_can_be_cancelled(service: str, browser: Browser) -> None:

@@ -45,7 +45,7 @@ def check(data: bytes) -> None:
         if terms.usage is not None:
             terms.usage.at(path, allowed=verdict.permission is Permission.ALLOW)
     for group in reading.groups:
-        assert group.line in robots.line_texts([group.line])
+        assert robots.line_text(group.line) is not None
         assert all(line.line > group.line for line in (*group.rules, *group.members))
     assert all(1 <= line.line <= robots.scan.lines.count for line in (*reading.groups.orphans, *robots.extensions))
     assert all("://" in url for url in (*robots.sitemaps, *robots.licenses))

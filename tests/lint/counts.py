@@ -45,7 +45,7 @@ def examples(code: str) -> Iterator[str]:
     for host, (body, found) in real_advice().items():
         advice = next((advice for advice in found if advice.code == code), None)
         if advice is not None:
-            text = RobotsTxt(body).line_texts([advice.line]).get(advice.line, "")
+            text = RobotsTxt(body).line_text(advice.line) or ""
             yield f"{host}:{advice.line}: {text[:100]!r}\n    {advice.message}\n    -> {advice.instead!r}"
 
 

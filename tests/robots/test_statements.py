@@ -68,11 +68,15 @@ def test_g1_only_rules_change_a_verdict(key: Key) -> None:
         assert ask(f"User-agent: *\nDisallow: /\n{key}: /", "/b", dialect).rule is not None
 
 
-def test_line_texts_are_as_written() -> None:
+def texts_of(robots: RobotsTxt) -> dict[int, str]:
+    texts = {number: robots.line_text(number) for number in range(-1, robots.scan.lines.count + 3)}
+    return {number: text for number, text in texts.items() if text is not None}
+
+
+def test_line_text_is_as_written() -> None:
     robots = RobotsTxt(b"\xef\xbb\xbfuser-AGENT:a#b\r\nwhat\r\n Foo : \xc3\xa9 \r\n\r\n#c\nDisallow /x")
-    shown = robots.line_texts(range(10))
-    assert shown == {1: "user-AGENT:a", 3: "Foo : é", 4: "", 6: "Disallow /x"}
-    assert robots.line_texts([]) == {}
+    assert texts_of(robots) == {1: "user-AGENT:a", 3: "Foo : é", 4: "", 6: "Disallow /x"}
+    assert RobotsTxt(b"").line_text(1) is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,7 @@ def test_a26_is_utf8_is_true_for_utf_8_only() -> None:
 @given(ANY)
 def test_any_bytes_are_a_valid_robots_txt(body: bytes) -> None:
     robots = RobotsTxt(body)
-    texts = robots.line_texts(range(robots.scan.lines.count + 1))
+    texts = texts_of(robots)
     assert len(texts) == len(robots.scan.lines)
     assert all(url in " ".join(texts.values()) for url in (*robots.sitemaps, *robots.licenses))
     assert all(it.key in EXTENSION_KEYS for it in robots.extensions)

@@ -27,8 +27,7 @@ def test_the_verdict_of_each_case_of_the_specification(case: dict[str, Any]) -> 
     verdict = judge(access, robots, dialect, read_agent(case["agent"]), read_target(case["url"]).path)
     rule = None
     if verdict.rule is not None:
-        line = verdict.rule.directive.line
-        rule = robots.line_texts([line])[line]
+        rule = robots.line_text(verdict.rule.directive.line)
     assert ((verdict.permission is Permission.ALLOW), rule) == (case["allowed"], case["rule"])
 
 

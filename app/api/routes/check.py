@@ -151,7 +151,7 @@ def _response(decision: Decision, cached: str) -> Response:
         "Robots-Verdict": str(verdict.permission),
         "Robots-Reason": str(verdict.reason),
     }
-    rule = rule_out(verdict)
+    rule = rule_out(verdict, decision.robots)
     if rule is not None:
         text = quote(f"{rule.directive}: {rule.pattern}", safe=_PRINTABLE + " ")[:RULE_LIMIT]
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')

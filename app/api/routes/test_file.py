@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -12,25 +12,28 @@ from pydantic import ConfigDict, Field
 
 from app.agents.directory import AgentDirectory
 from app.api.json_bodies import RequestModel
-from app.api.long_work import Allowance, LongWork, separated
+from app.api.long_work import Allowance, LongWork
 from app.api.params import agents_from, dialect_from, instant_from, target_from
-from app.api.problems import Problem, bad_value, documented
+from app.api.problems import Problem, bad_value, documented, unexpected
 from app.api.purposes import Purposes, asked_policy, caller_policy
 from app.api.routing import api_router
 from app.api.schemas.answers import WarningOut
 from app.api.serialize import warnings_out
 from app.api.services import services_of
-from app.api.test_rows import RowQuestion, SimulatedOut, Tables, TestOut, TestRowOut
-from app.api.what_if import SimulatedOutcomeIn, Simulation
+from app.api.test_rows import TestOut, Trial, answer
+from app.api.what_if import SimulatedOutcomeIn, rechecks_of
 from app.decide import Models
+from app.observability.logs import REQUEST_ID
 from app.origin import Target
 from app.purposes.policy import PurposePolicy
 from app.robots.agents import Agent
-from app.robots.dialects import Dialect
 from app.robots.robots_txt import RobotsTxt
 
 ROWS_LIMIT = 10_000
 """Rows of the largest test: URLs times agents times dialects."""
+
+EXPLAINED_LIMIT = 100
+"""Rows of the largest test with `explain`, which may take 400 KB each."""
 
 router = api_router("decisions")
 
@@ -58,7 +61,9 @@ class TestIn(RequestModel):
     at: str | None = Field(
         None, description="RFC 3339 instant at which rates and the outcome are evaluated; by default now."
     )
-    explain: bool = False
+    explain: bool = Field(
+        False, description="Whether rows say how the group was found and which rules matched; for at most 100 rows."
+    )
     purpose: Purposes = None
     enforce: bool | None = Field(
         None, description="Whether a purpose that the file refuses closes a page; by default as for the caller."
@@ -88,24 +93,23 @@ class TestIn(RequestModel):
             ) from None
 
 
-@router.post("/v1/test", response_model=TestOut | SimulatedOut, responses={**documented(413, 422, 503)})
+@router.post("/v1/test", response_model=TestOut, responses={**documented(413, 422, 503)})
 async def test(request: Request, test: TestIn) -> Response:
     """Decide by a pasted robots.txt: one row per URL, agent and dialect. Nothing is fetched or stored.
 
-    With `outcome`, decide as the service would if every fetch of the file had ended so for that long.
+    With `outcome`, decide as the service would if every fetch of the file had ended so for that long. `explain` is for
+    at most 100 rows.
     """
     services = services_of(request)
-    now, models, forbidden = services.now(), services.models, services.forbidden
     long_work: LongWork = services.long_work
-    known = services.agents()
+    conditions = Conditions(services.agents(), services.now(), services.models, services.forbidden)
     body = test.body()
     robots = RobotsTxt(body or b"")
     warnings = await long_work.about_file(request, len(body or b""), partial(warnings_out, robots))
     file = PastedFile(body, robots, warnings)
     policy = test.policy(caller_policy(request))
-    return long_work.answer(
-        lambda allowance: answer_texts(test, file, known, now, models, allowance, forbidden=forbidden, policy=policy)
-    )
+    problem = unexpected(REQUEST_ID.get() or "")
+    return long_work.answer(lambda allowance: answer_texts(test, file, conditions, policy, problem, allowance))
 
 
 class PastedFile(NamedTuple):
@@ -122,68 +126,61 @@ class PastedFile(NamedTuple):
         return cls(body, robots, warnings_out(robots))
 
 
+class Conditions(NamedTuple):
+    """What a test takes from the service, or from the settings of the command line.
+
+    `known` are the crawlers that are known by name. `forbidden`: whether a 401 or 403 closes the site.
+    `explained_limit` bounds the rows of a test with `explain`.
+    """
+
+    known: AgentDirectory
+    now: datetime
+    models: Models
+    forbidden: bool
+    explained_limit: int = EXPLAINED_LIMIT
+
+
 def answer_texts(
     test: TestIn,
     file: PastedFile,
-    known: AgentDirectory,
-    now: datetime,
-    models: Models,
+    conditions: Conditions,
+    policy: PurposePolicy | None,
+    problem: Problem,
     allowance: Allowance,
-    *,
-    forbidden: bool,
-    policy: PurposePolicy | None = None,
 ) -> Iterator[str]:
-    """Yield the JSON of TestOut or SimulatedOut in pieces. Raises Problem.
+    """Yield the JSON of TestOut in pieces. Raises Problem before the first of them.
 
-    `known` are the crawlers that are known by name; `models` and `forbidden` are settings; `policy` is the test's.
+    `policy` is the test's; `problem` takes the place of a row that fails unexpectedly.
     """
-    body, robots, warnings = file
-    questions = yield from _questions(test, known)
-    at = instant_from(test.at) or now
-    tables = Tables(robots, at, explained=test.explain, policy=policy)
-    if test.outcome is None:
-        decided = _rows(questions, robots, tables)
-    else:
-        simulation = Simulation(test.outcome, body, at, models, robots, forbidden=forbidden)
-        yield from simulation.prepare(questions)
-        decided = (simulation.row(question, tables) for question in questions)
-    yield '{"rows":['
-    sent = 0
-    collected = 0
-    for row in decided:
-        text = row.model_dump_json()
-        yield text if sent == 0 else f",{text}"
-        sent += 1
-        allowance.room -= len(text) + tables.size - collected
-        collected = tables.size
-        if allowance.is_spent():
-            break
-    yield "],"
-    yield from tables.texts()
-    yield ',"warnings":['
-    yield from separated(it.model_dump_json() for it in warnings)
-    yield f'],"left_out":{len(questions) - sent}}}'
+    trial = yield from read(test, file.body, conditions, policy)
+    if trial.explained and trial.rows > conditions.explained_limit:
+        detail = f"This test has {trial.rows} rows; with explain, send at most {conditions.explained_limit}."
+        raise Problem(422, "too-many-rows", detail)
+    for piece in answer(trial, file.robots, file.warnings, problem.text.encode(), allowance.spend):
+        yield piece.decode()
 
 
-def _questions(test: TestIn, known: AgentDirectory) -> Generator[str, None, Sequence[RowQuestion]]:
-    """The question of each row. Yields after each URL and agent parsed. Raises Problem."""
+def read(
+    test: TestIn, body: bytes | None, conditions: Conditions, policy: PurposePolicy | None
+) -> Generator[str, None, Trial]:
+    """Read a test. Yields after each URL and agent. Raises Problem."""
     targets: list[Target] = []
     for number, url in enumerate(test.urls):
         targets.append(target_from(url, f"urls[{number}]"))
         yield ""
-    readers: list[tuple[Agent, Dialect]] = []
+    readers: list[tuple[Agent, str]] = []
     for number, name in enumerate(test.agents):
-        for agent in agents_from(name, known, f"agents[{number}]"):
-            for at, dialect in enumerate(test.dialects or [None]):
-                readers.append((agent, dialect_from(dialect, agent, f"dialects[{at}]")))
+        for agent in agents_from(name, conditions.known, f"agents[{number}]"):
+            for place, dialect in enumerate(test.dialects or [None]):
+                readers.append((agent, dialect_from(dialect, agent, f"dialects[{place}]").name))
         yield ""
         count = len(targets) * len(readers)
         if count > ROWS_LIMIT:
             wanted = f"{len(targets)} URLs and {len(readers)} pairs of agent and dialect make {count} rows or more"
             raise Problem(422, "too-many-rows", f"{wanted}; send at most {ROWS_LIMIT}.")
-    return [RowQuestion(target, agent, dialect) for target in targets for agent, dialect in readers]
-
-
-def _rows(questions: Iterable[RowQuestion], robots: RobotsTxt, tables: Tables) -> Iterator[TestRowOut]:
-    for question in questions:
-        yield tables.row(question, robots.judge(question.dialect, question.agent, question.target.path))
+    outcome = None
+    if test.outcome is not None:
+        rechecks = rechecks_of(targets, (agent for agent, _ in readers), conditions.models)
+        outcome = test.outcome.outcome(body, rechecks)
+    at = instant_from(test.at) or conditions.now
+    return Trial(targets, readers, at, policy, outcome, explained=test.explain, forbidden=conditions.forbidden)

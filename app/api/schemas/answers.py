@@ -25,6 +25,8 @@ class RuleOut(BaseModel):
 
 
 class RuleTextOut(RuleOut):
+    """The rule that decided; its pattern and text are cut at 500 characters, and then end with an ellipsis."""
+
     text: str = Field(description="The line as written, without surrounding whitespace and comment.")
 
 
@@ -111,6 +113,8 @@ class PurposeOut(BaseModel):
 
 
 class MatchOut(RuleOut):
+    """A rule that matched; its pattern is cut as that of the rule that decided."""
+
     length: int = Field(description="Bytes of the normalised pattern: the longest decides, and allow on a tie.")
 
 
@@ -210,7 +214,7 @@ class AnswerOut(BaseModel):
     explanation: ExplanationOut | SummaryOut = Field(
         description="Why, in a sentence; in detail if explain is true and there is a file."
     )
-    rule: RuleOut | None = None
+    rule: RuleTextOut | None = None
     group: GroupOut | None = None
     rate: RateOut | None = None
     next_rate: NextRateOut | None = Field(None, description="How the rate changes next; null if it does not.")
@@ -286,6 +290,6 @@ class RefusalOut(ProblemOut):
     verdict: Permission | None = None
     reason: Reason | None = None
     agent: str | None = None
-    rule: RuleOut | None = None
+    rule: RuleTextOut | None = None
     override: OverrideOut | None = None
     retry_at: str | None = None

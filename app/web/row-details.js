@@ -1,0 +1,41 @@
+// The details of single verdicts by the text, which the page asks for when one is opened.
+
+import { judgeInDetail, ServiceError } from "./api.js";
+
+export class RowDetails {
+  constructor() {
+    this._known = new WeakMap();
+    this._asking = null;
+  }
+
+  /**
+   * Explain `row`, what `text` says: call `explain(row, trouble)` with what is known at once, and again with the details
+   * once they have come, or with the `trouble` that there was.
+   */
+  async detail(row, text, explain) {
+    this.close();
+    const known = hasDetails(row) ? row : this._known.get(row);
+    if (known !== undefined) return explain(known, null);
+    const mine = (this._asking = new AbortController());
+    explain(row, null);
+    try {
+      const detail = { ...row, ...(await judgeInDetail(row, text, mine.signal)) };
+      this._known.set(row, detail);
+      if (!mine.signal.aborted) explain(detail, null);
+    } catch (error) {
+      if (error instanceof ServiceError) explain(row, error.message);
+      else if (error.name !== "AbortError") throw error;
+    }
+    return undefined;
+  }
+
+  /** Ask nothing more. */
+  close() {
+    this._asking?.abort();
+  }
+}
+
+/** Whether the row says which group applies, as an explained one does, and one without an answer. */
+function hasDetails({ group }) {
+  return group !== undefined;
+}
