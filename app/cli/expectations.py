@@ -43,7 +43,7 @@ class Expectation(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """An expectation and the row of `POST /v1/test` that answers it, with its rule in place of the rule's index."""
+    """An expectation and the row of `POST /v1/test` that answers it."""
 
     expectation: Expectation
     row: Mapping[str, Any]

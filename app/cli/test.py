@@ -4,7 +4,7 @@ import argparse
 import base64
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -101,15 +101,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failed("Give at least one --agent, or a file of expectations with --expect.")
     tester = _Tester(arguments)
     text = tester.answer(arguments.urls, arguments.agent)
-    answer: dict[str, Any] = json.loads(text)
+    rows = _rows(text)
     if arguments.json:
         sys.stdout.write(text + "\n")
     else:
-        for row in answer["rows"]:
+        for row in rows:
             sys.stdout.write(coloured(row_line(row)) + "\n")
             sys.stdout.writelines(f"{line}\n" for line in row_details(row))
         tester.warn()
-    return worst(row["verdict"] for row in answer["rows"])
+    return worst(row["verdict"] for row in rows)
 
 
 def _run_expectations(arguments: argparse.Namespace) -> int:
@@ -125,8 +125,7 @@ def _run_expectations(arguments: argparse.Namespace) -> int:
     for agent in dict.fromkeys(expectation.agent for expectation in expectations):
         of_agent = [expectation for expectation in expectations if expectation.agent == agent]
         for some in _batches(of_agent, ROWS_LIMIT // max(1, len(arguments.dialect or ()))):
-            answer = json.loads(tester.answer([expectation.url for expectation in some], [agent]))
-            rows = answer["rows"]
+            rows = _rows(tester.answer([expectation.url for expectation in some], [agent]))
             each = len(rows) // len(some)  # a row for each dialect
             tested += [Tested(some[at // each], row) for at, row in enumerate(rows)]
     tested.sort(key=lambda it: it.expectation.line)
@@ -168,6 +167,15 @@ class _Tester:
         for warning in self._file.warnings if self._file else ():
             message = f"{self._arguments.file}:{warning.line}: {warning.code}: {warning.message}"
             sys.stderr.write(printable(message) + "\n")
+
+
+def _rows(answer: str) -> Sequence[Mapping[str, Any]]:
+    """The rows of an answer. Raise Failed if one of them failed, which the log says more about."""
+    rows: list[Mapping[str, Any]] = json.loads(answer)["rows"]
+    for row in rows:
+        if "problem" in row:
+            raise Failed(f"{row['url']} for {row['agent']} ({row['dialect']}): {row['problem']['title']}.")
+    return rows
 
 
 def _read(name: str) -> bytes:

@@ -1,10 +1,15 @@
 """`python -m app test`: a local robots.txt, with real and simulated outcomes."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from app.__main__ import main
+from app.api.routes.test_file import EXPLAINED_LIMIT
+from app.api.test_rows import Rows
+from app.pasted import Result
 from app.robots.access import BODY_LIMIT
 from tests.cli.command import run
 
@@ -97,3 +102,24 @@ async def test_c12_the_pace_that_bing_inherits_is_told_from_its_own() -> None:
     ended = await run("test", "-", "http://h/", "--agent", "bingbot", "--explain", given=robots)
     assert "  rate one document every 20 s (crawl-delay, line 2 of the group for *)" in ended.out.splitlines()
     assert "only the Crawl-delay of * (line 2) counts for this crawler, too" in ended.out
+
+
+def test_a_row_that_fails_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    def fail(_rows: Rows, _result: Result) -> bytes:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Rows, "encode", fail)
+    monkeypatch.setattr(sys, "argv", ["app", "test", file, "http://h/", "--agent", "A"])
+    code = main()
+    printed = capsys.readouterr()
+    assert (code, printed.out) == (3, "")
+    assert "http://h/ for A (rfc9309): Internal Server Error." in printed.err
+
+
+async def test_every_row_is_explained_on_the_command_line(file: str) -> None:
+    urls = [f"http://h/{number}" for number in range(EXPLAINED_LIMIT + 1)]
+    ended = await run("test", file, *urls, "--agent", "ExampleBot", "--explain")
+    assert ended.code == 0, ended.err
+    assert ended.out.count("  found     no group names examplebot") == len(urls)
