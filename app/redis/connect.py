@@ -4,6 +4,9 @@ This module hides the differences between the three kinds of client of redis-py.
 for the circuit breaker, and no client multiplies the load of a server in trouble. A call may be cancelled at any time,
 since callers have a deadline of a tenth of a second; redis-py then closes the connection in use. The search for servers
 must outlive such a call, because it takes longer if one of them hangs.
+
+What replaces behaviour of redis-py links a report upstream. "Not reported": redis-py 8.1.0 does so, by its code, and we
+found no report.
 """
 
 import asyncio
@@ -153,7 +156,7 @@ def _options(login: Login, tls: Reread[ssl.SSLContext] | None, connections: int)
         # A subscriber has another one, and so has the search for the nodes of a cluster.
         "max_connections": connections - 2,
         # With protocol 3, redis-py listens for maintenance notifications, and therefore hands out connections that have
-        # unread data or that the server has closed.
+        # unread data or that the server has closed (https://github.com/redis/redis-py/issues/4252).
         "protocol": 2,
     }
     return options if tls is None else {**options, "tls": tls}
@@ -163,7 +166,7 @@ class _Sentinels(Sentinel):
     """Sentinels, with one search for the master at a time, shared by all callers.
 
     Sentinels are asked one after the other. If the first one hangs, a caller gives up before the second is asked. If
-    the search ended with its caller, every search would begin, and end, at the one that hangs.
+    the search ended with its caller, every search would begin, and end, at the one that hangs. Not reported.
     """
 
     def __init__(self, addresses: tuple[Address, ...], options: dict[str, Any]) -> None:
@@ -184,11 +187,12 @@ class _Sentinels(Sentinel):
 
 
 class _MasterPool(SentinelConnectionPool):
-    """Connections to the master; closes its sentinels, too.
+    """Connections to the master; closes its sentinels, too (https://github.com/redis/redis-py/issues/3201).
 
     redis-py asks the sentinels for a new master when it opens a connection. Idle connections to a master that hangs
     stay in the pool, and each would fail a call. So the sentinels are also asked, in the background, when a connection
-    is returned broken: if there is a new master, redis-py closes all idle connections to the old one.
+    is returned broken: if there is a new master, redis-py closes all idle connections to the old one
+    (https://github.com/redis/redis-py/issues/1034, closed as stale).
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -207,10 +211,10 @@ class _MasterPool(SentinelConnectionPool):
 
 
 class _FirstKey(AsyncCommandsParser):
-    """Takes the first argument of a command for its key; redis-py would ask a node, which may hang, for a table."""
+    """Takes the first argument of a command for its key.
 
-    async def initialize(self, node: ClusterNode | None = None) -> None:
-        pass
+    redis-py would ask a node, which may hang, for a table. Not reported.
+    """
 
     async def get_keys(self, *args: Any) -> tuple[Any, ...]:
         return args[1:2]
@@ -220,12 +224,12 @@ class ClusterClient(RedisCluster):
     """A cluster, which searches for its nodes again, in the background, after calls that failed or were cancelled.
 
     redis-py does so after a failed connection, but not after a cancelled call, so it would ask a master that hangs, or
-    whose machine is gone, for ever.
+    whose machine is gone, for ever. Not reported.
     """
 
     COMMAND_FLAGS = {  # noqa: RUF012 - as in redis-py
         **RedisCluster.COMMAND_FLAGS,
-        "PUBLISH": RedisCluster.RANDOM,
+        "PUBLISH": RedisCluster.RANDOM,  # any node forwards it; redis-py chooses one by the channel, which may be down
     }
 
     def __init__(
@@ -233,7 +237,8 @@ class ClusterClient(RedisCluster):
     ) -> None:
         common = {name: value for name, value in options.items() if name != "tls"}
         first = addresses[0]
-        # A MOVED updates the map of slots; by default redis-py would close all connections at every fifth one.
+        # A MOVED updates the map of slots; by default redis-py would close all connections at every fifth one, and ask
+        # the outdated node again (https://github.com/redis/redis-py/pull/4322).
         super().__init__(host=first.host, port=first.port, reinitialize_steps=0, **common)
         self._given = addresses
         self._searches: SingleFlight[None, None] = SingleFlight(_SEARCHES, expected=RedisError)
@@ -279,14 +284,15 @@ class ClusterClient(RedisCluster):
         return self._lowest
 
     async def _search(self) -> None:
-        # redis-py replaces the nodes of the URL by those that the cluster names. If all of these are gone, the names in
-        # the URL may resolve to new ones.
+        # redis-py replaces the nodes of the URL by those that the cluster names, and drops those that fail. If all of
+        # these are gone, the names in the URL may resolve to new ones
+        # (https://github.com/redis/redis-py/issues/3693).
         known = self.nodes_manager.startup_nodes
         for address in self._given:
             node = ClusterNode(address.host, address.port, **self.connection_kwargs)
             known.setdefault(node.name, node)
         try:
-            # Not `super().initialize`, which closes the connections to all nodes on failure.
+            # Not `super().initialize`, which closes the connections to all nodes on failure. Not reported.
             await self.nodes_manager.initialize()
         except RedisClusterException as error:
             raise NoConnection(str(error)) from error
@@ -321,21 +327,24 @@ class ClusterClient(RedisCluster):
             raise
         except (RedisClusterException, ClusterDownError, AttributeError, LookupError) as error:
             # No node can take the command now. redis-py raises the last two if a node refers to one that is not on the
-            # map, or if the map has a gap.
+            # map, or if the map has a gap (https://github.com/redis/redis-py/issues/4296).
             self.search_again()
             raise NoConnection(f"the cluster cannot run the command now: {error!r}") from error
 
 
 class _Pipeline(ClusterPipeline):
-    """Commands for several nodes at once; the client notices their failures like those of single commands."""
+    """Commands for several nodes at once; the client notices their failures like those of single commands.
+
+    redis-py does not search again after a timeout in a pipeline (https://github.com/redis/redis-py/issues/3130).
+    """
 
     def __init__(self, client: ClusterClient, transaction: Any | None) -> None:
         super().__init__(client, transaction)
         self._client = client
 
     def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> "_Pipeline":
-        # redis-py does not support it here, since only some nodes may have the script. The results then have a
-        # NoScriptError, as they have with one node.
+        # redis-py refuses it here, since only some nodes may have the script; the results then have a NoScriptError, as
+        # they have with one node. A release after 8.1.0 allows it (https://github.com/redis/redis-py/pull/4206).
         self.execute_command("EVALSHA", sha, numkeys, *keys_and_args)
         return self
 

@@ -1,7 +1,8 @@
 """Connections to a Redis server that are opened again if the server has closed them.
 
 Servers close connections that are idle, and operators those of a user (CLIENT KILL). The pool of a single server looks
-for that before it hands out a connection; those of the nodes of a cluster do not.
+for that before it hands out a connection; those of the nodes of a cluster do not
+(https://github.com/redis/redis-py/issues/4028).
 """
 
 import ssl
@@ -46,6 +47,7 @@ class _Reopened(AbstractConnection):
             if not self._is_closed():
                 raise
             # uvloop's transports raise it once they are closed, before they take anything; those of asyncio do not.
+            # https://github.com/redis/redis-py/pull/4217 is about the same race without uvloop.
             raise _NotSent(str(error)) from error
 
     def _is_closed(self) -> bool:
@@ -61,7 +63,10 @@ class SocketConnection(_Reopened, UnixDomainSocketConnection):
 
 
 class TlsConnection(_Reopened, SSLConnection):
-    """Shares one TLS context: that of redis-py would read the system's certificates for every connection."""
+    """Shares one TLS context: that of redis-py would read the system's certificates for every connection.
+
+    https://github.com/redis/redis-py/issues/3599 asks for this.
+    """
 
     def __init__(self, *, tls: Reread[ssl.SSLContext], **options: Any) -> None:
         super().__init__(**options)
