@@ -6,8 +6,10 @@ from typing import Final, NamedTuple
 from app.robots.agents import Agent
 from app.robots.dialects import Dialect
 from app.robots.groups import tokens_of
+from app.robots.misspelt import meant_crawler
 
 AGENT_UNNAMED: Final = "agent-unnamed"
+AGENT_MISSPELT: Final = "agent-misspelt"
 AGENT_NEVER_NAMED: Final = "agent-never-named"
 
 
@@ -26,6 +28,8 @@ def agent_notes(agent: Agent, dialect: Dialect) -> Iterator[Note]:
             f"The User-Agent header names no crawler, so its first product, {agent.token}, was taken. Ask with the"
             " crawler's product token, or name it in the header as in 'ExampleBot/1.0 (+https://www.example.com/bot)'.",
         )
+    elif agent.unlisted and (meant := meant_crawler(agent.token.lower())) is not None:
+        yield Note(AGENT_MISSPELT, f"No crawler {agent.token} is known. Ask for {meant} if that is meant.")
     for name in agent.names:
         read = tokens_of([name.encode()], dialect.token)[0]
         if read != name:

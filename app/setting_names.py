@@ -1,9 +1,11 @@
 """Environment variables that look like settings and are none: misspelt ones, which would have no effect."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from difflib import SequenceMatcher, get_close_matches
 from typing import Final
+
+from app.robots.misspelt import dropped, slips
 
 PREFIXES: Final = ("API_KEYS_", "DECISION_LOG_", "OPERATOR_TOKEN_", "PACE_", "PERMIT_SECRET_", "RECHECK_")
 """Prefixes of settings that no other program is known to use."""
@@ -43,7 +45,7 @@ def _hint(name: str, settings: Collection[str]) -> str | None:
     # Underscores count for nothing here, since they are forgotten and doubled like letters.
     squeezed = {setting.replace("_", ""): setting for setting in settings}
     plain = name.replace("_", "")
-    near = [word for word in squeezed if plain in _slips(word)] or [
+    near = [word for word in squeezed if plain in {word, *slips(word), *dropped(word)}] or [
         word for word in squeezed if _likeness(plain, word) >= _ALIKE
     ]
     if near:
@@ -58,13 +60,3 @@ def _hint(name: str, settings: Collection[str]) -> str | None:
 
 def _likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, one, other, autojunk=False).ratio()
-
-
-def _slips(word: str) -> Iterator[str]:
-    """The word, and with a letter dropped or doubled, two neighbours swapped, or in the plural."""
-    yield word
-    yield word + "S"
-    for at in range(len(word)):
-        yield word[:at] + word[at + 1 :]
-        yield word[:at] + word[at] + word[at:]
-        yield word[:at] + word[at + 1 : at + 2] + word[at] + word[at + 2 :]

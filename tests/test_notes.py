@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.notes import AGENT_NEVER_NAMED, AGENT_UNNAMED, agent_notes
-from app.robots.agents import STAR, first_of, known_agents, read_agent
+from app.notes import AGENT_MISSPELT, AGENT_NEVER_NAMED, AGENT_UNNAMED, agent_notes
+from app.robots.agents import STAR, agent_of, first_of, known_agents, read_agent
 from app.robots.dialects import DIALECTS
 from app.robots.robots_txt import RobotsTxt
 
@@ -40,3 +40,17 @@ def test_the_note_says_how_the_line_is_read() -> None:
     assert "as no name" in note.message
     assert codes("ExampleBot", "MJ12bot", dialect="google") == [AGENT_NEVER_NAMED]
     assert codes("ExampleBot", STAR, dialect="google") == []
+
+
+def test_every_known_crawler_is_named_where_it_is_misspelt_and_nowhere_else() -> None:
+    known = known_agents()
+    for name, agent in known.items():
+        misspelt = f"{name[:-2]}{name[-1]}{name[-2]}"
+        if len(name) < 6 or misspelt == name or misspelt in known or not name.isalpha():
+            continue
+        (note,) = agent_notes(read_agent(misspelt), DIALECTS["rfc9309"])
+        assert (note.code, agent.token in note.message) == (AGENT_MISSPELT, True), name
+    own = {"googelbot": agent_of("Googelbot", {})}
+    assert list(agent_notes(read_agent("Googelbot", own), DIALECTS["rfc9309"])) == []
+    assert codes("GPT-Bot") == codes("gogglebot/2.1") == codes("ClaudeBots") == [AGENT_MISSPELT]
+    assert codes("ExampleBot") == codes("Google") == codes("bot") == []

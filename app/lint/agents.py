@@ -8,6 +8,7 @@ from app.lint.advice import Warned, directive, show
 from app.lint.checked_file import AgentLine, CheckedFile
 from app.robots.agents import AGENT_LIMIT, STAR, BadAgent, known_agents, read_agent
 from app.robots.lines import Key, readable
+from app.robots.misspelt import meant_crawler
 
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]+")
 _BROWSERS: Final = frozenset({"mozilla", "msie"})
@@ -109,3 +110,14 @@ def several_agents_in_one_line(file: CheckedFile) -> Iterator[Warned]:
 def agent_cut_short(file: CheckedFile) -> Iterator[Warned]:
     """Values of which only the beginning is read."""
     yield from file.once(_faults).get("cut", ())
+
+
+def misspelt_agent(file: CheckedFile) -> Iterator[Warned]:
+    """Names that differ from a known crawler's by a slip, in a file that does not name that one itself."""
+    named = {agent.token for agent in file.agents}
+    for agent in file.agents:
+        meant = None if agent.cut else meant_crawler(agent.token)
+        if meant is not None and meant.lower() not in named:
+            instead = directive(Key.USER_AGENT, meant)
+            message = f"No crawler {show(agent.value)} is known. Write {instead!r} if that one is meant."
+            yield Warned(agent.line, message, instead)

@@ -49,6 +49,7 @@ CHECKS: Final[Mapping[str, Callable[[CheckedFile], Iterator[Warned]]]] = {
     "agent-is-user-agent-header": agents.agent_is_user_agent_header,
     "several-agents-in-one-line": agents.several_agents_in_one_line,
     "agent-cut-short": agents.agent_cut_short,
+    "agent-misspelt": agents.misspelt_agent,
     "agent-in-two-groups": groups.agent_in_two_groups,
     "rule-before-agent": groups.rule_before_agent,
     "member-before-agent": groups.member_before_agent,

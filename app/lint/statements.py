@@ -79,13 +79,13 @@ def usage_malformed(file: CheckedFile) -> Iterator[Warned]:
 
 
 def signal_in_last_group(file: CheckedFile) -> Iterator[Warned]:
-    """A Content-Signal that an empty line sets off at the end of the file, but that the last group has (spec I2)."""
+    """A Content-Signal below all other lines of the file, which is the last group's (spec I2)."""
     spans, letters = file.groups.spans, file.groups.letters
     last = len(spans) - 1
     if last < 0 or STAR in file.tokens.get(last, {STAR}):
         return
     signals = file.positions(codes_of({Key.CONTENT_SIGNAL}))
-    if len(signals) == 1 and _is_set_off(letters, *spans[last], signals[0]):
+    if len(signals) == 1 and _is_below_rules(letters, *spans[last], signals[0]):
         names = sorted(readable(agent.value) for agent in file.agents if agent.group == last)
         shown = ", ".join(map(quote, names[:_NAMED])) + (" and others" if len(names) > _NAMED else "")
         message = f"This Content-Signal belongs to the last group, so it binds only {shown}."
@@ -94,12 +94,11 @@ def signal_in_last_group(file: CheckedFile) -> Iterator[Warned]:
         )
 
 
-def _is_set_off(letters: bytes, start: int, end: int, position: int) -> bool:
-    """Whether an empty line separates a member of a group from what is above it, and no rule follows."""
+def _is_below_rules(letters: bytes, start: int, end: int, position: int) -> bool:
+    """Whether a member of a group stands below its rules."""
     if not start <= position < end or any(letter in RULE_LETTERS for letter in letters[position:end]):
         return False
-    above = letters[start:position].rstrip(b".")
-    return above.endswith(b"B") and any(letter in RULE_LETTERS for letter in above)
+    return any(letter in RULE_LETTERS for letter in letters[start:position])
 
 
 def _usage_understood(line: Directive) -> bool:

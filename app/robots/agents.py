@@ -61,12 +61,13 @@ class Agent(AgentRow):
     """A crawler. `token` is as given or as in the table; `chain` has the lower-case tokens to look up, its own first.
 
     `names` are the crawlers that it stands for, in order, for dialects without chains (spec E2). `unnamed`: it was read
-    from a header that names no crawler, so the token is a guess (spec C13).
+    from a header that names no crawler, so the token is a guess (spec C13). `unlisted`: no table of crawlers has it.
     """
 
     token: str
     names: tuple[str, ...]
     unnamed: bool = False
+    unlisted: bool = False
 
 
 def agent_key(token: str) -> str:
@@ -93,7 +94,7 @@ def read_agent(text: str, known: Mapping[str, Agent] | None = None) -> Agent:
             " letters, digits, '-' or '_', as in 'ExampleBot/1.0'"
         )
     lowered = named.token.lower()
-    return known.get(lowered) or Agent(named.token, (lowered,), named.unnamed, chain=(lowered,))
+    return known.get(lowered) or Agent(named.token, (lowered,), named.unnamed, unlisted=True, chain=(lowered,))
 
 
 def first_of(agents: Sequence[Agent]) -> Agent:

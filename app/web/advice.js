@@ -1,6 +1,7 @@
 // What happens when the user takes the advice of a warning: its line is written anew, and can be put back.
 
 import { el, plain } from "./text.js";
+import { inOneLine } from "./listing.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -17,7 +18,7 @@ export function takeAdvice(field, line, written, instead) {
     field.replace(before);
     at("lines").focus({ preventScroll: true });
   });
-  return tellAdvice(plain(`Line ${line} has changed: ${instead}`), " ", undo);
+  return tellAdvice(plain(`Line ${line} has changed: ${inOneLine(instead)}`), " ", undo);
 }
 
 /** Say what became of an advice; nothing to clear it. */

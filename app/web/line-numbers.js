@@ -43,12 +43,12 @@ export class LineNumbers {
     this.tell([]);
   }
 
-  /** Show errors, each {line, detail}; line null is the whole field. */
-  tell(troubles) {
+  /** Show errors, and doubts about lines that could be read, each {line, detail}; line null is the whole field. */
+  tell(troubles, doubts = []) {
     this._troubles = new Map(troubles.map(({ line, detail }) => [line, detail]));
     this._said.replaceChildren(
-      ...troubles.map(({ line, detail }) =>
-        el("p", { class: "wrong" }, line && el("button", { type: "button", class: "to-line", "data-line": line }, `line ${line}`), line && " ", quoted(detail, 400)),
+      ...[...troubles, ...doubts].map(({ line, detail }, at) =>
+        el("p", { class: at < troubles.length ? "wrong" : "odd" }, line && el("button", { type: "button", class: "to-line", "data-line": line }, `line ${line}`), line && " ", quoted(detail, 400)),
       ),
     );
     if (troubles.length > 0) this._field.setAttribute("aria-invalid", "true");

@@ -113,7 +113,7 @@ export class Listing {
     const line = this._lineOf(warning);
     const written = this._lines[line - 1];
     if (!this._isEditable || !warning.instead || written === undefined) return said;
-    const label = plain(`Write in line ${line}: ${warning.instead}`);
+    const label = plain(`Apply in line ${line}: ${inOneLine(warning.instead)}`);
     const at = this._warnings.get(line).indexOf(warning);
     return [...said, " ", el("button", { type: "button", class: "small", "data-advice": line, "data-at": at, "aria-label": label, title: label }, "Apply")];
   }
@@ -161,7 +161,12 @@ export class Listing {
 /** A warning in words, with what to write instead where the words do not say it. */
 function advice({ message, instead }) {
   const isNew = instead && !message.includes(instead);
-  return [quoted(message), isNew && el("code", { class: "instead" }, quoted(instead, 300))].filter(Boolean);
+  return [quoted(message), isNew && el("span", { class: "instead" }, instead.split("\n").map((line) => el("code", {}, quoted(line, 300))))].filter(Boolean);
+}
+
+/** A replacement of one or more lines as a part of a sentence. */
+export function inOneLine(instead) {
+  return instead.split("\n").join(", and below it ");
 }
 
 /** A line with its key and comment separated. */

@@ -75,12 +75,13 @@ export class Question {
     return urls.length > 0 && agents.length > 0;
   }
 
-  /** Mark the lines that cannot be read: {urls, agents}, each a list of {line, detail}. */
-  tell(unread) {
+  /** Mark the lines that cannot be read, and crawlers that may be meant otherwise: lists of {line, detail}. */
+  tell({ urls, agents, misspelt = [] }) {
     // A crawler that an expectation names stands in a line of the URLs.
-    const named = unread.agents.filter(({ url }) => url !== undefined).map((agent) => ({ ...agent, line: agent.url }));
-    this._urls.tell([...unread.urls, ...named]);
-    this._agents.tell(unread.agents.filter(({ url }) => url === undefined));
+    const named = (lines) => lines.filter(({ url }) => url !== undefined).map((agent) => ({ ...agent, line: agent.url }));
+    const listed = (lines) => lines.filter(({ url }) => url === undefined);
+    this._urls.tell([...urls, ...named(agents)], named(misspelt));
+    this._agents.tell(listed(agents), listed(misspelt));
   }
 
   /** Clear all error messages. */

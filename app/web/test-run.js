@@ -98,7 +98,7 @@ export class TestRun {
       found.push({ text: texts[1], rows: second.rows, warnings: second.warnings });
     }
     return () => {
-      question.tell(read.unread);
+      question.tell({ ...read.unread, misspelt: misspeltOf(read) });
       answer.show(read, found, since, source.origin);
     };
   }
@@ -109,7 +109,7 @@ export class TestRun {
     const read = await askService(question.asked, signal, (done, all) => this._progress.show(done, all));
     const service = await ServiceView.open(signal, () => this.ask());
     return () => {
-      question.tell(read.unread);
+      question.tell({ ...read.unread, misspelt: misspeltOf(read) });
       answer.showService(read, service);
     };
   }
@@ -128,6 +128,15 @@ export class TestRun {
     this._parts.answer.outdate("The test failed. These results are out of date.");
     if (!quietly) at(`${place}-said`).scrollIntoView({ block: "nearest" });
   }
+}
+
+/** The crawlers of a question that the service takes for misspelt: {line, detail}. */
+function misspeltOf({ agents, dialects, rows }) {
+  const width = Math.max(dialects.length, 1);
+  return agents.flatMap((agent, at) => {
+    const note = rows[0]?.[at * width].notes?.find(({ code }) => code === "agent-misspelt");
+    return note === undefined ? [] : [{ ...agent, detail: note.message }];
+  });
 }
 
 function blame(error, parameter) {

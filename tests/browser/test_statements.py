@@ -113,14 +113,14 @@ async def test_advice_of_a_warning_is_applied_and_undone(service: str, browser: 
         await visitor.ask(robots=WRONG, agents="ExampleBot", urls="/basket/1\n/search")
         assert await visitor.cells() == [["Blocked, line 2"], ["Allowed, no rule matches"]]
         field, lines = visitor.page.locator("#robots"), visitor.page.locator("#lines")
-        await lines.get_by_role("button", name="Write in line 4: Disallow: /search").click()
+        await lines.get_by_role("button", name="Apply in line 4: Disallow: /search").click()
         applied = WRONG.replace("Disallow: search", "Disallow: /search")
         assert await field.input_value() == applied
         assert "Line 4 has changed: Disallow: /search" in await visitor.text("#advice-said")
         await expect(lines).to_be_focused()
         await expect(visitor.page.locator("#table .verdict").last).to_have_text("✕Blocked")
         await visitor.page.locator("#warnings summary").click()
-        await visitor.page.locator("#warnings").get_by_role("button", name="Write in line 2").click()
+        await visitor.page.locator("#warnings").get_by_role("button", name="Apply in line 2").click()
         assert await field.input_value() == applied.replace("Dissalow", "Disallow")
         await visitor.page.get_by_role("button", name="Undo").click()
         assert await field.input_value() == applied
@@ -137,10 +137,32 @@ async def test_advice_of_several_lines_is_applied_in_both_versions(service: str,
         await visitor.ask(robots="User-agent: *\nAllow: /\n", other="User-agent: ABot, BBot # two\nDisallow: /\n")
         assert await visitor.page.locator("[data-advice]").count() == 0
         await visitor.page.locator("input[name=side][value='1']").check()
+        fix = visitor.page.locator("#lines .instead")
+        assert (await fix.inner_text()).split("\n") == ["User-agent: ABot", "User-agent: BBot"]
+        name = "Apply in line 1: User-agent: ABot, and below it User-agent: BBot"
+        assert await visitor.page.locator("#lines [data-advice]").first.get_attribute("aria-label") == name
+        assert "U+000A" not in await visitor.text("main")
         await visitor.page.locator("#lines [data-advice]").first.click()
+        assert await visitor.text("#advice-said") == f"{name.replace('Apply in line 1:', 'Line 1 has changed:')} Undo"
         written = await visitor.page.locator("#other").input_value()
         assert written == "User-agent: ABot\nUser-agent: BBot # two\nDisallow: /\n"
         assert await visitor.page.locator("#robots").input_value() == "User-agent: *\nAllow: /\n"
+
+
+async def test_misspelt_crawlers_and_a_signal_at_the_end_are_told(service: str, browser: Browser) -> None:
+    robots = "User-agent: Gogglebot\nDisallow: /x\n\nUser-agent: ABot\nAllow: /\nContent-Signal: ai-train=no\n"
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(robots=robots, agents="Googlebot\nGPT-Bot", urls="/x Clauderbot allow\n/x ClaudeBots allow")
+        said = await visitor.text("#agents-said")
+        assert said == "line 2 No crawler GPT-Bot is known. Ask for GPTBot if that is meant."
+        assert "line 2 No crawler ClaudeBots is known" in await visitor.text("#urls-said")
+        assert await visitor.page.locator("#agents[aria-invalid], #urls[aria-invalid]").count() == 0
+        warnings = await visitor.page.locator("#lines .warning").all_inner_texts()
+        assert "'User-agent: Googlebot'" in warnings[0]
+        assert "binds only 'ABot'" in warnings[1]
+        await visitor.page.locator("#lines [data-advice]").click()
+        await expect(visitor.page.locator("#table .verdict").first).to_have_text("✕Blocked")
 
 
 async def test_advice_is_not_applied_to_another_text(service: str, browser: Browser) -> None:

@@ -14,7 +14,7 @@ from app.__main__ import COMMANDS, module_of
 from app.api.problem_types import PROBLEMS
 from app.cli.exit_codes import Parser
 from app.lint.linter import CHECKS
-from app.notes import AGENT_NEVER_NAMED, AGENT_UNNAMED
+from app.notes import AGENT_MISSPELT, AGENT_NEVER_NAMED, AGENT_UNNAMED
 from app.page_rules import NOINDEX_UNREACHABLE, UNREAD
 from app.robots.access import Cause
 from app.robots.dialects import DIALECTS
@@ -91,7 +91,7 @@ def test_every_reason_and_cause_of_a_defer_is_in_the_docs() -> None:
 
 
 def test_every_warning_and_note_is_in_the_reference() -> None:
-    notes = [AGENT_UNNAMED, AGENT_NEVER_NAMED, NOINDEX_UNREACHABLE, UNREAD]
+    notes = [AGENT_UNNAMED, AGENT_MISSPELT, AGENT_NEVER_NAMED, NOINDEX_UNREACHABLE, UNREAD]
     assert first_cells("warnings.md") == [*CHECKS, *notes]
     assert first_cells("warnings.md", "Notes") == notes
 

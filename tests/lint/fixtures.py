@@ -91,6 +91,8 @@ FAULTS = [
     ),
     Fault("agent-cut-short", "User-agent: Bär\nDisallow: /x".encode(), 1, "Only 'B' is read of 'Bär'"),
     Fault("agent-cut-short", b"User-agent: Googlebot*\nDisallow: /x", 1, "'Googlebot*'", "User-agent: Googlebot"),
+    Fault("agent-misspelt", b"User-agent: Googelbot\nDisallow: /x", 1, "'Googelbot'", "User-agent: Googlebot"),
+    Fault("agent-misspelt", b"User-agent: GPT-Bot\nDisallow: /x", 1, "No crawler 'GPT-Bot'", "User-agent: GPTBot"),
     Fault("agent-in-two-groups", b"User-agent: a\nAllow: /x\n\nUser-agent: A\nAllow: /y", 4, "Line 1 names 'A', too"),
     Fault("rule-before-agent", b"Disallow: /x", 1, "'User-agent: *' above it", "User-agent: *\nDisallow: /x"),
     Fault("member-before-agent", b"Crawl-delay: 5\nUser-agent: *\nDisallow: /x", 1, "Move it below"),
@@ -183,6 +185,11 @@ FAULTS = [
         "signal-in-last-group",
         b"User-agent: a\nUser-agent: b\nAllow: /\n\n# For all\nSitemap: http://h/\nContent-Signal: search=yes",
         *(7, "binds only 'a', 'b'"),
+    ),
+    Fault(
+        "signal-in-last-group",
+        b"User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /b\nContent-Signal: ai-train=no\n# end",
+        *(6, "binds only 'GPTBot'"),
     ),
 ]
 

@@ -83,7 +83,7 @@ GROUPS = "User-agent: *\nDisallow: /a\n\nUser-agent: b\nDisallow: /b\n"
 @pytest.mark.parametrize(
     "body",
     [
-        f"{GROUPS}{SIGNAL}\n",
+        f"User-agent: b\n{SIGNAL}\nDisallow: /b\n",
         f"{GROUPS}\n{SIGNAL}\nDisallow: /c\n",
         f"{GROUPS}\nUser-agent: *\n{SIGNAL}\n",
         f"User-agent: *\n{SIGNAL}\nDisallow: /a\n\nUser-agent: b\nDisallow: /b\n\nContent-Signal: search=no\n",

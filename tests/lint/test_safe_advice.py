@@ -80,6 +80,7 @@ AGENT_LINES: Final = [
     Mutant("User-agent: Mozilla/5.0 (compatible; {value}/1.0)", "User-agent: {value}"),
     Mutant("User-agent: {value}, ZzBot", "User-agent: {value}\nUser-agent: ZzBot"),
     Mutant("User-agent {value}", "User-agent: {value}"),
+    *(Mutant(f"User-agent: {name}", "User-agent: Googlebot") for name in ("Googelbot", "Google-bot", "Googlebots")),
     Mutant("User-agent:", "User-agent:"),
     Mutant("User-agent {value} and all others", NOTHING),
 ]
@@ -244,6 +245,7 @@ def test_every_mutant_of_a_rule_is_warned_of_and_many_have_advice() -> None:
 MISREAD: Final = {
     *("no-colon", "typo-key", "key-read-by-prefix", "unknown-key", "rule-before-agent", "rule-no-slash"),
     *("agent-is-user-agent-header", "several-agents-in-one-line", "agent-cut-short", "empty-agent-token"),
+    "agent-misspelt",
     *("regular-expression", "several-paths-in-one-line", "path-cut-at-hash", "read-by-one-dialect-only"),
     *("usage-malformed", "v2-root-only"),
 }

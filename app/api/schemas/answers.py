@@ -194,7 +194,9 @@ class EdgeOut(BaseModel):
 class NoteOut(BaseModel):
     """Something that the caller should know about the answer."""
 
-    code: str = Field(description="agent-unnamed, agent-never-named, noindex-unreachable or tags-unread")
+    code: str = Field(
+        description="agent-unnamed, agent-misspelt, agent-never-named, noindex-unreachable or tags-unread"
+    )
     message: str
 
 
