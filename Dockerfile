@@ -3,9 +3,9 @@
 #
 #   docker build --build-arg VERSION=0.1.0 -t robots-decisions .
 #
-# BASE is the image to build on and to take Python's packages from: any Debian 12 image with apt. deploy/image/base.sh
+# BASE is the image to build on and to take Python's packages from: any Debian 13 image with apt. deploy/image/base.sh
 # makes one without a registry, and `make image-check` uses it.
-ARG BASE=debian:bookworm-slim
+ARG BASE=debian:trixie-slim
 
 # The file system of the image: the Debian packages that it needs, unpacked.
 FROM ${BASE} AS system
@@ -39,8 +39,9 @@ RUN venv/bin/python setup.py --quiet build_ext --build-lib /compiled \
 
 # The packages that the service imports, pinned by hash, and the service.
 FROM python AS service
-# requirements-otel.txt and requirements-signatures.txt have the same packages and those of an extra.
-ARG REQUIREMENTS=requirements.txt
+# With the exporter of traces. requirements.txt has the same packages without it, requirements-signatures.txt those that sign
+# fetches.
+ARG REQUIREMENTS=requirements-otel.txt
 COPY deploy/${REQUIREMENTS} /build/requirements.txt
 RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --no-compile \
         --target /srv/lib -r /build/requirements.txt \

@@ -29,6 +29,19 @@ class Worker(Process):
         self._started_at = time.monotonic()
         self.was_ready = self._asked = False
 
+    def __getstate__(self) -> dict[str, object]:
+        """What the worker process gets: not the parent's end of the pipe, or it would never be closed."""
+        return {name: value for name, value in self.__dict__.items() if name != "parent_conn"}
+
+    def always_pong(self) -> None:
+        """Answer the parent until it is gone; without it, nothing would stop or replace this worker."""
+        try:
+            super().always_pong()
+        except (EOFError, OSError):
+            if not self.server.should_exit:
+                _log.error("The parent process has ended: this worker stops.")
+            self.server.should_exit = True
+
     @property
     def serves(self) -> bool:
         """Whether the worker has started serving."""

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Unpack the packages that Python needs into the directory $1, as root on Debian 12.
+# Unpack the packages that Python needs into the directory $1, as root on Debian 13.
 #
 # The packages are unpacked, not installed: none of their scripts run, and none are in the image. Their metadata is stored
 # in var/lib/dpkg/status.d, where image scanners look for it.
 set -eu
 
 root=$1
-version=3.11
+version=3.13
 # The interpreter, its standard library, and the shared objects of the modules that the service uses. Those of curses,
-# readline, dbm, sqlite3, nis and tkinter are left out: importing them fails.
+# readline, dbm, sqlite3 and tkinter are left out: importing them fails.
 packages="
     python$version-minimal libpython$version-minimal libpython$version-stdlib
-    libc6 libgcc-s1 zlib1g libexpat1 libssl3 libffi8 liblzma5 libbz2-1.0 libuuid1 libcrypt1
+    libc6 libgcc-s1 zlib1g libexpat1 libssl3t64 libzstd1 libffi8 liblzma5 libbz2-1.0 libuuid1
     ca-certificates media-types netbase tzdata"
 
 export DEBIAN_FRONTEND=noninteractive
@@ -26,6 +26,10 @@ for package in *.deb; do
     dpkg-deb -f "$package" >"$root/var/lib/dpkg/status.d/$(dpkg-deb -f "$package" Package)"
 done
 rm -rf /build/packages /var/lib/apt/lists/*
+# The packages have their files below usr; Debian's own links lead there, among others to the loader of programs.
+for directory in lib lib64; do
+    [ ! -d "$root/usr/$directory" ] || [ -e "$root/$directory" ] || ln -s "usr/$directory" "$root/$directory"
+done
 # Scanners report the faults of packages only if they know the distribution and its release.
 mkdir -p "$root/etc" "$root/usr/lib"
 cp /usr/lib/os-release "$root/usr/lib/os-release"
@@ -39,8 +43,8 @@ find usr/share -mindepth 1 -maxdepth 1 ! -name doc ! -name ca-certificates ! -na
 rm -rf usr/sbin sbin usr/lib/python3 var/lib/dpkg/info etc/ca-certificates usr/lib/*/gconv usr/lib/*/audit
 find usr/bin ! -type d ! -name "python$version" -delete
 ln -s "python$version" usr/bin/python3
-# Remove modules that no service imports: Python's tests, help pages and 2to3, and those whose shared objects are left out.
-(cd "usr/lib/python$version" && rm -rf test pydoc_data lib2to3 curses dbm sqlite3)
+# Remove modules that no service imports: Python's tests and help pages, and those whose shared objects are left out.
+(cd "usr/lib/python$version" && rm -rf test pydoc_data curses dbm sqlite3)
 # Debian's CA certificates, without those that this machine has added.
 mkdir -p etc/ssl/certs
 cat usr/share/ca-certificates/mozilla/*.crt >etc/ssl/certs/ca-certificates.crt

@@ -53,8 +53,8 @@ import pathlib, sys
 system = pathlib.Path("/etc/os-release").read_text() + pathlib.Path("/etc/debian_version").read_text()
 packages = [path.read_text() for path in pathlib.Path("/var/lib/dpkg/status.d").iterdir()]
 known = all("Package: " in text and "Version: " in text for text in packages)
-listed = any("Package: libssl3\\n" in text for text in packages)
-sys.exit(not (known and listed and "ID=debian\\n" in system and "12." in system))
+listed = any("Package: libssl3t64\\n" in text for text in packages)
+sys.exit(not (known and listed and "ID=debian\\n" in system and "13." in system))
 """
 COMPILED = """
 import importlib, pathlib, sys

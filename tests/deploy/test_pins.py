@@ -1,6 +1,7 @@
 """`make pin-images`: third-party images are pinned by digest in all files, or no file changes."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,22 @@ case "$*" in
     *prom/prometheus:*) echo "sha256:{2}" ;;
 esac
 """.replace("{1}", "b" * 64).replace("{2}", "c" * 64)
+
+
+def test_the_image_may_read_every_file_that_it_copies() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    copied = {
+        word
+        for line in re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.MULTILINE)
+        for word in line.split()
+        if "$" not in word
+    }
+    copied |= {f"deploy/{name}" for name in re.findall(r"\brequirements[-a-z]*\.txt", dockerfile)}
+    assert "deploy/requirements-signatures.txt" in copied
+    admitted = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    for path in copied:
+        assert (ROOT / path).exists(), path
+        assert any(path == each or path.startswith(f"{each}/") for each in admitted), path
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,29 @@ async def test_shutdown_leaves_no_helper(workers: int) -> None:
             service.send_signal()
             assert any(str(HELPER) in one.cmdline() for one in service.below)
             await asyncio.to_thread(service.ended)
+            assert "Traceback" not in service.output
+
+
+async def test_workers_end_with_their_parent_and_finish_what_was_asked() -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(visit: Visit) -> None:
+        asked.set()
+        await answer.wait()
+        await visit.send(text(200, "User-agent: *\nDisallow: /\n"))
+
+    async with web(slow) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
+        with process(WORKERS="2") as service:
+            url = service.wait_ready(2)
+            question = {"url": origins.new(), "agent": "ExampleBot", "wait": "60"}
+            decision = asyncio.create_task(client.get(f"{url}/v1/allowed", params=question))
+            await asked.wait()
+            service.send_signal(signal.SIGKILL)
+            await asyncio.to_thread(service.wait_for, "this worker stops", 2)
+            await until(lambda: refused(url), bool)
+            answer.set()
+            assert (await decision).json()["verdict"] == "disallow"
+            assert await asyncio.to_thread(service.ended) == -signal.SIGKILL
             assert "Traceback" not in service.output
 
 
