@@ -20,10 +20,7 @@ if ARGV[7] == 'released' then
   if not go or step_since(stored[5]) ~= 0 then return {0, now, 0} end
   redis.call('ZREM', SLOTS, slot)
   local caller = string.match(slot, '^%d+:%w+:(.+)$')
-  if caller and go > instant(stored[2], MAX_AHEAD) then
-    local ahead = (tonumber(redis.call('HGET', AHEAD, caller)) or 0) - 1
-    if ahead >= 1 then redis.call('HSET', AHEAD, caller, text(ahead)) else redis.call('HDEL', AHEAD, caller) end
-  end
+  if caller and go > instant(stored[2], MAX_AHEAD) then change_ahead(caller, -1) end
   local last = redis.call('ZREVRANGE', SLOTS, 0, 0)[1]
   local tail = last and instant(string.match(last, '^%d+')) or 0
   redis.call('HSET', QUEUE, 'tail', text(tail))

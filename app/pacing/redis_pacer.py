@@ -69,6 +69,7 @@ class RedisPacer:
             str(known.count),
             _micro(request.fetched_at),
             *windows,
+            key_id=request.key_id,
             length=10,
         )
         reserved, now, go, end, length, queue_end, count, backoff_until, step, given_back = reply
@@ -122,10 +123,10 @@ class RedisPacer:
         clock.sync_reply(await self._store.ping_shard(shard), asked)
 
     async def _run(
-        self, script: Script, key: PaceKey, backoff: float, *arguments: str, length: int = 3
+        self, script: Script, key: PaceKey, backoff: float, *arguments: str, key_id: str = "", length: int = 3
     ) -> Sequence[int]:
         """Run a script, with what all of them need to know, and note the time in its reply."""
-        keys = keys_of(key)
+        keys = keys_of(key, key_id)
         clock = self._clocks.of(self._store.shard_of(keys[0]))
         asked, seconds = 0.0, min(backoff, self._backoff.max_retry_after + self._backoff.longest)
 
@@ -157,11 +158,24 @@ def _bucket(key: PaceKey) -> str:
     return f"robots:{{pace:{zlib.crc32(key.site.encode()) % BUCKETS}}}"
 
 
-def keys_of(key: PaceKey) -> tuple[str, ...]:
-    """The Redis keys of a queue, in the order of state.lua; the first two are those of its bucket."""
+def keys_of(key: PaceKey, key_id: str = "") -> tuple[str, ...]:
+    """The Redis keys of a queue, in the order of state.lua; the first two are those of its bucket.
+
+    `key_id` is that of the API key whose callers are meant.
+    """
     bucket = _bucket(key)
     site, queue = (f"{bucket}:{field}" for field in _fields(key))
-    return f"{bucket}:kept", f"{bucket}:until", site, queue, f"{queue}:slots", f"{queue}:callers", f"{queue}:ahead"
+    callers = f"{queue}:callers/{key_id}" if key_id else f"{queue}:callers"
+    return (
+        f"{bucket}:kept",
+        f"{bucket}:until",
+        site,
+        queue,
+        f"{queue}:slots",
+        callers,
+        f"{queue}:ahead",
+        f"{queue}:keys",
+    )
 
 
 def _fields(key: PaceKey) -> tuple[str, str]:

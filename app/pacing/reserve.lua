@@ -1,6 +1,7 @@
 -- Reserve the next free slot of one queue: one agent at one site.
 --
--- ARGV  7 longest wait   8 cost, in documents   9 caller   10 nonce
+-- ARGV  7 longest wait   8 cost, in documents   9 caller: "<key id>/<name>", without API keys "<name>"
+--       10 nonce
 --       11 give no slot for so long, or 0   12 give none for so long if slots were lost
 --       13, 14 the time to the end of the queue and its count, as this process remembers them, or 0
 --       15 when robots.txt was last fetched, or 0
@@ -18,16 +19,23 @@
 -- and 0 as its end.
 local CALLER_EXPIRY = 10e6   -- a caller that last asked longer ago is gone
 local MAX_CALLERS = 1000
-local MAX_SLOTS = 10000
-local MAX_SEARCH = 500       -- slots that are searched for a gap
+local MAX_SEARCH = 500       -- slots that are searched for a gap, after the first FEW
+local FEW = 20
 local NEAR = 5               -- intervals: a gap this near is open to all, or it would be lost
 local NEWCOMERS = 10         -- one slot in 10 is left for callers that have not asked yet
+local PERIOD = 20            -- intervals: one slot in this time is left for keys that have none ahead of it
+local MAX_DEBT = 20          -- intervals that a key waits at most for having had more than its share
+local SOME_SLOTS = 60        -- searched for a gap within the share of a key: the first, and those after its latest one
+local LAST_SLOTS = 30        -- of the queue, searched if there is none
 
 if redis.call('ZCARD', SLOTS) > 2 * MAX_SLOTS then redis.call('UNLINK', SLOTS) end
-if redis.call('ZCARD', CALLERS) > 2 * MAX_CALLERS then redis.call('UNLINK', CALLERS) end
+for _, asking in ipairs({CALLERS, API_KEYS}) do
+  if redis.call('ZCARD', asking) > 2 * MAX_CALLERS then redis.call('UNLINK', asking) end
+end
 if redis.call('HLEN', AHEAD) > 2 * MAX_SLOTS then redis.call('UNLINK', AHEAD) end
 
 local max_wait, cost, caller, nonce = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
+local key = key_of(caller)
 local untils, intervals = {}, {}
 for i = 16, #ARGV, 2 do
   untils[#untils + 1], intervals[#intervals + 1] = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
@@ -76,7 +84,7 @@ local count = math.max(valid_count(stored[6]), valid_count(durable[3]))
 if clock_step == 0 then clock_step = durable_step end
 if clock_step ~= 0 then
   -- All slots are by the clock of before. Their callers wait for a duration, and go when it is over.
-  redis.call('UNLINK', SLOTS, CALLERS, AHEAD)
+  redis.call('UNLINK', SLOTS, CALLERS, AHEAD, API_KEYS)
   hint, fetched, counted = 0, math.min(fetched, now), now
 end
 
@@ -131,14 +139,7 @@ else
   for i = 1, #begun, 2 do
     local ends, go = slot_times(begun[i], begun[i + 1])
     local owner = ends and string.match(begun[i], '^%d+:%w+:(.+)$')
-    if owner then
-      local left = (tonumber(redis.call('HGET', AHEAD, owner)) or 0) - 1
-      if left >= 1 and left <= MAX_SLOTS then
-        redis.call('HSET', AHEAD, owner, text(left))
-      else
-        redis.call('HDEL', AHEAD, owner)
-      end
-    end
+    if owner then change_ahead(owner, -1) end
     if ends then
       counted = go
       redis.call('ZREMRANGEBYSCORE', SLOTS, '-inf', '(' .. text(go))
@@ -146,75 +147,174 @@ else
   end
 end
 
-redis.call('ZREMRANGEBYSCORE', CALLERS, '-inf', '(' .. text(now - CALLER_EXPIRY))
-if redis.call('ZCARD', CALLERS) < MAX_CALLERS or redis.call('ZSCORE', CALLERS, caller) then
-  redis.call('ZADD', CALLERS, text(now), caller)
+-- Note that a caller or a key asks; return how many of its kind did of late.
+local function note_asking(asking, who, expiry)
+  redis.call('ZREMRANGEBYSCORE', asking, '-inf', '(' .. text(now - expiry))
+  if redis.call('ZCARD', asking) < MAX_CALLERS or redis.call('ZSCORE', asking, who) then
+    redis.call('ZADD', asking, text(now), who)
+  end
+  return redis.call('ZCARD', asking)
 end
-local active = redis.call('ZCARD', CALLERS)
 
 local backoff_until, given_back = settle_backoff()
 local open = math.max(now, closed_until, backoff_until)
+local interval = interval_at(open)
+
+local active, active_keys = note_asking(CALLERS, caller, CALLER_EXPIRY), 1
+if key then
+  -- A step of the clock that another key's call has met leaves callers of the future.
+  redis.call('ZREMRANGEBYSCORE', CALLERS, '(' .. text(now), '+inf')
+  active_keys = note_asking(API_KEYS, key, CALLER_EXPIRY + PERIOD * interval)
+end
+
+-- The end and the beginning of the slot that begins at `at`, or else of the last one before it; 0 if there is none.
+local function slot_before(at)
+  for attempt = 1, 20 do
+    local before = redis.call('ZREVRANGEBYSCORE', SLOTS, text(at), '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if #before == 0 then return 0, 0 end
+    local ends, go = slot_times(before[1], before[2])
+    if ends then return ends, go, before[1] end
+  end
+  return tail, tail
+end
 
 -- The first instant from `at` on at which the slot fits, and whether a gap before it was too small.
 -- With `aligned`, an instant within a gap is moved back, so that whole slots fit between it and the slot before.
 local function first_gap(at, aligned)
   local passed, from = false, text(at)
-  local ends = tail
-  for attempt = 1, 20 do
-    local before = redis.call('ZREVRANGEBYSCORE', SLOTS, from, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    local before_end = #before == 0 and 0 or slot_times(before[1], before[2])
-    if before_end then
-      ends = before_end
-      break
-    end
-  end
+  local ends = slot_before(at)
   if ends < at and aligned then
     local left = math.max(ends, open)
     local room = advance(left, cost) - left
     at = left + math.max(0, math.floor((at - left) / room)) * room
   end
   at = math.max(at, ends)
-  local later = redis.call('ZRANGEBYSCORE', SLOTS, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, MAX_SEARCH)
-  for i = 1, #later, 2 do
-    local ends, go = slot_times(later[i], later[i + 1])
-    if ends then
-      if advance(at, cost) <= go then return at, passed end
-      passed = passed or at < go
-      at = math.max(at, ends)
+  from = '(' .. from
+  for _, limit in ipairs({FEW, MAX_SEARCH}) do
+    local later = redis.call('ZRANGEBYSCORE', SLOTS, from, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+    for i = 1, #later, 2 do
+      local ends, go = slot_times(later[i], later[i + 1])
+      if ends then
+        if advance(at, cost) <= go then return at, passed end
+        passed = passed or at < go
+        at = math.max(at, ends)
+      end
+    end
+    if #later < 2 * limit then return at, passed end
+    from = later[#later]
+  end
+  return math.max(at, tail), true
+end
+
+-- The first instant from `at` on at which the slot fits and its key is within its share: a slot of the key that took a
+-- time T is followed by T x (active keys - 1) without one, and between the slots of one PERIOD and those of the next,
+-- one document is left for a key that has no slot ahead of it. Only slots before that instant count, so what a key has
+-- booked far ahead keeps neither it nor another caller of it from a gap that is nearer.
+local function gap_of_key(at)
+  -- `before` is when the slot before the gap began, and `due` when the key may have its next slot.
+  local ends, before, due, ahead, skipping = open, open, open, false, false
+
+  local function is_new_period(first, second)
+    local period = PERIOD * interval
+    return math.floor(second / period) > math.floor(first / period)
+  end
+
+  local function fitting(limit)
+    local gap = ends
+    if ahead and is_new_period(before, math.max(gap, at, due)) then gap = gap + interval end
+    local from, room = math.max(at, due), advance(gap, cost) - gap
+    if from > gap then gap = gap + math.floor((from - gap) / room) * room end
+    if ahead and limit < math.huge and is_new_period(gap, limit) then limit = limit - interval end
+    return advance(gap, cost) <= limit and gap or nil
+  end
+
+  local function pass(slot, slot_end, slot_go)
+    if string.find(slot, ':' .. key, 1, true) then
+      local begin = math.max(slot_go, open)
+      local took = slot_end - begin
+      local rest = math.min(math.max(due, begin) + took * active_keys - slot_end, MAX_DEBT * interval)
+      due, ahead = slot_end + math.max(rest, took * (active_keys - 1)), ahead or slot_go > now
+    end
+    ends, before = math.max(ends, slot_end), slot_go
+  end
+
+  local function search(slots, first, last, step)
+    for i = first, last, step do
+      local slot_end, slot_go = slot_times(slots[i], slots[i + 1])
+      if slot_end then
+        if skipping then ends, before, due, skipping = math.max(ends, slot_go), slot_go, slot_go, false end
+        local gap = slot_go > ends and fitting(slot_go)
+        if gap then return gap end
+        pass(slots[i], slot_end, slot_go)
+      end
     end
   end
-  if #later == 2 * MAX_SEARCH then return math.max(at, tail), true end
-  return at, passed
+
+  local slot_end, slot_go, slot = slot_before(open)
+  if slot_end > open then pass(slot or '', slot_end, slot_go) end
+  local slots = redis.call('ZRANGEBYSCORE', SLOTS, '(' .. text(open), '+inf', 'WITHSCORES', 'LIMIT', 0, SOME_SLOTS)
+  local gap = search(slots, 1, #slots - 1, 2)
+  local latest = instant(redis.call('HGET', AHEAD, key .. '/'))
+  if not gap and #slots == 2 * SOME_SLOTS then
+    skipping = latest > before
+    ahead = ahead or skipping
+    local from = skipping and text(latest) or slots[#slots]
+    slots = redis.call('ZRANGEBYSCORE', SLOTS, from, '+inf', 'WITHSCORES', 'LIMIT', 0, SOME_SLOTS)
+    gap = search(slots, 1, #slots - 1, 2)
+  end
+  if not gap and #slots == 2 * SOME_SLOTS then
+    skipping, ahead = true, true
+    slots = redis.call('ZREVRANGE', SLOTS, 0, LAST_SLOTS - 1, 'WITHSCORES')
+    gap = search(slots, #slots - 1, 1, -2)
+  end
+  if skipping then ends = math.max(ends, tail) end
+  return gap or fitting(math.huge)
 end
 
 -- A caller that has slots ahead leaves gaps between them: one for each other active caller, and a few for newcomers.
--- A gap that is so near that no other caller may come in time is open to it, too.
+-- A gap that is so near that no other caller may come in time is open to it, too. With API keys, that is so between the
+-- callers of a key, in the share of the key.
 local go, passed = first_gap(math.max(open, hint), false)
-local from_hint = true
-local ahead = tonumber(redis.call('HGET', AHEAD, caller)) or 0
-if ahead >= 1 and ahead <= 2 * MAX_SLOTS then
-  local interval = interval_at(open)
-  if go > open + (NEAR + active) * interval then
-    local skipped = ahead * active
-    if active == 1 then skipped = ahead + 1 + math.floor((ahead + 1) / NEWCOMERS) end
-    local fair = open + skipped * interval
-    if fair > go then
-      go, from_hint = first_gap(fair, true), false
-    end
-  end
-else
-  ahead = 0
+local first_free, from_hint = go, true
+
+-- How many slots a caller, or a key, has ahead.
+local function slots_ahead(owner)
+  local ahead = tonumber(redis.call('HGET', AHEAD, owner)) or 0
+  return ahead >= 1 and ahead <= 2 * MAX_SLOTS and ahead or 0
 end
 
-local reserved = go - now <= max_wait and redis.call('ZCARD', SLOTS) < MAX_SLOTS
+local ahead = slots_ahead(caller)
+if ahead > 0 and go > open + (NEAR + active) * interval then
+  local skipped = ahead * active
+  if active == 1 then skipped = ahead + 1 + math.floor((ahead + 1) / NEWCOMERS) end
+  local fair = open + skipped * active_keys * interval
+  if fair > go then
+    go, from_hint = first_gap(fair, true), false
+  end
+end
+
+local room = MAX_SLOTS - redis.call('ZCARD', SLOTS)
+local ahead_of_key = key and slots_ahead(key) or 0
+if ahead_of_key > 0 then
+  room = math.min(room, MAX_SLOTS / (active_keys + 1) - ahead_of_key)
+  local near = (NEAR + active_keys) * interval
+  if go > open + near then
+    go, from_hint = gap_of_key(go), false
+    -- A refused caller is to come back when the first gap is near, and so open to it.
+    if go - now > max_wait then go = math.min(go, first_free + math.max(0, max_wait - near)) end
+  end
+end
+
+local reserved = go - now <= max_wait and room >= 1
 local slot_end = 0
 if reserved then
   slot_end = advance(go, cost)
   count = count + 1
   redis.call('ZADD', SLOTS, text(go), text(slot_end) .. ':' .. nonce .. ':' .. caller)
-  if go > counted then
-    ahead = (tonumber(redis.call('HGET', AHEAD, caller)) or 0) + 1
-    redis.call('HSET', AHEAD, caller, ahead >= 1 and ahead <= MAX_SLOTS and text(ahead) or '1')
+  if go > counted then change_ahead(caller, 1) end
+  if key then
+    local latest = instant(redis.call('HGET', AHEAD, key .. '/'))
+    redis.call('HSET', AHEAD, key .. '/', text(math.max(go, latest)))
   end
   if from_hint and not passed then hint = slot_end end
   tail = math.max(tail, slot_end)
@@ -224,6 +324,6 @@ redis.call('HSET', QUEUE, 'tail', text(tail), 'hint', text(hint), 'hold', text(c
   'fetched', text(fetched), 'counted', text(counted), 'count', text(count), 'seen', text(now))
 save_durable_queue(tail, closed_until, count)
 local expiry = math.ceil((math.max(tail, closed_until, now) - now + LINGER) / 1000)
-for i = 4, 7 do redis.call('PEXPIRE', KEYS[i], expiry) end
+for i = 4, 8 do redis.call('PEXPIRE', KEYS[i], expiry) end
 local first = reserved and 1 or 0
 return {first, now, go, slot_end, interval_at(go), tail, count, backoff_until, clock_step, given_back and 1 or 0}

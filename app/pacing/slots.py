@@ -25,8 +25,9 @@ class PaceKey:
 class SlotRequest:
     """A request for the next slot. `cost` is in documents, `max_wait` in seconds.
 
-    `windows` is the pace. Slots are shared fairly between values of `caller`. `fetched_at` (Unix seconds, 0 for never)
-    is the last fetch of robots.txt, which counts as a document.
+    `windows` is the pace. Slots are shared fairly between values of `caller`, or where that is `<key id>/<name>`, first
+    between API keys and then between the callers of a key. `fetched_at` (Unix seconds, 0 for never) is the last fetch
+    of robots.txt, which counts as a document.
     """
 
     key: PaceKey
@@ -35,6 +36,11 @@ class SlotRequest:
     cost: float = 1.0
     max_wait: float = 0.0
     fetched_at: float = 0.0
+
+    @property
+    def key_id(self) -> str:
+        """The id of the caller's API key; empty without API keys."""
+        return self.caller.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)

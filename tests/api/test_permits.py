@@ -204,8 +204,27 @@ async def test_a_caller_is_its_key_else_its_address(store_url: str, store_client
             assert (await service.client.post("/v1/permits", json={"url": url, "agent": "A"})).status_code == 401
             service.client.headers["X-API-Key"] = key
             await permit(service, url)
-    callers = await store_client.zrange(keys_of(PaceKey(origin.url, "examplebot"))[5], 0, -1)
-    assert set(callers) == {b"operator", b"127.0.0.1", b"spider-8@example.com", b"spider-7"}
+            await permit(service, url, caller="worker.1")
+    pace_key = PaceKey(origin.url, "examplebot")
+    callers = await store_client.zrange(keys_of(pace_key)[5], 0, -1)
+    assert set(callers) == {b"operator", b"127.0.0.1", b"spider-8@example.com"}
+    callers_of_key = await store_client.zrange(keys_of(pace_key, "spider-7")[5], 0, -1)
+    assert set(callers_of_key) == {b"spider-7/spider-7", b"spider-7/worker.1"}
+
+
+async def test_a_key_is_served_soon_behind_invented_callers_of_another(store_url: str, tmp_path: Path) -> None:
+    keys, lines = zip(*(new_key(name) for name in ("crowd", "reader")), strict=True)
+    (tmp_path / "keys.toml").write_text("".join(lines))
+    async with (
+        serve(text(404)) as origin,
+        running(store_url, api_keys_file=tmp_path / "keys.toml") as service,
+    ):
+        item = {"url": f"{origin.url}/a", "agent": "ExampleBot", "max_wait": 3600}
+        service.client.headers["X-API-Key"] = keys[0]
+        crowd = await permits(service, [{**item, "caller": f"c{number}"} for number in range(100)])
+        service.client.headers["X-API-Key"] = keys[1]
+        assert (await permit(service, item["url"], max_wait=3600, caller="c0"))["wait"] <= 28  # type: ignore[arg-type]
+        assert crowd[-1]["wait"] > 90
 
 
 @pytest.mark.parametrize("status", [429, 503])

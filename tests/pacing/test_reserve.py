@@ -72,9 +72,11 @@ async def test_the_keys_of_a_queue_expire_except_shared_ones(pace: RedisPacer, s
     await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=60))
     await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=60))
     await pace.back_off(KEY, 5)
-    assert set(await store_client.keys("*")) == {key.encode() for key in KEYS}
+    await given(pace, SlotRequest(KEY, SLOW, "A/w", max_wait=60))
+    keys = {*KEYS, *keys_of(KEY, "A")}
+    assert set(await store_client.keys("*")) == {key.encode() for key in keys}
     assert [await store_client.pttl(key) for key in (KEPT, UNTIL)] == [-1, -1]
-    assert all([0 < await store_client.pttl(key) < 2 * 3600 * 1000 for key in KEYS[2:]])
+    assert all([0 < await store_client.pttl(key) < 2 * 3600 * 1000 for key in keys - {KEPT, UNTIL}])
 
 
 async def test_each_agent_of_an_origin_has_its_own_queue(pace: RedisPacer) -> None:
@@ -323,6 +325,8 @@ NONSENSE: list[Foreign] = [
     lambda client: client.zadd(f"{OWN}:slots", {"9" * 400 + ":ab:a": time.time() * MICRO, "1:ab:a": far()}),
     lambda client: client.zadd(f"{OWN}:slots", {f"{at}{far():.0f}:ab:a": far() + at for at in range(30)}),
     lambda client: client.zadd(f"{OWN}:callers", {"b": math.inf, "zz": far()}),
+    lambda client: client.zadd(f"{OWN}:keys", {"A/": math.inf, "B": far(), "": -math.inf}),
+    lambda client: client.hset(f"{OWN}:ahead", mapping={"A/": "many", "B/": "1e300", "/": "-1"}),
 ]
 
 
@@ -330,9 +334,10 @@ NONSENSE: list[Foreign] = [
 async def test_foreign_values_break_nothing_and_give_no_early_slot(
     poison: Foreign, pace: RedisPacer, store_client: Redis
 ) -> None:
-    slots = [await given(pace, SlotRequest(KEY, SLOW, caller, max_wait=3600)) for caller in "aabc"]
+    callers = [*"abc", "A/a", "B/a"]
+    slots = [await given(pace, SlotRequest(KEY, SLOW, caller, max_wait=3600)) for caller in (*"a", *callers)]
     await poison(store_client)
-    slots += [await given(pace, SlotRequest(KEY, SLOW, caller, max_wait=3600)) for caller in "abc"]
+    slots += [await given(pace, SlotRequest(KEY, SLOW, caller, max_wait=3600)) for caller in callers]
     goes = sorted(slot.go_at for slot in slots)
     assert all(later - first > 9.999 for first, later in pairwise(goes))
     await poison(store_client)
@@ -341,7 +346,7 @@ async def test_foreign_values_break_nothing_and_give_no_early_slot(
     assert isinstance(await asked(pace, SlotRequest(KEY, SLOW, "a", max_wait=0)), WaitTooLong)
 
 
-@pytest.mark.parametrize("name", ["slots", "callers"])
+@pytest.mark.parametrize("name", ["slots", "callers", "keys"])
 async def test_a_foreign_set_of_a_million_members_is_dropped(name: str, pace: RedisPacer, store_client: Redis) -> None:
     first = await given(pace, SlotRequest(KEY, SLOW, "w", cost=360))
     # In pieces: one command of seconds would block the server for this test and the next.
@@ -362,12 +367,18 @@ TENS = ((math.inf, 10.0),)
 STEPPED = ((25.0, 10.0), (70.0, 2.0), (math.inf, 20.0))
 
 
+def key_of(caller: str) -> str:
+    """The id of the caller's API key; empty without API keys."""
+    return caller.rpartition("/")[0]
+
+
 @dataclass
 class Reference:
     """The script's algorithm without its optimisations, in microseconds."""
 
     booked: list[tuple[int, int, str]] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
+    latest: dict[str, int] = field(default_factory=dict)
     backoff: int = 0
     hold: int = 0
     fetched: int = 0
@@ -382,16 +393,65 @@ class Reference:
         start = max(now, self.hold, self.backoff)
         go = self._gap(start, start, request)
         ahead = sum(caller == request.caller and at > now for at, _, caller in self.booked)
-        active = sum(now - at <= 10 * MICRO for at in self.asked.values())
+        active = sum(now - at <= 10 * MICRO for who, at in self.asked.items() if key_of(who) == request.key_id)
         interval = next(span.interval for span in request.windows if start < span.until * MICRO) * MICRO
+        keys = 1
+        if request.key_id:
+            expiry = 10 * MICRO + 20 * interval
+            keys = len({key_of(who) for who, at in self.asked.items() if key_of(who) and now - at <= expiry})
         if ahead and go > start + (5 + active) * interval:
             skipped = ahead * active if active > 1 else ahead + 1 + (ahead + 1) // 10
-            fair = round(start + skipped * interval)
+            fair = round(start + skipped * keys * interval)
             go = max(go, self._gap(fair, start, request, lined_up=True)) if fair > go else go
+        key_is_ahead = request.key_id and any(key_of(who) == request.key_id and at > now for at, _, who in self.booked)
+        if key_is_ahead and go > start + (5 + keys) * interval:
+            go = self._gap_of_key(go, now, start, request, keys, round(interval))
         return go
+
+    def _gap_of_key(self, at: int, now: int, start: int, request: SlotRequest, keys: int, interval: int) -> int:
+        end = before = due = start
+        ahead = False
+
+        def is_new_period(first: int, second: int) -> bool:
+            return second // (20 * interval) > first // (20 * interval)
+
+        def fitting(limit: float) -> int | None:
+            gap = end + (interval if ahead and is_new_period(before, max(end, at, due)) else 0)
+            room = self._end(gap, request, request.cost) - gap
+            gap += max(0, max(at, due) - gap) // room * room
+            left = interval if ahead and limit < math.inf and is_new_period(gap, int(limit)) else 0
+            return gap if self._end(gap, request, request.cost) <= limit - left else None
+
+        booked = sorted(self.booked)
+        parts = [[slot for slot in booked if slot[0] > start][:60]]
+        latest = self.latest.get(request.key_id, 0)
+        skips = [False, len(parts[0]) == 60 and latest > parts[0][-1][0], True]
+        if len(parts[0]) == 60:
+            parts.append([slot for slot in booked if slot[0] >= max(latest, parts[0][-1][0])][:60])
+        if len(parts[-1]) == 60:
+            parts.append(booked[-30:])
+        parts[0] = [*[slot for slot in booked if slot[0] <= start < slot[1]][-1:], *parts[0]]
+        for go, slot_end, caller, skipped in [
+            (*slot, skips[part] and place == 0) for part, slots in enumerate(parts) for place, slot in enumerate(slots)
+        ]:
+            if skipped:
+                end, before, due, ahead = max(end, go), go, go, True
+            found = fitting(go) if go > end else None
+            if found is not None:
+                return found
+            if key_of(caller) == request.key_id:
+                begin = max(go, start)
+                took = slot_end - begin
+                rest = min(max(due, begin) + took * keys - slot_end, 20 * interval)
+                due, ahead = slot_end + max(rest, took * (keys - 1)), ahead or go > now
+            end, before = max(end, slot_end), go
+        found = fitting(math.inf)
+        assert found is not None
+        return found
 
     def book(self, go: int, request: SlotRequest) -> None:
         self.booked.append((go, self._end(go, request, request.cost), request.caller))
+        self.latest[request.key_id] = max(go, self.latest.get(request.key_id, 0))
 
     def _charge(self, now: int, request: SlotRequest) -> None:
         visited = round(request.fetched_at * MICRO)
@@ -450,7 +510,7 @@ class PacingMachine(RuleBasedStateMachine):
         self.loop.run_until_complete(self.client.aclose())
 
     @rule(
-        caller=st.sampled_from("aaabc"),
+        caller=st.sampled_from([*"aaabc", "A/a", "A/a", "A/b", "B/a", "C/a"]),
         cost=st.sampled_from([0.5, 1.0, 1.0, 1.0, 2.0, 7.0]),
         max_wait=st.sampled_from([0.0, 5.0, 50.0, 3000.0, 3000.0]),
         pace=st.sampled_from([TENS, TENS, STEPPED]),
@@ -476,7 +536,9 @@ class PacingMachine(RuleBasedStateMachine):
             left = round((self.queue.ends - self.queue.seen_at) * MICRO)
             reply, seen = self._run(self.pace.reserve(request, self.queue, closed_for=closed_for, closed_if_behind=3.0))
             self.queue = seen.queue
-            now = round(self._run(self.client.zscore(f"{OWN}:callers", caller)))  # the script's own instant
+            now = round(
+                self._run(self.client.zscore(keys_of(KEY, request.key_id)[5], caller))
+            )  # the script's own instant
             expected = self.reference.reserve(now, request, round(closed_for * MICRO), now + left)
             if closed_for:
                 self.reference.hold = int(self._run(self.client.hget(OWN, "hold")))

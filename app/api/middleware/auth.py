@@ -25,6 +25,7 @@ _OPEN_BELOW = "/web/"
 _CHALLENGE = 'Bearer realm="robots-decisions"'
 _KEY = "api_key"
 _KEYS = "api_keys"
+_REQUIRED = "api_keys_required"
 _ACCOUNT = "quota_account"
 
 
@@ -32,6 +33,12 @@ def key_of(scope: Scope) -> ApiKey | None:
     """The API key of the request; None if the service needs none."""
     key: ApiKey | None = scope.get("state", {}).get(_KEY)
     return key
+
+
+def keys_required(scope: Scope) -> bool:
+    """Whether every caller of the service needs an API key, so that the request's key is not the operator's token."""
+    required: bool = scope.get("state", {}).get(_REQUIRED, False)
+    return required
 
 
 def caller_of(scope: Scope) -> str:
@@ -131,7 +138,7 @@ class KeyCheck:
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
-        state[_KEY], state[_KEYS] = key, self._keys
+        state[_KEY], state[_KEYS], state[_REQUIRED] = key, self._keys, self._required
         KEY_ID.set(key.id)
         if key.limit is None:
             await self._app(scope, receive, send)

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import orjson
 from fastapi import Request, Response
@@ -16,7 +16,7 @@ from app.api.disconnect import while_connected
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, Whole, body_of, validated
 from app.api.middleware.answer_room import held_answers
-from app.api.middleware.auth import charge, is_operator, key_of
+from app.api.middleware.auth import charge, is_operator, key_of, keys_required
 from app.api.middleware.http_caching import NO_STORE
 from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
 from app.api.params import agent_from, dialect_from, target_from
@@ -62,7 +62,10 @@ class PermitIn(RequestModel):
     caller: str | None = Field(
         None,
         pattern=r"^[A-Za-z0-9._@-]{1,64}$",
-        description="Slots are shared fairly between callers; the API key's id by default, else the client's address.",
+        description=(
+            "Slots are shared fairly between API keys, and then between the callers of a key; the key's id by default, "
+            "without API keys the client's address."
+        ),
     )
     wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
     purpose: Purposes = None
@@ -147,13 +150,13 @@ async def permit(request: Request) -> Response:
         async def answered() -> tuple[Mapping[int, BatchResult], YieldBudget]:
             budget = await services.turns.first()
             charge(request, len(items) - 1)
-            requests = _requests(items, known, _caller(request), policy)
+            requests = _requests(items, known, _Asker.of(request), policy)
             return await permits.request_batch(requests, encode, budget), budget
 
         results, budget = await while_connected(request.receive, answered())
         encoded = (_encode_item(results[number], encode) for number in range(len(items)))
         return await array_response("permits", encoded, budget)
-    result = await permits.request(_read(body, known, _caller(request), policy), encoder.encode)
+    result = await permits.request(_read(body, known, _Asker.of(request), policy), encoder.encode)
     return _json(_with_slot(result))
 
 
@@ -172,7 +175,7 @@ async def outcome(request: Request) -> Response:
     query_of(request, ())
     body = validated(OutcomeIn, await body_of(request))
     services, permit = services_of(request), request.path_params["permit"]
-    reporter = None if is_operator(request) else _caller(request)
+    reporter = None if is_operator(request) else _Asker.of(request).id
     reported = Outcome(
         body.status, retry_after(body.retry_after, services.now()), body.elapsed, body.released, reporter
     )
@@ -196,7 +199,7 @@ def retry_after(value: float | str | None, now: datetime) -> float:
 
 
 def _read(
-    item: object, known: AgentDirectory, caller: str, policy: PurposePolicy, where: str = "body"
+    item: object, known: AgentDirectory, asker: "_Asker", policy: PurposePolicy, where: str = "body"
 ) -> PermitRequest:
     if not isinstance(item, dict):
         raise bad_value("item", item, "An item must be an object with the members url and agent.")
@@ -208,25 +211,36 @@ def _read(
         dialect_from(fields.dialect, agent),
         wait=fields.wait,
         policy=asked_policy(fields.purpose, policy),
-        caller=caller,
+        caller=asker.id,
     )
-    return PermitRequest(question, fields.caller or caller, fields.cost, fields.max_wait)
+    return PermitRequest(question, asker.caller(fields.caller), fields.cost, fields.max_wait)
 
 
-def _caller(request: Request) -> str:
-    key = key_of(request.scope)
-    if key is not None:
-        return key.id
-    host = "" if request.client is None else request.client.host
-    return _BAD_IN_CALLER.sub("-", host)[:64] or "-"
+class _Asker(NamedTuple):
+    """Whom a request is from: the id of its API key, else its address. `shares`: slots are shared between keys."""
+
+    id: str
+    shares: bool
+
+    @classmethod
+    def of(cls, request: Request) -> "_Asker":
+        key = key_of(request.scope)
+        if key is not None:
+            return cls(key.id, keys_required(request.scope))
+        host = "" if request.client is None else request.client.host
+        return cls(_BAD_IN_CALLER.sub("-", host)[:64] or "-", shares=False)
+
+    def caller(self, name: str | None) -> str:
+        """The caller of that name, as SlotRequest has it; neither a key's id nor a name has a slash."""
+        return f"{self.id}/{name or self.id}" if self.shares else name or self.id
 
 
 def _requests(
-    items: Sequence[object], known: AgentDirectory, caller: str, policy: PurposePolicy
+    items: Sequence[object], known: AgentDirectory, asker: _Asker, policy: PurposePolicy
 ) -> Iterator[tuple[int, PermitRequest | Problem]]:
     for number, item in enumerate(items):
         try:
-            request = _read(item, known, caller, policy, "item")
+            request = _read(item, known, asker, policy, "item")
         except Problem as problem:
             yield number, as_value(problem)
         else:
