@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from json.encoder import encode_basestring as quoted
 from typing import assert_never
 
 from app.api.instants import instant, rfc3339
@@ -33,6 +32,7 @@ from app.api.summary import summary
 from app.cache.result import CacheResult
 from app.edge.facts import EdgeFact
 from app.evaluate import Decision
+from app.file_json import AGENTS_ROOM
 from app.lint.linter import lint
 from app.notes import Note, agent_notes
 from app.origin import Origin
@@ -40,6 +40,7 @@ from app.overrides.table import Matching
 from app.purposes.judge import Judgements
 from app.purposes.policy import Purpose
 from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from app.robots.as_json import fitting, json_size
 from app.robots.explain import explain
 from app.robots.groups import Group
 from app.robots.lines import Directive, readable
@@ -55,8 +56,8 @@ EXPLAINED_RULES = 100
 RULE_SHOWN = 500
 """Characters of the pattern and the line of a rule in an answer, of 16,000 that a line may have."""
 
-AGENTS_ROOM, USAGE_ROOM, LICENSES_ROOM, SITEMAPS_ROOM, EXPLAINED_ROOM = 4096, 2048, 4096, 32 * 1024, 64 * 1024
-"""Bytes of JSON in one answer for a group's agents, each kind of usage, licences, sitemaps, and explained rules.
+USAGE_ROOM, LICENSES_ROOM, SITEMAPS_ROOM, EXPLAINED_ROOM = 2048, 4096, 32 * 1024, 64 * 1024
+"""Bytes of JSON in one answer for each kind of usage, licences, sitemaps, and explained rules.
 
 The rest is counted. Without these limits, a file could make every answer about its origin 3 MB long.
 """
@@ -67,7 +68,7 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
     question, verdict, robots = decision.question, decision.verdict, decision.robots
     rate, visit, usage, overrides = decision.rate, decision.visit, decision.usage, decision.overrides
     sitemaps = robots.sitemaps if robots else ()
-    shown = _fitting(sitemaps, SITEMAPS_ROOM)
+    shown = fitting(sitemaps, SITEMAPS_ROOM)
     return AnswerOut(
         url=question.target.url,
         agent=question.agent.token,
@@ -88,7 +89,7 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         override=None if overrides is None else _override(overrides, shadows=explained),
         sitemaps=shown,
         more_sitemaps=len(sitemaps) - len(shown),
-        licenses=_fitting(robots.licenses, LICENSES_ROOM) if robots else [],
+        licenses=fitting(robots.licenses, LICENSES_ROOM) if robots else [],
         notes=notes_out(agent_notes(question.agent, question.dialect)),
         robots=robots_out(question.target.origin, decision.cached),
         purposes=None if decision.purposes is None else purposes_out(decision.purposes),
@@ -197,7 +198,7 @@ def directive_out(rule: Directive) -> RuleOut:
 def group_out(token: str, group: Group) -> GroupOut:
     """The group that `token` selected."""
     agents = group.agents
-    shown = _fitting(map(readable, agents), AGENTS_ROOM)
+    shown = fitting(map(readable, agents), AGENTS_ROOM)
     return GroupOut(token=token, agents=shown, more_agents=len(agents) - len(shown), line=group.line)
 
 
@@ -242,32 +243,16 @@ def edge_out(fact: EdgeFact) -> EdgeOut:
     )
 
 
-def _fitting(texts: Iterable[str], room: int) -> list[str]:
-    """The first of the texts whose JSON fits into `room` bytes."""
-    fitting: list[str] = []
-    for text in texts:
-        room -= _json_size(text)
-        if room < 0:
-            break
-        fitting.append(text)
-    return fitting
-
-
 def _fitting_members(stated: Mapping[str, Preference], room: int) -> dict[str, Preference]:
     """The first members of an object of values, and of one of lines, that take at most `room` bytes as JSON."""
     fitting: dict[str, Preference] = {}
     for name, preference in stated.items():
         value, line = preference
-        room -= 2 * _json_size(name) + _json_size(value) + len(str(line))
+        room -= 2 * json_size(name) + json_size(value) + len(str(line))
         if room < 0:
             break
         fitting[name] = preference
     return fitting
-
-
-def _json_size(text: str) -> int:
-    """Bytes of the text as a JSON string with a separator; it has no lone surrogates."""
-    return len(quoted(text).encode()) + 1
 
 
 def summary_of(decision: Decision) -> str:
@@ -306,7 +291,7 @@ def explanation_out(decision: Decision, *, detailed: bool) -> SummaryOut | Expla
 def _matching(rules: Iterable[NormalisedRule]) -> list[MatchOut]:
     """The rules that an explanation lists: those that fit, and always the one that decided."""
     matching = [MatchOut(**dict(_brief(rule.directive)), length=rule.length) for rule in rules]
-    return matching[: max(1, len(_fitting((rule.pattern for rule in matching), EXPLAINED_ROOM)))]
+    return matching[: max(1, len(fitting((rule.pattern for rule in matching), EXPLAINED_ROOM)))]
 
 
 def spans_out(spans: Iterable[Span]) -> list[SpanOut]:

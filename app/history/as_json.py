@@ -1,13 +1,11 @@
 """What changed from one robots.txt to another, as JSON: from bytes to bytes, as a helper process needs it."""
 
-import json
 from typing import Any
 
 from app.history.diff import AgentsChange, PathChange, changes, side_of
 from app.robots.access import Access
+from app.robots.as_json import dumped, rule_members, span_members
 from app.robots.dialects import DIALECTS
-from app.robots.lines import Directive, readable
-from app.robots.rates import Rate, Span, Window
 from app.robots.verdict import Verdict
 
 
@@ -20,17 +18,18 @@ def changes_json(before: Access, after: Access, dialect: str, *, forbidden: bool
         "sitemaps_removed": found.sitemaps_removed,
         "truncated": found.truncated,
     }
-    return json.dumps(members, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return dumped(members)
 
 
 def _agents(change: AgentsChange) -> dict[str, Any]:
     rates = change.rates
     return {
         "agents": change.agents,
-        "added": list(map(_rule, change.added)),
-        "removed": list(map(_rule, change.removed)),
+        "added": list(map(rule_members, change.added)),
+        "removed": list(map(rule_members, change.removed)),
         "paths": list(map(_path, change.paths)),
-        "rates": rates and {"before": list(map(_span, rates.before)), "after": list(map(_span, rates.after))},
+        "rates": rates
+        and {"before": list(map(span_members, rates.before)), "after": list(map(span_members, rates.after))},
     }
 
 
@@ -40,32 +39,5 @@ def _path(change: PathChange) -> dict[str, Any]:
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
-    rule = verdict.rule and _rule(verdict.rule.directive)
+    rule = verdict.rule and rule_members(verdict.rule.directive)
     return {"verdict": verdict.permission, "reason": verdict.reason, "rule": rule}
-
-
-def _rule(rule: Directive) -> dict[str, Any]:
-    line, key, value = rule
-    return {"directive": str(key), "pattern": readable(value), "line": line}
-
-
-def _span(span: Span) -> dict[str, Any]:
-    return {"start": span.start, "end": span.end, "rate": span.rate and _rate(span.rate)}
-
-
-def _rate(rate: Rate) -> dict[str, Any]:
-    return {
-        "interval": rate.interval,
-        "documents": rate.documents,
-        "seconds": rate.seconds,
-        "declared_interval": rate.declared_interval,
-        "source": rate.source,
-        "line": rate.line or None,
-        "inherited": rate.inherited,
-        "window": rate.window and _window(rate.window),
-        "valid_until": None,
-    }
-
-
-def _window(window: Window) -> dict[str, str]:
-    return {"start": window.start_text, "end": window.end_text}

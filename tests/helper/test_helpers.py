@@ -16,11 +16,11 @@ import pytest
 
 from app.api.meta_tags import metas_json
 from app.background import cancel_and_wait
+from app.file_json import file_json
 from app.helper import helpers as module
 from app.helper.helpers import WAITING, HelperFailed, Helpers, TooMuchWork, WorkRaised
 from app.helper.process import REPLY_LIMIT
 from app.history.as_json import changes_json
-from app.lint.as_json import warnings_json
 from app.work_turns import Overloaded
 from tests.faults.until import PATIENCE, until_so
 from tests.helper import work
@@ -28,7 +28,7 @@ from tests.helper import work
 MIB = 2**20
 SOURCE = Path(module._PROCESS).read_text()
 SERVICES = {"asyncio", "fastapi", "logging", "pydantic", "redis", "socket", "starlette", "app.settings"}
-WORKS: list[Callable[..., bytes]] = [work.pid, warnings_json, changes_json, metas_json]
+WORKS: list[Callable[..., bytes]] = [work.pid, file_json, changes_json, metas_json]
 """One function of each module that helpers import."""
 
 

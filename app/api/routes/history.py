@@ -1,10 +1,9 @@
 """`GET /v1/robots/history` and `/v1/robots/diff`: earlier versions of an origin's robots.txt, and what changed."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from json.encoder import encode_basestring as quoted
 from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
@@ -12,7 +11,6 @@ from pydantic_core import to_json
 
 from app.api import raw_file
 from app.api.instants import instant
-from app.api.long_work import separated
 from app.api.parameters import OriginUrl, Profile, ProfileAgents
 from app.api.params import agent_from, dialect_named, file_origin_from, read_instant
 from app.api.problems import Problem, bad_value, documented
@@ -57,12 +55,12 @@ async def history(
         raise bad_value("version", None, "as=text needs a version; send the id of one.")
     versions = await services.decider.history(origin)
     if version is None:
-        return services.long_work.answer(lambda _allowance: _all(origin, versions))
+        return await _all(services, origin, versions)
     if _ID.fullmatch(version) is None:
         raise bad_value("version", version, f"{version[:100]!r} is not a version id; send 8 to 64 hex digits.")
     if as_ == "text":
         return _raw(origin, versions, version)
-    return services.long_work.answer(lambda _allowance: _one(origin, versions, version))
+    return _one(origin, versions, version)
 
 
 @router.get("/v1/robots/diff", response_model=DiffOut, responses={**documented(404, 422, 503)})
@@ -158,19 +156,25 @@ def _read_or_404(origin: Origin, versions: History, version: Version) -> ReadVer
     return found
 
 
-def _all(origin: Origin, versions: History) -> Iterator[str]:
-    yield f'{{"url":{quoted(origin.robots_url)},"versions":['
-    found = (it for version in reversed(versions) if (it := _read(versions, version)))
-    yield from separated(to_json(_listed(origin, it)).decode() for it in found)
-    yield "]}"
+async def _all(services: Services, origin: Origin, versions: History) -> Response:
+    """The JSON of HistoryOut; each version is read, which takes some milliseconds for a large one."""
+    budget = await services.turns.first()
+    listed: list[dict[str, object]] = []
+    for version in reversed(versions):
+        found = _read(versions, version)
+        if found is not None:
+            listed.append(_listed(origin, found))
+        if budget.is_over():
+            await budget.next()
+    return Response(to_json({"url": origin.robots_url, "versions": listed}), media_type="application/json")
 
 
-def _one(origin: Origin, versions: History, id_: str) -> Iterator[str]:
+def _one(origin: Origin, versions: History, id_: str) -> Response:
     found = _read_or_404(origin, versions, _by_id(origin, versions, id_))
     access = found.snapshot.access
     text = access.body.decode("utf-8", "replace") if isinstance(access, Successful) else None
-    version = version_out(origin, found, text)
-    yield HistoryOut(url=origin.robots_url, versions=[version]).model_dump_json(by_alias=True)
+    whole = HistoryOut(url=origin.robots_url, versions=[version_out(origin, found, text)])
+    return Response(whole.model_dump_json(by_alias=True), media_type="application/json")
 
 
 def _raw(origin: Origin, versions: History, id_: str) -> Response:

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Depends, Query, Request, Response
+from pydantic_core import to_json
 
 from app.api import raw_file
 from app.api.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
@@ -13,11 +14,11 @@ from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Profile, Wait
 from app.api.params import agent_from, dialect_from, file_origin_from
 from app.api.problems import Problem, documented
 from app.api.routing import api_router
-from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out, robots_file_texts
+from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out
 from app.api.serialize import robots_out
 from app.api.services import services_of
 from app.evaluate import CachedFile
-from app.lint.as_json import warnings_json
+from app.file_json import file_json
 from app.origin import Origin
 from app.robots.agents import STAR, Agent, read_agent
 from app.robots.dialects import Dialect
@@ -80,13 +81,16 @@ async def _answer(
             return Response(facts_out(origin, file).model_dump_json(), media_type="application/json")
         case "text" if file.robots is not None:
             return raw_file.answer(file.robots.body)
-    long_work = services_of(request).long_work
-    warnings = b"[]"
-    if file.robots is not None:
-        body, site = file.robots.body, origin.with_profile(None).key
-        work = partial(warnings_json, truncated=file.robots.scan.truncated)
-        warnings = await long_work.run(request, len(body), work, body, content_type_of(file), site)
-    return long_work.answer(lambda _allowance: robots_file_texts(origin, file, dialect, reader, warnings.decode()))
+    facts = robots_out(origin, file.cached)
+    if file.robots is None:
+        whole = RobotsFileOut(robots=facts, dialect=dialect.name)
+        return Response(whole.model_dump_json(), media_type="application/json")
+    body, site = file.robots.body, origin.with_profile(None).key
+    work = partial(file_json, truncated=file.robots.scan.truncated)
+    arguments = body, dialect.name, reader, content_type_of(file), site
+    found = await services_of(request).long_work.run(request, len(body), work, *arguments)
+    head = to_json({"robots": facts, "dialect": dialect.name})
+    return Response(head[:-1] + b"," + found[1:], media_type="application/json")
 
 
 @router.post("/v1/robots/refresh", dependencies=[Depends(admin)], responses={**documented(403, 422, 503)})
