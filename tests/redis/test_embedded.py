@@ -251,7 +251,7 @@ def test_a_server_that_dies_at_once_is_started_less_and_less_often(tmp_path: Pat
     guard = f"""
 import sys
 from app.redis import embedded_guard
-embedded_guard.FIRST_PAUSE, embedded_guard.LONGEST_PAUSE = 0.01, 0.05
+embedded_guard.FIRST_RESTART_PAUSE, embedded_guard.LONGEST_RESTART_PAUSE = 0.01, 0.05
 sys.exit(embedded_guard.main(1.0, {str(tmp_path / "private")!r}, [{str(server)!r}]))
 """
     running = subprocess.Popen(
