@@ -123,8 +123,7 @@ class CachedFiles:
         if isinstance(snapshot.access, Successful) and self._parsed.find(origin, snapshot, dialect) is None:
             await self._turns.wait((origin, dialect), len(snapshot.access.body))
         parsed = self._parsed.get(origin, snapshot)
-        if parsed.read is not None:
-            parsed.read.add(dialect)
+        parsed.note_reading(dialect)
         return CachedFile(cached, parsed.robots, parsed.revision)
 
     def _fresh(self, question: Question, snapshot: Snapshot, recheck: Recheck) -> CachedFile | None:
@@ -149,9 +148,8 @@ class CachedFiles:
         if self._cache.is_too_old(snapshot, max_age, now):
             return None
         if latest is None or fresh is not previous:
-            parsed.recheck = recheck
             latest = CachedFile(CacheResult(snapshot, fresh, Source.MEMORY), parsed.robots, parsed.revision)
-            parsed.latest = latest
+            parsed.keep(latest, recheck)
         return latest
 
     async def _recheck(self, origin: Origin, visitor: Agent | None) -> Recheck:

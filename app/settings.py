@@ -1,9 +1,10 @@
 """Settings from the environment, read once and validated. Only the composition root and the commands use them."""
 
 import os
+from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
@@ -33,6 +34,15 @@ SHORTEST_SECRET = 32
 
 class BadSetting(ValueError):
     """An invalid setting; the message names it, its value and what is expected."""
+
+
+_LOADED: Final[Mapping[str, Callable[[Path], object]]] = {
+    "redis_password_file": load_password,
+    "recheck_file": load,
+    "agents_file": agents_file.load,
+    "api_keys_file": load_keys,
+}
+"""How the files that settings name are loaded."""
 
 
 class Settings(BaseSettings):
@@ -101,36 +111,19 @@ class Settings(BaseSettings):
     def _purposes(cls, value: object) -> object:
         return read_purposes(_parts(value)) if isinstance(value, str) else value
 
-    @field_validator("recheck_file")
-    @classmethod
-    def _readable(cls, value: Path | None) -> Path | None:
-        # Read here, so that an invalid table stops the start rather than each worker.
-        if value is not None:
-            load(value)
-        return value
-
-    @field_validator("agents_file")
-    @classmethod
-    def _readable_agents(cls, value: Path | None) -> Path | None:
-        if value is not None:
-            agents_file.load(value)
-        return value
-
-    @field_validator("api_keys_file")
-    @classmethod
-    def _readable_keys(cls, value: Path | None) -> Path | None:
-        if value is not None:
-            load_keys(value)
-        return value
-
     @field_validator("redis_password_file")
     @classmethod
-    def _readable_password(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        if value is None:
-            return value
-        if info.data.get("redis_url") is None:
+    def _has_store(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value is not None and info.data.get("redis_url") is None:
             raise ValueError("set REDIS_URL, too: it is the password of that store, and the embedded Valkey has none")
-        load_password(value)
+        return value
+
+    @field_validator(*_LOADED)
+    @classmethod
+    def _readable(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        # Read here, too, so that an invalid file stops the start rather than each worker.
+        if value is not None:
+            _LOADED[str(info.field_name)](value)
         return value
 
     @field_validator("decision_log")

@@ -186,10 +186,11 @@ async def deliveries(stage: Stage) -> None:
             raise Poison
         delivered.append(origin)
 
+    stage.patch.setattr("app.cache.outbox.DELIVERY_PAUSE", 0.0)
     outbox = Outbox(deliver)
     outbox.add(BAD)
     outbox.add(GOOD)
-    async with outbox.delivering(pause=0.0):
+    async with outbox.delivering():
         await until_so(lambda: delivered == [GOOD])
     assert [BAD.key in message for _, message in stage.failures] == [True]
 

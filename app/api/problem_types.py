@@ -34,8 +34,11 @@ class ProblemType:
         return {"type": self.urn, "title": title, "status": self.status, "detail": self.detail, **about, **self.more}
 
 
-_NO_AGENT = "The agent '()' has no product token. Send letters, digits, '-' or '_', as in 'ExampleBot/1.0'."
-_NO_URL = "'example.com' is not an absolute URL: start it with http:// or https://."
+_NO_AGENT = (
+    "the agent '()' holds no product token outside comments and addresses: letters, digits, '-' or '_', as in "
+    "'ExampleBot/1.0'"
+)
+_NO_URL = "'example.com' is not an absolute URL: start it with http:// or https://"
 _NO_DIALECT = "Unknown dialect 'latin'. Choose one of: rfc9309, google, seznam, draft1996, v2."
 _NO_PROFILE = "Unknown profile 'acme'. Choose one of: default."
 _NO_CATEGORY = (
@@ -51,6 +54,9 @@ _NO_FILE = "No file is cached for https://www.example.com: its robots.txt is una
 _NO_KEY = "An API key is required. Send it as 'Authorization: Bearer <key>' or 'X-API-Key: <key>'."
 _UNKNOWN_KEY = "Unknown API key. Check it, or ask the operator of this service for a new one."
 _BUSY = "The fetch queue is full; try again in 10 s."
+_QUOTA = (
+    "The API key 'crawler' has used up its quota of 60 requests in 60 s, with at most 10 at once. Try again in 3 s."
+)
 _FAILED = "The service failed unexpectedly. Its log has the error under this request id."
 
 _TYPES = (
@@ -96,7 +102,14 @@ _TYPES = (
         "after",
         "noon",
     ),
-    ProblemType("bad-version", 422, "The version is invalid.", "'noon' is not a version id.", "version", "noon"),
+    ProblemType(
+        "bad-version",
+        422,
+        "The version is invalid.",
+        "'noon' is not a version id; send 8 to 64 hex digits.",
+        "version",
+        "noon",
+    ),
     ProblemType(
         "bad-item",
         422,
@@ -104,18 +117,23 @@ _TYPES = (
         "An item must be an object with the members url and agent.",
         "item",
     ),
-    ProblemType("bad-robots", 422, "The body has neither or both of robots and robots_base64.", _TWO_FILES, "robots"),
+    ProblemType("bad-robots", 422, "The body has neither or both of robots and robots_base64.", _TWO_FILES),
     ProblemType(
         "bad-robots_base64",
         422,
         "The file is not valid base64.",
-        "robots_base64 is not valid base64.",
+        "robots_base64 is not valid base64: Only base64 data is allowed.",
         "robots_base64",
         "?",
     ),
     ProblemType("bad-outcome", 422, "The outcome cannot be simulated.", _NO_OUTCOME, "outcome.for", "3 moons"),
     ProblemType(
-        "bad-override", 422, "The override is invalid.", "'the web' is neither an origin nor a host suffix.", "scope"
+        "bad-override",
+        422,
+        "The override is invalid.",
+        "scope is 'the web': 'http://the web' has the host 'the web', which is not a host name",
+        "scope",
+        "the web",
     ),
     ProblemType(
         "bad-permit",
@@ -141,13 +159,18 @@ _TYPES = (
         "outcome",
     ),
     ProblemType(
-        "too-many-items", 422, "The batch has too many items.", "The batch has 1001 items; send at most 1000.", "items"
+        "too-many-items",
+        422,
+        "The batch has too many items.",
+        "The batch has 1001 items; send at most 1000, or any number as application/x-ndjson.",
+        "items",
+        1001,
     ),
     ProblemType(
         "bad-http",
         400,
         "The request is not valid HTTP/1.1; the connection is closed.",
-        "Invalid HTTP request received.",
+        "The request has 2 Host fields; send exactly one.",
     ),
     ProblemType("no-key", 401, "An API key is required.", _NO_KEY),
     ProblemType("unknown-key", 401, "The API key is unknown.", _UNKNOWN_KEY),
@@ -165,9 +188,14 @@ _TYPES = (
         "edit-conflict",
         409,
         "Another request changed it at the same time.",
-        "The override was changed by another request.",
+        "The override 'o-1' was set, then changed by another request.",
     ),
-    ProblemType("too-many-overrides", 409, "The limit of overrides is reached.", "There are too many overrides."),
+    ProblemType(
+        "too-many-overrides",
+        409,
+        "The limit of overrides is reached.",
+        "There are 10000 overrides, which is the limit. Remove some first.",
+    ),
     ProblemType(
         "changes-removed",
         410,
@@ -193,9 +221,11 @@ _TYPES = (
         "wrong-host",
         421,
         "The Host is not a name of this machine, and the service answers no others.",
-        "Without API keys, this service answers only for hosts such as localhost and 127.0.0.1, not for 'example.com'.",
+        "Without API keys, this service answers only for hosts such as localhost and 127.0.0.1, not for 'example.com'. "
+        "To serve other names, for example behind a proxy, set API_KEYS_FILE; or set ALLOW_UNAUTHENTICATED=1 if only "
+        "trusted clients can reach it.",
     ),
-    ProblemType("quota-exceeded", 429, "The quota of the API key is used up; see Retry-After.", "Try again in 3 s."),
+    ProblemType("quota-exceeded", 429, "The quota of the API key is used up; see Retry-After.", _QUOTA),
     ProblemType(
         "head-too-large", 431, "The request head is too large.", "The request head is larger than 65536 bytes."
     ),
@@ -228,13 +258,18 @@ _TYPES = (
         },
     ),
     ProblemType("busy", 503, "This process has no room for the fetch, the file or the answer; see Retry-After.", _BUSY),
-    ProblemType("overloaded", 503, "The process is too busy for new work; see Retry-After.", "Try again in 1 s."),
+    ProblemType(
+        "overloaded",
+        503,
+        "The process is too busy for new work; see Retry-After.",
+        "This process has reached its limit of connections; try again in 1 s.",
+    ),
     ProblemType("not-ready", 503, "The service is starting or stopping; see Retry-After.", "The service is starting."),
     ProblemType(
         "store-down",
         503,
         "The answer needs the store, which is unavailable; see Retry-After.",
-        "The store is unavailable.",
+        "The store is unavailable: the store failed less than 1 s ago and is not called.",
     ),
 )
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 
 from app.background import BackgroundTask, Surviving, repeatedly
 from app.cache.ordering import Purged
@@ -42,14 +41,14 @@ class Outbox:
         return self._pending.get(origin)
 
     @asynccontextmanager
-    async def delivering(self, pause: float = DELIVERY_PAUSE) -> AsyncIterator[None]:
-        """While the block lasts, deliver what is pending, every so many seconds until the store accepts it."""
-        async with repeatedly(BackgroundTask.DELIVERIES, partial(self._deliver_pending, pause)):
+    async def delivering(self) -> AsyncIterator[None]:
+        """While the block lasts, deliver what is pending, until the store accepts it."""
+        async with repeatedly(BackgroundTask.DELIVERIES, self._deliver_pending):
             yield
 
-    async def _deliver_pending(self, pause: float) -> None:
+    async def _deliver_pending(self) -> None:
         await self._has_pending.wait()
-        await asyncio.sleep(pause)
+        await asyncio.sleep(DELIVERY_PAUSE)
         for origin, purged in list(self._pending.items()):
             # An origin that fails unexpectedly is not delivered: the process gives it to the store when it is next
             # asked about it.
