@@ -42,7 +42,7 @@ def test_the_note_says_how_the_line_is_read() -> None:
     assert codes("ExampleBot", STAR, dialect="google") == []
 
 
-def test_every_known_crawler_is_named_where_it_is_misspelt_and_nowhere_else() -> None:
+def test_every_known_crawler_is_named_only_where_it_is_misspelt() -> None:
     known = known_agents()
     for name, agent in known.items():
         misspelt = f"{name[:-2]}{name[-1]}{name[-2]}"
