@@ -34,6 +34,24 @@ end
 return listed
 """)
 
+# Removes the names in ARGV[1], one a line, from the lists that there are; a value of another type is removed.
+_REMOVE: Final = Script("""
+local names
+for _, key in ipairs(KEYS) do
+  local kind = redis.call('type', key).ok
+  if kind == 'zset' then
+    if not names then
+      names = {}
+      for name in string.gmatch(ARGV[1], '%S+') do names[#names + 1] = name end
+    end
+    redis.call('zrem', key, unpack(names))
+  elseif kind ~= 'none' then
+    redis.call('del', key)
+  end
+end
+""")
+_CLEARED: Final = (Order.FAILING, Order.SLOW, Order.STALE)
+
 
 class RedisOriginLists:
     """Sorted sets `robots:{origins}:ORDER` of origins' keys, LISTED in each; for ASKED, one for each hour.
@@ -47,8 +65,13 @@ class RedisOriginLists:
 
     async def write(self, notes: Notes, now: float) -> None:
         """Write the notes into the lists; raises StoreDown."""
+        # Of the origins that were fetched, hardly one is in a list. Their names are sent once for all lists, as a text:
+        # packing them as arguments of three commands would hold up other tasks.
+        listed = set[str]().union(*(notes.listed[order] for order in _CLEARED))
+        for batch in _batches(sorted(notes.cleared - listed)):
+            await _REMOVE.run(self._redis, [_key(order) for order in _CLEARED], "\n".join(batch))
         commands = _commands(notes, now)
-        results = await self._redis.run(_SLOT, lambda: self._execute(commands))
+        results = await self._redis.run(_SLOT, lambda: self._execute(commands)) if commands else ()
         wrong = {command[1] for command, result in zip(commands, results or (), strict=False) if _is_foreign(result)}
         for key in wrong:
             await self._redis.run(key, partial(self._client.delete, key))
@@ -82,8 +105,9 @@ class RedisOriginLists:
 
 def _commands(notes: Notes, now: float) -> list[tuple[Any, ...]]:
     commands: list[tuple[Any, ...]] = []
-    for order in (Order.FAILING, Order.SLOW, Order.STALE):
-        cleared = sorted(notes.cleared - notes.listed[order].keys())
+    listed = set[str]().union(*(notes.listed[order] for order in _CLEARED))
+    for order in _CLEARED:
+        cleared = sorted((notes.cleared & listed) - notes.listed[order].keys())
         commands += [("ZREM", _key(order), *batch) for batch in _batches(cleared)]
     for order, scores in notes.listed.items():
         if not scores:

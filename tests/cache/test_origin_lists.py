@@ -95,6 +95,30 @@ async def test_origins_in_backoff_are_listed_until_it_ends(one: Process, store_c
     assert [key for key, _ in await one.read(Order.BACKOFF)] == [origin(2).key, origin(3).key]
 
 
+async def test_only_lists_that_there_are_lose_what_was_fetched(one: Process, store_client: Redis) -> None:
+    async def removals() -> int:
+        stats = await store_client.info("commandstats")
+        return int(stats.get("cmdstat_zrem", {"calls": 0})["calls"])
+
+    async def fetched(count: int) -> None:
+        for number in range(count):
+            one.lists.note_fetch(origin(number), Snapshot(FILE, NOW), 0.1)
+        await one.lists.flush()
+
+    await store_client.config_resetstat()
+    await fetched(10_000)
+    assert await removals() == 0
+    one.lists.note_fetch(origin(7), failed(), 0.1)
+    one.lists.note_fetch(origin(9), failed(), 0.1)
+    await one.lists.flush()
+    await store_client.set("robots:{origins}:slow", "not a list")
+    await store_client.config_resetstat()
+    await fetched(8)
+    assert await one.read(Order.FAILING) == [(origin(9).key, NOW)]
+    assert await removals() == 1
+    assert await store_client.exists("robots:{origins}:slow") == 0
+
+
 async def test_lists_are_bounded(one: Process, store_client: Redis) -> None:
     for number in range(LISTED + 700):
         one.lists.note_fetch(origin(number), failed(FILE, at=NOW + number), 2.0 + number)
