@@ -77,9 +77,9 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         allowed=decision.allowed,
         reason=verdict.reason,
         partial=decision.partial,
-        explanation=explanation_out(decision, detailed=explained),
+        explanation=_explanation(decision, detailed=explained),
         rule=rule_out(verdict, robots),
-        group=group_of(verdict),
+        group=_group(verdict),
         rate=rate_out(rate.value, rate.valid_until) if rate else None,
         next_rate=next_rate_out(decision.next_rate),
         crawl_delay=decision.crawl_delay,
@@ -202,8 +202,7 @@ def group_out(token: str, group: Group) -> GroupOut:
     return GroupOut(token=token, agents=shown, more_agents=len(agents) - len(shown), line=group.line)
 
 
-def group_of(verdict: Verdict) -> GroupOut | None:
-    """The group that applies to the agent, if a file decided."""
+def _group(verdict: Verdict) -> GroupOut | None:
     if verdict.group is None or verdict.selection is None:
         return None
     return group_out(verdict.selection.token, verdict.group)
@@ -268,8 +267,7 @@ def summary_of(decision: Decision) -> str:
     )
 
 
-def explanation_out(decision: Decision, *, detailed: bool) -> SummaryOut | ExplanationOut:
-    """Why the verdict is what it is; `detailed` takes effect if a file decided."""
+def _explanation(decision: Decision, *, detailed: bool) -> SummaryOut | ExplanationOut:
     question, robots, selection = decision.question, decision.robots, decision.verdict.selection
     sentence = summary_of(decision)
     if robots is None or not detailed:

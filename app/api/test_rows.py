@@ -34,9 +34,8 @@ from app.api.schemas.answers import (
     is_none,
 )
 from app.api.serialize import (
-    explanation_out,
+    answer_out,
     extensions_out,
-    group_of,
     next_rate_out,
     notes_out,
     purposes_out,
@@ -44,8 +43,6 @@ from app.api.serialize import (
     robots_out,
     rule_out,
     summary_of,
-    usage_out,
-    visit_out,
 )
 from app.evaluate import Decision, Question
 from app.notes import agent_notes
@@ -238,7 +235,7 @@ class Rows:
         decision = result.decision
         url = b'{"url":' + orjson.dumps(decision.question.target.url) + b","
         if self._explained:
-            return url + orjson.dumps(self._members(decision) | self._simulated(result))[1:]
+            return url + orjson.dumps(_explained(decision) | self._simulated(result))[1:]
         _, reason, rule, _ = decision.verdict
         line = rule.directive.line if rule else 0
         turns = tuple([(it.verdict.permission, it.verdict.reason) for _, it in result.timeline])
@@ -269,15 +266,6 @@ class Rows:
             members["purposes"] = _purposes(purposes)
         if notes is not None:
             members["notes"] = _json(notes)
-        if self._explained:
-            visit, usage = decision.visit, decision.usage
-            members |= {
-                "explanation": _json(explanation_out(decision, detailed=True)),
-                "group": _json(group_of(verdict)),
-                "crawl_delay": decision.crawl_delay,
-                "visit": None if visit is None else _json(visit_out(visit)),
-                "usage": None if usage is None else _json(usage_out(usage)),
-            }
         return members
 
     def _rule(self, decision: Decision) -> orjson.Fragment | None:
@@ -309,6 +297,14 @@ class Rows:
             self._facts[decision.revision] = _json(facts)
         turns = [_json(_turn(after, turn)) for after, turn in result.timeline]
         return {"robots": self._facts[decision.revision], "timeline": turns}
+
+
+def _explained(decision: Decision) -> dict[str, object]:
+    """The members of an explained row besides the URL, from the answer of `GET /v1/allowed`."""
+    answer = answer_out(decision, explained=True)
+    optional = {"purposes": decision.purposes, "notes": answer.notes}
+    names = ExplainedRowOut.model_fields.keys() - {"url", *(name for name, value in optional.items() if value is None)}
+    return {name: _json(value) for name, value in answer if name in names}
 
 
 def _reader(decision: Decision) -> Hashable:
