@@ -21,7 +21,7 @@ const at = (id) => document.getElementById(id);
 export class Answer {
   /** `apply(side, line, written, instead)` is called when the user takes the advice on a line of a version. */
   constructor(apply) {
-    this._table = new Table(at("table"), (row, column) => this._choose(row, column));
+    this._table = new Table(at("table"), at("sideways"), (row, column) => this._choose(row, column));
     this._filter = new TableFilter(at("filters"), () => this._filtered());
     this._listing = new Listing(at("lines"), at("listing-facts"), at("warnings"), (line) => this._pick(line), (...advice) =>
       apply(this.side, ...advice),
@@ -79,6 +79,22 @@ export class Answer {
     const [row, column] = this.chosen;
     const dialects = Math.max(this._read.dialects.length, 1);
     return { urls: this._read.urls[row].text, agents: this._read.agents[Math.floor(column / dialects)].text, column: column % dialects };
+  }
+
+  /** Draw all that can be printed: the rows that the filter shows, the file and the diff; `release()` ends it. */
+  drawAll() {
+    if (!this.isShown) return;
+    const most = this._most;
+    this._most = Infinity;
+    this._draw();
+    this._most = most;
+    for (const list of [this._listing, this._changes]) list.drawAll();
+  }
+
+  release() {
+    if (!this.isShown) return;
+    this._draw();
+    for (const list of [this._listing, this._changes]) list.release();
   }
 
   /** The rows that the filter shows in a format of `exported`. */

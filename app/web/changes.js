@@ -16,6 +16,15 @@ export class Changes {
     this._rows = null;
   }
 
+  /** Draw the lines to be printed, until `release()`. */
+  drawAll() {
+    this._rows?.drawAll();
+  }
+
+  release() {
+    this._rows?.release();
+  }
+
   /** Show the diff from one list of lines to another. */
   show(before, after) {
     const steps = differences(before, after);

@@ -98,6 +98,15 @@ export class Listing {
     return undefined;
   }
 
+  /** Draw the lines to be printed, until `release()`. */
+  drawAll() {
+    this._rows?.drawAll();
+  }
+
+  release() {
+    this._rows?.release();
+  }
+
   /** Scroll to a line. */
   reveal(line) {
     this._rows?.reveal(line - 1);

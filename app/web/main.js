@@ -130,6 +130,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   at("verdicts").focus();
 });
+window.addEventListener("beforeprint", () => answer.drawAll());
+window.addEventListener("afterprint", () => answer.release());
 window.addEventListener("hashchange", () => isLink(location.hash) && follow());
 
 await follow();

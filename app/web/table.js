@@ -5,12 +5,19 @@ import { briefly, DIALECTS, PURPOSE_STATES, PURPOSES, SIGNS, VERDICTS } from "./
 import { el, plain, quoted } from "./text.js";
 import { expectedOf } from "./expectations.js";
 
+/** Columns of the widest table that is printed as one; of a wider one, each row is printed as a list. */
+const MOST_PRINTED = 6;
+
 export class Table {
-  /** `choose(row, column)` is called when the user chooses a cell. */
-  constructor(table, choose) {
+  /** `choose(row, column)` is called when the user chooses a cell; `sideways` says that there is more beside the box. */
+  constructor(table, sideways, choose) {
     this._table = table;
+    this._sideways = sideways;
     this._choose = choose;
     this._cells = [];
+    const box = table.parentElement;
+    new ResizeObserver(() => this._sayWidth()).observe(box);
+    box.addEventListener("scroll", () => this._sayWidth(), { passive: true });
     table.addEventListener("keydown", (event) => this._key(event));
     table.addEventListener("click", (event) => {
       const button = event.target.closest("button[data-row]");
@@ -30,15 +37,26 @@ export class Table {
     this._view = { rows, others, back, picks };
     const columns = rows[0] ?? [];
     this._purposes = purposesOf(columns);
-    const width = columns.length * (1 + this._purposes.length);
+    this._titles = titlesOf(columns, this._purposes);
+    const width = this._titles.length;
     const body = lines.map((line) => this._line(line, width));
     this._table.replaceChildren(head(columns, columns.length / Math.max(agents, 1), this._purposes), el("tbody", {}, body));
+    this._table.classList.toggle("wide", width > MOST_PRINTED);
+    this._sayWidth();
   }
 
   /** Remove all verdicts. */
   clear() {
     this._cells = [];
     this._table.replaceChildren();
+    this._sayWidth();
+  }
+
+  /** Say that the table is wider than its box, and fade the side where it goes on. */
+  _sayWidth() {
+    const { scrollWidth, clientWidth, scrollLeft } = this._table.parentElement;
+    this._sideways.hidden = scrollWidth <= clientWidth;
+    this._sideways.parentElement.classList.toggle("goes-on", scrollLeft + clientWidth < scrollWidth - 1);
   }
 
   /** Mark a cell as the chosen one. If it is not shown, the first cell is in the tab order instead. */
@@ -76,7 +94,13 @@ export class Table {
       ...this._purposes.map((name) => purposeCell(line, column, name, row.purposes?.[name])),
     ]);
     this._cells.push(buttons);
-    return el("tr", {}, title, buttons.map((button) => el("td", { role: "gridcell", "aria-selected": "false" }, button)));
+    const titles = this._titles;
+    return el(
+      "tr",
+      {},
+      title,
+      buttons.map((button, at) => el("td", { role: "gridcell", "aria-selected": "false", "data-title": titles[at] }, button)),
+    );
   }
 
   _cell(line, column) {
@@ -120,6 +144,13 @@ export class Table {
     button.focus();
     button.click();
   }
+}
+
+/** What each column is, for a print that is too narrow for a table. */
+function titlesOf(columns, purposes) {
+  return columns.flatMap(({ agent, dialect }) =>
+    [DIALECTS[dialect] ?? dialect, ...purposes.map((name) => PURPOSES[name])].map((what) => plain(`${agent}, ${what}`)),
+  );
 }
 
 /** The purposes that any of the rows answers, in the order of the labels. */

@@ -4,6 +4,7 @@
 const ROWS = 100;
 const WEIGHT = 8000;
 const ROW_HEIGHT = 24;
+const MOST_PRINTED = 20_000;
 
 export class VirtualList {
   /**
@@ -15,6 +16,7 @@ export class VirtualList {
     this._draw = draw;
     this._portions = portions(length, weigh);
     this._drawn = new Set();
+    this._printed = [];
     for (const portion of this._portions) {
       portion.element.style.height = `${portion.height}px`;
       portion.element.portion = portion;
@@ -34,6 +36,17 @@ export class VirtualList {
   /** Draw the visible rows again. */
   redraw() {
     for (const portion of this._drawn) this._fill(portion);
+  }
+
+  /** Draw the first rows, to be printed; `release()` ends it. */
+  drawAll() {
+    this._printed = this._portions.filter((portion) => portion.from < MOST_PRINTED && !this._drawn.has(portion));
+    for (const portion of this._printed) this._fill(portion);
+  }
+
+  release() {
+    for (const portion of this._printed) this._empty(portion);
+    this._printed = [];
   }
 
   /** Scroll the box, and nothing around it, until the row is well inside. */

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 FILE = "User-agent: *\nContent-Signal: search=yes, ai-train=no\nDissalow: /basket/\nCrawl-delay: 5\n"
 OTHER = "User-agent: *\nDisallow: /\nRequest-rate: 1/10s 0800-2000\n"
 
-OPTIONS = {"rules": {"target-size": {"enabled": True}}}
-"""A rule of WCAG 2.2 (2.5.8) that axe-core leaves out by default."""
+OPTIONS = {"rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}}}
+"""Rules of WCAG (2.5.8 and 2.5.3) that axe-core leaves out by default."""
 
 
 async def _violations(visitor: Visitor) -> list[str]:

@@ -28,7 +28,7 @@ async def test_first_visit_shows_an_evaluated_example(service: str, browser: Bro
     async with visiting(browser, service) as visitor:
         await visitor.open()
         assert await visitor.text("#summary") == "15 verdicts: 9 allowed, 6 blocked. 1 warning about the file."
-        for needless in ("#keyed", "#forget", "#versions", "#diff-summary"):
+        for needless in ("#keyed", "#forget", "#versions", "#diff-summary", "#sideways"):
             assert await visitor.page.locator(needless).is_hidden()
         assert (await visitor.cells())[1] == ["Blocked, line 9", "Blocked, line 15", "Blocked, line 3"]
         assert await visitor.text("#table thead") == "URL SeznamBot Googlebot ExampleBot Seznam Google RFC 9309"
@@ -285,6 +285,11 @@ async def test_phone_does_not_scroll_sideways(service: str, browser: Browser) ->
         await visitor.open()
         overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert await visitor.evaluate(overflow) == 0
+        # The table does, and says so, until its end is seen.
+        await expect(visitor.page.locator("#sideways")).to_be_visible()
+        await expect(visitor.page.locator(".goes-on")).to_be_attached()
+        await visitor.page.locator("#table-box").evaluate("box => { box.scrollLeft = box.scrollWidth }")
+        await expect(visitor.page.locator(".goes-on")).to_have_count(0)
         await visitor.page.locator("button[data-row='4'][data-column='0']").tap()
         assert await visitor.evaluate(overflow) == 0
         await visitor.page.locator("#comparing summary").tap()
