@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test test-browser test-helm test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
+.PHONY: run demo test test-browser test-helm test-newest test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
 
 # The token for operators' routes, of a service without API keys.
 run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
@@ -32,6 +32,10 @@ test: $(VENV)/.dev $(CORPUS) build/clients/.installed
 # Tests of the chart as Helm renders it; .venv has one for Linux on x86-64.
 test-helm: $(VENV)/.dev
 	$(PYTEST) tests/helm
+
+# The rows that every dialect must pass, and a service that answers, with the newest Python of this machine.
+test-newest:
+	@sh tests/newest.sh $(PYTHON) $(MAKE)
 
 # Tests of deploy/proxies with Debian's nginx, which is installed from the system's packages if it is missing.
 test-proxies: $(VENV)/.dev
@@ -259,6 +263,7 @@ lock:
 	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml --extra signatures -c deploy/requirements.txt -o deploy/requirements-signatures.txt
 	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml --group dev -c deploy/requirements.txt -o deploy/requirements-dev.txt
 	$(UV_COMPILE) $(UPGRADE) --group build -c deploy/requirements-dev.txt -o deploy/requirements-build.txt
+	$(UV_COMPILE) $(UPGRADE) --group newest -c deploy/requirements-dev.txt -o deploy/requirements-newest.txt
 	$(UV_COMPILE) $(UPGRADE) --group wheel -c deploy/requirements-dev.txt -o deploy/requirements-wheel.txt
 	$(UV_COMPILE) $(UPGRADE) --group bench -c deploy/requirements-dev.txt -o deploy/requirements-bench.txt
 	$(UV_COMPILE) $(UPGRADE) --group corpus -c deploy/requirements-bench.txt -o deploy/requirements-corpus.txt

@@ -110,6 +110,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     ):  # which FastAPI does not see
         schema = model.model_json_schema(ref_template=REFERENCE)
         schemas[model.__name__] = {name: member for name, member in schema.items() if name != "$defs"}
+    document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
     document["components"]["securitySchemes"] = SECURITY
     document["components"]["examples"] = {f"problem-{slug}": _problem_example(slug) for slug in PROBLEMS}
     examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))

@@ -62,6 +62,14 @@ unpinned=$(sh deploy/image/pin.sh --check) || echo "not pinned by digest, see \`
 "$bin/hadolint" --config .hadolint.yaml Dockerfile
 echo "hadolint finds nothing"
 
+# The image can be built for arm64, as far as that can be said without one: its packages have wheels.
+python=$(sed -n 's/^version=//p' deploy/image/system.sh)
+"$bin/python" -m pip install --quiet --disable-pip-version-check --dry-run --target "$out/arm64" --no-deps --require-hashes \
+    --only-binary :all: --implementation cp --python-version "$python" --platform manylinux_2_28_aarch64 \
+    --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 -r deploy/requirements-otel.txt ||
+    fail "A package of the image has no wheel for arm64."
+echo "the packages of the image have wheels for arm64"
+
 "$promtool" check rules deploy/monitoring/alerts.yaml
 (cd deploy/monitoring && "$promtool" test rules alerts_test.yaml)
 "$bin/python" tests/deploy/queries.py <deploy/monitoring/dashboard.json >"$out/queries.yaml"

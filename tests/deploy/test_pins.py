@@ -35,6 +35,11 @@ def test_the_image_may_read_every_file_that_it_copies() -> None:
         assert any(path == each or path.startswith(f"{each}/") for each in admitted), path
 
 
+def test_the_image_is_for_any_processor() -> None:
+    for file in ("Dockerfile", "deploy/image/system.sh", "deploy/image/base.sh"):
+        assert re.findall(r"x86|amd64|i386|aarch64|arm64", (ROOT / file).read_text()) == [], file
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of the files without pins."""
