@@ -338,6 +338,8 @@ function summary(read, lines, before, after, since) {
   if (foreign > 0) parts.push(`${count(foreign, "URL")} of another host: this file does not decide there.`);
   const unread = read.unread.urls.length + read.unread.agents.length;
   if (unread > 0) parts.push(`${count(unread, "line")} of the question could not be read.`);
+  const partial = verdicts.filter((row) => row.partial).length;
+  if (partial > 0) parts.push(`Only the first 512,000 bytes of the file are read: lines beyond them could change ${count(partial, "verdict")}.`);
   if (before.warnings.length > 0) parts.push(`${count(before.warnings.length, "warning")} about the file.`);
   return parts.join(" ");
 }

@@ -21,7 +21,7 @@ export class EarlierVersion {
     other.field.addEventListener("input", () => this.site?.file && this._versions.leave());
   }
 
-  /** The site whose versions are offered: {url, at, file}, or null. */
+  /** The site whose versions are offered: {url, at, file, cut}, or null. */
   get site() {
     return this._versions.site;
   }
@@ -81,7 +81,7 @@ export class EarlierVersion {
       const beside = site.file ? other : robots;
       beside.value = text ?? "";
       if (site.file) at("comparing").open = text !== null;
-      else source.fetched(site.url);
+      else source.fetched(site.url, wanted.truncated);
       const comparison = this._summary.show(site, wanted);
       await Promise.all([ask(), comparison]);
       if (mine.signal.aborted) return false;

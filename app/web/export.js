@@ -37,6 +37,7 @@ function records(lines, rows, others) {
       verdict: row.verdict,
       reason: row.reason,
       line: row.rule?.line ?? null,
+      partial: row.partial ?? false,
       explanation: row.explanation.summary,
       expected: expectedOf(line, row),
       ...Object.fromEntries(Object.entries(row.purposes ?? {}).map(([name, { state }]) => [name, state])),

@@ -15,6 +15,12 @@ export class FileSource {
     this._said = said;
     this._origin = null;
     this._facts = "";
+    this._isCut = false;
+  }
+
+  /** Whether the file in the field is the beginning of a longer one, whose end is not read. */
+  get isCut() {
+    return this._isCut;
   }
 
   /** The origin that the file was fetched from, or null. */
@@ -31,9 +37,10 @@ export class FileSource {
     this._field.value = text;
   }
 
-  /** Note that the file in the field is one of the site of `url`, and say the facts of its fetch, if any are known. */
-  fetched(url, facts = "") {
+  /** Note that the file in the field is one of the site of `url`, `isCut` or whole, and say the facts of its fetch, if any. */
+  fetched(url, isCut, facts = "") {
     this._origin = originOf(url);
+    this._isCut = isCut;
     this._facts = facts;
     if (facts !== "") this.say(facts);
   }
@@ -49,6 +56,7 @@ export class FileSource {
   forget() {
     this._origin = null;
     this._facts = "";
+    this._isCut = false;
     this.say("");
   }
 

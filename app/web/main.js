@@ -62,7 +62,7 @@ async function restore(wanted) {
   answer.chosen = wanted.chosen;
   setView(wanted.view);
   if (wanted.robots === null && wanted.site !== "") {
-    await site.fetch();
+    await site.fetch({ byLink: true });
     if (wanted.earlier !== null && earlier.site !== null) await earlier.find(wanted.earlier);
     return;
   }
@@ -72,7 +72,7 @@ async function restore(wanted) {
     return;
   }
   if (wanted.fetched !== null) earlier.offer(wanted.fetched);
-  if (wanted.fetched?.file) source.fetched(wanted.fetched.url);
+  if (wanted.fetched?.file) source.fetched(wanted.fetched.url, wanted.fetched.cut);
   // The text of the version comes from the service: a link is untrusted, and could show any text as one of the site.
   if (wanted.earlier === null || !(await earlier.find(wanted.earlier))) await run.ask();
 }

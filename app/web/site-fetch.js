@@ -15,8 +15,11 @@ export class SiteFetch {
     at("refetch").addEventListener("click", () => this._refetch());
   }
 
-  /** Fetch the file of the site in the field, and test it. */
-  async fetch() {
+  /**
+   * Fetch the file of the site in the field, and test it; without a file, show what the service decides. That may fetch
+   * other sites, so it takes more than a link.
+   */
+  async fetch({ byLink = false } = {}) {
     const { question, answer, robots, source, earlier, run } = this._parts;
     this._fetching?.abort();
     run.stop();
@@ -34,17 +37,23 @@ export class SiteFetch {
       const { url, file } = await heldAt(site, mine.signal);
       if (mine.signal.aborted) return undefined;
       source.site = url;
-      earlier.offer({ url, at: file.robots.fetched_at, file: file.text !== null });
+      earlier.offer({ url, at: file.robots.fetched_at, file: file.text !== null, cut: file.robots.truncated });
       question.takeSite(url);
       this._offerRefetch(mine.signal);
-      if (file.text === null) return this._without(without(file.robots));
+      if (file.text === null) {
+        this._without(without(file.robots));
+        setView("service");
+        if (byLink) return this._say("Press Test to see what crawlers do without the file.");
+        return await run.ask({ quietly: true });
+      }
       robots.value = file.text;
-      source.fetched(url, facts(file.robots));
+      source.fetched(url, file.robots.truncated, facts(file.robots));
       return await run.ask();
     } catch (error) {
-      if (error instanceof ServiceError) return this._without(error.message);
-      if (error.name !== "AbortError") throw error;
-      return undefined;
+      if (error.name === "AbortError") return undefined;
+      if (!(error instanceof ServiceError)) throw error;
+      this._without(error.message);
+      return this._say("There is no file to test.");
     }
   }
 
@@ -79,8 +88,11 @@ export class SiteFetch {
     answer.clear();
     source.forget();
     if (!robots.isTyped) robots.value = "";
-    at("summary").textContent = "There is no text to test. See what crawlers are told: “as the service decides”.";
     source.say(robots.value === "" ? why : `${why} The text below is not of this site.`, true);
+  }
+
+  _say(text) {
+    at("summary").textContent = text;
   }
 }
 

@@ -87,7 +87,7 @@ function compared(fetched, earlier) {
   const text = (value) => typeof value === "string" && value !== "";
   const when = (value) => value === null || (typeof value === "string" && WHEN.test(value));
   if (!text(fetched?.url) || !when(fetched.at)) return { fetched: null, earlier: null };
-  const site = { url: fetched.url, at: fetched.at, file: fetched.file === true };
+  const site = { url: fetched.url, at: fetched.at, file: fetched.file === true, cut: fetched.cut === true };
   const { id, from, reader } = earlier ?? {};
   if (!text(id) || !text(from)) return { fetched: site, earlier: null };
   return { fetched: site, earlier: { id, from, reader: text(reader) ? reader : "" } };

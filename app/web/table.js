@@ -119,6 +119,7 @@ export class Table {
       { type: "button", "data-row": line.row, "data-column": column, tabindex: -1, class: classes },
       el("span", { class: "verdicts-of" }, verdicts),
       el("span", { class: "because-of" }, because),
+      (answer.partial || other?.partial) && el("span", { class: "expected" }, "not all lines read"),
       unmet && el("span", { class: "expected" }, `expected: ${VERDICTS[expected]}`),
     );
   }

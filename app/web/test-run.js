@@ -91,6 +91,7 @@ export class TestRun {
     const texts = [robots.value, other.value].filter((text, index) => index === 0 || text !== "");
     const since = earlier.since;
     const read = await testFile(texts[0], question.asked, signal, (done, all) => this._progress.show(done, all * texts.length));
+    if (source.isCut) markPartial(read.rows);
     const found = [{ text: texts[0], rows: read.rows, warnings: read.warnings }];
     if (texts.length > 1 && read.rows.length > 0) {
       const more = (done, all) => this._progress.show(all + done, 2 * all);
@@ -128,6 +129,11 @@ export class TestRun {
     this._parts.answer.outdate("The test failed. These results are out of date.");
     if (!quietly) at(`${place}-said`).scrollIntoView({ block: "nearest" });
   }
+}
+
+/** Mark what the lines behind the end of a cut file could change: all but what the first rule that matches decides. */
+function markPartial(rows) {
+  for (const row of rows.flat()) row.partial ||= !(row.dialect === "draft1996" && row.reason === "rule");
 }
 
 /** The crawlers of a question that the service takes for misspelt: {line, detail}. */

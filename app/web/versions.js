@@ -26,7 +26,7 @@ export class VersionList {
     });
   }
 
-  /** The site of the versions: {url, at, file}; `at` is the time of the fetch, `file` whether it found a file. */
+  /** The site of the versions: {url, at, file, cut}: the time of the fetch, and whether it found a file, one that is cut. */
   get site() {
     return this._site;
   }

@@ -7,6 +7,8 @@ import { verdict } from "./table.js";
 const KEYS = { allow: "Allow", disallow: "Disallow" };
 const MAY = { allow: " may fetch", disallow: " may not fetch", defer: " should try again later" };
 
+const PARTIAL = "Only the first 512,000 bytes of this file are read. Lines beyond them could change this verdict.";
+
 /**
  * The explanation of `row` as elements. `cut` is the warning that crawlers do not read all of the file, if they do not;
  * `reveal(line)` is called when the user clicks a line number.
@@ -19,6 +21,7 @@ export function explanation(row, cut, reveal) {
     el("p", {}, el("code", {}, quoted(row.url, 400))),
     el("p", { class: "summary" }, quoted(row.explanation.summary, 700)),
     ...(row.notes ?? []).map(({ message }) => el("p", { class: "stale" }, quoted(message, 700))),
+    row.partial && !cut && el("p", { class: "stale" }, PARTIAL),
     cut && el("p", { class: "stale" }, `${cut.message} The lines from ${cut.line.toLocaleString("en")} on have no say in this verdict.`),
     row.dialect !== "" && el("p", { class: "hint" }, `interpreted ${READ[row.dialect] ?? `as ${row.dialect}`}`),
     ...deciding(row, reveal),

@@ -80,4 +80,5 @@ async def test_empty_and_invalid_questions_break_no_rule(service: str, browser: 
         await visitor.page.locator("#site").fill("http://private.example/")
         await visitor.page.locator("#site").press("Enter")
         await expect(visitor.page.locator("#site-said")).to_contain_text("not public")
+        await expect(visitor.page.locator(".facts")).to_be_visible()
         assert await _violations(visitor) == []

@@ -229,7 +229,7 @@ async def test_exported_text_is_no_formula(service: str, browser: Browser) -> No
     }"""
     async with visiting(browser, service) as visitor:
         await visitor.open()
-        assert (await visitor.evaluate(script)).split("\r\n")[1] == "'=1+1,'@a,,allow,rule,,'-,"
+        assert (await visitor.evaluate(script)).split("\r\n")[1] == "'=1+1,'@a,,allow,rule,,false,'-,"
 
 
 async def test_expectations_are_compared_with_verdicts(service: str, browser: Browser) -> None:

@@ -11,29 +11,40 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 FILE = "User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
 
 
-async def _shows_no_answer(visitor: Visitor) -> None:
-    for hidden in ("#because", "#stale"):
-        await expect(visitor.page.locator(hidden)).to_be_hidden()
-    assert await visitor.page.locator("#table .cell").count() == 0
-    assert "verdict" not in await visitor.text("#summary")
+FAILURES = [
+    (text(404), "Allowed", "answers 404"),
+    (text(403), "Allowed", "answers 403"),
+    (text(429), "Try later", "429"),
+    (text(503), "Try later", "503"),
+    (text(403, "<html>Who are you?</html>", {"cf-mitigated": "challenge"}), "Try later", "challenge"),
+]
 
 
-@pytest.mark.parametrize("status", [404, 503])
-async def test_failed_fetch_leaves_nothing_of_the_former_site(service: str, browser: Browser, status: int) -> None:
-    async with (
-        serve(text(200, FILE)) as former,
-        serve(text(status)) as empty,
-        visiting(browser, service) as visitor,
-    ):
+async def test_failed_fetch_leaves_nothing_of_the_former_site_and_says_what_crawlers_do(
+    service: str, browser: Browser
+) -> None:
+    async with serve(text(200, FILE)) as former, visiting(browser, service) as visitor:
         await visitor.open()
-        await visitor.fetch(f"{former.url}/private/page")
-        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts")
-        await visitor.fetch(f"{empty.url}/shop")
-        await expect(visitor.page.locator("#site-said")).to_contain_text(f"{empty.url}/robots.txt")
-        await expect(visitor.page.locator("#site-said")).to_be_in_viewport()
-        await _shows_no_answer(visitor)
-        assert await visitor.page.locator("#robots").input_value() == ""
-        assert await visitor.page.locator("#urls").input_value() == f"{empty.url}/shop"
+        for response, verdict, summary in FAILURES:
+            async with serve(response) as empty:
+                await visitor.fetch(f"{former.url}/private/page")
+                await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allowed, 3 blocked.")
+                await visitor.fetch(f"{empty.url}/shop")
+                await _says_what_crawlers_do(visitor, f"{empty.url}/robots.txt", verdict, summary)
+                assert await visitor.page.locator("#urls").input_value() == f"{empty.url}/shop"
+        await visitor.fetch("http://missing.example/shop")
+        await _says_what_crawlers_do(visitor, "http://missing.example/robots.txt", "Try later", "name")
+
+
+async def _says_what_crawlers_do(visitor: Visitor, url: str, verdict: str, summary: str) -> None:
+    await expect(visitor.page.locator("#site-said")).to_contain_text(url)
+    await expect(visitor.page.locator("#site-said")).to_be_in_viewport()
+    verdicts = visitor.page.locator("#table .cell .verdict")
+    await expect(verdicts).to_have_count(3)
+    assert [words[1:].strip() for words in await verdicts.all_inner_texts()] == [verdict] * 3
+    assert summary in await visitor.text("#why .summary")
+    await expect(visitor.page.locator("#stale")).to_be_hidden()
+    assert await visitor.page.locator("#robots").input_value() == ""
 
 
 async def test_failed_fetch_keeps_text_that_was_typed(service: str, browser: Browser) -> None:
@@ -42,7 +53,7 @@ async def test_failed_fetch_keeps_text_that_was_typed(service: str, browser: Bro
         await visitor.ask(robots=FILE)
         await visitor.fetch(empty.url)
         await expect(visitor.page.locator("#site-said")).to_contain_text("The text below is not of this site.")
-        await _shows_no_answer(visitor)
+        await expect(visitor.page.locator("#why-body")).to_contain_text("What the service knows")
         assert await visitor.page.locator("#robots").input_value() == FILE
 
 
@@ -125,6 +136,14 @@ async def test_cut_file_is_told_beside_the_verdict(service: str, browser: Browse
             robots=f"User-agent: *\n{lines}Disallow: /x\n", urls="https://h.example/x", agents="ExampleBot"
         )
         assert await visitor.cells() == [["Allowed, no rule matches"]]
+        assert await visitor.text("#table .expected") == "not all lines read"
+        assert "lines beyond them could change 1 verdict." in await visitor.text("#summary")
         assert "only the first 512,000 bytes of a file count" in await visitor.text("#why .stale")
         await visitor.ask(robots=FILE)
-        assert await visitor.page.locator("#why .stale").count() == 0
+        assert await visitor.page.locator("#why .stale, #table .expected").count() == 0
+        # A file that was fetched comes without its end.
+        async with serve(text(200, f"User-agent: *\n{lines}Disallow: /x\n")) as origin:
+            await visitor.fetch(f"{origin.url}/x")
+            await expect(visitor.page.locator("#summary")).to_contain_text("could change 1 verdict.")
+            assert await visitor.text("#table .expected") == "not all lines read"
+            assert "Lines beyond them could change this verdict." in await visitor.text("#why .stale")

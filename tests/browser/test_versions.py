@@ -157,7 +157,8 @@ async def test_version_without_a_file_has_no_line_diff(service: Keyed, browser: 
 async def test_deleted_file_can_be_tested_as_it_was(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(404)) as (visitor, site):
         await expect(visitor.page.locator("#site-said")).to_contain_text("no robots.txt (status 404)")
-        await visitor.ask(urls=f"{site}/old/page", agents="ExampleBot")
+        await visitor.page.locator("#urls").fill(f"{site}/old/page")
+        await visitor.page.locator("#agents").fill("ExampleBot")
         await _open(visitor)
         assert await visitor.text("#versions-said") == "Choose a version to test it."
         await _choose(visitor, 0)
@@ -224,7 +225,7 @@ READ_BACK = """async (state) => {
 
 
 async def test_link_with_an_invalid_version_is_read_without_it(service: Keyed, browser: Browser) -> None:
-    site = {"url": "https://h.example/", "at": "2026-11-21T10:00:00Z", "file": True}
+    site = {"url": "https://h.example/", "at": "2026-11-21T10:00:00Z", "file": True, "cut": False}
     version = {"id": "0123456789abcdef", "from": "2026-11-20T10:00:00Z"}
     question = {"urls": "https://h.example/", "agents": "a"}
     async with visiting(browser, service.url) as visitor:
