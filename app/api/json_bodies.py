@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import Any, Final, NoReturn, TypeVar
+from functools import cache, partial
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
@@ -23,6 +23,8 @@ TOKENS_LIMIT = SMALL_BODY
 _JSON: Final = "application/json"
 
 M = TypeVar("M", bound=BaseModel)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # One thread: the parser holds the interpreter's lock, so with more of them the event loop would wait for each.
 _parser = ThreadPoolExecutor(1, thread_name_prefix="json")
@@ -85,9 +87,14 @@ async def body_of(request: Request) -> Any:
     """
     require_json(request)
     body = await request.body()
-    if len(body) <= SMALL_BODY:
-        return read_json(body)
-    return await asyncio.get_running_loop().run_in_executor(_parser, read_json, body)
+    return await in_parser(len(body) > SMALL_BODY, read_json, body)
+
+
+async def in_parser(large: bool, read: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """The result of `read`: in the parser's thread if what it reads is `large`, else on the event loop."""
+    if not large:
+        return read(*arguments, **named)
+    return await asyncio.get_running_loop().run_in_executor(_parser, partial(read, *arguments, **named))
 
 
 def read_json(text: bytes, what: str = "The request body") -> Any:

@@ -1,12 +1,15 @@
 """The answer of `POST /v1/test`: a row for each decision, and what concerns the whole file.
 
-Nothing here needs the service: a test and a file go in, bytes come out.
+Nothing here needs the service: a test and a file go in, bytes come out, in a helper process if it takes long.
 """
 
-import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+import json
+import time
+import traceback
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
+from math import inf
 from typing import NamedTuple
 
 import orjson
@@ -43,6 +46,7 @@ from app.api.serialize import (
     robots_out,
     rule_out,
     summary_of,
+    warnings_out,
 )
 from app.evaluate import Decision, Question
 from app.notes import agent_notes
@@ -55,7 +59,11 @@ from app.robots.dialects import DIALECTS
 from app.robots.robots_txt import RobotsTxt
 from app.robots.verdict import Permission, Reason
 
-_log = logging.getLogger(__name__)
+TEST_SECONDS = 4.0
+"""CPU seconds after which the rows that remain are left out. A helper has five."""
+
+TEST_ROOM = 15 * 1024 * 1024
+"""Bytes of answer after which the rows that remain are left out; the last one may take some more."""
 
 
 class TestRowOut(BaseModel):
@@ -168,52 +176,78 @@ class Trial(NamedTuple):
                 yield Question(target, agent, DIALECTS[dialect], self.at, policy=self.policy)
 
 
+class PastedFile(NamedTuple):
+    """A file to test, parsed, and its warnings."""
+
+    robots: RobotsTxt
+    warnings: Sequence[WarningOut]
+
+    @classmethod
+    def read(cls, body: bytes) -> "PastedFile":
+        """Parse a file of any size."""
+        robots = RobotsTxt(body)
+        return cls(robots, warnings_out(robots))
+
+
 def answer(
     trial: Trial,
-    robots: RobotsTxt,
-    warnings: Iterable[WarningOut],
+    file: PastedFile,
     problem: bytes,
-    is_spent: Callable[[int], bool] = lambda _size: False,
-) -> Iterator[bytes]:
-    """Yield the JSON of TestOut in pieces, one for each row.
+    failed: Callable[[Exception], None],
+    *,
+    seconds: float = inf,
+    room: float = inf,
+) -> bytes:
+    """The JSON of TestOut.
 
-    `problem` is the JSON in place of a row that fails. After each row, `is_spent` is called with its bytes: if it
-    returns true, the rows that remain are left out.
+    A row that fails unexpectedly is passed to `failed`, and has `problem`, which is JSON, in its place. After so many
+    CPU `seconds`, or bytes (`room`), the rows that remain are left out.
     """
+    robots, warnings = file
+    last = time.process_time() + seconds
+    whole = {
+        "sitemaps": orjson.dumps(robots.sitemaps),
+        "licenses": orjson.dumps(robots.licenses),
+        "extensions": to_json(list(extensions_out(robots.extensions))),
+        "warnings": to_json(warnings),
+    }
+    room -= sum(map(len, whole.values()))
     decide = deciding(robots, trial.outcome, trial.at.timestamp(), forbidden=trial.forbidden)
-    rows = Rows(explained=trial.explained)
-    sent = 0
-    yield b'{"rows":['
+    encoder = Rows(explained=trial.explained)
+    rows: list[bytes] = []
     for question in trial.questions():
         try:
-            row = rows.encode(decide(question))
-        except Exception as error:  # noqa: BLE001 - it is logged, and fails this row alone
-            _log.error("a row of a test failed", exc_info=error)
+            row = encoder.encode(decide(question))
+        except Exception as error:  # noqa: BLE001 - it fails this row alone
+            failed(error)
             row = _failed(question, problem)
-        yield row if sent == 0 else b"," + row
-        sent += 1
-        if is_spent(len(row)):
+        rows.append(row)
+        room -= len(row)
+        if room <= 0 or time.process_time() >= last:
             break
-    yield b'],"sitemaps":' + orjson.dumps(robots.sitemaps)
-    yield b',"licenses":' + orjson.dumps(robots.licenses)
-    yield from _listed(b"extensions", extensions_out(robots.extensions))
-    yield from _listed(b"warnings", warnings)
-    yield b',"left_out":%d}' % (trial.rows - sent)
+    members = b"".join(b'"%b":%b,' % (name.encode(), text) for name, text in whole.items())
+    return b'{"rows":[%b],%b"left_out":%d}' % (b",".join(rows), members, trial.rows - len(rows))
+
+
+def trial_json(trial: Trial, body: bytes, problem: bytes) -> bytes:
+    """The JSON of TestOut within the limits of a request, after a line with the traceback of the first row that failed.
+
+    The line is a JSON string. The process that asks logs it, since a helper has no log.
+    """
+    failures: list[str] = []
+
+    def note(error: Exception) -> None:
+        if not failures:
+            failures.append("".join(traceback.format_exception(error)))
+
+    content = answer(trial, PastedFile.read(body), problem, note, seconds=TEST_SECONDS, room=TEST_ROOM)
+    return json.dumps("".join(failures)).encode() + b"\n" + content
 
 
 def _failed(question: Question, problem: bytes) -> bytes:
     target, agent, dialect = question[:3]
     row = {"url": target.url, "agent": agent.token, "dialect": dialect.name, "problem": orjson.Fragment(problem)}
     return orjson.dumps(row)
-
-
-def _listed(name: bytes, values: Iterable[BaseModel]) -> Iterator[bytes]:
-    comma = b""
-    yield b',"%s":[' % name
-    for value in values:
-        yield comma + to_json(value)
-        comma = b","
-    yield b"]"
 
 
 class Rows:

@@ -3,6 +3,7 @@
 import argparse
 import base64
 import json
+import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,9 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app.api.long_work import UNLIMITED
 from app.api.problems import Problem, unexpected
-from app.api.routes.test_file import ROWS_LIMIT, Conditions, PastedFile, TestIn, answer_texts
+from app.api.routes.test_file import ROWS_LIMIT, Conditions, TestIn, read
+from app.api.test_rows import PastedFile, answer
 from app.api.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn
 from app.cli.bare_host import candidates
 from app.cli.colours import coloured
@@ -26,6 +27,8 @@ from app.purposes.policy import PURPOSES, PurposePolicy
 from app.robots.access import BODY_LIMIT
 from app.robots.dialects import DIALECTS
 from app.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 READ_LIMIT = 4 * BODY_LIMIT
 """Bytes of a file that are read; those past BODY_LIMIT only cause a warning."""
@@ -154,11 +157,13 @@ class _Tester:
         settings, test = self._settings, _request(self._arguments, self._body, urls, agents)
         forbidden = settings.on_forbidden == "deny"
         try:
-            self._file = self._file or PastedFile.read(test.body())
+            body = test.body()
+            self._file = self._file or PastedFile.read(body or b"")
             policy = test.policy(PurposePolicy(settings.purposes, settings.enforce_purposes))
             known = agent_directory(own_agents(settings))()
             conditions = Conditions(known, datetime.now(UTC), own_models(settings), forbidden, ROWS_LIMIT)
-            return "".join(answer_texts(test, self._file, conditions, policy, unexpected(""), UNLIMITED))
+            trial = read(test, body, conditions, policy)
+            return answer(trial, self._file, unexpected("").text.encode(), _log_failure).decode()
         except Problem as problem:
             raise Failed(problem.detail) from None
 
@@ -167,6 +172,10 @@ class _Tester:
         for warning in self._file.warnings if self._file else ():
             message = f"{self._arguments.file}:{warning.line}: {warning.code}: {warning.message}"
             sys.stderr.write(printable(message) + "\n")
+
+
+def _log_failure(error: Exception) -> None:
+    _log.error("a row of the test failed", exc_info=error)
 
 
 def _rows(answer: str) -> Sequence[Mapping[str, Any]]:

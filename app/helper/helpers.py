@@ -52,7 +52,8 @@ class TooMuchWork(Busy):
     """The work takes more than a helper may use, as the text says."""
 
     def __init__(self, limit: str) -> None:
-        super().__init__(60, f"This takes more than {limit}")
+        self.limit = f"This takes more than {limit}"
+        super().__init__(60, self.limit)
 
 
 class WorkRaised(Exception):

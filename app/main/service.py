@@ -121,7 +121,6 @@ def create(
         ):
             await stack.enter_async_context(context)
         stack.push_async_callback(helpers.aclose)
-        stack.push_async_callback(long_work.aclose)
         stack.push_async_callback(change_polls.aclose)
         if keys is None:
             _log.info("%s %s", WITHOUT_KEYS, operators_of(settings))

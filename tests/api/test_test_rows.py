@@ -1,31 +1,33 @@
 """The rows of `POST /v1/test`: what each says, that each takes a bounded size, and that one may fail alone."""
 
 import json
-import pickle
-import subprocess
-import sys
-from collections.abc import Iterator
+import time
 from datetime import UTC, datetime
-from pathlib import Path
+from itertools import count
+from math import inf
 from typing import Any
 
 import pytest
 
 from app.agents.directory import builtin_directory
-from app.api.long_work import Allowance
+from app.api import test_rows
+from app.api.long_work import SMALL_FILE
 from app.api.problems import Problem, unexpected
-from app.api.routes.test_file import EXPLAINED_LIMIT, Conditions, PastedFile, TestIn, answer_texts, read
+from app.api.routes.test_file import EXPLAINED_LIMIT, Conditions, TestIn, read
 from app.api.serialize import RULE_SHOWN
-from app.api.test_rows import Rows
+from app.api.test_rows import TEST_ROOM, PastedFile, Rows, trial_json
 from app.cache.recheck import MODELS, Model
+from app.helper.helpers import Helpers
+from app.helper.process import REPLY_LIMIT
+from app.origin import URL_LIMIT
 from app.pasted import Result
 from app.purposes.policy import PurposePolicy
+from app.robots.access import BODY_LIMIT
 from app.robots.dialects import DIALECTS
-from tests.api.service import running
+from tests.api.service import counted, running
 from tests.corpus import real_files
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
-ROOT = Path(__file__).parents[2]
 
 
 def models(_host: str, name: str) -> Model:
@@ -35,16 +37,20 @@ def models(_host: str, name: str) -> Model:
 CONDITIONS = Conditions(builtin_directory(), NOW, models, forbidden=False)
 
 
-def texts(test: TestIn, allowance: Allowance | None = None, policy: PurposePolicy | None = None) -> Iterator[str]:
-    file = PastedFile.read(test.body())
-    return answer_texts(test, file, CONDITIONS, policy, unexpected("the-id"), allowance or Allowance())
-
-
-def answer(allowance: Allowance | None = None, **members: Any) -> tuple[dict[str, Any], int]:
+def answer(
+    policy: PurposePolicy | None = None, seconds: float = inf, room: float = inf, **members: Any
+) -> tuple[dict[str, Any], int]:
     """The answer, and its size in bytes."""
-    text = "".join(texts(TestIn(**members), allowance))
+    test = TestIn(**members)
+    body = test.body()
+    trial = read(test, body, CONDITIONS, policy)
+
+    def failed(error: Exception) -> None:
+        raise AssertionError from error
+
+    text = test_rows.answer(trial, PastedFile.read(body or b""), b"{}", failed, seconds=seconds, room=room)
     content: dict[str, Any] = json.loads(text)
-    return content, len(text.encode())
+    return content, len(text)
 
 
 def urls(count: int) -> list[str]:
@@ -125,7 +131,10 @@ def test_explain_is_for_few_rows() -> None:
     assert (caught.value.status_code, caught.value.slug) == (422, "too-many-rows")
 
 
-def test_a_row_that_fails_fails_alone(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.usefixtures("store_client")
+async def test_a_row_that_fails_fails_alone(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     encode = Rows.encode
 
     def failing(rows: Rows, result: Result) -> bytes:
@@ -134,46 +143,44 @@ def test_a_row_that_fails_fails_alone(monkeypatch: pytest.MonkeyPatch, caplog: p
         return encode(rows, result)
 
     monkeypatch.setattr(Rows, "encode", failing)
-    content, _ = answer(robots=ROBOTS, urls=urls(3), agents=["A"])
+    headers = {"X-Request-Id": "the-id"}
+    async with running(store_url) as service:
+        body = {"robots": ROBOTS, "urls": urls(3), "agents": ["A"]}
+        response = await service.client.post("/v1/test", json=body, headers=headers)
+    content = response.json()
     first, failed, last = content["rows"]
     assert (first["verdict"], last["verdict"], content["left_out"]) == ("allow", "allow", 0)
     assert failed == {
         "url": "http://h/1",
         "agent": "A",
         "dialect": "rfc9309",
-        "problem": json.loads(unexpected("the-id").text),
+        "problem": json.loads(unexpected(response.headers["x-request-id"]).text),
     }
-    assert "a bug" in caplog.text
+    assert "ZeroDivisionError: a bug" in caplog.text
 
 
 @pytest.mark.parametrize("outcome", [None, {"status": 503, "for": "3d"}])
 @pytest.mark.parametrize("explain", [False, True])
-def test_a_test_can_be_answered_by_another_process(outcome: dict[str, Any] | None, explain: bool) -> None:
+async def test_a_helper_gives_the_same_answer(outcome: dict[str, Any] | None, explain: bool) -> None:
     members = {"robots": ROBOTS, "urls": urls(3), "agents": ["A", "Googlebot"], "explain": explain, "outcome": outcome}
     test = TestIn.model_validate(members)
-    [*_, trial] = returned(read(test, test.body(), CONDITIONS, PurposePolicy(("search",), enforce=True)))
-    program = """
-import pickle, sys
-from app.api.test_rows import answer
-from app.api.serialize import warnings_out
-from app.robots.robots_txt import RobotsTxt
-trial, body = pickle.loads(sys.stdin.buffer.read())
-robots = RobotsTxt(body)
-sys.stdout.buffer.write(b"".join(answer(trial, robots, warnings_out(robots), b"{}")))
-libraries = {"asyncio", "fastapi", "httpcore2", "httpx", "redis", "ssl", "starlette", "uvicorn"}
-sys.exit(" ".join(libraries & {name.partition(".")[0] for name in sys.modules}) or 0)
-"""
-    sent = pickle.dumps((trial, test.body()))
-    there = subprocess.run(
-        [sys.executable, "-c", program], input=sent, cwd=ROOT, capture_output=True, check=False, timeout=60
-    )
-    assert there.returncode == 0, there.stderr.decode()
-    here = "".join(texts(test, policy=PurposePolicy(("search",), enforce=True)))
-    assert there.stdout.decode() == here
+    trial = read(test, test.body(), CONDITIONS, PurposePolicy(("search",), enforce=True))
+    helpers = Helpers()
+    there = await helpers.run("a", trial_json, trial, test.body(), b"{}")
+    await helpers.aclose()
+    assert there == trial_json(trial, test.body() or b"", b"{}")
+    assert there.startswith(b'""\n{"rows":[{')
 
 
-def returned(steps: Any) -> Iterator[Any]:
-    yield (yield from steps)
+@pytest.mark.usefixtures("store_client")
+async def test_many_rows_and_large_files_are_decided_by_a_helper(store_url: str) -> None:
+    async with running(store_url) as service:
+        for count, comment in ((1, 0), (1, SMALL_FILE), (100, 0)):
+            body = {"robots": ROBOTS + "#" * comment, "urls": urls(count), "agents": ["A"]}
+            content = (await service.client.post("/v1/test", json=body)).json()
+            assert [row["verdict"] for row in content["rows"][:2]] == ["allow", "disallow"][:count]
+            assert len(content["rows"]) == count
+        assert await counted(service, "robots_helper_calls_total", outcome="done") == 2
 
 
 LONG = "\x01" * 16_000
@@ -202,28 +209,27 @@ def test_answer_grows_by_a_bounded_size_per_row(name: str, explain: bool) -> Non
 
 def test_a_truncated_large_answer_counts_the_rows_left_out() -> None:
     pages = [f"http://h/{'a' * 10_000}{number}" for number in range(100)]
-    content, size = answer(Allowance(room=200_000), robots="", urls=pages, agents=["A", "B"])
+    content, size = answer(room=200_000, robots="", urls=pages, agents=["A", "B"])
     assert len(content["rows"]) == 20
     assert content["left_out"] == 180
     assert size < 250_000
 
 
-def test_a_truncated_slow_answer_counts_the_rows_left_out() -> None:
-    allowance = Allowance(seconds=1.0)
-    text = ""
-    for piece in texts(TestIn(robots=ROBOTS, urls=urls(100), agents=["A"]), allowance):
-        text += piece
-        if '"rows":[{' in text:
-            allowance.seconds -= 0.25  # the time of a row
-    content = json.loads(text)
+def test_a_truncated_slow_answer_counts_the_rows_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    instants = count(0.0, 0.25)
+    monkeypatch.setattr(time, "process_time", lambda: next(instants))
+    content, _ = answer(seconds=1.0, robots=ROBOTS, urls=urls(100), agents=["A"])
     assert len(content["rows"]) == 4
     assert content["left_out"] == 96
 
 
-def test_invalid_test_is_refused_before_the_first_piece() -> None:
-    pieces = texts(TestIn(robots="", urls=[*urls(3), "nonsense"], agents=["A"]))
-    with pytest.raises(Problem):
-        assert "".join(pieces) == ""
+def test_the_largest_answer_fits_into_that_of_a_helper() -> None:
+    # Lines that take most room beside the rows, and the longest row.
+    robots = "a:\n" * (BODY_LIMIT // 3)
+    pages = [f"http://h/{'a' * (URL_LIMIT - 20)}{number}" for number in range(10)]
+    whole, size = answer(room=1, robots=robots, urls=pages, agents=["A"])
+    assert len(whole["rows"]) == 1
+    assert size < TEST_ROOM < REPLY_LIMIT - 2 * 400_000
 
 
 @pytest.mark.usefixtures("store_client")

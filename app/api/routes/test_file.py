@@ -2,38 +2,42 @@
 
 import base64
 import binascii
-from collections.abc import Generator, Iterator, Sequence
+import json
+import logging
 from datetime import datetime
-from functools import partial
 from typing import NamedTuple
 
 from fastapi import Request, Response
 from pydantic import ConfigDict, Field
 
 from app.agents.directory import AgentDirectory
-from app.api.json_bodies import RequestModel
-from app.api.long_work import Allowance, LongWork
+from app.api.json_bodies import RequestModel, in_parser
 from app.api.params import agents_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, bad_value, documented, unexpected
 from app.api.purposes import Purposes, asked_policy, caller_policy
 from app.api.routing import api_router
-from app.api.schemas.answers import WarningOut
-from app.api.serialize import warnings_out
 from app.api.services import services_of
-from app.api.test_rows import TestOut, Trial, answer
+from app.api.test_rows import TestOut, Trial, trial_json
 from app.api.what_if import SimulatedOutcomeIn, rechecks_of
 from app.decide import Models
+from app.helper.helpers import TooMuchWork
 from app.observability.logs import REQUEST_ID
-from app.origin import Target
 from app.purposes.policy import PurposePolicy
 from app.robots.agents import Agent
-from app.robots.robots_txt import RobotsTxt
 
 ROWS_LIMIT = 10_000
 """Rows of the largest test: URLs times agents times dialects."""
 
 EXPLAINED_LIMIT = 100
 """Rows of the largest test with `explain`, which may take 400 KB each."""
+
+FEW_NAMES = 64
+"""URLs and agents of a test that are read on the event loop, in a millisecond or two."""
+
+ROW_SIZE = 256
+"""A row takes as long as so many bytes of a file."""
+
+_log = logging.getLogger(__name__)
 
 router = api_router("decisions")
 
@@ -101,29 +105,19 @@ async def test(request: Request, test: TestIn) -> Response:
     at most 100 rows.
     """
     services = services_of(request)
-    long_work: LongWork = services.long_work
     conditions = Conditions(services.agents(), services.now(), services.models, services.forbidden)
-    body = test.body()
-    robots = RobotsTxt(body or b"")
-    warnings = await long_work.about_file(request, len(body or b""), partial(warnings_out, robots))
-    file = PastedFile(body, robots, warnings)
-    policy = test.policy(caller_policy(request))
-    problem = unexpected(REQUEST_ID.get() or "")
-    return long_work.answer(lambda allowance: answer_texts(test, file, conditions, policy, problem, allowance))
-
-
-class PastedFile(NamedTuple):
-    """A file to test: its bytes, or None; the parsed file; and its warnings."""
-
-    body: bytes | None
-    robots: RobotsTxt
-    warnings: Sequence[WarningOut]
-
-    @classmethod
-    def read(cls, body: bytes | None) -> "PastedFile":
-        """Parse a file of any size, for callers that may block."""
-        robots = RobotsTxt(body or b"")
-        return cls(body, robots, warnings_out(robots))
+    body, policy = test.body(), test.policy(caller_policy(request))
+    trial = await in_parser(len(test.urls) + len(test.agents) > FEW_NAMES, read, test, body, conditions, policy)
+    work = trial, body or b"", unexpected(REQUEST_ID.get() or "").text.encode()
+    size = len(body or b"") + trial.rows * ROW_SIZE
+    try:
+        found = await services.long_work.run(request, size, trial_json, *work)
+    except TooMuchWork as error:
+        raise Problem(413, "too-large", f"{error.limit}; send a smaller file, or fewer rows.") from None
+    failure, _, content = found.partition(b"\n")
+    if failure != b'""':
+        _log.error("a row of a test failed\n%s", json.loads(failure))
+    return Response(content, media_type="application/json")
 
 
 class Conditions(NamedTuple):
@@ -140,40 +134,14 @@ class Conditions(NamedTuple):
     explained_limit: int = EXPLAINED_LIMIT
 
 
-def answer_texts(
-    test: TestIn,
-    file: PastedFile,
-    conditions: Conditions,
-    policy: PurposePolicy | None,
-    problem: Problem,
-    allowance: Allowance,
-) -> Iterator[str]:
-    """Yield the JSON of TestOut in pieces. Raises Problem before the first of them.
-
-    `policy` is the test's; `problem` takes the place of a row that fails unexpectedly.
-    """
-    trial = yield from read(test, file.body, conditions, policy)
-    if trial.explained and trial.rows > conditions.explained_limit:
-        detail = f"This test has {trial.rows} rows; with explain, send at most {conditions.explained_limit}."
-        raise Problem(422, "too-many-rows", detail)
-    for piece in answer(trial, file.robots, file.warnings, problem.text.encode(), allowance.spend):
-        yield piece.decode()
-
-
-def read(
-    test: TestIn, body: bytes | None, conditions: Conditions, policy: PurposePolicy | None
-) -> Generator[str, None, Trial]:
-    """Read a test. Yields after each URL and agent. Raises Problem."""
-    targets: list[Target] = []
-    for number, url in enumerate(test.urls):
-        targets.append(target_from(url, f"urls[{number}]"))
-        yield ""
+def read(test: TestIn, body: bytes | None, conditions: Conditions, policy: PurposePolicy | None) -> Trial:
+    """Read a test; `policy` is the test's. Raises Problem."""
+    targets = [target_from(url, f"urls[{number}]") for number, url in enumerate(test.urls)]
     readers: list[tuple[Agent, str]] = []
     for number, name in enumerate(test.agents):
         for agent in agents_from(name, conditions.known, f"agents[{number}]"):
             for place, dialect in enumerate(test.dialects or [None]):
                 readers.append((agent, dialect_from(dialect, agent, f"dialects[{place}]").name))
-        yield ""
         count = len(targets) * len(readers)
         if count > ROWS_LIMIT:
             wanted = f"{len(targets)} URLs and {len(readers)} pairs of agent and dialect make {count} rows or more"
@@ -183,4 +151,8 @@ def read(
         rechecks = rechecks_of(targets, (agent for agent, _ in readers), conditions.models)
         outcome = test.outcome.outcome(body, rechecks)
     at = instant_from(test.at) or conditions.now
-    return Trial(targets, readers, at, policy, outcome, explained=test.explain, forbidden=conditions.forbidden)
+    trial = Trial(targets, readers, at, policy, outcome, explained=test.explain, forbidden=conditions.forbidden)
+    if trial.explained and trial.rows > conditions.explained_limit:
+        detail = f"This test has {trial.rows} rows; with explain, send at most {conditions.explained_limit}."
+        raise Problem(422, "too-many-rows", detail)
+    return trial
