@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test test-browser test-helm test-newest test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
+.PHONY: run demo test test-browser test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
 
 # The token for operators' routes, of a service without API keys.
 run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
@@ -32,6 +32,10 @@ test: $(VENV)/.dev $(CORPUS) build/clients/.installed
 # Tests of the chart as Helm renders it; .venv has one for Linux on x86-64.
 test-helm: $(VENV)/.dev
 	$(PYTEST) tests/helm
+
+# The last release and this one on one store; needs the history of the repository.
+test-upgrade: $(VENV)/.dev
+	$(PYTEST) tests/upgrade
 
 # The rows that every dialect must pass, and a service that answers, with the newest Python of this machine.
 test-newest:

@@ -17,6 +17,7 @@ need() {
 
 need test-browser tests/browser sh tests/browser/install-chromium.sh
 need test-helm tests/helm sh -c 'PATH=.venv/bin:$PATH command -v helm'
+need test-upgrade tests/upgrade git cat-file -e "$(cat tests/upgrade/last-release)"
 need test-proxies tests/proxies sh tests/proxies/install.sh
 need test-javascript tests/clients/test_javascript.py command -v npm
 need test-java tests/clients/test_java.py sh clients/java/test/install.sh

@@ -24,7 +24,9 @@ PATIENCE = 120.0
 class Process:
     """`python -m app` in its own session; `below` has every descendant process seen so far."""
 
-    def __init__(self, stdout: int = subprocess.DEVNULL, /, *, module: str = "app", **environment: str) -> None:
+    def __init__(
+        self, stdout: int = subprocess.DEVNULL, root: Path = ROOT, /, *, module: str = "app", **environment: str
+    ) -> None:
         kept = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
         settings = {
             "PORT": "0",
@@ -35,7 +37,7 @@ class Process:
         }
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
-            cwd=ROOT,
+            cwd=root,
             env={**kept, **settings, **environment},
             stdout=stdout,
             stderr=subprocess.PIPE,
@@ -109,9 +111,11 @@ class Process:
 
 
 @contextmanager
-def process(stdout: int = subprocess.DEVNULL, /, *, module: str = "app", **environment: str) -> Iterator[Process]:
-    """A process that is killed at the end of the block."""
-    one = Process(stdout, module=module, **environment)
+def process(
+    stdout: int = subprocess.DEVNULL, root: Path = ROOT, /, *, module: str = "app", **environment: str
+) -> Iterator[Process]:
+    """A process that is killed at the end of the block; `root` is the tree that it runs."""
+    one = Process(stdout, root, module=module, **environment)
     try:
         yield one
     finally:
