@@ -29,8 +29,8 @@ HELPER_WAIT: Final = 10.0
 CPU_SECONDS: Final = 5
 """CPU seconds that a call may take."""
 
-MEMORY: Final = 512 * 1024 * 1024
-"""Bytes of address space of a helper."""
+MEMORY: Final = 384 * 1024 * 1024
+"""Bytes of address space of a helper, of which the worst known work takes 226 MB."""
 
 ANSWERED: Final = 60.0
 """Seconds in which a helper answers, on a machine that has hardly any time for it."""
