@@ -103,7 +103,7 @@ def read_target(url: str) -> Target:
     if 0 < ends <= _CACHED_LENGTH and len(url) <= URL_LIMIT and url.isascii():
         origin = _cached_origin(url[:ends])
         if origin is not None:
-            return Target(origin, _path(url[ends:]))
+            return Target(origin, url[ends:].partition("#")[0])
     return _read_target(url)
 
 

@@ -31,7 +31,7 @@ EXPRESSIONS = {
     "app.api.middleware.access_log:_TRACEPARENT_PATTERN": "fullmatch",
     "app.api.routes.permits:_BAD_IN_CALLER": "findall",
     "app.auth.quotas:_DEBT": "fullmatch",
-    "app.api.params:_INSTANT": "fullmatch",
+    "app.instants:_INSTANT": "fullmatch",
     "app.cache.freshness:_DIRECTIVE": "findall",
     "app.cache.redis_visits:_VALUE": "fullmatch",
     "robots_decisions.permits:_AUTHORITY": "match",

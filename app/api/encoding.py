@@ -14,13 +14,13 @@ import orjson
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from app.api.instants import instant
 from app.api.problems import Problem
 from app.api.serialize import answer_out, edge_out, purposes_out, usage_out
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Freshness
 from app.edge.facts import EdgeFact
 from app.evaluate import Decision
+from app.instants import instant
 from app.purposes.judge import Judgements
 from app.robots.verdict import Permission, Reason
 

@@ -30,11 +30,6 @@ T = TypeVar("T")
 _parser = ThreadPoolExecutor(1, thread_name_prefix="json")
 
 
-def as_list(value: object) -> object:
-    """A string as a list of one, for members that take one or several."""
-    return [value] if isinstance(value, str) else value
-
-
 def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

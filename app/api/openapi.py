@@ -11,7 +11,6 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
-from app.api.batch_items import ItemIn
 from app.api.problem_types import PROBLEMS, ProblemType
 from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
@@ -20,6 +19,7 @@ from app.api.routing import REFERENCE
 from app.api.schemas.answers import ProblemOut, RefusalOut
 from app.api.schemas.history import FileChangeOut
 from app.history.change import ChangedAgents
+from app.question import QuestionIn
 from app.robots.dialects import DIALECTS
 
 DOCUMENT_PATH = "/openapi.json"
@@ -101,7 +101,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         schemas[problem.__name__] = _problem_schema(problem)
     for model in (
         BatchIn,
-        ItemIn,
+        QuestionIn,
         PermitIn,
         PermitsIn,
         OutcomeIn,

@@ -14,9 +14,10 @@ from pydantic_core import PydanticCustomError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from app.api.instants import instant
 from app.api.middleware.http_caching import NO_STORE
 from app.decide import NoVersion
+from app.instants import instant
+from app.question import BadQuestion
 from app.redis.guarded_client import StoreDown
 from app.robots.access import Busy
 from app.validation import unknown_name
@@ -26,6 +27,9 @@ MEDIA_TYPE = "application/problem+json"
 
 UNKNOWN_MEMBER: Final = "unknown_member"
 """The type of `unknown_member` among pydantic's errors."""
+
+_ONE, _SEVERAL = "str", "list[str]"
+"""What pydantic calls the alternatives of a member that takes a string, or several, in the places of their errors."""
 
 QUOTED = 200
 """Characters of a caller's value, or of a member's name, that an error quotes."""
@@ -69,6 +73,11 @@ def bad_value(parameter: str, value: object, detail: str, slug: str | None = Non
     return Problem(422, kind, detail, parameter=parameter, value=_quotable(value))
 
 
+def bad_question(error: BadQuestion) -> Problem:
+    """422 for a parameter of a question that cannot be read."""
+    return bad_value(error.parameter, error.value, str(error))
+
+
 def install(app: FastAPI) -> None:
     """Answer every error of `app` as a problem."""
     for kind, handler in _HANDLERS.items():
@@ -83,6 +92,10 @@ async def answer(request: Request, error: Exception) -> Response:
 
 async def _problem(_request: Request, error: Problem) -> Response:
     return error.response()
+
+
+async def _bad_question(_request: Request, error: BadQuestion) -> Response:
+    return bad_question(error).response()
 
 
 async def _busy(_request: Request, error: Busy) -> Response:
@@ -107,21 +120,36 @@ async def _invalid(_request: Request, error: RequestValidationError) -> Response
 
 def invalid(errors: Sequence[Any]) -> Problem:
     """422 for the first of pydantic's errors, or for an unknown member: a missing one may be what it means."""
+    errors = [error for error in errors if not _is_of_other_alternative(error)]
     first = next((error for error in errors if error["type"] == UNKNOWN_MEMBER), errors[0])
+    place = tuple(part for part in first["loc"] if part not in (_ONE, _SEVERAL))
     if first["type"] == UNKNOWN_MEMBER:
         name = first["ctx"]["name"]
-        return bad_value(_parameter_name((*first["loc"], name)), first["input"][name], first["msg"], "bad-request")
-    parameter = _parameter_name(first["loc"])
+        return bad_value(_parameter_name((*place, name)), first["input"][name], first["msg"], "bad-request")
+    parameter = _parameter_name(place)
     more = len(errors) - 1
     detail = f"{parameter}: {first['msg']}" + (f" (and {more} more)" if more else "") + "."
     value = None if first["type"] == "missing" else _quotable(first.get("input"))
     return Problem(422, "bad-request", detail, parameter=parameter, value=value)
 
 
+def _is_of_other_alternative(error: Any) -> bool:
+    """Whether it is the error of one string, where there are several, or the other way round."""
+    alternative = error["loc"][-1]
+    return (alternative == _ONE and isinstance(error["input"], list)) or (
+        alternative == _SEVERAL and error["type"] == "list_type"
+    )
+
+
 def unknown_member(name: str, known: Collection[str]) -> PydanticCustomError:
     """The error of a model's validator for a member that is not one of the `known`."""
     # The text is a value of the template: it may have braces, which a template would read.
     return PydanticCustomError(UNKNOWN_MEMBER, "{text}", {"name": name, "text": unknown_name("member", name, known)})
+
+
+def unknown_item_member(name: str, value: object, known: Collection[str]) -> Problem:
+    """422 for a member of an item that is not one of the `known`."""
+    return bad_value(_cut(name), value, unknown_name("member", name, known), "bad-request")
 
 
 def unknown_parameter(name: str, value: str, known: Collection[str]) -> Problem:
@@ -239,6 +267,7 @@ def documented(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
 
 _HANDLERS: Mapping[type[Any], Callable[[Request, Any], Awaitable[Response]]] = {
     Problem: _problem,
+    BadQuestion: _bad_question,
     Busy: _busy,
     NoVersion: _no_version,
     StoreDown: _store_down,

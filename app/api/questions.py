@@ -1,52 +1,40 @@
-"""The parameters of a question as a query, and its decision: for the routes that decide one question."""
+"""Read the questions of requests: a query, an item, many items. `app.question` has their parameters."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
-from app.api.middleware.auth import caller_of
-from app.api.parameters import (
-    AGENTS,
-    AS_OF_TEXT,
-    AT_TEXT,
-    DIALECT_TEXT,
-    MAX_AGE_LIMIT,
-    MAX_AGE_TEXT,
-    WAIT,
-    WAIT_LIMIT,
-    WAIT_TEXT,
-)
-from app.api.params import agent_from, dialect_from, instant_from, past_from, target_from
-from app.api.problems import invalid
-from app.api.purposes import NamedPurposes, asked_policy, caller_policy
+from app.answer_all import failure
+from app.api.json_bodies import validated
+from app.api.middleware.auth import caller_of, key_of
+from app.api.problems import Problem, bad_value, invalid, unknown_item_member
 from app.api.routing import query_of
-from app.api.services import Services, services_of
-from app.evaluate import Decision, Question
+from app.api.services import services_of
+from app.error_values import as_value
+from app.evaluate import Question
+from app.purposes.policy import PurposePolicy
+from app.question import WAIT, Asking, BadQuestion, QuestionIn, QuestionNowIn
 
-URL_TEXT = "The page's URL, absolute, http or https, at most 16 KiB."
-AGENT_TEXT = "A product token or a User-Agent header; repeat it for several: the first that has a group counts."
-"""Descriptions of the two parameters that say what is asked."""
-
-
-class QuestionQuery(BaseModel):
-    """The parameters of a question."""
-
-    url: str = Field(description=URL_TEXT)
-    agent: list[str] = Field(min_length=1, max_length=AGENTS, description=AGENT_TEXT)
-    dialect: str | None = Field(None, description=DIALECT_TEXT)
-    at: str | None = Field(None, description=AT_TEXT)
-    as_of: str | None = Field(None, description=AS_OF_TEXT)
-    max_age: float | None = Field(None, ge=0, le=MAX_AGE_LIMIT, description=MAX_AGE_TEXT)
-    wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
-    purpose: NamedPurposes = None
+Read = TypeVar("Read", bound=QuestionNowIn)
+Asked = TypeVar("Asked")
 
 
-Query = TypeVar("Query", bound=BaseModel)
+def asking(request: Request, max_age: float | None = None, wait: float = WAIT) -> Asking:
+    """What the questions of a request take from it."""
+    services = services_of(request)
+    return Asking(services.agents(), services.now, caller_policy(request), caller_of(request.scope), max_age, wait)
 
 
-def read_query(request: Request, model: type[Query], otherwise: Mapping[str, object] | None = None) -> Query:
+def caller_policy(request: Request) -> PurposePolicy:
+    """The purposes of the caller: of its API key, else of the settings."""
+    default = services_of(request).policy
+    key = key_of(request.scope)
+    return default if key is None else key.policy(default)
+
+
+def read_query(request: Request, model: type[Read], otherwise: Mapping[str, object] | None = None) -> Read:
     """Parse the parameters; the last of a repeated one counts, except for `agent` and `purpose`. Raises Problem.
 
     `otherwise` has values for parameters that the query lacks.
@@ -55,28 +43,43 @@ def read_query(request: Request, model: type[Query], otherwise: Mapping[str, obj
     if otherwise is not None:
         values = {**otherwise, **values}
     try:
-        return model.model_validate(values)
+        return model.model_validate(values, strict=False)  # all values of a query are texts
     except ValidationError as error:
-        raise invalid([{**it, "loc": ("query", *it["loc"])} for it in error.errors()]) from None
+        errors = error.errors(include_url=False)
+    raise invalid([{**it, "loc": ("query", *it["loc"])} for it in errors])
 
 
-async def decide(request: Request, query: QuestionQuery) -> Decision:
-    """Decide the question of a request. Raises Problem, and what the Decider raises."""
-    services = services_of(request)
-    return await services.decider.decide(question_of(request, query, services))
+def read_item(model: type[Read], item: object) -> Read:
+    """Read an item of parsed JSON. Raises Problem."""
+    if not isinstance(item, dict):
+        raise bad_value("item", item, "An item must be an object with the members url and agent.")
+    known = model.__pydantic_fields__
+    if not item.keys() <= known.keys():  # pydantic would make an object for every one
+        name = next(name for name in item if name not in known)
+        raise unknown_item_member(name, item[name], known)
+    return validated(model, item, "item")
 
 
-def question_of(request: Request, query: QuestionQuery, services: Services) -> Question:
-    """The question of a request. Raises Problem."""
-    agent = agent_from(query.agent, services.agents())
-    return Question(
-        target=target_from(query.url),
-        agent=agent,
-        dialect=dialect_from(query.dialect, agent),
-        at=instant_from(query.at),
-        max_age=query.max_age,
-        wait=query.wait,
-        policy=asked_policy(query.purpose, caller_policy(request)),
-        as_of=None if query.as_of is None else past_from(query.as_of, services.now()),
-        caller=caller_of(request.scope),
-    )
+def question_of(item: object, asking: Asking) -> Question:
+    """Read the question of an item of parsed JSON. Raises Problem and BadQuestion."""
+    if type(item) is dict and len(item) == 2:
+        url, agent = item.get("url"), item.get("agent")
+        if type(url) is str and type(agent) is str:  # so it is with most items, and there is nothing to validate
+            return asking.question(url, agent)
+    return read_item(QuestionIn, item).question(asking)
+
+
+def read_all(items: Iterable[object], read: Callable[[object], Asked]) -> Iterator[tuple[int, Asked | Exception]]:
+    """What `read` makes of each item, with its number. An item that it cannot read is an error in its place."""
+    for number, item in enumerate(items):
+        result: Asked | Exception
+        try:
+            result = read(item)
+        except Exception as error:  # noqa: BLE001 - one that is not expected is logged, and fails this item alone
+            result = unread(error)
+        yield number, result
+
+
+def unread(error: Exception) -> Exception:
+    """The error of an item that could not be read, as its result. One that is not expected is logged."""
+    return as_value(error) if isinstance(error, Problem | BadQuestion) else failure(error)

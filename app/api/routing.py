@@ -21,7 +21,7 @@ RouteHandler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 def query_of(request: Request, known: Collection[str], several: Collection[str] = ()) -> dict[str, object]:
     """The parameters of the request's query; raises Problem (422) for one that is not `known`.
 
-    The last of a repeated one counts; those in `several` are lists.
+    The last of a repeated one counts; of those in `several` all count, as a list.
     """
     if not request.scope["query_string"]:
         return {}
@@ -31,9 +31,10 @@ def query_of(request: Request, known: Collection[str], several: Collection[str] 
     for name in values:
         if name not in known:
             raise unknown_parameter(name, parameters[name], known)
-    for name in several:
-        if name in values:
-            values[name] = parameters.getall(name)
+    if len(parameters) > len(values):
+        for name in several:
+            if name in values:
+                values[name] = parameters.getall(name)
     return values
 
 

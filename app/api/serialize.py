@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import assert_never
 
-from app.api.instants import instant, rfc3339
 from app.api.schemas.answers import (
     AnswerOut,
     EdgeOut,
@@ -33,6 +32,7 @@ from app.cache.result import CacheResult
 from app.edge.facts import EdgeFact
 from app.evaluate import Decision
 from app.file_json import AGENTS_ROOM
+from app.instants import instant, rfc3339
 from app.lint.linter import lint
 from app.notes import Note, agent_notes
 from app.origin import Origin

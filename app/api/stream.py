@@ -9,24 +9,23 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from datetime import datetime
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.agents.directory import AgentDirectory
 from app.answer_all import Answering, Take
-from app.api.batch_items import encode_result, holding, question_of
 from app.api.encoding import AnswerEncoder
+from app.api.item_results import encode_result, holding, problem_of
 from app.api.json_bodies import read_json
 from app.api.middleware.answer_room import HeldAnswers, held_answers
 from app.api.middleware.auth import refuse_revoked, wait_and_charge
 from app.api.problems import Problem
+from app.api.questions import question_of, unread
 from app.background import cancel_and_wait
 from app.decide import Decider
 from app.error_values import as_value
 from app.evaluate import Decision
-from app.purposes.policy import PurposePolicy
+from app.question import Asking
 from app.work_turns import YieldBudget
 
 LINES = "application/x-ndjson"
@@ -145,22 +144,16 @@ class AnswerLines(Response):
         self,
         decider: Decider,
         encoder: AnswerEncoder,
-        agents: Callable[[], AgentDirectory],
-        now: Callable[[], datetime],
-        policy: PurposePolicy,
+        asking: Callable[[], Asking],
         budget: YieldBudget,
-        caller: str,
     ) -> None:
-        """`agents` gives the crawlers that are known now, which may change while the stream lasts. `now` is a clock."""
+        """`asking` gives what questions take from the request now: the known crawlers may change meanwhile."""
         self.status_code = 200
         self.background = None
         self.init_headers()
         self._decider = decider
         self._encoder = encoder
-        self._agents = agents
-        self._now = now
-        self._policy = policy
-        self._caller = caller
+        self._asking = asking
         self._window = AnswerWindow()
         self._budget = budget
 
@@ -238,11 +231,11 @@ class AnswerLines(Response):
         try:
             if line is None:
                 raise Problem(413, "too-large", _LINE_TOO_LONG)
-            item = read_json(line, "The line")
-            question = question_of(item, self._agents(), self._now, purposes=self._policy, caller=self._caller)
-        except Problem as problem:
+            question = question_of(read_json(line, "The line"), self._asking())
+        except Exception as error:  # noqa: BLE001 - one that is not expected is logged, and fails this line alone
+            problem = problem_of(unread(error))
             problem.extra["line"] = number
-            put(position, as_value(problem))
+            put(position, problem)
         else:
             answering.ask(position, question, time.monotonic())
             answering.count()

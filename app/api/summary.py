@@ -2,8 +2,8 @@
 
 from typing import assert_never
 
-from app.api.instants import instant
 from app.cache.freshness import Snapshot
+from app.instants import instant
 from app.overrides.table import Override
 from app.purposes.judge import Judgements, PurposeState
 from app.robots.access import BODY_LIMIT, Cause, Successful, Unavailable, Unreachable

@@ -16,7 +16,6 @@ import orjson
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
-from app.api.instants import instant
 from app.api.schemas.answers import (
     NOTES,
     PARTIAL,
@@ -49,6 +48,7 @@ from app.api.serialize import (
     warnings_out,
 )
 from app.evaluate import Decision, Question
+from app.instants import instant
 from app.notes import agent_notes
 from app.origin import Target
 from app.pasted import Result, SimulatedOutcome, deciding

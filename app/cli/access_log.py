@@ -8,11 +8,10 @@ from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from app.api.instants import rfc3339
-from app.api.params import read_instant
 from app.cli.combined_log import ServedRequest, read_request
 from app.cli.exit_codes import Failed
 from app.cli.line_reader import blocks, open_stdin
+from app.instants import read_instant, rfc3339
 from app.origin import URL_LIMIT
 from app.robots.verdict import Permission
 

@@ -3,12 +3,12 @@
 import argparse
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from app.agents.directory import CATEGORY_MARK, AgentDirectory, UnknownCategory, read_category
-from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem
-from app.api.purposes import asked_policy
+from app.api.questions import read_item
 from app.api.schemas.robots_file import content_type_of
 from app.api.serialize import answer_out, warnings_out
 from app.cache.lease import MARGIN
@@ -17,9 +17,9 @@ from app.cli.client import ServiceClient
 from app.cli.exit_codes import Failed, Parser
 from app.cli.standalone import standalone
 from app.decide import Decider
-from app.evaluate import Question
 from app.main.operator_files import agent_directory, own_agents
 from app.purposes.policy import PURPOSES, PurposePolicy
+from app.question import Asking, BadQuestion, QuestionIn, agent_from, dialect_from, instant_from, target_from
 from app.robots.access import Busy
 from app.robots.dialects import DIALECTS
 from app.settings import Settings
@@ -32,6 +32,12 @@ def add_question(parser: Parser) -> None:
     parser.add_argument(
         "--purpose", action="append", choices=PURPOSES, help="what the page is wanted for; may be repeated"
     )
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The parameters of a question that were given."""
+    given = {name: getattr(arguments, name) for name in ("dialect", "at", "purpose")}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 class Asker(Protocol):
@@ -87,13 +93,13 @@ async def asking(arguments: argparse.Namespace, texts: Sequence[str], agents: Se
         for text in texts:
             target_from(candidates(text)[0])
         for agent in (token for name in agents for token in known.expand(name)):
-            dialect_from(arguments.dialect, agent_from([agent], known))
+            dialect_from(arguments.dialect, agent_from(agent, known))
         instant_from(arguments.at)
         async with standalone(settings, own) as decider:
             yield LocalAsker(decider, settings, known, arguments)
     except Problem as problem:
         raise Failed(problem.detail) from None
-    except (Busy, UnknownCategory) as error:
+    except (BadQuestion, Busy, UnknownCategory) as error:
         raise Failed(str(error)) from None
 
 
@@ -102,7 +108,7 @@ class ServiceAsker:
 
     def __init__(self, service: ServiceClient, arguments: argparse.Namespace) -> None:
         self.service = service
-        self._arguments = arguments
+        self._options = _options(arguments)
         self._profiles: dict[str, str | None] | None = None
 
     async def agents_of(self, category: str) -> Sequence[str]:
@@ -114,15 +120,9 @@ class ServiceAsker:
         self, url: str, agents: Sequence[str], *, explain: bool, as_of: str | None = None
     ) -> dict[str, Any]:
         """As Asker has it."""
-        optional = {
-            "dialect": self._arguments.dialect,
-            "at": self._arguments.at,
-            "as_of": as_of,
-            "explain": "true" if explain else None,
-            "purpose": self._arguments.purpose,
-        }
-        parameters = {name: value for name, value in optional.items() if value is not None}
-        parameters |= {"url": url, "agent": agents}
+        optional = {"as_of": as_of, "explain": "true" if explain else None}
+        parameters: dict[str, Any] = {name: value for name, value in optional.items() if value is not None}
+        parameters |= {"url": url, "agent": list(agents), **self._options}
         return await self.service.get_object("/v1/allowed", parameters, expected="verdict")
 
     async def profile(self, token: str) -> str | None:
@@ -149,8 +149,9 @@ class LocalAsker:
         self._decider = decider
         self._known = known
         self._wait = settings.fetch_timeout + MARGIN
-        self._policy = asked_policy(arguments.purpose, PurposePolicy(settings.purposes, settings.enforce_purposes))
-        self._arguments = arguments
+        policy = PurposePolicy(settings.purposes, settings.enforce_purposes)
+        self._asking = Asking(known, lambda: datetime.now(UTC), policy, wait=self._wait)
+        self._options = _options(arguments)
 
     async def agents_of(self, category: str) -> Sequence[str]:
         """As Asker has it."""
@@ -162,20 +163,13 @@ class LocalAsker:
         """As Asker has it, without a past: nothing is stored here."""
         if as_of is not None:
             raise Failed("Only a service knows the past: give --server URL.")
-        agent = agent_from(agents, self._known)
-        question = Question(
-            target=target_from(url),
-            agent=agent,
-            dialect=dialect_from(self._arguments.dialect, agent),
-            at=instant_from(self._arguments.at),
-            wait=self._wait,
-            policy=self._policy,
-        )
-        return answer_out(await self._decider.decide(question), explained=explain).model_dump(mode="json")
+        asked = read_item(QuestionIn, {"url": url, "agent": list(agents), **self._options})
+        decision = await self._decider.decide(asked.question(self._asking))
+        return answer_out(decision, explained=explain).model_dump(mode="json")
 
     async def profile(self, token: str) -> str | None:
         """As Asker has it."""
-        return agent_from([token], self._known).profile
+        return agent_from(token, self._known).profile
 
     async def warnings(self, url: str, profile: str | None) -> Sequence[dict[str, Any]]:
         """As Asker has it."""

@@ -24,6 +24,7 @@ from app.cli.formatting import printable, row_details, row_line
 from app.cli.standalone import own_models
 from app.main.operator_files import agent_directory, own_agents
 from app.purposes.policy import PURPOSES, PurposePolicy
+from app.question import BadQuestion
 from app.robots.access import BODY_LIMIT
 from app.robots.dialects import DIALECTS
 from app.settings import Settings
@@ -166,6 +167,8 @@ class _Tester:
             return answer(trial, self._file, unexpected("").text.encode(), _log_failure).decode()
         except Problem as problem:
             raise Failed(problem.detail) from None
+        except BadQuestion as error:
+            raise Failed(str(error)) from None
 
     def warn(self) -> None:
         """Print the warnings about the file on standard error."""

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 from starlette.types import Message, Scope
 
-from app.api.batch_items import encode_result
 from app.api.encoding import AnswerEncoder
+from app.api.item_results import encode_result
 from app.api.json_array import ARRAY_PIECE
 from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.routes.batch import ITEMS

@@ -6,10 +6,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from app.api.instants import instant
 from app.api.openapi import as_text
 from app.api.routes.check import interval_text
 from app.api.services import Phase
+from app.instants import instant
 from app.main.service import create
 from app.settings import Settings
 from tests.api.asgi_client import request

@@ -15,18 +15,18 @@ from app.api.answer_caching import (
 from app.api.answer_tags import AnswerTag
 from app.api.middleware.auth import caller_of
 from app.api.problems import documented
-from app.api.purposes import caller_policy
-from app.api.questions import QuestionQuery, question_of, read_query
+from app.api.questions import asking, caller_policy, read_query
 from app.api.routing import DirectRoute, api_router, parameters_of
 from app.api.schemas.answers import AnswerOut
 from app.api.serialize import answer_out
 from app.api.services import Services, services_of
 from app.evaluate import Question
+from app.question import QuestionIn
 
 ALLOWED_PATH = "/v1/allowed"
 
 
-class AllowedQuery(QuestionQuery):
+class AllowedQuery(QuestionIn):
     """The parameters."""
 
     explain: bool = Field(False, description="Include every rule that matched, and how the group was found.")
@@ -47,13 +47,13 @@ async def allowed(request: Request) -> Response:
     named = if_none_match(scope)
     if named is None:
         query = read_query(request, AllowedQuery)
-        return await _answer(services, scope, question_of(request, query, services), None, explain=query.explain)
+        return await _answer(services, scope, query.question(asking(request)), None, explain=query.explain)
     # A cache asks the same question again and again; reading it would be half of the cost of a 304.
     known, key = services.agents(), (scope["query_string"], caller_policy(request))
     repeated = services.caching.repeated.get(key)
     if repeated is None or repeated.known is not known:
         query = read_query(request, AllowedQuery)
-        repeated = RepeatedQuestion(known, question_of(request, query, services), query.explain)
+        repeated = RepeatedQuestion(known, query.question(asking(request)), query.explain)
         services.caching.repeated.put(key, repeated, 4 * len(key[0]) + REPEATED_OVERHEAD)
     question = repeated.question._replace(caller=caller_of(scope))
     return await _answer(services, scope, question, named, explain=repeated.explain)

@@ -1,6 +1,7 @@
 """`POST /v1/allowed`: many questions in one request, as one JSON object or as a stream of lines."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import Request, Response
@@ -8,23 +9,21 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.types import Scope
 
 from app.answer_all import answer_all
-from app.api.batch_items import ItemIn, encode_result, holding, question_of
 from app.api.disconnect import while_connected
+from app.api.item_results import encode_result, holding
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.middleware.answer_room import held_answers
-from app.api.middleware.auth import caller_of, charge
-from app.api.parameters import MAX_AGE_LIMIT, WAIT, WAIT_LIMIT
+from app.api.middleware.auth import charge
 from app.api.problems import Problem, documented
-from app.api.purposes import caller_policy
+from app.api.questions import asking, question_of, read_all
 from app.api.routes.allowed import ALLOWED_PATH
 from app.api.routing import DirectRoute, api_router, body_schema, query_of, reference
 from app.api.schemas.answers import AnswerOut, ProblemOut
 from app.api.services import Services, services_of
 from app.api.stream import LINES, AnswerLines
-from app.error_values import as_value
-from app.evaluate import Decision, Question
-from app.purposes.policy import PurposePolicy
+from app.evaluate import Decision
+from app.question import WAIT, Asking, MaxAge, QuestionIn, Wait
 from app.work_turns import YieldBudget
 
 ITEMS = 1000
@@ -39,11 +38,9 @@ class BatchIn(RequestModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     # Items are validated one by one, so that a bad one fails alone. The route checks their number.
-    items: Annotated[list[SkipValidation[ItemIn]], Field(json_schema_extra={"maxItems": ITEMS})]
-    max_age: float | None = Field(
-        None, ge=0, le=MAX_AGE_LIMIT, description="Maximum age of copies in seconds; older ones are fetched again."
-    )
-    wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description="Seconds that the answers may wait for fetches.")
+    items: Annotated[list[SkipValidation[QuestionIn]], Field(json_schema_extra={"maxItems": ITEMS})]
+    max_age: MaxAge | None = Field(None, description="Maximum age of copies in seconds; older ones are fetched again.")
+    wait: Wait = Field(WAIT, description="Seconds that the answers may wait for fetches.")
 
 
 class FailedOut(BaseModel):
@@ -67,7 +64,7 @@ def streams(scope: Scope) -> bool:
 
 
 _BODY = body_schema(BatchIn)
-_BODY["requestBody"]["content"][LINES] = {"schema": reference(ItemIn)}
+_BODY["requestBody"]["content"][LINES] = {"schema": reference(QuestionIn)}
 
 
 @router.post(
@@ -83,17 +80,17 @@ async def batch(request: Request) -> Response:
     before it are ready, so read answers while you send items.
     """
     query_of(request, ())
-    services, policy, caller = services_of(request), caller_policy(request), caller_of(request.scope)
+    services = services_of(request)
     if streams(request.scope):
         budget = await services.turns.first()
-        return AnswerLines(services.decider, services.encoder, services.agents, services.now, policy, budget, caller)
+        return AnswerLines(services.decider, services.encoder, partial(asking, request), budget)
 
     async def answered() -> tuple[list[bytes], YieldBudget]:
         budget = await services.turns.first()
         items = _read(await body_of(request))
         charge(request, len(items.items) - 1)
         encode = holding(services.encoder, held_answers(request.scope))
-        return await _answers(services, items, policy, caller, encode, budget), budget
+        return await _answers(services, items, asking(request, items.max_age, items.wait), encode, budget), budget
 
     await request.body()
     return await array_response("answers", *await while_connected(request.receive, answered()))
@@ -109,28 +106,14 @@ def _read(body: object) -> BatchIn:
 
 
 async def _answers(
-    services: Services,
-    batch: BatchIn,
-    policy: PurposePolicy,
-    caller: str,
-    encode: Callable[[Decision], bytes],
-    budget: YieldBudget,
+    services: Services, batch: BatchIn, asking: Asking, encode: Callable[[Decision], bytes], budget: YieldBudget
 ) -> list[bytes]:
     """The JSON of every item's result, in the order of the items."""
-    known = services.agents()
     results = [b""] * len(batch.items)
-
-    def questions() -> Iterator[tuple[int, Question | Problem]]:
-        for number, item in enumerate(batch.items):
-            try:
-                question = question_of(item, known, services.now, batch.max_age, batch.wait, policy, caller)
-            except Problem as problem:
-                yield number, as_value(problem)
-            else:
-                yield number, question
+    questions = read_all(batch.items, lambda item: question_of(item, asking))
 
     def take(number: int, result: Decision | Exception) -> None:
         results[number] = encode_result(result, encode)
 
-    await answer_all(services.decider, questions(), take, budget)
+    await answer_all(services.decider, questions, take, budget)
     return results

@@ -5,8 +5,6 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from app.api.disconnect import while_connected
-from app.api.instants import instant
-from app.api.params import read_instant
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
 from app.api.schemas.history import FileChangeOut
@@ -14,6 +12,7 @@ from app.api.services import services_of
 from app.api.stream import LINES
 from app.dates import END_OF_TIME
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, Since, read_id
+from app.instants import instant, read_instant
 
 CHANGES_LIMIT, LONGEST_POLL = 1000, 60.0
 """Changes of one answer, and the seconds that a request may wait for the first one, at most."""

@@ -12,14 +12,14 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from pydantic import Field
 
-from app.api.parameters import AGENTS
 from app.api.problems import MEDIA_TYPE, Problem, bad_value, documented
-from app.api.questions import AGENT_TEXT, URL_TEXT, QuestionQuery, decide, read_query
+from app.api.questions import asking, read_query
 from app.api.routing import DirectRoute, api_router, parameters_of
 from app.api.serialize import refusal_out, rule_out, summary_of
 from app.api.services import services_of
 from app.evaluate import Decision
 from app.notes import agent_notes
+from app.question import AGENT_TEXT, URL_TEXT, QuestionIn, SeveralAgents
 from app.robots.verdict import Permission
 
 CHECK_PATH = "/v1/check"
@@ -42,15 +42,12 @@ _ALLOWED, _ALLOWED_FOR_ENVOY = 204, 200
 _PRINTABLE = string.digits + string.ascii_letters + string.punctuation
 
 
-class CheckQuery(QuestionQuery):
+class CheckQuery(QuestionIn):
     """The parameters, two of which may come in fields."""
 
     url: str = Field("", description=f"{URL_TEXT} Without it, {ORIGINAL_URL} names the page.")
-    agent: list[str] = Field(
-        [""],
-        min_length=1,
-        max_length=AGENTS,
-        description=f"{AGENT_TEXT} Without it, and with {ORIGINAL_URL}, the User-Agent of the request counts.",
+    agent: str | SeveralAgents = Field(
+        "", description=f"{AGENT_TEXT} Without it, and with {ORIGINAL_URL}, the User-Agent of the request counts."
     )
 
 
@@ -129,13 +126,14 @@ router.add_route(ENVOY + "/{path:path}", envoy, methods=_METHODS, include_in_sch
 async def _check(request: Request, query: CheckQuery) -> Response:
     if not query.url:
         raise bad_value("url", query.url, f"Name the page by the parameter url, or by the header {ORIGINAL_URL}.")
-    decision = await decide(request, query)
-    return _response(decision, services_of(request).caching.of_decision(decision))
+    services = services_of(request)
+    decision = await services.decider.decide(query.question(asking(request)))
+    return _response(decision, services.caching.of_decision(decision))
 
 
 def _original(request: Request, url: str) -> dict[str, object]:
     """The question about a request that a proxy forwards, with its User-Agent."""
-    return {"url": _encoded(url), "agent": [request.headers.get("user-agent", "")]}
+    return {"url": _encoded(url), "agent": request.headers.get("user-agent", "")}
 
 
 def _encoded(text: str) -> str:

@@ -10,9 +10,7 @@ from fastapi import Query, Request, Response
 from pydantic_core import to_json
 
 from app.api import raw_file
-from app.api.instants import instant
-from app.api.parameters import OriginUrl, Profile, ProfileAgents
-from app.api.params import agent_from, dialect_named, file_origin_from, read_instant
+from app.api.parameters import OriginUrl, Profile, ProfileAgents, file_origin_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, version_out
@@ -20,7 +18,9 @@ from app.api.services import Services, services_of
 from app.decide import NoVersion
 from app.history.as_json import changes_json
 from app.history.versions import History, Version, version_at
+from app.instants import instant, read_instant
 from app.origin import Origin
+from app.question import agent_from, dialect_named
 from app.robots.access import Access, Successful
 from app.robots.dialects import Dialect
 

@@ -6,27 +6,23 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Request, Response
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
-from app.agents.directory import AgentDirectory
-from app.api.instants import rfc3339
 from app.api.json_bodies import RequestModel
 from app.api.meta_tags import Metas, metas_json
-from app.api.middleware.auth import caller_of
-from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
-from app.api.params import agent_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, documented
-from app.api.purposes import asked_policy, caller_policy
+from app.api.questions import asking
 from app.api.routing import api_router
 from app.api.schemas.indexing import IndexingOut, PagePurposeOut, SourceOut
 from app.api.serialize import notes_out
 from app.api.services import services_of
 from app.evaluate import Decision, Question, judge_every_purpose
 from app.helper.helpers import TooMuchWork
+from app.instants import rfc3339
 from app.notes import Note, agent_notes
 from app.page_rules import join, robots_tags
 from app.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields
-from app.purposes.policy import PurposePolicy
+from app.question import AGENT_TEXT, Asking, QuestionNowIn, SeveralAgents, agent_from, dialect_from, instant_from
 from app.robots.indexing import COUNT_LIMIT, RULES_LIMIT, IndexingSource, effective
 
 HTML_LIMIT = 1024 * 1024
@@ -59,12 +55,13 @@ class MetaIn(RequestModel):
     content: _FieldText
 
 
-class IndexingIn(RequestModel):
+class IndexingIn(QuestionNowIn, RequestModel):
     """A page's headers, one per field line; its meta tags; or its HTML. With `url`, robots.txt is asked, too."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
-
-    agents: list[str] = Field(min_length=1, max_length=16, fail_fast=True)
+    url: str | None = Field(  # type: ignore[assignment] # without it, nothing is asked
+        None, description="The page's URL: the answer then joins the verdict of `GET /v1/allowed`."
+    )
+    agent: SeveralAgents = Field(alias="agents", description=AGENT_TEXT)
     headers: list[_FieldText | HeaderIn] = Field(
         [],
         max_length=COUNT_LIMIT,
@@ -73,10 +70,7 @@ class IndexingIn(RequestModel):
     )
     metas: list[MetaIn] = Field([], max_length=METAS_LIMIT, fail_fast=True)
     html: str | None = Field(None, max_length=HTML_LIMIT)
-    url: str | None = Field(None, description="The page's URL: the answer then joins the verdict of `GET /v1/allowed`.")
     at: str | None = Field(None, description="RFC 3339 instant that unavailable_after is compared with; now.")
-    dialect: str | None = Field(None, description=DIALECT_TEXT)
-    wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
 
 
 @router.post("/v1/indexing", response_model=IndexingOut, responses={**documented(413, 422, 503)})
@@ -88,14 +82,14 @@ async def indexing(request: Request, page: IndexingIn) -> Response:
     """
     services = services_of(request)
     known = services.agents()
-    question = _question(page, known, caller_policy(request), caller_of(request.scope))
+    question = _question(page, asking(request))
     at = instant_from(page.at) or services.now()
     size = sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
     _check_size(size)
     decision = None if question is None else await services.decider.decide(question)
     of_page = await _metas_of(request, page.html or "")
     _check_size(size + of_page.size)
-    agent = agent_from(page.agents, known)
+    agent = agent_from(page.agent, known)
     notes = agent_notes(agent, dialect_from(page.dialect, agent))
     headers = [_header(number, header) for number, header in enumerate(page.headers, 1)]
     metas = [*((meta.name, meta.content) for meta in page.metas), *of_page.tags]
@@ -103,14 +97,11 @@ async def indexing(request: Request, page: IndexingIn) -> Response:
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
-def _question(page: IndexingIn, known: AgentDirectory, purposes: PurposePolicy, caller: str) -> Question | None:
-    """The question about the page's URL, if it has one; raises Problem for agents, a dialect or a URL that is wrong."""
-    agents = [agent_from([name], known, f"agents[{at}]") for at, name in enumerate(page.agents)]
-    dialect = dialect_from(page.dialect, agents[0])
-    if page.url is None:
-        return None
-    agent, policy = agent_from(page.agents, known), asked_policy(None, purposes)
-    return Question(target_from(page.url), agent, dialect, wait=page.wait, policy=policy, caller=caller)
+def _question(page: IndexingIn, asking: Asking) -> Question | None:
+    """The question about the page's URL, if it has one. Raises BadQuestion, also without a URL."""
+    agents = [agent_from(name, asking.known, f"agents[{at}]") for at, name in enumerate(page.agent)]
+    dialect_from(page.dialect, agents[0])
+    return None if page.url is None else page.question(asking)
 
 
 async def _metas_of(request: Request, html: str) -> Metas:

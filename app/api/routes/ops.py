@@ -7,10 +7,10 @@ from typing import Literal
 from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.instants import rfc3339
 from app.api.problems import Problem, documented
 from app.api.routing import api_router
 from app.api.services import Phase, services_of
+from app.instants import rfc3339
 from app.observability.metrics import CONTENT_TYPE
 from app.redis.guarded_client import StoreDown
 

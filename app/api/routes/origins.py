@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, Field
 
-from app.api.instants import instant
 from app.api.middleware.auth import admin
 from app.api.problems import documented
 from app.api.routing import api_router
@@ -16,6 +15,7 @@ from app.api.serialize import edge_out, facts_of
 from app.api.services import Services, services_of
 from app.cache.freshness import Recheck, Snapshot, freshness
 from app.cache.origin_lists import LISTED, Order
+from app.instants import instant
 from app.origin import Origin
 from app.robots.access import Successful
 

@@ -5,14 +5,13 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.instants import instant
 from app.api.json_bodies import RequestModel
 from app.api.middleware.auth import admin
-from app.api.params import instant_from, target_from
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
 from app.api.services import services_of
 from app.dates import END_OF_TIME
+from app.instants import instant
 from app.overrides.override_json import (
     AGENTS_LIMIT,
     LONGEST_DELAY,
@@ -24,6 +23,7 @@ from app.overrides.override_json import (
 from app.overrides.redis_overrides import AUDIT_LIMIT, AuditEntry, ChangedMeanwhile, ManyOverrides, Row
 from app.overrides.replica import Overrides
 from app.overrides.table import ActionName, Override
+from app.question import instant_from, target_from
 from app.redis.guarded_client import StoreDown
 
 PAGE_SIZE = 100

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
@@ -10,30 +10,25 @@ import orjson
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
-from app.agents.directory import AgentDirectory
-from app.api.batch_items import Agents, encode_result, holding
 from app.api.disconnect import while_connected
+from app.api.item_results import encode_result, holding
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, Whole, body_of, validated
 from app.api.middleware.answer_room import held_answers
 from app.api.middleware.auth import charge, is_operator, key_of, keys_required
 from app.api.middleware.http_caching import NO_STORE
-from app.api.parameters import DIALECT_TEXT, WAIT, WAIT_LIMIT, WAIT_TEXT
-from app.api.params import agent_from, dialect_from, target_from
 from app.api.problems import Problem, bad_value, documented
-from app.api.purposes import Purposes, asked_policy, caller_policy
+from app.api.questions import asking, read_all, read_item
 from app.api.routes.batch import ITEMS, FailedOut
 from app.api.routing import DirectRoute, api_router, body_schema, query_of
 from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
 from app.durations import read_retry_after
-from app.error_values import as_value
-from app.evaluate import Question
 from app.pacing.pacer import Grant
 from app.pacing.permit import BadPermit
 from app.pacing.permits import BatchResult, Encode, Outcome, PermitRequest, PermitResult
 from app.pacing.slots import Slot
-from app.purposes.policy import PurposePolicy
+from app.question import Asking, QuestionNowIn
 from app.work_turns import YieldBudget
 
 PERMITS_PATH = "/v1/permits"
@@ -49,14 +44,9 @@ MAX_RETRY_AFTER = 1e9
 router = api_router("pace", DirectRoute)
 
 
-class PermitIn(RequestModel):
+class PermitIn(QuestionNowIn):
     """One question and the slot that it needs; members named as parameters of `GET /v1/allowed` mean the same."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
-
-    url: str = Field(description="The page's URL, absolute, http or https, at most 16 KiB.")
-    agent: Agents
-    dialect: str | None = Field(None, description=DIALECT_TEXT)
     max_wait: float = Field(DEFAULT_MAX_WAIT, ge=0, le=LONGEST_MAX_WAIT, description="Seconds until the slot, at most.")
     cost: float = Field(1.0, ge=MIN_COST, le=MAX_COST, description="How many documents the slot counts as.")
     caller: str | None = Field(
@@ -67,8 +57,10 @@ class PermitIn(RequestModel):
             "without API keys the client's address."
         ),
     )
-    wait: float = Field(WAIT, ge=0, le=WAIT_LIMIT, description=WAIT_TEXT)
-    purpose: Purposes = None
+
+    def request(self, asking: Asking, asker: "_Asker") -> PermitRequest:
+        """The question, and the slot that it needs. Raises BadQuestion."""
+        return PermitRequest(self.question(asking), asker.caller(self.caller), self.cost, self.max_wait)
 
 
 class PermitsIn(RequestModel):
@@ -138,8 +130,8 @@ async def permit(request: Request) -> Response:
     """
     query_of(request, ())
     body = await body_of(request)
-    services, policy = services_of(request), caller_policy(request)
-    encoder, permits, known = services.encoder, services.permits, services.agents()
+    services, asker = services_of(request), _Asker.of(request)
+    encoder, permits, asks = services.encoder, services.permits, asking(request)._replace(caller=asker.id)
     if isinstance(body, dict) and "items" in body:
         items = validated(PermitsIn, body).items
         if len(items) > ITEMS:
@@ -150,13 +142,13 @@ async def permit(request: Request) -> Response:
         async def answered() -> tuple[Mapping[int, BatchResult], YieldBudget]:
             budget = await services.turns.first()
             charge(request, len(items) - 1)
-            requests = _requests(items, known, _Asker.of(request), policy)
+            requests = read_all(items, lambda item: read_item(PermitIn, item).request(asks, asker))
             return await permits.request_batch(requests, encode, budget), budget
 
         results, budget = await while_connected(request.receive, answered())
         encoded = (_encode_item(results[number], encode) for number in range(len(items)))
         return await array_response("permits", encoded, budget)
-    result = await permits.request(_read(body, known, _Asker.of(request), policy), encoder.encode)
+    result = await permits.request(read_item(PermitIn, body).request(asks, asker), encoder.encode)
     return _json(_with_slot(result))
 
 
@@ -198,24 +190,6 @@ def retry_after(value: float | str | None, now: datetime) -> float:
     return min(max(0.0, seconds or 0.0), MAX_RETRY_AFTER)
 
 
-def _read(
-    item: object, known: AgentDirectory, asker: "_Asker", policy: PurposePolicy, where: str = "body"
-) -> PermitRequest:
-    if not isinstance(item, dict):
-        raise bad_value("item", item, "An item must be an object with the members url and agent.")
-    fields = validated(PermitIn, item, where)
-    agent = agent_from(fields.agent, known)
-    question = Question(
-        target_from(fields.url),
-        agent,
-        dialect_from(fields.dialect, agent),
-        wait=fields.wait,
-        policy=asked_policy(fields.purpose, policy),
-        caller=asker.id,
-    )
-    return PermitRequest(question, asker.caller(fields.caller), fields.cost, fields.max_wait)
-
-
 class _Asker(NamedTuple):
     """Whom a request is from: the id of its API key, else its address. `shares`: slots are shared between keys."""
 
@@ -233,18 +207,6 @@ class _Asker(NamedTuple):
     def caller(self, name: str | None) -> str:
         """The caller of that name, as SlotRequest has it; neither a key's id nor a name has a slash."""
         return f"{self.id}/{name or self.id}" if self.shares else name or self.id
-
-
-def _requests(
-    items: Sequence[object], known: AgentDirectory, asker: _Asker, policy: PurposePolicy
-) -> Iterator[tuple[int, PermitRequest | Problem]]:
-    for number, item in enumerate(items):
-        try:
-            request = _read(item, known, asker, policy, "item")
-        except Problem as problem:
-            yield number, as_value(problem)
-        else:
-            yield number, request
 
 
 def _encode_item(result: BatchResult, encode: Encode) -> bytes:

@@ -10,8 +10,7 @@ from app.api import raw_file
 from app.api.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
 from app.api.middleware.auth import admin, caller_of
 from app.api.middleware.http_caching import NO_STORE
-from app.api.parameters import AGENTS, WAIT, MaxAge, OriginUrl, Profile, Wait
-from app.api.params import agent_from, dialect_from, file_origin_from
+from app.api.parameters import MaxAge, OriginUrl, Profile, Wait, file_origin_from
 from app.api.problems import Problem, documented
 from app.api.routing import api_router
 from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out
@@ -20,6 +19,7 @@ from app.api.services import services_of
 from app.evaluate import CachedFile
 from app.file_json import file_json
 from app.origin import Origin
+from app.question import AGENTS, WAIT, agent_from, dialect_from
 from app.robots.agents import STAR, Agent, read_agent
 from app.robots.dialects import Dialect
 

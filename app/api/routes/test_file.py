@@ -12,9 +12,8 @@ from pydantic import ConfigDict, Field
 
 from app.agents.directory import AgentDirectory
 from app.api.json_bodies import RequestModel, in_parser
-from app.api.params import agents_from, dialect_from, instant_from, target_from
 from app.api.problems import Problem, bad_value, documented, unexpected
-from app.api.purposes import Purposes, asked_policy, caller_policy
+from app.api.questions import caller_policy
 from app.api.routing import api_router
 from app.api.services import services_of
 from app.api.test_rows import TestOut, Trial, trial_json
@@ -23,6 +22,7 @@ from app.decide import Models
 from app.helper.helpers import TooMuchWork
 from app.observability.logs import REQUEST_ID
 from app.purposes.policy import PurposePolicy
+from app.question import Purposes, agents_from, asked_policy, dialect_from, instant_from, target_from
 from app.robots.agents import Agent
 
 ROWS_LIMIT = 10_000
@@ -135,7 +135,7 @@ class Conditions(NamedTuple):
 
 
 def read(test: TestIn, body: bytes | None, conditions: Conditions, policy: PurposePolicy | None) -> Trial:
-    """Read a test; `policy` is the test's. Raises Problem."""
+    """Read a test; `policy` is the test's. Raises Problem and BadQuestion."""
     targets = [target_from(url, f"urls[{number}]") for number, url in enumerate(test.urls)]
     readers: list[tuple[Agent, str]] = []
     for number, name in enumerate(test.agents):

@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from app.api.instants import instant
 from app.api.schemas.answers import RuleOut, SpanOut
 from app.api.serialize import robots_out
 from app.cache.freshness import Snapshot
 from app.cache.result import CacheResult, Source
 from app.history.change import Change
 from app.history.versions import Version
+from app.instants import instant
 from app.origin import Origin
 from app.robots.access import Successful
 from app.robots.verdict import Permission, Reason
