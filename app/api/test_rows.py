@@ -153,7 +153,7 @@ class Trial(NamedTuple):
     """What to decide by a file: each target for each reader, an agent and the name of a dialect, `at` an instant.
 
     `policy` is for the purposes that pages are wanted for. With an `outcome`, every fetch of the file ends so.
-    `forbidden`: whether a 401 or 403 closes the site.
+    `truncated`: the file goes on beyond what is tested. `forbidden`: whether a 401 or 403 closes the site.
     """
 
     targets: Sequence[Target]
@@ -161,6 +161,7 @@ class Trial(NamedTuple):
     at: datetime
     policy: PurposePolicy | None = None
     outcome: SimulatedOutcome | None = None
+    truncated: bool = False
     explained: bool = False
     forbidden: bool = False
 
@@ -183,9 +184,9 @@ class PastedFile(NamedTuple):
     warnings: Sequence[WarningOut]
 
     @classmethod
-    def read(cls, body: bytes) -> "PastedFile":
-        """Parse a file of any size."""
-        robots = RobotsTxt(body)
+    def read(cls, body: bytes, *, truncated: bool = False) -> "PastedFile":
+        """Parse a file of any size, or the beginning of a `truncated` one."""
+        robots = RobotsTxt(body, truncated=truncated)
         return cls(robots, warnings_out(robots))
 
 
@@ -240,7 +241,9 @@ def trial_json(trial: Trial, body: bytes, problem: bytes) -> bytes:
         if not failures:
             failures.append("".join(traceback.format_exception(error)))
 
-    content = answer(trial, PastedFile.read(body), problem, note, seconds=TEST_SECONDS, room=TEST_ROOM)
+    content = answer(
+        trial, PastedFile.read(body, truncated=trial.truncated), problem, note, seconds=TEST_SECONDS, room=TEST_ROOM
+    )
     return json.dumps("".join(failures)).encode() + b"\n" + content
 
 

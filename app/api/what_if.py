@@ -1,6 +1,7 @@
 """The simulated outcome of `POST /v1/test`: what the service would answer if every fetch had this outcome."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated, Literal, assert_never, get_args
 
 from pydantic import ConfigDict, Field
@@ -83,21 +84,23 @@ class SimulatedOutcomeIn(RequestModel):
             )
         return float(seconds)
 
-    def outcome(self, body: bytes | None, rechecks: Rechecks) -> SimulatedOutcome:
-        """The outcome, with the file that is cached or served. Raises Problem if the members contradict each other."""
-        copy = None
-        if body is not None and self.had_copy:
-            copy = Successful(200, readable_part(body), len(body) > BODY_LIMIT)
-        fetched = recognise_challenge(Fetched(self._access(body or b"")))
+    def outcome(self, body: bytes | None, rechecks: Rechecks, *, truncated: bool) -> SimulatedOutcome:
+        """The outcome, with the file that is cached or served, `truncated` if it goes on beyond `body`.
+
+        Raises Problem if the members contradict each other.
+        """
+        sent = _file(body or b"", truncated=truncated)
+        copy = sent if body is not None and self.had_copy else None
+        fetched = recognise_challenge(Fetched(self._access(sent)))
         return SimulatedOutcome(fetched, self.seconds(), copy, rechecks)
 
-    def _access(self, body: bytes) -> Access:
-        """The result of such a fetch; `body` comes with a 2xx. Raises Problem if the members contradict each other."""
+    def _access(self, file: Successful) -> Access:
+        """The result of such a fetch; `file` comes with a 2xx. Raises Problem if the members contradict each other."""
         if self.retry_after is not None and not (self.cause is None and _may_ask_to_wait(self.status)):
             raise _bad("retry_after", self.retry_after, "send it only with a status of 429 or 5xx, and without a cause")
         match self.cause:
             case None:
-                return self._by_status(body)
+                return self._by_status(file)
             case "blocked_address":
                 return Blocked(_PRIVATE)
             case "redirect_loop":
@@ -105,7 +108,7 @@ class SimulatedOutcomeIn(RequestModel):
             case cause:
                 return Unreachable(Cause(cause), self.status)
 
-    def _by_status(self, body: bytes) -> Access:
+    def _by_status(self, file: Successful) -> Access:
         status = self.status
         if status is None:
             raise bad_value("outcome", None, "outcome needs a status or a cause.")
@@ -116,8 +119,7 @@ class SimulatedOutcomeIn(RequestModel):
                 'a fetch follows redirects; send the status at their end, or "cause": "redirect_loop"',
             )
         if 200 <= status < 300 and status != 206:
-            sent = b"" if status == 204 else body  # 204 has no body
-            return Successful(status, readable_part(sent), len(sent) > BODY_LIMIT)
+            return Successful(204, b"") if status == 204 else replace(file, status=status)  # 204 has no body
         if status == 429:
             return Unreachable(Cause.TOO_MANY_REQUESTS, status, self.retry_after)
         if 400 <= status < 500:
@@ -125,6 +127,10 @@ class SimulatedOutcomeIn(RequestModel):
         if status >= 500:
             return Unreachable(Cause.SERVER_ERROR, status, self.retry_after)
         return Unreachable(Cause.BAD_RESPONSE, status)
+
+
+def _file(body: bytes, *, truncated: bool) -> Successful:
+    return Successful(200, readable_part(body), truncated or len(body) > BODY_LIMIT)
 
 
 def rechecks_of(targets: Iterable[Target], agents: Iterable[Agent], models: Models) -> Rechecks:

@@ -121,8 +121,8 @@ export class Answer {
 
   /**
    * Show what the file says to `read`, the question with the lines that could be read. `versions` are one or two of the
-   * file, each {text, rows, warnings}; `since` is the earlier version that the second is, or null; `origin` is the one
-   * that the file belongs to, or null.
+   * file, each {text, truncated, rows, warnings}; `since` is the earlier version that the second is, or null; `origin` is
+   * the one that the file belongs to, or null.
    */
   show(read, versions, since, origin) {
     const home = origin ?? originOf(read.urls[0]?.text ?? "");
@@ -284,10 +284,10 @@ export class Answer {
   }
 
   _showChosen() {
-    const { rows, text } = this._versions[this.side];
-    const row = rows[this.chosen[0]][this.chosen[1]];
+    const version = this._versions[this.side];
+    const row = version.rows[this.chosen[0]][this.chosen[1]];
     this._table.mark(...this.chosen);
-    if (this._service === null) return this._details.detail(row, text, (detail, trouble) => this._explain(detail, troubles(trouble)));
+    if (this._service === null) return this._details.detail(row, version, (detail, trouble) => this._explain(detail, troubles(trouble)));
     const agent = this._read.agents[Math.floor(this.chosen[1] / Math.max(this._read.dialects.length, 1))].text;
     return this._service.detail(row, agent, this._listing, (detail, facts) => {
       this._countDecided();

@@ -29,10 +29,10 @@ export function judge(question, signal) {
   return ask("v1/test", { method: "POST", headers: JSON_BODY, body: JSON.stringify(question), signal });
 }
 
-/** `POST v1/test` for one row, explained in detail: what the text `robots` says; throws ServiceError. */
-export async function judgeInDetail({ url, asked, dialect, purposes }, robots, signal) {
+/** `POST v1/test` for one row, explained in detail: what a file, {text, truncated}, says; throws ServiceError. */
+export async function judgeInDetail({ url, asked, dialect, purposes }, { text, truncated }, signal) {
   const purpose = Object.keys(purposes ?? {});
-  const question = { robots, urls: [url], agents: [asked], dialects: [dialect], explain: true };
+  const question = { robots: text, truncated, urls: [url], agents: [asked], dialects: [dialect], explain: true };
   const { rows } = await judge(purpose.length > 0 ? { ...question, purpose } : question, signal);
   if (rows[0].problem !== undefined) throw new ServiceError(rows[0].problem.detail);
   return rows[0];

@@ -10,11 +10,11 @@ const MOST_ROWS = 50_000;
 const MOST_UNREAD = 25;
 
 /**
- * What `file` says to the question: {urls, agents, dialects, purposes, unread, rows, warnings}, with an array of rows for
+ * What a file, {text, truncated}, says to the question: {urls, agents, dialects, purposes, unread, rows, warnings}, with an array of rows for
  * each of the URLs. Lines that the service cannot read are in `unread` instead: it reports the first of them, so the part is
  * sent again without it. `progress(done, total)` is called after each part, in rows. Throws ServiceError.
  */
-export async function testFile(file, { urls, agents, dialects, purposes }, signal, progress) {
+export async function testFile({ text, truncated }, { urls, agents, dialects, purposes }, signal, progress) {
   const read = { urls: [], agents: await withCategories([...agents], signal), dialects, purposes, unread: { urls: [], agents: [] }, rows: [], warnings: [] };
   let left = urls;
   while (left.length > 0 && read.agents.length > 0) {
@@ -22,9 +22,9 @@ export async function testFile(file, { urls, agents, dialects, purposes }, signa
     bounded(urls.length * width);
     const part = left.slice(0, Math.max(1, Math.floor(CHUNK / width)));
     const explain = part.length * width <= MOST_EXPLAINED;
-    const wire = { robots: file, urls: part.map(textOf), agents: read.agents.map(textOf), dialects, purpose: wanted(purposes), explain };
+    const asked = { urls: part.map(textOf), agents: read.agents.map(textOf), dialects, purpose: wanted(purposes) };
     try {
-      const answer = await judge(wire, signal);
+      const answer = await judge({ robots: text, truncated, ...asked, explain }, signal);
       const answered = Math.floor(answer.rows.length / width);
       if (answered === 0) throw new ServiceError("The question is too large: name fewer crawlers.");
       read.urls.push(...part.slice(0, answered));

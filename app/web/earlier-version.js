@@ -26,7 +26,7 @@ export class EarlierVersion {
     return this._versions.site;
   }
 
-  /** The selected version as {id, from, until}, or null. */
+  /** The selected version as {id, from, until, truncated}, or null. */
   get chosen() {
     return this._versions.chosen;
   }

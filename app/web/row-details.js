@@ -9,17 +9,17 @@ export class RowDetails {
   }
 
   /**
-   * Explain `row`, what `text` says: call `explain(row, trouble)` with what is known at once, and again with the details
+   * Explain `row`, what `file` says, {text, truncated}: call `explain(row, trouble)` with what is known at once, and again with the details
    * once they have come, or with the `trouble` that there was.
    */
-  async detail(row, text, explain) {
+  async detail(row, file, explain) {
     this.close();
     const known = hasDetails(row) ? row : this._known.get(row);
     if (known !== undefined) return explain(known, null);
     const mine = (this._asking = new AbortController());
     explain(row, null);
     try {
-      const detail = { ...row, ...(await judgeInDetail(row, text, mine.signal)) };
+      const detail = { ...row, ...(await judgeInDetail(row, file, mine.signal)) };
       this._known.set(row, detail);
       if (!mine.signal.aborted) explain(detail, null);
     } catch (error) {

@@ -88,15 +88,15 @@ export class TestRun {
   /** Ask what the text in the field says; returns what shows the answer. */
   async _askText(signal) {
     const { question, answer, robots, other, source, earlier } = this._parts;
-    const texts = [robots.value, other.value].filter((text, index) => index === 0 || text !== "");
+    const files = [{ text: robots.value, truncated: source.isCut }];
+    if (other.value !== "") files.push({ text: other.value, truncated: earlier.since?.truncated ?? false });
     const since = earlier.since;
-    const read = await testFile(texts[0], question.asked, signal, (done, all) => this._progress.show(done, all * texts.length));
-    if (source.isCut) markPartial(read.rows);
-    const found = [{ text: texts[0], rows: read.rows, warnings: read.warnings }];
-    if (texts.length > 1 && read.rows.length > 0) {
+    const read = await testFile(files[0], question.asked, signal, (done, all) => this._progress.show(done, all * files.length));
+    const found = [{ ...files[0], rows: read.rows, warnings: read.warnings }];
+    if (files.length > 1 && read.rows.length > 0) {
       const more = (done, all) => this._progress.show(all + done, 2 * all);
-      const second = await testFile(texts[1], read, signal, more).catch((error) => blame(error, "other"));
-      found.push({ text: texts[1], rows: second.rows, warnings: second.warnings });
+      const second = await testFile(files[1], read, signal, more).catch((error) => blame(error, "other"));
+      found.push({ ...files[1], rows: second.rows, warnings: second.warnings });
     }
     return () => {
       question.tell({ ...read.unread, misspelt: misspeltOf(read) });
@@ -129,11 +129,6 @@ export class TestRun {
     this._parts.answer.outdate("The test failed. These results are out of date.");
     if (!quietly) at(`${place}-said`).scrollIntoView({ block: "nearest" });
   }
-}
-
-/** Mark what the lines behind the end of a cut file could change: all but what the first rule that matches decides. */
-function markPartial(rows) {
-  for (const row of rows.flat()) row.partial ||= !(row.dialect === "draft1996" && row.reason === "rule");
 }
 
 /** The crawlers of a question that the service takes for misspelt: {line, detail}. */

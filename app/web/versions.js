@@ -31,7 +31,7 @@ export class VersionList {
     return this._site;
   }
 
-  /** The selected version as {id, from, until}, or null. */
+  /** The selected version as {id, from, until, truncated}, or null. */
   get chosen() {
     return this._chosen;
   }
@@ -69,7 +69,7 @@ export class VersionList {
 
   /** Mark a version as selected, or none. */
   mark(version) {
-    this._chosen = version === null ? null : { id: version.id, from: version.from, until: version.until };
+    this._chosen = version && { id: version.id, from: version.from, until: version.until, truncated: version.truncated };
     for (const button of this._list.querySelectorAll("button")) {
       const { id, from } = this._versions[Number(button.dataset.index)];
       button.setAttribute("aria-pressed", String(id === version?.id && from === version.from));

@@ -83,6 +83,18 @@ async def test_pasted_file_is_truncated_like_a_fetched_one(store_url: str) -> No
     assert "file-truncated" in [warning["code"] for warning in answer["warnings"]]
 
 
+@pytest.mark.parametrize("outcome", [None, {"status": 503, "for": "1h"}, {"status": 200}])
+async def test_a24_the_part_of_a_longer_file_is_judged_as_such(store_url: str, outcome: dict[str, Any] | None) -> None:
+    body = {"robots": "User-agent: *\nDisallow: /a\nAllow: /a/b", "urls": ["http://h/a/b"], "agents": ["a"]}
+    whole = (await trial(store_url, **body, outcome=outcome))["rows"][0]
+    answer = await trial(store_url, **body, outcome=outcome, truncated=True)
+    [row] = answer["rows"]
+    assert (whole["rule"]["line"], whole["partial"]) == (3, False)
+    assert (row["rule"]["line"], row["partial"]) == (2, True)  # the last line may go on
+    assert "file-truncated" in [warning["code"] for warning in answer["warnings"]]
+    assert outcome is None or row["robots"]["truncated"] is True
+
+
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
 NO_COPY = {"had_copy": False}
 

@@ -52,6 +52,9 @@ class TestIn(RequestModel):
 
     robots: str | None = None
     robots_base64: str | None = None
+    truncated: bool = Field(
+        False, description="Whether it is the part that is read of a longer file, as `text` of `GET /v1/robots` may be."
+    )
     urls: list[str] = Field(min_length=1, max_length=ROWS_LIMIT, fail_fast=True)
     agents: list[str] = Field(
         min_length=1,
@@ -149,9 +152,18 @@ def read(test: TestIn, body: bytes | None, conditions: Conditions, policy: Purpo
     outcome = None
     if test.outcome is not None:
         rechecks = rechecks_of(targets, (agent for agent, _ in readers), conditions.models)
-        outcome = test.outcome.outcome(body, rechecks)
+        outcome = test.outcome.outcome(body, rechecks, truncated=test.truncated)
     at = instant_from(test.at) or conditions.now
-    trial = Trial(targets, readers, at, policy, outcome, explained=test.explain, forbidden=conditions.forbidden)
+    trial = Trial(
+        targets,
+        readers,
+        at,
+        policy,
+        outcome,
+        truncated=test.truncated,
+        explained=test.explain,
+        forbidden=conditions.forbidden,
+    )
     if trial.explained and trial.rows > conditions.explained_limit:
         detail = f"This test has {trial.rows} rows; with explain, send at most {conditions.explained_limit}."
         raise Problem(422, "too-many-rows", detail)
