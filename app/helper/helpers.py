@@ -91,7 +91,8 @@ class _Helper:
                 limit=REPLY_LIMIT,  # so that the end of a process that is killed while it answers is seen
             )
         except OSError as error:
-            raise HelperFailed(f"No helper process can be started ({error})") from None
+            why = "No helper process can be started: there are no file descriptors, processes or memory left for it"
+            raise HelperFailed(f"{why} ({error})") from None
         return cls(process, seconds)
 
     def lives(self) -> bool:

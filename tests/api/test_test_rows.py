@@ -175,12 +175,18 @@ async def test_a_helper_gives_the_same_answer(outcome: dict[str, Any] | None, ex
 @pytest.mark.usefixtures("store_client")
 async def test_many_rows_and_large_files_are_decided_by_a_helper(store_url: str) -> None:
     async with running(store_url) as service:
-        for count, comment in ((1, 0), (1, SMALL_FILE), (100, 0)):
-            body = {"robots": ROBOTS + "#" * comment, "urls": urls(count), "agents": ["A"]}
+        for count, comment, explain in (
+            (1, 0, True),
+            (1, SMALL_FILE, False),
+            (100, 0, False),
+            (100, 0, True),
+            (200, 0, False),
+        ):
+            body = {"robots": ROBOTS + "#" * comment, "urls": urls(count), "agents": ["A"], "explain": explain}
             content = (await service.client.post("/v1/test", json=body)).json()
             assert [row["verdict"] for row in content["rows"][:2]] == ["allow", "disallow"][:count]
             assert len(content["rows"]) == count
-        assert await counted(service, "robots_helper_calls_total", outcome="done") == 2
+        assert await counted(service, "robots_helper_calls_total", outcome="done") == 3
 
 
 LONG = "\x01" * 16_000

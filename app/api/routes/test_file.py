@@ -34,8 +34,8 @@ EXPLAINED_LIMIT = 100
 FEW_NAMES = 64
 """URLs and agents of a test that are read on the event loop, in a millisecond or two."""
 
-ROW_SIZE = 256
-"""A row takes as long as so many bytes of a file."""
+ROW_SIZE, LONG_ROW_SIZE = 64, 512
+"""A row takes as long as so many bytes of a file; the second is for one that is explained, or under an outcome."""
 
 _log = logging.getLogger(__name__)
 
@@ -112,7 +112,8 @@ async def test(request: Request, test: TestIn) -> Response:
     body, policy = test.body(), test.policy(caller_policy(request))
     trial = await in_parser(len(test.urls) + len(test.agents) > FEW_NAMES, read, test, body, conditions, policy)
     work = trial, body or b"", unexpected(REQUEST_ID.get() or "").text.encode()
-    size = len(body or b"") + trial.rows * ROW_SIZE
+    long_rows = trial.explained or trial.outcome is not None
+    size = len(body or b"") + trial.rows * (LONG_ROW_SIZE if long_rows else ROW_SIZE)
     try:
         found = await services.long_work.run(request, size, trial_json, *work)
     except TooMuchWork as error:
