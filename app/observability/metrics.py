@@ -5,10 +5,10 @@ ids of API keys are chosen by the operator, and at most KEYS_COUNTED of them get
 """
 
 import collections
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar, assert_never
+from typing import Literal, TypeAlias, TypeVar, assert_never
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -62,6 +62,10 @@ class _Children(dict[tuple[str, ...], C]):
         return child
 
 
+GaugeMode: TypeAlias = Literal["livemax", "livemin", "livemostrecent", "livesum"]
+"""How a scrape makes one value of those of the workers that are alive."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceState:
     """The state of a process; `memory` maps each cache to its bytes and entries.
@@ -97,39 +101,36 @@ class Metrics:
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"robots_{name}", text, labels, registry=registry)
 
-        def summed(name: str, text: str, *labels: str) -> Gauge:
-            return Gauge(f"robots_{name}", text, labels, registry=registry, multiprocess_mode="livesum")
+        def gauge(mode: GaugeMode, name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"robots_{name}", text, labels, registry=registry, multiprocess_mode=mode)
+
+        def histogram(name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
+            return Histogram(f"robots_{name}", text, labels, registry=registry, buckets=buckets)
 
         requests = counter("requests", "Requests answered.", "route", "method", "status")
         decisions = counter("decisions", "Decisions given.", "verdict", "reason", "source", "dialect")
-        decision_seconds = Histogram(
-            "robots_decision_seconds",
+        decision_seconds = histogram(
+            "decision_seconds",
             "Time from a question to its answer, including waits, by the source of the file.",
-            ["source"],
-            registry=registry,
-            buckets=_DECISION_SECONDS,
+            _DECISION_SECONDS,
+            "source",
         )
         self._decisions_overloaded = counter(
             "decisions_overloaded",
             "Questions not answered because the fetch queue was full, or the process overloaded.",
         )
         self._fetches = counter("fetches", "Completed fetches.", "outcome", "cause", "status")
-        self._fetch_seconds = Histogram(
-            "robots_fetch_seconds",
-            "Duration of fetches, including time in the queue.",
-            ["outcome"],
-            registry=registry,
-            buckets=_FETCH_SECONDS,
+        self._fetch_seconds = histogram(
+            "fetch_seconds", "Duration of fetches, including time in the queue.", _FETCH_SECONDS, "outcome"
         )
         self._fetches_overloaded = counter("fetches_overloaded", "Fetches not started because the queue was full.")
         self._contradicted = counter(
             "fetches_contradicted", "Origins that this process could not reach and another process could."
         )
-        self._fetches_failing = Gauge(
-            "robots_fetches_failing",
+        self._fetches_failing = gauge(
+            "livemax",
+            "fetches_failing",
             "1 while every fetch of a worker fails and other processes reach the same origins.",
-            registry=registry,
-            multiprocess_mode="livemax",
         )
         self._helper_calls = counter("helper_calls", "Pieces of long work done by helper processes.", "outcome")
         self._helper_seconds = counter("helper_cpu_seconds", "CPU time that they took.")
@@ -155,77 +156,44 @@ class Metrics:
         self._permits = counter("permits", "Permits requested.", "outcome")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
         self._clock_steps = counter("store_clock_steps", "Permit queues moved because the clock of the store was set.")
-        self._clock_offset = Gauge(
-            "robots_store_clock_offset_seconds",
+        self._clock_offset = gauge(
+            "livemostrecent",
+            "store_clock_offset_seconds",
             "Seconds by which the clock of the store is ahead of that of this process.",
-            registry=registry,
-            multiprocess_mode="livemostrecent",
         )
-        self._may_evict = Gauge(
-            "robots_store_may_evict",
+        self._may_evict = gauge(
+            "livemax",
+            "store_may_evict",
             "1 while the maxmemory-policy of the store may evict overrides, or pacing before files.",
-            registry=registry,
-            multiprocess_mode="livemax",
         )
-        self._permit_wait = Histogram(
-            "robots_permit_wait_seconds",
-            "Time from the grant of a permit to its slot.",
-            registry=registry,
-            buckets=_WAIT_SECONDS,
+        self._permit_wait = histogram(
+            "permit_wait_seconds", "Time from the grant of a permit to its slot.", _WAIT_SECONDS
         )
         self._outcomes = counter("outcomes", "Outcomes of permits that callers reported.", "outcome")
-        self._page_seconds = Histogram(
-            "robots_page_seconds",
-            "Duration of page fetches, as callers reported.",
-            registry=registry,
-            buckets=_FETCH_SECONDS,
-        )
+        self._page_seconds = histogram("page_seconds", "Duration of page fetches, as callers reported.", _FETCH_SECONDS)
         self._backoffs = counter("backoffs", "Backoffs started or extended by a 429 or 503 of a page.")
         self._backoffs_given_back = counter(
             "backoffs_given_back", "Backoffs that a process knew and the store did not, given back to it."
         )
         self._store_failures = counter("store_failures", "Failed calls to the store.", "kind")
-        self._store_seconds = Histogram(
-            "robots_store_seconds",
-            "Duration of calls to the store.",
-            registry=registry,
-            buckets=_STORE_SECONDS,
-        )
+        self._store_seconds = histogram("store_seconds", "Duration of calls to the store.", _STORE_SECONDS)
         key_requests = counter("key_requests", "Requests authenticated by an API key.", "key", "status")
         key_refusals = counter("key_quota_exceeded", "Requests beyond the quota of an API key.", "key")
-        self._lag = Histogram(
-            "robots_event_loop_lag_seconds",
-            "Delay of a timer of the event loop, sampled ten times a second.",
-            registry=registry,
-            buckets=_LAG_SECONDS,
+        self._lag = histogram(
+            "event_loop_lag_seconds", "Delay of a timer of the event loop, sampled ten times a second.", _LAG_SECONDS
         )
-        build = Gauge(
-            "robots_build_info", "The running version.", ["version"], registry=registry, multiprocess_mode="livemax"
-        )
+        build = gauge("livemax", "build_info", "The running version.", "version")
         build.labels(__version__).set(1)
-        self._connections = summed("store_connections", "Open connections to the store, including idle ones.")
-        self._in_flight = summed("fetches_in_flight", "Fetches in flight.")
-        self._queued = summed("fetches_queued", "Fetches waiting in the queue.")
-        self._bytes = summed("memory_bytes", "Bytes in the in-process caches.", "cache")
-        self._entries = summed("memory_entries", "Entries of the in-process caches.", "cache")
-        self._degraded = Gauge(
-            "robots_store_degraded",
-            "1 while at least one worker cannot use the store.",
-            registry=registry,
-            multiprocess_mode="livemax",
+        self._connections = gauge("livesum", "store_connections", "Open connections to the store, including idle ones.")
+        self._in_flight = gauge("livesum", "fetches_in_flight", "Fetches in flight.")
+        self._queued = gauge("livesum", "fetches_queued", "Fetches waiting in the queue.")
+        self._bytes = gauge("livesum", "memory_bytes", "Bytes in the in-process caches.", "cache")
+        self._entries = gauge("livesum", "memory_entries", "Entries of the in-process caches.", "cache")
+        self._degraded = gauge("livemax", "store_degraded", "1 while at least one worker cannot use the store.")
+        self._pubsub_connected = gauge(
+            "livemin", "pubsub_connected", "1 while all workers receive the invalidations of other processes."
         )
-        self._pubsub_connected = Gauge(
-            "robots_pubsub_connected",
-            "1 while all workers receive the invalidations of other processes.",
-            registry=registry,
-            multiprocess_mode="livemin",
-        )
-        self._overrides_loaded = Gauge(
-            "robots_overrides_loaded",
-            "1 once all workers have loaded the overrides.",
-            registry=registry,
-            multiprocess_mode="livemin",
-        )
+        self._overrides_loaded = gauge("livemin", "overrides_loaded", "1 once all workers have loaded the overrides.")
         self._of_request = _Children(requests.labels)
         self._of_decision = _Children(decisions.labels)
         self._of_source = _Children(decision_seconds.labels)

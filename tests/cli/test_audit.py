@@ -81,7 +81,7 @@ async def test_lines_are_decided_by_the_version_of_their_time(store_url: str, tm
             "reason": "rule",
             "version": first["id"],
             "override": None,
-            "rule": {"directive": "disallow", "pattern": "/old", "line": 2},
+            "rule": {"directive": "disallow", "pattern": "/old", "line": 2, "text": "Disallow: /old"},
         },
         {
             "line": 4,
@@ -92,7 +92,7 @@ async def test_lines_are_decided_by_the_version_of_their_time(store_url: str, tm
             "reason": "rule",
             "version": second["id"],
             "override": None,
-            "rule": {"directive": "disallow", "pattern": "/new", "line": 3},
+            "rule": {"directive": "disallow", "pattern": "/new", "line": 3, "text": "Disallow: /new"},
         },
     ]
     assert readable.code == 1
