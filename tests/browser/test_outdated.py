@@ -20,9 +20,7 @@ FAILURES = [
 ]
 
 
-async def test_failed_fetch_leaves_nothing_of_the_former_site_and_says_what_crawlers_do(
-    service: str, browser: Browser
-) -> None:
+async def test_failed_fetch_replaces_the_former_site_by_what_crawlers_do(service: str, browser: Browser) -> None:
     async with serve(text(200, FILE)) as former, visiting(browser, service) as visitor:
         await visitor.open()
         for response, verdict, summary in FAILURES:
