@@ -42,7 +42,7 @@ clients/test_wheel.py wheel/test_wheel.py browser/test_page.py clients/test_java
 clients/test_scrapy.py api/test_schema.py browser/test_many.py clients/test_java.py deploy/test_valkey_group.py
 faults/test_loop_blocking.py browser/test_accessibility.py browser/test_service_view.py browser/test_statements.py
 browser/test_outdated.py browser/test_keys.py faults/test_hostile_origins.py faults/test_store.py faults/test_order.py
-faults/test_ending.py pacing/test_failover.py api/test_overrides.py
+faults/test_ending.py pacing/test_failover.py api/test_overrides.py upgrade/test_two_releases.py helm/test_values.py
 """
 """The files whose tests take longest, the longest first."""
 

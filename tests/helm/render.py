@@ -20,12 +20,12 @@ class Refused(ValueError):
 
 
 @cache
-def rendered(*values: str, release: str = "robots-decisions", files: tuple[str, ...] = ()) -> str:
+def rendered(*values: str, release: str = "robots-decisions", files: tuple[str, ...] = (), chart: Path = CHART) -> str:
     """What `helm template` prints with these values (`--set-json`, or `--set`). Raises Refused."""
     beside = Path(sys.executable).with_name("helm")
     helm = str(beside) if beside.exists() else shutil.which("helm")
     assert helm is not None, "install Helm 3"
-    command = [helm, "template", release, str(CHART), "--namespace", NAMESPACE, "--kube-version", "1.34.0"]
+    command = [helm, "template", release, str(chart), "--namespace", NAMESPACE, "--kube-version", "1.34.0"]
     for file in files:
         command += ["--values", file]
     for value in values:
