@@ -292,8 +292,11 @@ def main() -> None:
     """Measure with a dedicated store."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--against", type=Path)
-    parser.add_argument("parts", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"all, or some of {', '.join(PARTS)}")
     given = parser.parse_args()
+    parts = given.parts or PARTS
+    if unknown := set(parts).difference(PARTS):
+        parser.error(f"{', '.join(unknown)}: the parts are {', '.join(PARTS)}")
     python = f"{platform.python_implementation()} {platform.python_version()}"
     libraries = ", ".join(f"{name} {version(name)}" for name in ("fastapi", "aiohttp", "redis", "protego"))
     print(f"{datetime.now(UTC):%Y-%m-%d}, {python}, {processor()}; {libraries}")
@@ -303,7 +306,7 @@ def main() -> None:
         certificate.write(authority.cert_pem.bytes())
         certificate.flush()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(measured(store, authority, certificate.name, tree, given.parts))
+            runner.run(measured(store, authority, certificate.name, tree, parts))
 
 
 if __name__ == "__main__":
