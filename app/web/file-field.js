@@ -4,6 +4,7 @@
 
 import { insertAtSelection, takeLongPastes } from "./long-paste.js";
 import { count, el } from "./text.js";
+import { PageUndo } from "./page-undo.js";
 
 const MOST_LINES = 60_000;
 const LONGEST_LINE = 10_000;
@@ -19,6 +20,9 @@ export class FileField {
     this.isReplaced = false;
     this._note = el("p", { class: "too-large", hidden: true, tabindex: -1 });
     field.after(this._note);
+    this._undo = new PageUndo(field, (text) => {
+      this.value = text;
+    });
     field.addEventListener("input", () => {
       this.isTyped = this.value !== "";
       this.isReplaced = this._whole || this.value === "";
@@ -32,7 +36,9 @@ export class FileField {
 
   /** Put a text in the place of all that there is, as if the user had pasted it. */
   replace(text) {
+    const before = this.value;
     this.value = text;
+    this._undo.remember(before, "The text was replaced.");
     this._whole = true;
     this.field.dispatchEvent(new Event("input", { bubbles: true }));
   }
@@ -43,6 +49,7 @@ export class FileField {
 
   set value(text) {
     const why = burden(text);
+    this._undo.forget();
     this.isTyped = false;
     this._held = why === null ? null : text;
     this.field.value = why === null ? text : "";
@@ -72,8 +79,13 @@ export class FileField {
   _insert(text) {
     const field = this.field;
     const whole = field.value.slice(0, field.selectionStart) + text + field.value.slice(field.selectionEnd);
-    if (burden(whole) === null) return insertAtSelection(field, text);
+    const before = field.value;
+    if (burden(whole) === null) {
+      this._undo.remember(before, "Pasted.");
+      return insertAtSelection(field, text);
+    }
     this.value = whole;
+    this._undo.remember(before, "Pasted.");
     this._note.focus();
     return field.dispatchEvent(new Event("input", { bubbles: true }));
   }
@@ -81,9 +93,8 @@ export class FileField {
   _emptier() {
     const button = el("button", { type: "button" }, "Clear the field");
     button.addEventListener("click", () => {
-      this.value = "";
+      this.replace("");
       this.field.focus();
-      this.field.dispatchEvent(new Event("input", { bubbles: true }));
     });
     return button;
   }

@@ -2,6 +2,7 @@
 
 import { insertAtSelection, takeLongPastes } from "./long-paste.js";
 import { el, quoted } from "./text.js";
+import { PageUndo } from "./page-undo.js";
 
 const MOST_NUMBERED = 2000;
 
@@ -12,7 +13,13 @@ export class LineNumbers {
     this._gutter = field.parentElement.querySelector(".gutter");
     this._troubles = new Map();
     field.addEventListener("input", () => this.clear());
-    takeLongPastes(field, (text) => insertAtSelection(field, text));
+    this._undo = new PageUndo(field, (text) => {
+      this.value = text;
+    });
+    takeLongPastes(field, (text) => {
+      this._undo.remember(this.value, "Pasted.");
+      insertAtSelection(field, text);
+    });
     field.addEventListener("scroll", () => {
       this._gutter.scrollTop = field.scrollTop;
     });
@@ -29,6 +36,7 @@ export class LineNumbers {
 
   set value(text) {
     this._field.value = text;
+    this._undo.forget();
     this.clear();
   }
 

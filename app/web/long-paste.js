@@ -1,7 +1,7 @@
 // A long text that is pasted into a field.
 //
 // Browsers take seconds to insert thousands of lines, since it can be undone piece by piece. So the page puts a long
-// paste into the field itself, in a tenth of a second; Ctrl+Z does not take it back.
+// paste into the field itself, in a tenth of a second, and takes it back itself (PageUndo).
 
 const LONG = 10_000;
 

@@ -2,6 +2,7 @@
 
 import { Answer } from "./answer.js";
 import { copy, showLink } from "./links.js";
+import { Draft, isExample } from "./draft.js";
 import { EarlierVersion } from "./earlier-version.js";
 import { EXAMPLE } from "./example.js";
 import { FileField } from "./file-field.js";
@@ -24,8 +25,9 @@ const other = new FileField(at("other"));
 const question = new Question(() => run.changed(), () => robots.value, () => source.origin);
 const answer = new Answer((side, ...advice) => takeAdvice([robots, other][side], ...advice));
 const earlier = new EarlierVersion({ robots, other, source, ask: () => run.ask() });
-const run = new TestRun({ question, answer, robots, other, source, earlier });
-const site = new SiteFetch({ question, answer, robots, source, earlier, run });
+const draft = new Draft(state);
+const run = new TestRun({ question, answer, robots, other, source, earlier, draft });
+const site = new SiteFetch({ question, answer, robots, source, earlier, run, replacing });
 
 // --- state ---
 
@@ -77,11 +79,37 @@ async function restore(wanted) {
   if (wanted.earlier === null || !(await earlier.find(wanted.earlier))) await run.ask();
 }
 
-/** Show the state in the address, or the example. */
-async function follow() {
+/** Offer to bring back what the fields hold, or the state `before`, and say what replaces it. */
+function replacing(what, before = state()) {
+  at("back").hidden = isExample({ ...before, site: "" });
+  at("back-said").textContent = what;
+  at("bring-back").onclick = () => {
+    at("back").hidden = true;
+    restore(before);
+    at("robots").focus();
+  };
+}
+
+/** Show what the user has typed at this address, the state in the address, or the example. */
+async function follow(before = draft.kept) {
+  at("back").hidden = true;
+  if (before?.address === location.hash) return restore(before.state);
   const wanted = await stateOf(location.hash);
-  await restore(wanted ?? EXAMPLE);
-  if (wanted === null && isLink(location.hash)) say("question", "The link cannot be read; this is an example.", true);
+  if (wanted !== null && before !== null) replacing("The link takes the place of what you had typed.", before.state);
+  await restore(wanted ?? before?.state ?? EXAMPLE);
+  const shown = before === null ? "an example" : "what you had typed";
+  if (wanted === null && isLink(location.hash)) say("question", `The link cannot be read; this is ${shown}.`, true);
+  return undefined;
+}
+
+/** Forget what the user has typed, and begin with the example; it can be brought back until the page is left. */
+async function startAnew() {
+  const before = state();
+  draft.clear();
+  history.replaceState(null, "", location.pathname + location.search);
+  await restore(EXAMPLE);
+  draft.clear();
+  replacing("Nothing of what you had typed is kept in this browser.", before);
 }
 
 // --- events ---
@@ -132,6 +160,9 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 window.addEventListener("beforeprint", () => answer.drawAll());
 window.addEventListener("afterprint", () => answer.release());
-window.addEventListener("hashchange", () => isLink(location.hash) && follow());
+at("clear").addEventListener("click", startAnew);
+window.addEventListener("hashchange", () => {
+  if (isLink(location.hash)) follow(isExample(state()) ? null : { address: null, state: state() });
+});
 
 await follow();

@@ -8,7 +8,10 @@ import { setView } from "./view.js";
 const at = (id) => document.getElementById(id);
 
 export class SiteFetch {
-  /** The parts of the page: `question`, `answer`, the FileField `robots`, `source`, `earlier`, and the TestRun `run`. */
+  /**
+   * The parts of the page: `question`, `answer`, the FileField `robots`, `source`, `earlier`, the TestRun `run`, and
+   * `replacing(what)`, which is called before a text of the user's is replaced.
+   */
   constructor(parts) {
     this._parts = parts;
     this._fetching = null;
@@ -20,11 +23,12 @@ export class SiteFetch {
    * other sites, so it takes more than a link.
    */
   async fetch({ byLink = false } = {}) {
-    const { question, answer, robots, source, earlier, run } = this._parts;
+    const { question, answer, robots, source, earlier, run, replacing } = this._parts;
     this._fetching?.abort();
     run.stop();
     const mine = (this._fetching = new AbortController());
     const { site } = source;
+    if (site !== "") replacing("The file of the site takes the place of what was here.");
     earlier.drop();
     setView("text");
     at("refetch").hidden = true;

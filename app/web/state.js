@@ -62,7 +62,7 @@ async function decode(text) {
 }
 
 /** The state, reduced to the members that this page writes; throws TypeError without a question. */
-function checked(state) {
+export function checked(state) {
   if (typeof state.urls !== "string" || typeof state.agents !== "string") throw new TypeError("the link has no question");
   const text = (value) => (typeof value === "string" ? value : "");
   const index = (value) => (Number.isSafeInteger(value) && value >= 0 ? value : 0);

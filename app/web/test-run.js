@@ -13,7 +13,7 @@ const MOST_LIVE = 2000;
 const at = (id) => document.getElementById(id);
 
 export class TestRun {
-  /** The parts of the page: `question`, `answer`, the FileFields `robots` and `other`, `source`, and `earlier`. */
+  /** The parts of the page: `question`, `answer`, the FileFields `robots` and `other`, `source`, `earlier` and `draft`. */
   constructor(parts) {
     this._parts = parts;
     this._asking = null;
@@ -28,6 +28,7 @@ export class TestRun {
     const mine = (this._asking = new AbortController());
     at("verdicts").removeAttribute("aria-busy");
     if (earlier.chosen === null) earlier.hideSummary();
+    this._parts.draft.changed();
     this.quiet();
     if (!question.isComplete()) {
       answer.outdate("The question is incomplete.");
