@@ -144,4 +144,14 @@ async def test_cut_file_is_told_beside_the_verdict(service: str, browser: Browse
             await visitor.fetch(f"{origin.url}/x")
             await expect(visitor.page.locator("#summary")).to_contain_text("could change 1 verdict.")
             assert await visitor.text("#table .expected") == "not all lines read"
-            assert "Lines beyond them could change this verdict." in await visitor.text("#why .stale")
+            assert "on could change this verdict." in await visitor.text("#why .stale")
+            # One that no line could change is not marked, nor are its details, which are asked for apart.
+            pages = "".join(f"{origin.url}/x?{number}\n" for number in range(120))
+            await visitor.ask(urls=f"{origin.url}/robots.txt\n{pages}")
+            await expect(visitor.page.locator("#summary")).to_contain_text("could change 120 verdicts.")
+            await visitor.choose(0, 0)
+            await expect(visitor.page.locator("#why-body")).to_contain_text("may always be fetched")
+            assert await visitor.page.locator("#why .stale").count() == 0
+            await visitor.choose(1, 0)
+            await expect(visitor.page.locator("#why-body")).to_contain_text("Path used for matching")
+            assert "on could change this verdict." in await visitor.text("#why .stale")
