@@ -181,7 +181,7 @@ export class Answer {
   /** The lines of the question that the filter shows, in its order. */
   _shown() {
     const [before, after] = this._versions;
-    return this._filter.apply(this._lines, before.rows, after?.rows ?? null);
+    return this._filter.apply(this._lines, before.rows, after?.rows ?? null, this._since !== null);
   }
 
   _filtered() {
@@ -315,6 +315,21 @@ function linesOfQuestion(read, isForeign) {
   return [...good, ...bad].sort((left, right) => left.line - right.line);
 }
 
+const MOST_NAMED = 12;
+
+/** For whom verdicts differ between two versions, and how many: one sentence, or none. */
+function changedFor(rows, others) {
+  const found = new Map();
+  rows.forEach((row, at) =>
+    row.forEach(({ agent, verdict }, column) => {
+      if (verdict !== others[at][column].verdict) found.set(agent, (found.get(agent) ?? 0) + 1);
+    }),
+  );
+  const named = [...found].slice(0, MOST_NAMED).map(([agent, many]) => `${agent} (${many.toLocaleString("en")})`);
+  const more = found.size - named.length;
+  return found.size === 0 ? [] : [plain(`Changed for ${named.join(", ")}${more > 0 ? ` and ${count(more, "other crawler")}` : ""}.`)];
+}
+
 function summary(read, lines, before, after, since) {
   const verdicts = before.rows.flat();
   const words = [["allow", "allowed"], ["disallow", "blocked"], ["defer", "to try later"], ["none", "without an answer"]];
@@ -323,13 +338,16 @@ function summary(read, lines, before, after, since) {
     return number > 0 || at < 2 ? [`${number.toLocaleString("en")} ${word}`] : [];
   });
   const parts = [`${count(verdicts.length, "verdict")}: ${counts.join(", ")}.`];
+  // Expectations are of the newer version, which is the pasted second one, or the file beside an earlier one.
+  const newer = after !== undefined && since === null ? after : before;
   if (after !== undefined) {
+    parts.unshift(...changedFor(before.rows, after.rows));
     const changed = after.rows.flat().filter(({ verdict }, index) => verdict !== verdicts[index].verdict).length;
     const many = changed === 0 ? "none" : changed;
     if (since !== null) parts.push(`Since the earlier version, ${many} of them ${changed === 1 ? "has" : "have"} changed.`);
     else parts.push(`With the second version, ${many} of them ${changed === 1 ? "changes" : "change"}.`);
   }
-  const expectations = compared(lines, before.rows);
+  const expectations = compared(lines, newer.rows);
   if (expectations.all > 0) {
     const met = expectations.unmet === 0 ? "All are" : `${expectations.unmet} ${expectations.unmet === 1 ? "is" : "are"} not`;
     parts.push(`${count(expectations.all, "verdict")} compared with what is expected: ${met} as expected.`);

@@ -10,7 +10,11 @@ const KINDS = {
   defer: (_, rows) => rows.some(({ verdict }) => verdict === "defer" || verdict === "none"),
   differ: (_, rows) => new Set(rows.map(({ verdict }) => verdict)).size > 1,
   changed: (_, rows, others) => others?.some(({ verdict }, at) => verdict !== rows[at].verdict) ?? false,
-  unexpected: (line, rows) => rows.some((row) => (expectedOf(line, row) ?? row.verdict) !== row.verdict),
+  unexpected: (line, rows, others, back) =>
+    rows.some((row, at) => {
+      const { verdict } = back ? row : (others?.[at] ?? row);
+      return (expectedOf(line, row) ?? verdict) !== verdict;
+    }),
 };
 
 const RANKS = { none: 0, disallow: 1, defer: 2, allow: 3 };
@@ -42,15 +46,18 @@ export class TableFilter {
     this._form.reset();
   }
 
-  /** Those of `lines`, {text, row, ...}, that are shown, in order; `rows` and `others` are verdicts by line. */
-  apply(lines, rows, others) {
+  /**
+   * Those of `lines`, {text, row, ...}, that are shown, in order; `rows` and `others` are verdicts by line, the newer ones in
+   * `others`, or `back` in `rows`.
+   */
+  apply(lines, rows, others, back) {
     const wanted = this._text.value.trim().toLowerCase();
     const isKind = KINDS[this._kind.value];
     const everything = wanted === "" && this._kind.value === "all" && this.picks === null;
     const shown = lines.filter((line) => {
       if (line.row === undefined) return everything;
       const verdicts = rows[line.row];
-      if (!line.text.toLowerCase().includes(wanted) || !isKind(line, verdicts, others?.[line.row])) return false;
+      if (!line.text.toLowerCase().includes(wanted) || !isKind(line, verdicts, others?.[line.row], back)) return false;
       return this.picks === null || verdicts.some((_, column) => this.picks(line.row, column));
     });
     const order = ORDERS[this._order.value];

@@ -111,8 +111,9 @@ export class Table {
     const [before, after] = back ? [other, answer] : [answer, other];
     const verdicts = changed ? [verdict(before), el("span", { class: "to" }, " → "), verdict(after)] : [verdict(answer)];
     const because = changed ? `${briefly(before)} → ${briefly(after)}` : briefly(answer);
+    // The newer version is held against what is expected.
     const expected = expectedOf(line, answer);
-    const unmet = expected !== null && expected !== answer.verdict;
+    const unmet = expected !== null && expected !== (back ? answer : (other ?? answer)).verdict;
     const classes = ["cell", changed && "changed", unmet && "unmet", picks?.(line.row, column) && "picked"].filter(Boolean).join(" ");
     return el(
       "button",

@@ -246,6 +246,14 @@ async def test_expectations_are_compared_with_verdicts(service: str, browser: Br
         assert await visitor.page.locator(".unmet").count() == 1
         await visitor.ask(urls="https://h.example/basket/1 blocked ExampleBot")
         await expect(summary).to_contain_text("1 verdict compared with what is expected: All are as expected.")
+        # With a second version, it is the one that has to meet them.
+        await visitor.page.locator("#comparing summary").click()
+        closed = "User-agent: *\nDisallow: /\n"
+        await visitor.ask(other=closed, urls="/basket/1 blocked\n/open allowed ExampleBot\n/open blocked FriendlyBot")
+        assert (await visitor.text("#summary")).startswith("Changed for FriendlyBot (3), ExampleBot (2). 6 verdicts")
+        await expect(summary).to_contain_text("4 verdicts compared with what is expected: 1 is not as expected.")
+        assert await visitor.page.locator(".unmet").count() == 1
+        assert (await visitor.text(".unmet")).endswith("expected: Allowed")
 
 
 async def test_expectations_of_the_command_line_are_read(service: str, browser: Browser) -> None:
