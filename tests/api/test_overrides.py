@@ -70,7 +70,8 @@ async def test_override_file_replaces_the_origins_file(store_url: str) -> None:
         await put(service, action="robots", robots="User-agent: *\nDisallow: /\nAllow: /private/\nCrawl-delay: 7\n")
         answer = await service.allowed(f"{origin.url}/private/")
         assert (answer["verdict"], answer["reason"]) == ("allow", "overridden")
-        assert answer["rule"] == {"directive": "allow", "pattern": "/private/", "line": 3}
+        rule = {"directive": "allow", "pattern": "/private/", "line": 3, "text": "Allow: /private/"}
+        assert answer["rule"] == rule
         assert (answer["rate"]["interval"], answer["sitemaps"]) == (7.0, [])
         answer = await service.allowed(f"{origin.url}/other")
         assert (answer["verdict"], answer["reason"], answer["rule"]["line"]) == ("disallow", "overridden", 2)
