@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import inf
 from typing import Final, NamedTuple
 
-import orjson
+import msgspec
 from pydantic import BaseModel
 from pydantic_core import to_json
 
@@ -55,15 +55,15 @@ class _File:
         self.sitemaps = sitemaps
         self.more_sitemaps = more_sitemaps
         self.facts = facts
-        self._encoded: tuple[int, int, orjson.Fragment] | None = None
+        self._encoded: tuple[int, int, msgspec.Raw] | None = None
 
-    def facts_at(self, freshness: Freshness) -> orjson.Fragment:
+    def facts_at(self, freshness: Freshness) -> msgspec.Raw:
         """The facts with the age and the recheck time of `freshness`."""
         age, recheck_at = int(freshness.age), int(freshness.recheck_at)
         encoded = self._encoded
         if encoded is None or encoded[0] != age or encoded[1] != recheck_at:
             facts = {**self.facts, "recheck_at": instant(recheck_at), "age": age}
-            encoded = self._encoded = age, recheck_at, orjson.Fragment(orjson.dumps(facts))
+            encoded = self._encoded = age, recheck_at, msgspec.Raw(msgspec.json.encode(facts))
         return encoded[2]
 
 
@@ -90,7 +90,7 @@ class AnswerEncoder:
                 optional["edge"] = _edge(decision.edge)
             if decision.version is not None:
                 optional["version"] = decision.version
-            return orjson.dumps({**_members(answer_out(decision, explained=False)), **optional})
+            return msgspec.json.encode({**_members(answer_out(decision, explained=False)), **optional})
         row_key, row, file = self._cached(decision)
         members = row.members.copy()
         members["url"] = decision.question.target.url
@@ -102,7 +102,7 @@ class AnswerEncoder:
         members["robots"] = file.facts_at(freshness)
         if decision.edge is not None:
             members["edge"] = _edge(decision.edge)
-        return orjson.dumps(members)
+        return msgspec.json.encode(members)
 
     def _statements_of(self, decision: Decision, row_key: Hashable) -> _Members:
         """The members that depend on the path by the statements about its use alone."""
@@ -136,7 +136,7 @@ class AnswerEncoder:
 
 def encode_problem(problem: Problem) -> bytes:
     """The JSON in place of an item's answer; an answer has no member `problem`."""
-    return orjson.dumps({"problem": orjson.Fragment(problem.text)})
+    return msgspec.json.encode({"problem": msgspec.Raw(problem.text)})
 
 
 def _parts(decision: Decision) -> tuple[_Row, _File]:
@@ -151,12 +151,12 @@ def _parts(decision: Decision) -> tuple[_Row, _File]:
 
 
 @lru_cache(1024)
-def _purposes(judgements: Judgements) -> orjson.Fragment:
+def _purposes(judgements: Judgements) -> msgspec.Raw:
     return _fragment(purposes_out(judgements))
 
 
 @lru_cache(1024)
-def _edge(fact: EdgeFact) -> orjson.Fragment:
+def _edge(fact: EdgeFact) -> msgspec.Raw:
     return _fragment(edge_out(fact))
 
 
@@ -168,10 +168,9 @@ def _value(value: object) -> object:
     return value if value is None or isinstance(value, str | bool | int) else _fragment(value)
 
 
-def _fragment(value: object) -> orjson.Fragment:
-    # pydantic encodes integers of any size; a Request-rate may hold one that orjson refuses.
-    return orjson.Fragment(to_json(value))
+def _fragment(value: object) -> msgspec.Raw:
+    return msgspec.Raw(to_json(value))
 
 
 def _size(members: Mapping[str, object]) -> int:
-    return _OVERHEAD + len(orjson.dumps(members))
+    return _OVERHEAD + len(msgspec.json.encode(members))

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
-import orjson
+import msgspec
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
@@ -207,8 +207,8 @@ def answer(
     robots, warnings = file
     last = time.process_time() + seconds
     whole = {
-        "sitemaps": orjson.dumps(robots.sitemaps),
-        "licenses": orjson.dumps(robots.licenses),
+        "sitemaps": msgspec.json.encode(robots.sitemaps),
+        "licenses": msgspec.json.encode(robots.licenses),
         "extensions": to_json(list(extensions_out(robots.extensions))),
         "warnings": to_json(warnings),
     }
@@ -249,8 +249,8 @@ def trial_json(trial: Trial, body: bytes, problem: bytes) -> bytes:
 
 def _failed(question: Question, problem: bytes) -> bytes:
     target, agent, dialect = question[:3]
-    row = {"url": target.url, "agent": agent.token, "dialect": dialect.name, "problem": orjson.Fragment(problem)}
-    return orjson.dumps(row)
+    row = {"url": target.url, "agent": agent.token, "dialect": dialect.name, "problem": msgspec.Raw(problem)}
+    return msgspec.json.encode(row)
 
 
 class Rows:
@@ -263,23 +263,23 @@ class Rows:
     def __init__(self, *, explained: bool) -> None:
         self._explained = explained
         self._shared: dict[Hashable, bytes] = {}
-        self._rules: dict[Hashable, orjson.Fragment] = {}
-        self._rates: dict[Hashable, tuple[orjson.Fragment, orjson.Fragment]] = {}
-        self._facts: dict[Hashable, orjson.Fragment] = {}
+        self._rules: dict[Hashable, msgspec.Raw] = {}
+        self._rates: dict[Hashable, tuple[msgspec.Raw, msgspec.Raw]] = {}
+        self._facts: dict[Hashable, msgspec.Raw] = {}
 
     def encode(self, result: Result) -> bytes:
         """The JSON of a row: TestRowOut, or the one of its kinds that the test asks for."""
         decision = result.decision
-        url = b'{"url":' + orjson.dumps(decision.question.target.url) + b","
+        url = b'{"url":' + msgspec.json.encode(decision.question.target.url) + b","
         if self._explained:
-            return url + orjson.dumps(_explained(decision) | self._simulated(result))[1:]
+            return url + msgspec.json.encode(_explained(decision) | self._simulated(result))[1:]
         _, reason, rule, _ = decision.verdict
         line = rule.directive.line if rule else 0
         turns = tuple([(it.verdict.permission, it.verdict.reason) for _, it in result.timeline])
         key = (_reader(decision), reason, line, decision.purposes, turns)
         shared = self._shared.get(key)
         if shared is None:
-            shared = self._shared[key] = orjson.dumps(self._members(decision) | self._simulated(result))[1:]
+            shared = self._shared[key] = msgspec.json.encode(self._members(decision) | self._simulated(result))[1:]
         return url + shared
 
     def _members(self, decision: Decision) -> dict[str, object]:
@@ -305,7 +305,7 @@ class Rows:
             members["notes"] = _json(notes)
         return members
 
-    def _rule(self, decision: Decision) -> orjson.Fragment | None:
+    def _rule(self, decision: Decision) -> msgspec.Raw | None:
         rule = decision.verdict.rule
         if rule is None:
             return None
@@ -314,7 +314,7 @@ class Rows:
             self._rules[key] = _json(rule_out(decision.verdict, decision.robots))
         return self._rules[key]
 
-    def _rate(self, decision: Decision) -> tuple[orjson.Fragment, orjson.Fragment]:
+    def _rate(self, decision: Decision) -> tuple[msgspec.Raw, msgspec.Raw]:
         """The rate and the next one."""
         reader = _reader(decision)
         rates = self._rates.get(reader)
@@ -352,7 +352,7 @@ def _reader(decision: Decision) -> Hashable:
 
 
 @lru_cache(1024)
-def _purposes(judgements: Judgements) -> orjson.Fragment:
+def _purposes(judgements: Judgements) -> msgspec.Raw:
     return _json(purposes_out(judgements))
 
 
@@ -367,6 +367,5 @@ def _turn(after: int, decision: Decision) -> TimelineEntryOut:
     )
 
 
-def _json(value: object) -> orjson.Fragment:
-    # pydantic encodes integers of any size; a Request-rate may hold one that orjson refuses.
-    return orjson.Fragment(to_json(value))
+def _json(value: object) -> msgspec.Raw:
+    return msgspec.Raw(to_json(value))

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from hashlib import sha256
 from typing import Final, Literal
 
-import orjson
+import msgspec
 
 from app.cache.content import digest
 from app.evaluate import Decision
@@ -51,7 +51,7 @@ class LineWriter:
         if verdict.rule is not None:
             number, name, value = verdict.rule.directive
             line |= {"line": number, "rule": f"{name}: {readable(value)[:PATTERN_LENGTH]}"}
-        return orjson.dumps(line)
+        return msgspec.json.encode(line)
 
     def _page(self, url: str) -> dict[str, str]:
         match self._url_form:

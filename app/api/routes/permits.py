@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
-import orjson
+import msgspec
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
@@ -215,7 +215,7 @@ def _encode_item(result: BatchResult, encode: Encode) -> bytes:
 
 def _with_slot(result: PermitResult) -> bytes:
     """The JSON of the answer, which is an object, with the members of the slot added at its end."""
-    return result.answer[:-1] + b"," + orjson.dumps(_members(result.grant, result.permit))[1:]
+    return result.answer[:-1] + b"," + msgspec.json.encode(_members(result.grant, result.permit))[1:]
 
 
 def _members(grant: Grant | None, permit: str | None) -> Mapping[str, object]:
