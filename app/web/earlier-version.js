@@ -105,9 +105,8 @@ export class EarlierVersion {
 function toChanges() {
   const button = el("button", { type: "button", class: "to-line" }, "See what changed");
   button.addEventListener("click", () => {
-    const place = at("changes").hidden || at("because").hidden ? at("diff-summary") : at("changes");
-    place.focus();
-    place.scrollIntoView();
+    at("diff-summary").focus();
+    at("diff-summary").scrollIntoView();
   });
   return button;
 }

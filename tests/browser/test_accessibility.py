@@ -1,10 +1,9 @@
 """The pages by the rules of axe-core: WCAG 2.2 A and AA, and its own best practices."""
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
 
-from tests.browser.tester import PHONE, Visitor, visiting
+from tests.browser.tester import PASTE, PHONE, violations, visiting
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -12,33 +11,19 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 FILE = "User-agent: *\nContent-Signal: search=yes, ai-train=no\nDissalow: /basket/\nCrawl-delay: 5\n"
 OTHER = "User-agent: *\nDisallow: /\nRequest-rate: 1/10s 0800-2000\n"
 
-OPTIONS = {"rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}}}
-"""Rules of WCAG (2.5.8 and 2.5.3) that axe-core leaves out by default."""
-
-
-async def _violations(visitor: Visitor) -> list[str]:
-    """The rules that the page breaks, with the elements that do."""
-    found = await Axe().run(visitor.page, options=OPTIONS)
-    assert found.response["passes"], "axe-core has run"
-    return [
-        f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for rule in found.response["violations"]
-        for node in rule["nodes"]
-    ]
-
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_the_example_breaks_no_rule(service: str, browser: Browser, scheme: str) -> None:
     async with visiting(browser, service, color_scheme=scheme) as visitor:
         await visitor.open()
-        assert await _violations(visitor) == []
+        assert await violations(visitor) == []
 
 
 async def test_axe_finds_what_is_wrong(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.evaluate("document.getElementById('urls').labels[0].remove()")
-        assert "label" in {it.partition(":")[0] for it in await _violations(visitor)}
+        assert "label" in {it.partition(":")[0] for it in await violations(visitor)}
 
 
 @pytest.mark.parametrize("options", [{}, {"viewport": PHONE, "color_scheme": "dark"}], ids=["desktop", "phone"])
@@ -55,7 +40,7 @@ async def test_everything_on_the_page_at_once_breaks_no_rule(
         await visitor.page.locator("#lines button.number").first.click()
         await visitor.page.locator("#link").click()
         await expect(visitor.page.locator("#linked")).to_be_visible()
-        assert await _violations(visitor) == []
+        assert await violations(visitor) == []
 
 
 async def test_view_of_the_service_breaks_no_rule(service: str, browser: Browser) -> None:
@@ -66,7 +51,7 @@ async def test_view_of_the_service_breaks_no_rule(service: str, browser: Browser
         async with visitor.page.expect_response(lambda response: response.url.endswith("/v1/allowed")):
             await visitor.page.get_by_label("as the service decides").check()
         await expect(visitor.page.locator(".facts")).to_be_visible()
-        assert await _violations(visitor) == []
+        assert await violations(visitor) == []
 
 
 async def test_empty_and_invalid_questions_break_no_rule(service: str, browser: Browser) -> None:
@@ -76,9 +61,20 @@ async def test_empty_and_invalid_questions_break_no_rule(service: str, browser: 
         await visitor.page.locator("#urls").fill("")
         await visitor.page.locator("#test").click()
         await expect(visitor.page.locator("#urls-said")).to_have_text("Enter at least one URL.")
-        assert await _violations(visitor) == []
+        assert await violations(visitor) == []
         await visitor.page.locator("#site").fill("http://private.example/")
         await visitor.page.locator("#site").press("Enter")
         await expect(visitor.page.locator("#site-said")).to_contain_text("not public")
         await expect(visitor.page.locator(".facts")).to_be_visible()
-        assert await _violations(visitor) == []
+        assert await violations(visitor) == []
+
+
+async def test_line_with_undo_breaks_no_rule(service: str, browser: Browser) -> None:
+    async with serve(text(200, FILE)) as origin, visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.ask(robots=OTHER, urls="https://a.example/")
+        await visitor.fetch(origin.url)
+        await expect(visitor.page.locator("#back")).to_be_visible()
+        await visitor.page.locator("#robots").evaluate(PASTE, FILE * 200)
+        await expect(visitor.page.get_by_role("button", name="Undo")).to_have_count(3)
+        assert await violations(visitor) == []

@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Route, expect
 
 from app.auth.keys import new_key
-from tests.browser.tester import Visitor, serving, visiting
+from tests.browser.tester import Visitor, serving, violations, visiting
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -37,6 +37,7 @@ async def test_page_asks_for_a_key_and_repeats_the_question(service: str, browse
         await expect(field).to_be_focused()
         assert await field.get_attribute("type") == "password"
         assert await visitor.text("#key-said") == "This needs an API key, or the operator's token."
+        assert await violations(visitor) == []
         assert await field.get_attribute("aria-invalid") is None
         await _give(visitor, "people.wrong")
         await expect(visitor.page.locator("#key-said")).to_have_text(

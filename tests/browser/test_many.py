@@ -5,11 +5,13 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 from playwright.async_api import Browser, Download, Route, expect
 
 from app.agents.directory import AgentCategory, builtin_directory
+from tests.browser.measure_paste import KINDS
 from tests.browser.tester import PASTE, Visitor, visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,6 +24,17 @@ DROP = """(area, [name, text]) => {
     for (const kind of ["dragover", "drop"]) {
         area.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
     }
+}"""
+
+
+# The most nodes that are added to the page without a pause.
+COUNT_ADDED = """() => {
+    window.mostAdded = 0;
+    const size = (node) => 1 + (node.querySelectorAll?.("*").length ?? 0);
+    new MutationObserver((changes) => {
+        const added = changes.flatMap(({ addedNodes }) => [...addedNodes]);
+        window.mostAdded = Math.max(window.mostAdded, added.reduce((sum, node) => sum + size(node), 0));
+    }).observe(document.body, { childList: true, subtree: true });
 }"""
 
 
@@ -91,6 +104,18 @@ async def test_thousands_of_verdicts_come_in_parts(service: str, browser: Browse
         assert await visitor.page.locator("#table tbody tr").count() == 200
         await visitor.page.get_by_role("button", name="Show more: 1,100 URLs are left").click()
         assert await visitor.page.locator("#table tbody tr").count() == 400
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_long_file_is_drawn_in_slices(service: str, browser: Browser, kind: Callable[[int, int], str]) -> None:
+    async with visiting(browser, service) as visitor:
+        await visitor.open()
+        await visitor.evaluate(COUNT_ADDED)
+        await visitor.ask(robots=kind(15_000, 0), urls="/section/7/a.html")
+        await expect(visitor.page.locator("#listing-facts")).to_contain_text("15,000 lines")
+        most = await visitor.evaluate("window.mostAdded")
+        assert 100 < most <= 6_000
+        assert await visitor.page.locator("#lines [data-line]").count() <= 500
 
 
 async def test_details_of_a_verdict_are_asked_for_when_it_is_opened(service: str, browser: Browser) -> None:

@@ -12,7 +12,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from app.auth.keys import Scope, new_key
-from tests.browser.tester import CONTRAST, NOW, PHONE, Visitor, serving, visiting
+from tests.browser.tester import CONTRAST, NOW, PHONE, Visitor, serving, violations, visiting
 from tests.doubles import Clock
 from tests.origins import Reply, serve, text
 
@@ -136,6 +136,22 @@ async def test_changes_are_listed_by_crawler(service: Keyed, browser: Browser) -
         await visitor.page.get_by_label("Both read as").select_option("google")
         await expect(visitor.page.locator("#diff-summary-said")).to_contain_text("Read as Google")
         assert not [rows for rows in await _summary_rows(visitor) if "rate" in rows]
+
+
+async def test_what_changed_for_whom_stands_first(service: Keyed, browser: Browser) -> None:
+    order = "[...document.querySelectorAll('#diff-summary, #verdicts, #changes')].map(({ id }) => id)"
+    async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
+        await _open(visitor)
+        await _choose(visitor, 0)
+        await expect(visitor.page.locator("#diff-summary-said")).to_contain_text("Read as")
+        assert await visitor.evaluate(order) == ["diff-summary", "verdicts", "changes"]
+        summary, verdicts = [await visitor.page.locator(it).bounding_box() for it in ("#diff-summary", "#verdicts")]
+        assert summary is not None
+        assert verdicts is not None
+        assert summary["y"] + summary["height"] <= verdicts["y"]
+        await visitor.page.get_by_role("button", name="See what changed").click()
+        await expect(visitor.page.locator("#diff-summary")).to_be_focused()
+        assert await violations(visitor) == []
 
 
 async def test_version_without_a_file_has_no_line_diff(service: Keyed, browser: Browser) -> None:

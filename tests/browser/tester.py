@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, ConsoleMessage, Page, ViewportSize, async_playwright, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -50,6 +51,9 @@ def binary() -> str:
             return found
     pytest.fail(f"No Chromium ({' or '.join(names)}) to test the page in. `make test-browser` installs one.")
 
+
+AXE = {"rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}}}
+"""Rules of WCAG (2.5.8 and 2.5.3) that axe-core leaves out by default."""
 
 # A paste over the whole content of a field, which the browser handles unless the page does.
 PASTE = """(field, text) => {
@@ -217,3 +221,14 @@ async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[
         assert [address for address in visitor.asked if not address.startswith(url)] == []
     finally:
         await context.close()
+
+
+async def violations(visitor: Visitor) -> list[str]:
+    """The rules that the page breaks, with the elements that do."""
+    found = await Axe().run(visitor.page, options=AXE)
+    assert found.response["passes"], "axe-core has run"
+    return [
+        f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for rule in found.response["violations"]
+        for node in rule["nodes"]
+    ]
