@@ -3,7 +3,7 @@
 import { Changes } from "./changes.js";
 import { explanation } from "./why.js";
 import { compared } from "./expectations.js";
-import { exported } from "./export.js";
+import { blocked, exported } from "./export.js";
 import { instant, VERDICTS } from "./labels.js";
 import { Listing } from "./listing.js";
 import { originOf } from "./file-source.js";
@@ -103,6 +103,11 @@ export class Answer {
     return exported(format, this._shown(), before.rows, after?.rows ?? null);
   }
 
+  /** The blocked URLs of all rows, by the version that is explained, as a CSV file. */
+  exportBlocked() {
+    return blocked(this._lines, this._versions[this.side].rows);
+  }
+
   /** Remove the answer. */
   clear() {
     this._close();
@@ -170,6 +175,7 @@ export class Answer {
     at("filters").hidden = urls.length <= FEW_URLS;
     if (at("filters").hidden) this._filter.reset();
     at("exporting").hidden = false;
+    at("download-blocked").hidden = !rows.flat().some(({ verdict }) => verdict === "disallow");
     this._showChanges(before, after, this._since);
     at("because").hidden = false;
     this.chosen = [Math.min(this.chosen[0], urls.length - 1), Math.min(this.chosen[1], rows[0].length - 1)];

@@ -19,6 +19,16 @@ export function exported(format, lines, rows, others) {
   return { type, name, text: write(read, rows, others) };
 }
 
+/** The URLs of the file's host that are blocked, for whom and by which rule, as a CSV file {type, name, text}. */
+export function blocked(lines, rows) {
+  const found = lines
+    .filter(({ foreign }) => !foreign)
+    .flatMap(({ text, row }) => (rows[row] ?? []).map((verdict) => ({ ...verdict, text })))
+    .filter(({ verdict }) => verdict === "disallow")
+    .map(({ text, agent, dialect, verdict, rule }) => [text, agent, dialect, verdict, rule?.text, rule?.line]);
+  return { type: "text/csv", name: "blocked-urls.csv", text: csvOf([["url", "crawler", "dialect", "verdict", "rule", "line"], ...found]) };
+}
+
 /** Save a text as a file of the user. */
 export function save({ type, name, text }) {
   const link = document.createElement("a");
@@ -49,7 +59,11 @@ function records(lines, rows, others) {
 function csv(lines, rows, others) {
   const all = records(lines, rows, others);
   const names = Object.keys(all[0] ?? {});
-  return [names, ...all.map((record) => names.map((name) => record[name]))].map((values) => `${values.map(field).join(",")}\r\n`).join("");
+  return csvOf([names, ...all.map((record) => names.map((name) => record[name]))]);
+}
+
+function csvOf(records) {
+  return records.map((values) => `${values.map(field).join(",")}\r\n`).join("");
 }
 
 /** A field of RFC 4180. Spreadsheets would take a text that starts like a formula for one. */

@@ -40,6 +40,13 @@ export class LineNumbers {
     this.clear();
   }
 
+  /** Put a text in the place of all that the field holds, as the user would; it can be undone. `what` says so. */
+  replace(text, what) {
+    this._undo.remember(this.value, what);
+    this._field.value = text;
+    this._field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
   /** The lines that are not blank, each {line, text}. */
   get asked() {
     const lines = this._field.value.split("\n").map((text, index) => ({ line: index + 1, text: text.trim() }));

@@ -129,6 +129,7 @@ at("again").addEventListener("click", () => {
 at("link").addEventListener("click", () => showLink(state(), true));
 at("link-cell").addEventListener("click", () => showLink(chosenState(), false));
 at("download").addEventListener("click", () => save(answer.export(at("format").value)));
+at("download-blocked").addEventListener("click", () => save(answer.exportBlocked()));
 at("copy").addEventListener("click", async () => {
   const copied = await copy(answer.export(at("format").value).text);
   at("exported-said").textContent = copied ? "Copied." : "This browser does not permit copying here: download the file.";

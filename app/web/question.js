@@ -8,6 +8,8 @@ import { isComment, withExpectation } from "./expectations.js";
 import { withScheme } from "./bare-host.js";
 import { originOf } from "./file-source.js";
 import { ServiceError } from "./api.js";
+import { isXml, listText, UnusableList, urlsOf } from "./url-list.js";
+import { takeDroppedFiles } from "./file-drop.js";
 
 /** Stands before a path if no site was fetched: the text of a file says the same of every site. */
 const ANY_SITE = "https://example.com";
@@ -23,6 +25,7 @@ export class Question {
     this._changed = changed;
     this._site = site;
     this._adding = null;
+    this._takeUrls();
     this._urls = new LineNumbers(at("urls"), at("urls-said"));
     this._agents = new LineNumbers(at("agents"), at("agents-said"));
     this._dialects = [...document.querySelectorAll("input[name=dialect]")];
@@ -112,6 +115,35 @@ export class Question {
   _whole(line) {
     const path = line.text.startsWith("/");
     return { ...line, text: path ? `${this._site() ?? ANY_SITE}${line.text}` : withScheme(line.text) };
+  }
+
+  /** Take the URLs of a file that is chosen or dropped, and those of a sitemap that is pasted. */
+  _takeUrls() {
+    const chosen = at("url-list");
+    chosen.addEventListener("change", () => {
+      const [file] = chosen.files;
+      if (file !== undefined) this._list(() => listText(file));
+      chosen.value = ""; // so that the same file can be chosen again
+    });
+    takeDroppedFiles(at("urls").closest(".pair > div"), (file) => this._list(() => listText(file)));
+    at("urls").addEventListener("paste", (event) => {
+      const text = event.clipboardData?.getData("text/plain") ?? "";
+      if (!isXml(text)) return;
+      event.preventDefault();
+      event.stopImmediatePropagation(); // a long paste is put into the field as it is
+      this._list(() => text);
+    });
+  }
+
+  /** Put the URLs of a list or a sitemap in the place of those in the field, or say why it is not taken. */
+  async _list(read) {
+    try {
+      const urls = urlsOf(await read());
+      this._urls.replace(urls.join("\n"), `${count(urls.length, "URL")} taken in the place of the former ones.`);
+    } catch (error) {
+      if (!(error instanceof UnusableList)) throw error;
+      this._urls.tell([{ line: null, detail: error.message }]);
+    }
   }
 
   /** Add the crawlers of a preset: those that the file names, or a category of the service's. */

@@ -188,7 +188,7 @@ async def test_page_works_by_keyboard_alone(service: str, browser: Browser) -> N
         await visitor.open()
         keyboard = visitor.page.keyboard
         order = []
-        for _ in range(24):
+        for _ in range(25):
             await keyboard.press("Tab")
             order.append(await visitor.evaluate("(it => it.id || it.value || it.innerText)(document.activeElement)"))
             width = (
@@ -196,12 +196,12 @@ async def test_page_works_by_keyboard_alone(service: str, browser: Browser) -> N
             )
             assert await visitor.evaluate(f"{width}.outlineWidth) >= 2"), order[-1]
         assert order[:5] == ["Skip to the verdicts", "The API", "site", "fetch", "robots"]
-        assert order[5:8] == ["Compare with a second version", "urls", "agents"]
-        assert order[8:10] == ["preset", "add-preset"]
-        assert order[10:15] == ["rfc9309", "google", "seznam", "draft1996", "v2"]
-        assert order[15:18] == ["search", "ai-input", "ai-train"]
-        assert order[18:22] == ["test", "link", "clear", "text"]
-        assert " ".join(order[22].split()) == "✕Blocked line 9"
+        assert order[5:9] == ["Compare with a second version", "urls", "url-list", "agents"]
+        assert order[9:11] == ["preset", "add-preset"]
+        assert order[11:16] == ["rfc9309", "google", "seznam", "draft1996", "v2"]
+        assert order[16:19] == ["search", "ai-input", "ai-train"]
+        assert order[19:23] == ["test", "link", "clear", "text"]
+        assert " ".join(order[23].split()) == "✕Blocked line 9"
         await keyboard.press("Shift+Tab")
         for key, line in [("ArrowRight", 15), ("ArrowDown", 16), ("End", 3), ("Home", 9), ("Control+End", 5)]:
             await keyboard.press(key)
