@@ -124,7 +124,7 @@ async def test_requests_that_wait_are_bounded(feed: CountedFeed) -> None:
 
     callers = [f"10.0.0.{n // POLLS_PER_CALLER}" for n in range(POLLS_AT_ONCE)]
     waiting = [asyncio.create_task(poll(caller)) for caller in callers[:POLLS_PER_CALLER]]
-    await until_so(lambda: feed.looks > 0)
+    await until_so(lambda: feed.reads == POLLS_PER_CALLER and feed.at_once == 0)  # so all of them wait
     with pytest.raises(Problem) as of_one:
         await poll(callers[0])
     waiting += [asyncio.create_task(poll(caller)) for caller in callers[POLLS_PER_CALLER:]]

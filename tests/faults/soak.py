@@ -415,7 +415,7 @@ async def soak(seconds: float, *, origins: int, fault_seconds: float, more_memor
             end = await resources(service, client, at_rest)
             for task in calls:
                 task.cancel()
-        assert (await client.get("/readyz")).json()["store"] == "ok"
+        await until(partial(client.get, "/readyz"), lambda ready: ready.json()["store"] == "ok")
         service.send_signal()
         await asyncio.to_thread(service.ended)
         tally.wrong += [
