@@ -1,8 +1,8 @@
 """The tree of the last release, from the history: `last-release` names its commit.
 
-When a release is made, that file gets its commit. Both trees run in this environment, so a commit whose libraries are gone
-from the locks cannot be named. A change of what is in the store has to read what that tree writes,
-and to write what it reads, for one release.
+When a release is made, that file gets its commit. A change of what is in the store has to read what that tree writes,
+and to write what it reads, for one release. Both trees run with the libraries of this one, so the commit must need no
+others.
 """
 
 import io
