@@ -14,7 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from app.api.problem_types import PROBLEMS, ProblemType
 from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
-from app.api.routes.permits import OutcomeIn, PermitIn, PermitsIn
+from app.api.routes.permits import OutcomeIn, OutcomesIn, PermitIn, PermitsIn, ReportIn
 from app.api.routing import REFERENCE
 from app.api.schemas.answers import ProblemOut, RefusalOut
 from app.api.schemas.history import FileChangeOut
@@ -105,6 +105,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
         PermitIn,
         PermitsIn,
         OutcomeIn,
+        OutcomesIn,
+        ReportIn,
         FileChangeOut,
         ChangedAgents,
     ):  # which FastAPI does not see

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from fastapi import Request
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from app.answer_all import failure
 from app.api.json_bodies import validated
@@ -15,9 +15,9 @@ from app.api.services import services_of
 from app.error_values import as_value
 from app.evaluate import Question
 from app.purposes.policy import PurposePolicy
-from app.question import WAIT, Asking, BadQuestion, QuestionIn, QuestionNowIn
+from app.question import WAIT, Asking, BadQuestion, QuestionIn
 
-Read = TypeVar("Read", bound=QuestionNowIn)
+Read = TypeVar("Read", bound=BaseModel)
 Asked = TypeVar("Asked")
 
 

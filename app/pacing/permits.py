@@ -76,6 +76,13 @@ class Outcome:
     reporter: str | None
 
 
+class Report(NamedTuple):
+    """An outcome, and the slot that it is of."""
+
+    slot: SlotRef
+    outcome: Outcome
+
+
 @dataclass(frozen=True, slots=True)
 class Reported:
     """The effect of an outcome. `backoff` is the seconds left of a backoff that it began or extended."""
@@ -153,9 +160,33 @@ class Permits:
         await _run(map(reserve, _grouped(sorted(allowed), lambda number: allowed[number].slot.key)), MAX_QUEUES)
         return results
 
-    async def report(self, permit: str, outcome: Outcome) -> Reported:
-        """Free the permit's slot, back off from its origin, or record a refusal, by the outcome. Raises BadPermit."""
-        slot = verify(permit, self._secret.accepted)
+    def verified(self, permit: str) -> SlotRef:
+        """The slot that a permit names. Raises BadPermit."""
+        return verify(permit, self._secret.accepted)
+
+    async def report_batch(
+        self, reports: Iterable[tuple[int, Report | Exception]], budget: YieldBudget
+    ) -> Mapping[int, Reported | Exception]:
+        """Do as `report` for each report, and return the results under the same numbers.
+
+        An exception in place of a report, which could not be read, is its result.
+        """
+        results: dict[int, Reported | Exception] = {}
+
+        async def done(number: int, report: Report | Exception) -> None:
+            try:
+                results[number] = report if isinstance(report, Exception) else await self.report(report)
+            except Exception as error:  # noqa: BLE001 - it is logged, and fails this report alone
+                results[number] = failure(error)
+            if budget.is_over():
+                await budget.next()
+
+        await _run((done(number, report) for number, report in reports), MAX_QUEUES)
+        return results
+
+    async def report(self, report: Report) -> Reported:
+        """Free the slot, back off from its origin, or record a refusal, by the outcome."""
+        slot, outcome = report
         released = degraded = False
         if outcome.released:
             result = await self._pacer.release(slot.key, slot.name)

@@ -31,6 +31,7 @@ def test_hot_routes_are_direct() -> None:
         ("POST", "/v1/allowed"),
         ("POST", "/v1/permits"),
         ("POST", "/v1/permits/{permit}/outcome"),
+        ("POST", "/v1/permits/outcomes"),
     }
 
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
+from app.api.routes.batch import ITEMS
 from app.auth.keys import Scope, new_key
 from app.pacing import permit as permits
 from app.pacing.fleet_secret import STORED_AT
@@ -119,3 +120,27 @@ async def test_without_keys_the_token_makes_the_operator(store_url: str) -> None
         assert result["backoff"] == pytest.approx(600, abs=20)
         result = (await service.client.post(f"/v1/permits/{permit}/outcome", json=report)).json()
         assert result["backoff"] == pytest.approx(DAY, abs=20)
+
+
+async def test_outcomes_are_reported_together_and_a_bad_one_fails_alone(store_url: str, tmp_path: Path) -> None:
+    async with keyed(store_url, tmp_path) as it:
+        first, second, third = [(await it.permit("one"))["permit"] for _ in range(3)]
+        items: list[Any] = [
+            {"permit": first, "status": 200, "elapsed": 0.1},
+            {"permit": "forged", "status": 429},
+            {"permit": second, "released": True},
+            {"status": 200},
+            "nonsense",
+            {"permit": third, "status": 503, "retry_after": "30"},
+        ]
+        found = (await it.post("one", "/v1/permits/outcomes", {"items": items}))["outcomes"]
+        assert found[0] == {"released": False, "backoff": None, "degraded": False}
+        assert found[2] == {"released": True, "backoff": None, "degraded": False}
+        assert found[5]["backoff"] == pytest.approx(30, abs=5)
+        types = [answer["problem"]["type"].rpartition(":")[2] for answer in found if "problem" in answer]
+        assert types == ["bad-permit", "bad-request", "bad-item"]
+        many = {"items": [items[0]] * (ITEMS + 1)}
+        response = await it.service.client.post(
+            "/v1/permits/outcomes", json=many, headers={"X-API-Key": it.keys["one"]}
+        )
+        assert response.json()["type"] == "urn:robots-decisions:problem:too-many-items"

@@ -2,16 +2,17 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.api.disconnect import while_connected
-from app.api.item_results import encode_result, holding
+from app.api.encoding import encode_problem
+from app.api.item_results import encode_result, holding, problem_of
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, Whole, body_of, validated
 from app.api.middleware.answer_room import held_answers
@@ -25,8 +26,8 @@ from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
 from app.durations import read_retry_after
 from app.pacing.pacer import Grant
-from app.pacing.permit import BadPermit
-from app.pacing.permits import BatchResult, Encode, Outcome, PermitRequest, PermitResult
+from app.pacing.permit import BadPermit, SlotRef
+from app.pacing.permits import BatchResult, Encode, Outcome, PermitRequest, PermitResult, Report, Reported
 from app.pacing.slots import Slot
 from app.question import Asking, QuestionNowIn
 from app.work_turns import YieldBudget
@@ -37,6 +38,8 @@ DEFAULT_MAX_WAIT, LONGEST_MAX_WAIT = 10.0, 3600.0
 """Seconds until a slot, by default and at most."""
 
 MIN_COST, MAX_COST = 0.01, 1000.0
+
+T = TypeVar("T")
 
 MAX_RETRY_AFTER = 1e9
 """Seconds: a larger Retry-After is read as this one."""
@@ -103,12 +106,32 @@ class OutcomeIn(RequestModel):
     released: bool = Field(False, strict=True, description="The slot was not used: it becomes free for others.")
 
 
+class ReportIn(OutcomeIn):
+    """The outcome of the slot that `permit` names."""
+
+    permit: str = Field(strict=True, description="The permit of the slot.")
+
+
+class OutcomesIn(RequestModel):
+    """Several outcomes at once; a bad one fails alone."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    items: Annotated[list[SkipValidation[ReportIn]], Field(json_schema_extra={"maxItems": ITEMS})]
+
+
 class OutcomeOut(BaseModel):
     """The effect of the report."""
 
     released: bool = Field(description="Whether the slot is free again.")
     backoff: float | None = Field(description="Seconds left of a backoff that the report began or extended; else null.")
     degraded: bool = Field(description="Whether the store was down, so that only this process has the report so far.")
+
+
+class OutcomesOut(BaseModel):
+    """The effect of every report, in the order of the items."""
+
+    outcomes: list[OutcomeOut | FailedOut]
 
 
 _BAD_IN_CALLER = re.compile(r"[^A-Za-z0-9._@-]")
@@ -133,10 +156,7 @@ async def permit(request: Request) -> Response:
     services, asker = services_of(request), _Asker.of(request)
     encoder, permits, asks = services.encoder, services.permits, asking(request)._replace(caller=asker.id)
     if isinstance(body, dict) and "items" in body:
-        items = validated(PermitsIn, body).items
-        if len(items) > ITEMS:
-            detail = f"The batch has {len(items)} items; send at most {ITEMS}."
-            raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
+        items = _few(validated(PermitsIn, body).items)
         encode = holding(encoder, held_answers(request.scope))
 
         async def answered() -> tuple[Mapping[int, BatchResult], YieldBudget]:
@@ -166,18 +186,30 @@ async def outcome(request: Request) -> Response:
     """
     query_of(request, ())
     body = validated(OutcomeIn, await body_of(request))
-    services, permit = services_of(request), request.path_params["permit"]
-    reporter = None if is_operator(request) else _Asker.of(request).id
-    reported = Outcome(
-        body.status, retry_after(body.retry_after, services.now()), body.elapsed, body.released, reporter
-    )
-    try:
-        result = await services.permits.report(permit, reported)
-    except BadPermit as error:
-        raise bad_value("permit", permit, str(error)) from None
-    backoff = None if result.backoff is None else round(result.backoff, 3)
-    reported_out = OutcomeOut(released=result.released, backoff=backoff, degraded=result.degraded)
-    return _json(reported_out.model_dump_json().encode())
+    report = _Reporter.of(request).read(request.path_params["permit"], body)
+    return _json(_outcome_out(await services_of(request).permits.report(report)))
+
+
+@router.post(
+    PERMITS_PATH + "/outcomes",
+    response_model=OutcomesOut,
+    responses={**documented(413, 422, 503)},
+    openapi_extra=body_schema(OutcomesIn),
+)
+async def outcomes(request: Request) -> Response:
+    """Report the outcomes of several slots, each as `POST /v1/permits/{permit}/outcome` takes it, with its `permit`."""
+    query_of(request, ())
+    items = _few(validated(OutcomesIn, await body_of(request)).items)
+    services, reporter = services_of(request), _Reporter.of(request)
+
+    async def reported() -> tuple[Mapping[int, Reported | Exception], YieldBudget]:
+        budget = await services.turns.first()
+        charge(request, len(items) - 1)
+        return await services.permits.report_batch(read_all(items, reporter.read_item), budget), budget
+
+    results, budget = await while_connected(request.receive, reported())
+    encoded = (_encode_report(results[number]) for number in range(len(items)))
+    return await array_response("outcomes", encoded, budget)
 
 
 def _json(content: bytes) -> Response:
@@ -188,6 +220,34 @@ def retry_after(value: float | str | None, now: datetime) -> float:
     """Seconds from `now`: of a number, or of a Retry-After field; 0 for anything else."""
     seconds = read_retry_after(value.strip(), now.timestamp()) if isinstance(value, str) else value
     return min(max(0.0, seconds or 0.0), MAX_RETRY_AFTER)
+
+
+class _Reporter(NamedTuple):
+    """Who reports, None for an operator, to a service whose permits were signed with `secrets`; `now`: when."""
+
+    name: str | None
+    verified: Callable[[str], SlotRef]
+    now: datetime
+
+    @classmethod
+    def of(cls, request: Request) -> "_Reporter":
+        services = services_of(request)
+        name = None if is_operator(request) else _Asker.of(request).id
+        return cls(name, services.permits.verified, services.now())
+
+    def read_item(self, item: object) -> Report:
+        """Read an item of parsed JSON. Raises Problem."""
+        body = read_item(ReportIn, item)
+        return self.read(body.permit, body)
+
+    def read(self, permit: str, body: OutcomeIn) -> Report:
+        """What is said about the permit's slot. Raises Problem."""
+        try:
+            slot = self.verified(permit)
+        except BadPermit as error:
+            raise bad_value("permit", permit, str(error)) from None
+        seconds = retry_after(body.retry_after, self.now)
+        return Report(slot, Outcome(body.status, seconds, body.elapsed, body.released, self.name))
 
 
 class _Asker(NamedTuple):
@@ -207,6 +267,23 @@ class _Asker(NamedTuple):
     def caller(self, name: str | None) -> str:
         """The caller of that name, as SlotRequest has it; neither a key's id nor a name has a slash."""
         return f"{self.id}/{name or self.id}" if self.shares else name or self.id
+
+
+def _few(items: list[T]) -> list[T]:
+    """The items of a batch; raises Problem if there are too many."""
+    if len(items) > ITEMS:
+        detail = f"The batch has {len(items)} items; send at most {ITEMS}."
+        raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
+    return items
+
+
+def _outcome_out(result: Reported) -> bytes:
+    backoff = None if result.backoff is None else round(result.backoff, 3)
+    return msgspec.json.encode({"released": result.released, "backoff": backoff, "degraded": result.degraded})
+
+
+def _encode_report(result: Reported | Exception) -> bytes:
+    return _outcome_out(result) if isinstance(result, Reported) else encode_problem(problem_of(result))
 
 
 def _encode_item(result: BatchResult, encode: Encode) -> bytes:
