@@ -13,6 +13,7 @@ from robots_decisions import (
     Deferred,
     Disallowed,
     NotUnderstood,
+    Question,
     ServiceUnavailable,
     Unanswered,
     Verdict,
@@ -86,6 +87,21 @@ async def test_allowed_and_batch_give_verdicts(http: Any, service_url: str) -> N
     assert (malformed.status, bool(malformed)) == (422, False)
     assert "no URL" in malformed.why
     assert elsewhere
+
+
+async def test_question_of_a_batch_has_parameters_of_its_own(service_url: str) -> None:
+    async with (
+        serve(Site("User-agent: OneBot\nDisallow: /*.pdf\n"), host=new_address()) as origin,
+        AsyncClient(service_url, agent="OneBot") as client,
+    ):
+        url = f"{origin.url}/a.pdf"
+        each = [Question(url), Question(url, dialect="draft1996"), Question(url, ["OtherBot", "OneBot"])]
+        past = Question(url, as_of="2001-01-01T00:00:00Z")
+        *answers, unknown = [answer async for answer in client.batch([*each, past])]
+    assert [bool(answer) for answer in answers] == [False, True, False]
+    assert [answer.agent for answer in answers] == ["OneBot", "OneBot", "OtherBot"]
+    assert isinstance(unknown, Unanswered)
+    assert unknown.status == 404
 
 
 async def test_batch_of_an_endless_iterator_begins_at_once(service_url: str) -> None:

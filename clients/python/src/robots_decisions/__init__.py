@@ -12,7 +12,7 @@ from robots_decisions._async.client import AsyncClient
 from robots_decisions._sync.client import Client
 from robots_decisions.errors import Deferred, Disallowed, NotUnderstood, PermitError, ServiceUnavailable, Unreachable
 from robots_decisions.outcomes import Permit
-from robots_decisions.verdicts import Unanswered, Verdict
+from robots_decisions.verdicts import Question, Unanswered, Verdict
 
 __all__ = [
     "AsyncClient",
@@ -22,6 +22,7 @@ __all__ = [
     "NotUnderstood",
     "Permit",
     "PermitError",
+    "Question",
     "ServiceUnavailable",
     "Unanswered",
     "Unreachable",

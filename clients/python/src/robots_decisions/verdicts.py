@@ -1,7 +1,7 @@
 """Verdicts without slots (`/v1/allowed`), without I/O. Answers of the service are not trusted."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlencode
@@ -30,8 +30,24 @@ and so does not wait for a client that sends all of them before it reads an answ
 LINE_LIMIT = 4 * 1024 * 1024
 """Bytes of the longest line of an answer."""
 
-Asked: TypeAlias = "str | tuple[str, str]"
-"""A URL, or a URL and the agent."""
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a batch. None leaves a parameter to the client (`agent`) or to the service.
+
+    Agents after the first are fallbacks. `as_of` is an RFC 3339 instant in the past: the version of the file that was
+    stored then decides.
+    """
+
+    url: str
+    agent: str | Sequence[str] | None = None
+    dialect: str | None = None
+    purpose: Sequence[str] | None = None
+    as_of: str | None = None
+
+
+Asked: TypeAlias = "str | tuple[str, str] | Question"
+"""A URL, a URL and the agent, or a whole question."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +113,14 @@ def parse_verdict(url: str, agent: str, status: int, fields: Fields, body: bytes
     return verdict if isinstance(verdict, Verdict) else NoAnswer(verdict)
 
 
-def encode_item(url: str, agent: str) -> bytes:
-    """The line that asks about a page in a batch."""
-    return encode({"url": without_credentials(url), "agent": agent, "wait": FETCH_WAIT}) + b"\n"
+def encode_item(question: Question) -> bytes:
+    """The line that asks a question of a batch."""
+    item: dict[str, object] = {"url": without_credentials(question.url), "agent": question.agent, "wait": FETCH_WAIT}
+    for name in ("dialect", "purpose", "as_of"):
+        value = getattr(question, name)
+        if value is not None:
+            item[name] = value
+    return encode(item) + b"\n"
 
 
 def parse_item(url: str, agent: str, line: bytes) -> Verdict | Unanswered:
@@ -145,10 +166,11 @@ class Batch:
         self.questions: list[tuple[str, str]] = []
         self.content = bytearray()
 
-    def add(self, url: str, agent: str) -> None:
-        """Add a question."""
-        self.questions.append((url, agent))
-        self.content += encode_item(url, agent)
+    def add(self, question: Question) -> None:
+        """Add a question that has an agent."""
+        agents = [question.agent] if isinstance(question.agent, str) else question.agent or [""]
+        self.questions.append((question.url, agents[0]))
+        self.content += encode_item(question)
 
     def is_full(self) -> bool:
         """Whether to send it."""
@@ -160,12 +182,20 @@ class Batch:
         self.content.clear()
 
 
-def question_of(asked: Asked, agent: str | None) -> tuple[str, str]:
-    """The URL and the agent. Raise ValueError without an agent."""
-    url, own = (asked, agent) if isinstance(asked, str) else asked
-    if not own:
-        raise ValueError(f"{url} has no agent: ask (url, agent), or set the client's `agent`")
-    return url, own
+def question_of(asked: Asked, agent: str | None) -> Question:
+    """The question with its agent, by default `agent`. Raise ValueError without one."""
+    if isinstance(asked, str):
+        asked = Question(asked)
+    elif isinstance(asked, tuple):
+        asked = Question(*asked)
+    return asked if asked.agent else replace(asked, agent=agent_of(asked.url, agent))
+
+
+def agent_of(url: str, agent: str | None) -> str:
+    """The agent. Raise ValueError without one."""
+    if not agent:
+        raise ValueError(f"{url} has no agent: name one, or set the client's `agent`")
+    return agent
 
 
 def _verdict(url: str, agent: str, message: object) -> Verdict | str:

@@ -20,6 +20,7 @@ from robots_decisions.verdicts import (
     LineSplitter,
     Unanswered,
     Verdict,
+    agent_of,
     parse_item,
     question_of,
 )
@@ -65,7 +66,7 @@ class AsyncClient:
     async def allowed(self, url: str, agent: str | None = None) -> Verdict:
         """The verdict on a page, which is true if it may be fetched. It reserves no slot."""
         options = self._options
-        asked = question_of(url, agent or self._agent)[1]
+        asked = agent_of(url, agent or self._agent)
         answer = await self._permits.verdict(url, asked, options.max_wait, retry=options.retry)
         return options.verdict(url, answer)
 
@@ -73,7 +74,7 @@ class AsyncClient:
         """The verdicts on any number of pages, in their order. A question without a verdict fails alone."""
         batch = Batch()
         async for one in async_each(asked):
-            batch.add(*question_of(one, self._agent))
+            batch.add(question_of(one, self._agent))
             if batch.is_full():
                 async with aclosing(self._answers(batch)) as answers:
                     async for answer in answers:
@@ -90,7 +91,7 @@ class AsyncClient:
         """Wait for the slot of a page. What is reported to the permit is sent to the service at the end."""
         options = self._options
         wait = options.max_wait if max_wait is None else checked_seconds(max_wait)
-        asked = question_of(url, agent or self._agent)[1]
+        asked = agent_of(url, agent or self._agent)
         answer = await self._permits.permit(url, asked, wait, retry=options.retry)
         permit = Permit(options.grant(url, answer), self._monotonic)
         try:
