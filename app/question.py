@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Annotated, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticKnownError
 
 from app.agents.directory import AgentDirectory, UnknownCategory
 from app.evaluate import Question
@@ -44,18 +45,22 @@ class BadQuestion(Exception):
 
 
 def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list):
+        raise PydanticKnownError("string_type")
+    return value
 
 
 SeveralAgents: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=AGENTS, fail_fast=True)]
+Agents: TypeAlias = Annotated[SeveralAgents, BeforeValidator(_as_list, json_schema_input_type=str | SeveralAgents)]
 _SeveralPurposes: TypeAlias = Annotated[list[Purpose], Field(min_length=1, max_length=len(PURPOSES), fail_fast=True)]
 
 MaxAge: TypeAlias = Annotated[float, Field(ge=0, le=MAX_AGE_LIMIT)]
 Wait: TypeAlias = Annotated[float, Field(ge=0, le=WAIT_LIMIT)]
 
 Purposes: TypeAlias = Annotated[
-    _SeveralPurposes | None,
-    BeforeValidator(_as_list, json_schema_input_type=Purpose | _SeveralPurposes | None),
+    Annotated[_SeveralPurposes, BeforeValidator(_as_list, json_schema_input_type=Purpose | _SeveralPurposes)] | None,
     Field(
         description="What the page is wanted for: search, ai-input, ai-train; by API key and settings. Answered under "
         "`purposes`."
@@ -104,7 +109,7 @@ class QuestionNowIn(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     url: str = Field(description=URL_TEXT)
-    agent: str | SeveralAgents = Field(description=AGENT_TEXT)
+    agent: Agents = Field(description=AGENT_TEXT)
     dialect: str | None = Field(None, description=DIALECT_TEXT)
     max_age: MaxAge | None = Field(None, description=MAX_AGE_TEXT)
     wait: Wait | None = Field(

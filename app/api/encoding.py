@@ -12,16 +12,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 from pydantic import BaseModel
-from pydantic_core import to_json
 
+from app.api.fragments import fragment, purposes_fragment
 from app.api.problems import Problem
-from app.api.serialize import answer_out, edge_out, purposes_out, usage_out
+from app.api.serialize import answer_out, edge_out, usage_out
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Freshness
 from app.edge.facts import EdgeFact
 from app.evaluate import Decision
 from app.instants import instant
-from app.purposes.judge import Judgements
 from app.robots.verdict import Permission, Reason
 
 CACHE_BYTES: Final = 16 * 1024 * 1024
@@ -85,7 +84,7 @@ class AnswerEncoder:
         """Encode the answer to `GET /v1/allowed` without its details."""
         freshness, verdict = decision.cached.freshness, decision.verdict
         if decision.revision is None or freshness is None or verdict.permission is Permission.DEFER:
-            optional: _Members = {} if decision.purposes is None else {"purposes": _purposes(decision.purposes)}
+            optional: _Members = {} if decision.purposes is None else {"purposes": purposes_fragment(decision.purposes)}
             if decision.edge is not None:
                 optional["edge"] = _edge(decision.edge)
             if decision.version is not None:
@@ -97,7 +96,7 @@ class AnswerEncoder:
         if row.has_usage:
             members.update(self._statements_of(decision, row_key))
         if decision.purposes is not None:
-            members["purposes"] = _purposes(decision.purposes)
+            members["purposes"] = purposes_fragment(decision.purposes)
         members["sitemaps"], members["more_sitemaps"] = file.sitemaps, file.more_sitemaps
         members["robots"] = file.facts_at(freshness)
         if decision.edge is not None:
@@ -110,9 +109,9 @@ class AnswerEncoder:
         key = (row_key, None if usage is None else usage.number, decision.purposes if refused else None)
         members = self._statements.get(key)
         if members is None:
-            members = {"usage": None if usage is None else _fragment(usage_out(usage))}
+            members = {"usage": None if usage is None else fragment(usage_out(usage))}
             if refused:
-                members["explanation"] = _fragment(answer_out(decision, explained=False).explanation)
+                members["explanation"] = fragment(answer_out(decision, explained=False).explanation)
             self._statements.put(key, members, _size(members))
         return members
 
@@ -151,13 +150,8 @@ def _parts(decision: Decision) -> tuple[_Row, _File]:
 
 
 @lru_cache(1024)
-def _purposes(judgements: Judgements) -> msgspec.Raw:
-    return _fragment(purposes_out(judgements))
-
-
-@lru_cache(1024)
 def _edge(fact: EdgeFact) -> msgspec.Raw:
-    return _fragment(edge_out(fact))
+    return fragment(edge_out(fact))
 
 
 def _members(out: BaseModel) -> _Members:
@@ -165,11 +159,7 @@ def _members(out: BaseModel) -> _Members:
 
 
 def _value(value: object) -> object:
-    return value if value is None or isinstance(value, str | bool | int) else _fragment(value)
-
-
-def _fragment(value: object) -> msgspec.Raw:
-    return msgspec.Raw(to_json(value))
+    return value if value is None or isinstance(value, str | bool | int) else fragment(value)
 
 
 def _size(members: Mapping[str, object]) -> int:

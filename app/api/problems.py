@@ -28,9 +28,6 @@ MEDIA_TYPE = "application/problem+json"
 UNKNOWN_MEMBER: Final = "unknown_member"
 """The type of `unknown_member` among pydantic's errors."""
 
-_ONE, _SEVERAL = "str", "list[str]"
-"""What pydantic calls the alternatives of a member that takes a string, or several, in the places of their errors."""
-
 QUOTED = 200
 """Characters of a caller's value, or of a member's name, that an error quotes."""
 
@@ -120,9 +117,8 @@ async def _invalid(_request: Request, error: RequestValidationError) -> Response
 
 def invalid(errors: Sequence[Any]) -> Problem:
     """422 for the first of pydantic's errors, or for an unknown member: a missing one may be what it means."""
-    errors = [error for error in errors if not _is_of_other_alternative(error)]
     first = next((error for error in errors if error["type"] == UNKNOWN_MEMBER), errors[0])
-    place = tuple(part for part in first["loc"] if part not in (_ONE, _SEVERAL))
+    place = first["loc"]
     if first["type"] == UNKNOWN_MEMBER:
         name = first["ctx"]["name"]
         return bad_value(_parameter_name((*place, name)), first["input"][name], first["msg"], "bad-request")
@@ -131,14 +127,6 @@ def invalid(errors: Sequence[Any]) -> Problem:
     detail = f"{parameter}: {first['msg']}" + (f" (and {more} more)" if more else "") + "."
     value = None if first["type"] == "missing" else _quotable(first.get("input"))
     return Problem(422, "bad-request", detail, parameter=parameter, value=value)
-
-
-def _is_of_other_alternative(error: Any) -> bool:
-    """Whether it is the error of one string, where there are several, or the other way round."""
-    alternative = error["loc"][-1]
-    return (alternative == _ONE and isinstance(error["input"], list)) or (
-        alternative == _SEVERAL and error["type"] == "list_type"
-    )
 
 
 def unknown_member(name: str, known: Collection[str]) -> PydanticCustomError:

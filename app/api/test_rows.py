@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import datetime
-from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import msgspec
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
+from app.api.fragments import fragment, purposes_fragment
 from app.api.schemas.answers import (
     NOTES,
     PARTIAL,
@@ -40,7 +40,6 @@ from app.api.serialize import (
     extensions_out,
     next_rate_out,
     notes_out,
-    purposes_out,
     rate_out,
     robots_out,
     rule_out,
@@ -52,7 +51,6 @@ from app.instants import instant
 from app.notes import agent_notes
 from app.origin import Target
 from app.pasted import Result, SimulatedOutcome, deciding
-from app.purposes.judge import Judgements
 from app.purposes.policy import Purpose, PurposePolicy
 from app.robots.agents import Agent
 from app.robots.dialects import DIALECTS
@@ -128,7 +126,7 @@ class ExplainedSimulatedRowOut(ExplainedRowOut, SimulatedOut):
 
 
 class FailedRowOut(BaseModel):
-    """A row that failed unexpectedly, alone; other rows have no member `problem`."""
+    """A row in which something failed unexpectedly. The other rows are not affected, and have no member `problem`."""
 
     url: str
     agent: str
@@ -300,9 +298,9 @@ class Rows:
             "retry_at": None if decision.retry_at is None else instant(decision.retry_at),
         }
         if purposes is not None:
-            members["purposes"] = _purposes(purposes)
+            members["purposes"] = purposes_fragment(purposes)
         if notes is not None:
-            members["notes"] = _json(notes)
+            members["notes"] = fragment(notes)
         return members
 
     def _rule(self, decision: Decision) -> msgspec.Raw | None:
@@ -311,7 +309,7 @@ class Rows:
             return None
         key = decision.revision, rule.directive.line
         if key not in self._rules:
-            self._rules[key] = _json(rule_out(decision.verdict, decision.robots))
+            self._rules[key] = fragment(rule_out(decision.verdict, decision.robots))
         return self._rules[key]
 
     def _rate(self, decision: Decision) -> tuple[msgspec.Raw, msgspec.Raw]:
@@ -321,7 +319,7 @@ class Rows:
         if rates is None:
             rate = decision.rate
             now = None if rate is None else rate_out(rate.value, rate.valid_until)
-            rates = self._rates[reader] = _json(now), _json(next_rate_out(decision.next_rate))
+            rates = self._rates[reader] = fragment(now), fragment(next_rate_out(decision.next_rate))
         return rates
 
     def _simulated(self, result: Result) -> dict[str, object]:
@@ -331,8 +329,8 @@ class Rows:
             return {}
         if decision.revision not in self._facts:
             facts = robots_out(decision.question.target.origin, decision.cached)
-            self._facts[decision.revision] = _json(facts)
-        turns = [_json(_turn(after, turn)) for after, turn in result.timeline]
+            self._facts[decision.revision] = fragment(facts)
+        turns = [fragment(_turn(after, turn)) for after, turn in result.timeline]
         return {"robots": self._facts[decision.revision], "timeline": turns}
 
 
@@ -341,7 +339,7 @@ def _explained(decision: Decision) -> dict[str, object]:
     answer = answer_out(decision, explained=True)
     optional = {"purposes": decision.purposes, "notes": answer.notes}
     names = ExplainedRowOut.model_fields.keys() - {"url", *(name for name, value in optional.items() if value is None)}
-    return {name: _json(value) for name, value in answer if name in names}
+    return {name: fragment(value) for name, value in answer if name in names}
 
 
 def _reader(decision: Decision) -> Hashable:
@@ -349,11 +347,6 @@ def _reader(decision: Decision) -> Hashable:
     (_, agent, dialect, *_), selection = decision.question, decision.verdict.selection
     token = selection.token if selection else ""
     return decision.revision, dialect.name, agent.token, agent.names, agent.unnamed, token
-
-
-@lru_cache(1024)
-def _purposes(judgements: Judgements) -> msgspec.Raw:
-    return _json(purposes_out(judgements))
 
 
 def _turn(after: int, decision: Decision) -> TimelineEntryOut:
@@ -365,7 +358,3 @@ def _turn(after: int, decision: Decision) -> TimelineEntryOut:
         reason=verdict.reason,
         stale=freshness is not None and freshness.stale,
     )
-
-
-def _json(value: object) -> msgspec.Raw:
-    return msgspec.Raw(to_json(value))

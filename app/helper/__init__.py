@@ -1,1 +1,1 @@
-"""Helper processes for long work: what a hostile file costs, it costs its own helper, not the event loop."""
+"""Helper processes for long work: a hostile file occupies a helper, and never the event loop."""

@@ -67,7 +67,7 @@ def main(seconds: int, memory: int, path: list[str]) -> None:
 
 
 def _end_with_service() -> None:
-    """Wait until the service has closed its end of standard input; the work in hand is for nobody then."""
+    """End this process, whatever it is doing, once the service has closed its end of standard input."""
     service = select.poll()
     service.register(0, 0)  # for POLLHUP alone
     service.poll()

@@ -122,7 +122,7 @@ export class TestRun {
     at("test").focus();
   }
 
-  /** Show why a test failed, in view unless `quietly`, and mark what is left of the former one. */
+  /** Show why a test failed, in view unless `quietly`, and mark the results of the previous test as out of date. */
   _complain({ message, parameter, unread }, quietly) {
     if (unread !== undefined) this._parts.question.tell(unread);
     const place = parameter === "robots" || parameter === "other" ? parameter : "question";

@@ -16,7 +16,7 @@ from app.auth.quotas import Quotas
 from app.history.redis_changes import OLDEST, ChangeId, Page, Position, RedisChanges
 from app.redis.guarded_client import GuardedClient
 from tests.api.service import running, slug
-from tests.faults.until import until
+from tests.faults.until import until_so
 from tests.history.feed import add_changes
 
 WAIT = 60.0
@@ -170,10 +170,3 @@ async def test_a_refused_request_says_when_to_come_back(store_url: str, monkeypa
         assert (waited.status_code, waited.text) == (200, "")
         for response in refused:
             assert (slug(response), response.headers["retry-after"]) == ("overloaded", "10")
-
-
-async def until_so(holds: Callable[[], bool]) -> None:
-    async def look() -> bool:
-        return holds()
-
-    await until(look, bool)

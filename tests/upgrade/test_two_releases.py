@@ -18,7 +18,7 @@ from tests.faults.process import ROOT, process
 from tests.faults.until import until
 from tests.operator_token import TOKEN_HEADER
 from tests.origins import text
-from tests.upgrade.trees import COMMIT, history_is_cut, last_release
+from tests.upgrade.trees import last_release
 
 OPEN = text(200, "User-agent: *\nDisallow: /private/\nCrawl-delay: 2\n")
 CLOSED = text(200, "User-agent: *\nDisallow: /\n")
@@ -38,8 +38,6 @@ class Pair:
 @pytest.fixture(scope="module")
 def urls() -> Iterator[dict[str, str]]:
     """The services of the last release and of this one, on a store of their own."""
-    if history_is_cut():
-        pytest.skip(f"this clone is shallow: `git fetch --unshallow` gets the last release, {COMMIT}")
     trees = {"last release": last_release(), "this release": ROOT}
     with ExitStack() as stack:
         store = stack.enter_context(serve_valkey(None))

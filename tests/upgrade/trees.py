@@ -32,13 +32,6 @@ def last_release() -> Path:
     return tree
 
 
-def history_is_cut() -> bool:
-    """Whether this is a shallow clone that lacks the commit, so that there is nothing to compare with."""
-    shallow = subprocess.run(["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, capture_output=True, check=True)
-    known = subprocess.run(["git", "cat-file", "-e", f"{COMMIT}^{{commit}}"], cwd=ROOT, capture_output=True)
-    return shallow.stdout.strip() == b"true" and known.returncode != 0
-
-
 def compile_core(tree: Path) -> None:
     """Compile the core of a tree, or take this tree's if the sources are the same."""
     if sources(tree) == sources(ROOT):

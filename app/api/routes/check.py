@@ -19,7 +19,7 @@ from app.api.serialize import refusal_out, rule_out, summary_of
 from app.api.services import services_of
 from app.evaluate import Decision
 from app.notes import agent_notes
-from app.question import AGENT_TEXT, URL_TEXT, QuestionIn, SeveralAgents
+from app.question import AGENT_TEXT, URL_TEXT, Agents, QuestionIn
 from app.robots.verdict import Permission
 
 CHECK_PATH = "/v1/check"
@@ -46,8 +46,10 @@ class CheckQuery(QuestionIn):
     """The parameters, two of which may come in fields."""
 
     url: str = Field("", description=f"{URL_TEXT} Without it, {ORIGINAL_URL} names the page.")
-    agent: str | SeveralAgents = Field(
-        "", description=f"{AGENT_TEXT} Without it, and with {ORIGINAL_URL}, the User-Agent of the request counts."
+    agent: Agents = Field(
+        "",
+        validate_default=True,
+        description=f"{AGENT_TEXT} Without it, and with {ORIGINAL_URL}, the User-Agent of the request counts.",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple, TypeVar
 import msgspec
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+from starlette.types import Scope
 
 from app.api.disconnect import while_connected
 from app.api.encoding import encode_problem
@@ -16,7 +17,7 @@ from app.api.item_results import encode_result, holding, problem_of
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, Whole, body_of, validated
 from app.api.middleware.answer_room import held_answers
-from app.api.middleware.auth import charge, is_operator, key_of, keys_required
+from app.api.middleware.auth import caller_of, charge, is_operator, keys_required
 from app.api.middleware.http_caching import NO_STORE
 from app.api.problems import Problem, bad_value, documented
 from app.api.questions import asking, read_all, read_item
@@ -153,8 +154,8 @@ async def permit(request: Request) -> Response:
     """
     query_of(request, ())
     body = await body_of(request)
-    services, asker = services_of(request), _Asker.of(request)
-    encoder, permits, asks = services.encoder, services.permits, asking(request)._replace(caller=asker.id)
+    services, asker = services_of(request), _Asker.of(request.scope)
+    encoder, permits, asks = services.encoder, services.permits, asking(request)
     if isinstance(body, dict) and "items" in body:
         items = _few(validated(PermitsIn, body).items)
         encode = holding(encoder, held_answers(request.scope))
@@ -232,7 +233,7 @@ class _Reporter(NamedTuple):
     @classmethod
     def of(cls, request: Request) -> "_Reporter":
         services = services_of(request)
-        name = None if is_operator(request) else _Asker.of(request).id
+        name = None if is_operator(request) else _Asker.of(request.scope).id
         return cls(name, services.permits.verified, services.now())
 
     def read_item(self, item: object) -> Report:
@@ -251,18 +252,14 @@ class _Reporter(NamedTuple):
 
 
 class _Asker(NamedTuple):
-    """Whom a request is from: the id of its API key, else its address. `shares`: slots are shared between keys."""
+    """`caller_of` the request, as slots name it. `shares`: slots are shared between keys."""
 
     id: str
     shares: bool
 
     @classmethod
-    def of(cls, request: Request) -> "_Asker":
-        key = key_of(request.scope)
-        if key is not None:
-            return cls(key.id, keys_required(request.scope))
-        host = "" if request.client is None else request.client.host
-        return cls(_BAD_IN_CALLER.sub("-", host)[:64] or "-", shares=False)
+    def of(cls, scope: Scope) -> "_Asker":
+        return cls(_BAD_IN_CALLER.sub("-", caller_of(scope))[:64] or "-", keys_required(scope))
 
     def caller(self, name: str | None) -> str:
         """The caller of that name, as SlotRequest has it; neither a key's id nor a name has a slash."""
