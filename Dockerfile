@@ -33,7 +33,7 @@ COPY deploy/requirements-build.txt /build/
 RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: -r /build/requirements-build.txt
 WORKDIR /build
 COPY setup.py /build/
-COPY app/robots/_native /build/app/robots/_native
+COPY core/robots_core/robots/_native /build/robots_core/robots/_native
 RUN venv/bin/python setup.py --quiet build_ext --build-lib /compiled \
     && find /compiled -name "*.so" -exec strip --strip-unneeded {} +
 
@@ -49,8 +49,9 @@ RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --n
     && find /srv/lib -type d -name tests -prune -exec rm -rf {} + \
     && find /srv/lib -type f \( -name "*.pyi" -o -name "*.h" -o -name "*.a" \) -delete
 COPY app /srv/app
-RUN find /srv/app/robots/_native -type f ! -name "*.py" -delete
-COPY --from=compiled /compiled/app /srv/app
+COPY core/robots_core /srv/robots_core
+RUN find /srv/robots_core/robots/_native -type f ! -name "*.py" -delete
+COPY --from=compiled /compiled/robots_core /srv/robots_core
 COPY LICENSE deploy/image/health.py deploy/image/ask.py /srv/
 # Compiled now, because the root file system is read-only at run time; with unchecked hashes, so that copies with new time
 # stamps do not make the files stale.

@@ -69,7 +69,7 @@ chromium:
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PATH=$(abspath $(BIN)):"$$PATH" cython-lint app tests
+	PATH=$(abspath $(BIN)):"$$PATH" cython-lint core tests
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file clients/python/pyproject.toml
 	$(BIN)/mypy --config-file clients/python/pyproject.toml --python-version 3.11 tests/clients
@@ -215,7 +215,7 @@ prometheusrule:
 
 # The compiled part of the core, next to its sources. Missing modules are built again, and modules without a source are
 # removed, since Python would import them before a .py of the same name.
-CORE  := app/robots/_native
+CORE  := core/robots_core/robots/_native
 STEMS := $(basename $(wildcard $(CORE)/*.pyx))
 BUILT := $(foreach built,$(wildcard $(CORE)/*.so),$(firstword $(subst ., ,$(built))))
 GONE  := $(filter-out $(STEMS),$(BUILT))
@@ -278,4 +278,4 @@ lock:
 	$(UV_COMPILE) $(UPGRADE) clients/python/pyproject.toml --all-extras -c deploy/requirements-dev.txt -o deploy/requirements-clients.txt
 
 clean:
-	rm -rf $(VENV) build clients/javascript/node_modules app/robots/_native/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build clients/javascript/node_modules $(CORE)/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

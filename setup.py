@@ -14,10 +14,10 @@ from setuptools import Distribution, Extension, find_packages, setup
 from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
-WHERE = "app/robots/_native"
+WHERE = "robots_core/robots/_native"
 SERVER = "robots_decisions_server"
 IMPORT_PATH = f"{SERVER}._import_path"
-"""Where a wheel has the package `app`, whose name a crawler's own package may have (docs/contributing.md)."""
+"""Where a wheel has `app`, whose name a crawler's own package may have, and `robots_core` (docs/contributing.md)."""
 
 NEEDED = f"building {WHERE} needs a C compiler and Python's headers (Debian: gcc, libc6-dev, python3-dev)"
 
@@ -44,7 +44,7 @@ class CompileCore(build_ext):
         super().run()
 
     def get_ext_fullpath(self, ext_name: str) -> str:
-        """The path to build a module at: in a wheel, in the directory that has the package `app`."""
+        """The path to build a module at: in a wheel, in the directory that has the package `robots_core`."""
         path = str(super().get_ext_fullpath(ext_name))
         if not is_wheel(self.distribution):
             return path
@@ -103,19 +103,28 @@ modules = [
 ]
 
 setup(
-    packages=[SERVER, *(f"{IMPORT_PATH}.{name}" for name in find_packages(include=["app", "app.*"]))],
-    package_dir={SERVER: f"deploy/wheel/{SERVER}", f"{IMPORT_PATH}.app": "app"},
+    packages=[
+        SERVER,
+        *(f"{IMPORT_PATH}.{name}" for name in find_packages(include=["app", "app.*", "robots_core", "robots_core.*"])),
+    ],
+    package_dir={
+        SERVER: f"deploy/wheel/{SERVER}",
+        f"{IMPORT_PATH}.app": "app",
+        f"{IMPORT_PATH}.robots_core": "robots_core",
+    },
     package_data={
         f"{IMPORT_PATH}.app": [
             "api/examples.json",
             "cache/dictionaries/*.dict",
             "edge/*.lua",
             "pacing/*.lua",
+            "web/*",
+        ],
+        f"{IMPORT_PATH}.robots_core": [
             "robots/agents.toml",
             "robots/compatibility.toml",
             "robots/_native/*.pyi",
-            "web/*",
-        ]
+        ],
     },
     ext_modules=modules,
     cmdclass={"build": BuildApart, "build_ext": CompileCore},

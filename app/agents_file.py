@@ -1,7 +1,7 @@
 """AGENTS_FILE: an operator's own crawlers as TOML.
 
 A row is `[agents.ExampleBot]`. All of its fields are optional: those of AgentFacts and AgentRow, as in
-app/robots/agents.toml, and `floor` and `cap`, which bound its pace on every site. `profile` is a table
+core/robots_core/robots/agents.toml, and `floor` and `cap`, which bound its pace on every site. `profile` is a table
 `[profiles.NAME]` with a `user_agent`, optionally a `from`, and a `signature_agent` and a `private_key` if its requests
 are signed.
 """
@@ -14,14 +14,14 @@ from typing import Annotated, Any, Self, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
-from app.agents.directory import DEFAULT_PROFILE, AgentDirectory, AgentFacts, KnownAgent, builtin_directory
 from app.cache.recheck import Pace
 from app.cache.recheck_file import Interval
 from app.fetch.profile import FetchProfile, Signer
-from app.origin import PROFILE_NAME
-from app.robots.agents import AgentRow, agent_of
-from app.robots.dialects import DIALECTS
 from app.toml_file import parse, read_file, read_row
+from robots_core.agents.directory import DEFAULT_PROFILE, AgentDirectory, AgentFacts, KnownAgent, builtin_directory
+from robots_core.origin import PROFILE_NAME
+from robots_core.robots.agents import AgentRow, agent_of
+from robots_core.robots.dialects import DIALECTS
 
 AGENTS_FILE_LIMIT = 1024 * 1024
 """Bytes of the longest file that is read."""

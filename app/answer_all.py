@@ -12,10 +12,10 @@ from app.background import cancel_and_wait
 from app.decide import BatchMemo, Decider, Labels, NoVersion
 from app.error_values import as_value
 from app.evaluate import Decision, Question
-from app.origin import Origin
 from app.redis.guarded_client import StoreDown
-from app.robots.access import Busy
 from app.work_turns import YieldBudget
+from robots_core.origin import Origin
+from robots_core.robots.access import Busy
 
 Take: TypeAlias = Callable[[int, Decision | Exception], None]
 """Takes the number of a question, and the decision or why there is none.

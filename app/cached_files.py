@@ -13,11 +13,11 @@ from app.cache.visits import Visits
 from app.evaluate import CachedFile, Question
 from app.history.reader import HistoryReader
 from app.history.versions import History, Version, version_at
-from app.origin import Origin
 from app.parsed_files import ParsedFiles, is_short, parse
 from app.reading_turns import ReadingTurns
-from app.robots.access import Successful
-from app.robots.agents import Agent
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
+from robots_core.robots.agents import Agent
 
 Models = Callable[[str, str], Model]
 """The recheck model in force for a host, given the name of the crawler's own model."""

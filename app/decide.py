@@ -15,15 +15,15 @@ from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy,
 from app.history.reader import HistoryReader
 from app.history.versions import History
 from app.observability.metrics import Metrics
-from app.origin import Origin
 from app.overrides.apply import apply, decide_by
 from app.overrides.table import Matching, Nothing, Table
 from app.parsed_files import ParsedFiles
-from app.purposes.policy import PurposePolicy
-from app.robots.access import Busy, Successful
-from app.robots.agents import Agent
-from app.robots.robots_txt import RobotsTxt
 from app.work_turns import Overloaded
+from robots_core.origin import Origin
+from robots_core.purposes.policy import PurposePolicy
+from robots_core.robots.access import Busy, Successful
+from robots_core.robots.agents import Agent
+from robots_core.robots.robots_txt import RobotsTxt
 
 __all__ = ["BatchMemo", "Decider", "Models", "NoVersion"]
 

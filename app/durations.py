@@ -2,7 +2,7 @@
 
 import re
 
-from app.dates import read_date
+from robots_core.dates import read_date
 
 LONGEST_DELTA = float(2**31)
 """Seconds that any longer delta-seconds is read as (RFC 9111 1.2.2)."""

@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from app.cache.result import CacheResult
 from app.edge.facts import EdgeFact
-from app.origin import Origin, Target
 from app.overrides.table import Delay, Matching, Override
-from app.purposes.judge import Judgements, judge_for
-from app.purposes.policy import PURPOSES, PurposePolicy
-from app.robots.agents import STAR, Agent
-from app.robots.dialects import Dialect
-from app.robots.dialects.draft1996 import DRAFT1996
-from app.robots.groups import Selection
-from app.robots.judge import judge
-from app.robots.rates import InForce, Rate, RateChange, RateSource, Visit, visit_at
-from app.robots.robots_txt import RobotsTxt
-from app.robots.terms import Terms
-from app.robots.usage import Usage
-from app.robots.verdict import Permission, Reason, Verdict
+from robots_core.origin import Origin, Target
+from robots_core.purposes.judge import Judgements, judge_for
+from robots_core.purposes.policy import PURPOSES, PurposePolicy
+from robots_core.robots.agents import STAR, Agent
+from robots_core.robots.dialects import Dialect
+from robots_core.robots.dialects.draft1996 import DRAFT1996
+from robots_core.robots.groups import Selection
+from robots_core.robots.judge import judge
+from robots_core.robots.rates import InForce, Rate, RateChange, RateSource, Visit, visit_at
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.terms import Terms
+from robots_core.robots.usage import Usage
+from robots_core.robots.verdict import Permission, Reason, Verdict
 
 PENDING_SECONDS = 5
 """Seconds after which to ask again about an origin whose first fetch is still running."""

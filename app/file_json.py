@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from app.lint.linter import lint
-from app.robots.agents import Agent
-from app.robots.as_json import dumped, extension_members, fitting, rule_members, span_members, window_members
-from app.robots.dialects import DIALECTS
-from app.robots.groups import Group
-from app.robots.lines import Directive, Key, readable
-from app.robots.rates import (
+from robots_core.lint.linter import lint
+from robots_core.robots.agents import Agent
+from robots_core.robots.as_json import dumped, extension_members, fitting, rule_members, span_members, window_members
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.groups import Group
+from robots_core.robots.lines import Directive, Key, readable
+from robots_core.robots.rates import (
     CrawlDelay,
     Parsed,
     RequestRate,
@@ -21,8 +21,8 @@ from app.robots.rates import (
     read_visit_time,
     schedule,
 )
-from app.robots.robots_txt import Reading, RobotsTxt
-from app.robots.usage import USAGE_KEYS, UsageTerms
+from robots_core.robots.robots_txt import Reading, RobotsTxt
+from robots_core.robots.usage import USAGE_KEYS, UsageTerms
 
 AGENTS_ROOM = 4096
 """Bytes of JSON for the agents of the group that applies."""

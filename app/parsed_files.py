@@ -6,9 +6,9 @@ from itertools import count
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Recheck, Snapshot
 from app.evaluate import CachedFile
-from app.origin import Origin
-from app.robots.access import Successful
-from app.robots.robots_txt import RobotsTxt
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
+from robots_core.robots.robots_txt import RobotsTxt
 
 PARSED_FILES = 1024
 """The largest number of files, however small.

@@ -8,9 +8,9 @@ from app.cache.freshness import Freshness, Recheck, Snapshot, State
 from app.cache.outage import TimelineEntry, simulate_outage
 from app.cache.result import CacheResult, Source
 from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy
-from app.origin import Origin
-from app.robots.access import Fetched, Successful
-from app.robots.robots_txt import RobotsTxt
+from robots_core.origin import Origin
+from robots_core.robots.access import Fetched, Successful
+from robots_core.robots.robots_txt import RobotsTxt
 
 Rechecks: TypeAlias = Mapping[tuple[Origin, str], Recheck]
 """The rechecks in force, by origin and the name of the crawler's own model."""

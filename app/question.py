@@ -11,13 +11,13 @@ from typing import Annotated, NamedTuple, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticKnownError
 
-from app.agents.directory import AgentDirectory, UnknownCategory
 from app.evaluate import Question
 from app.instants import read_instant, rfc3339
-from app.origin import BadUrl, Target, read_target
-from app.purposes.policy import PURPOSES, Purpose, PurposePolicy, read_purposes
-from app.robots.agents import Agent, BadAgent, first_of
-from app.robots.dialects import DIALECTS, Dialect
+from robots_core.agents.directory import AgentDirectory, UnknownCategory
+from robots_core.origin import BadUrl, Target, read_target
+from robots_core.purposes.policy import PURPOSES, Purpose, PurposePolicy, read_purposes
+from robots_core.robots.agents import Agent, BadAgent, first_of
+from robots_core.robots.dialects import DIALECTS, Dialect
 
 AGENTS = 16
 """Agents that one question may name."""

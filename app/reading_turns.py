@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Hashable
 from typing import Final
 
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 
 TURN_BYTES: Final = 32 * 1024
 """Bytes of files that are read in one turn, which most files are far below; a longer file has a turn of its own."""

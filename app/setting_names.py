@@ -5,7 +5,7 @@ from collections.abc import Collection
 from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
-from app.robots.misspelt import dropped, slips
+from robots_core.robots.misspelt import dropped, slips
 
 PREFIXES: Final = ("API_KEYS_", "DECISION_LOG_", "OPERATOR_TOKEN_", "PACE_", "PERMIT_SECRET_", "RECHECK_")
 """Prefixes of settings that no other program is known to use."""

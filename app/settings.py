@@ -17,11 +17,11 @@ from app.cache.recheck_file import load
 from app.decision_log.sinks import check_path
 from app.history.redis_changes import CHANGES_LENGTH
 from app.observability.logs import Level
-from app.purposes.policy import Purpose, read_purposes
 from app.redis.connect import CONNECTIONS, FEWEST_CONNECTIONS
 from app.redis.password_file import load_password
 from app.setting_names import misspelt
 from app.validation import message
+from robots_core.purposes.policy import Purpose, read_purposes
 
 Network = IPv4Network | IPv6Network
 

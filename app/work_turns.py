@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 
 BUDGET = 0.005
 """Seconds of work after which other tasks get to run."""

@@ -1,4 +1,4 @@
-"""Propose rows for app/robots/agents.toml from two public lists of crawlers: `python -m scripts.propose_agents --help`.
+"""Propose rows for agents.toml from two public lists of crawlers: `python -m scripts.propose_agents --help`.
 
 The lists are ai.robots.txt (robots.json) and crawler-user-agents (crawler-user-agents.json), both under the MIT
 licence. They are data that a person reads: download them by hand, run this, check each row against its operator's page,
@@ -14,9 +14,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.agents.directory import AgentCategory
-from app.robots.agents import known_agents
-from app.robots.user_agent import TOKEN
+from robots_core.agents.directory import AgentCategory
+from robots_core.robots.agents import known_agents
+from robots_core.robots.user_agent import TOKEN
 
 COMMON_WORDS = frozenset({"code", "cursor", "operator", "spider", "terra"})
 """Names of listed crawlers that are words of other crawlers' names: a known `Spider` would be all that have the word.
@@ -102,7 +102,9 @@ def row_text(proposal: Proposal, as_of: date) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the proposals."""
-    parser = argparse.ArgumentParser(description="Propose rows for app/robots/agents.toml; nothing is changed.")
+    parser = argparse.ArgumentParser(
+        description="Propose rows for core/robots_core/robots/agents.toml; nothing is changed."
+    )
     parser.add_argument("--ai-robots-txt", type=Path, metavar="FILE", help="robots.json of ai.robots.txt")
     parser.add_argument("--crawler-user-agents", type=Path, metavar="FILE", help="crawler-user-agents.json")
     parser.add_argument("--as-of", type=date.fromisoformat, default=datetime.now(UTC).date(), help="source_date; today")

@@ -12,7 +12,7 @@ from pathlib import Path
 from app.cache.codec import plain
 from app.cache.compression import zstd
 from app.cache.freshness import Snapshot
-from app.robots.access import Successful, Unavailable, Validators
+from robots_core.robots.access import Successful, Unavailable, Validators
 from tests.corpus import real_files
 
 BYTES = 110 * 1024

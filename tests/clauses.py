@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "reference" / "robots-spec.md"
 
-_FOLDERS: Final = ("app", "clients/javascript/src", "clients/python/src", "deploy", "docs", "tests")
+_FOLDERS: Final = ("app", "core", "clients/javascript/src", "clients/python/src", "deploy", "docs", "tests")
 _SUFFIXES: Final = frozenset(
     {".css", ".h", ".html", ".js", ".jsonl", ".lua", ".md", ".pxd", ".py", ".pyi", ".pyx", ".sh", ".toml", ".yaml"}
 )

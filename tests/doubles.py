@@ -12,10 +12,10 @@ from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.redis_visits import RedisVisits
 from app.cache.snapshot_store import Put
 from app.cache.visits import Tally
-from app.origin import Origin
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.table import Override
 from app.redis.guarded_client import GuardedClient, StoreDown
+from robots_core.origin import Origin
 
 
 class Clock:

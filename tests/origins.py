@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import trustme
 
-from app.origin import Origin
+from robots_core.origin import Origin
 
 
 class Exchange:

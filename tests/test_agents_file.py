@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.directory import AgentCategory, builtin_directory
 from app.agents_file import AGENTS_FILE_LIMIT, OwnAgentRow, OwnAgents, load, read_agents
 from app.cache.recheck import Pace
 from app.fetch.profile import FetchProfile
-from app.robots.agents import agent_rows
-from app.robots.user_agent import TOKEN
 from app.toml_file import read_row
+from robots_core.agents.directory import AgentCategory, builtin_directory
+from robots_core.robots.agents import agent_rows
+from robots_core.robots.user_agent import TOKEN
 
 FILE = """
 [agents.ExampleBot]
@@ -164,7 +164,7 @@ import sys
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 
-spec = find_spec("app.robots.agents")
+spec = find_spec("robots_core.robots.agents")
 source = Path(spec.origin).read_text()
 assert source.count("    policy: bool") == 1
 added = "    loud: bool = field(default=False, metadata=says('Loud.'))\\n"
@@ -174,7 +174,7 @@ exec(compile(source, spec.origin, "exec"), module.__dict__)
 
 from app.agents_file import read_agents
 from app.api.routes.agents import AgentsOut, agents_out
-from app.robots.agents import first_of
+from robots_core.robots.agents import first_of
 
 directory = read_agents("agents.LoudBot.loud = true", Path("/")).directory
 loud, other = directory.read("LoudBot"), directory.read("Googlebot")

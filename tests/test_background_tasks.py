@@ -35,7 +35,6 @@ from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory
 from app.observability import metrics as metrics_module
 from app.observability.metrics import Metrics, ServiceState
-from app.origin import Origin
 from app.overrides import redis_overrides
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.replica import Overrides
@@ -54,7 +53,8 @@ from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.single_flight import SingleFlight
 from app.redis.store_clock import ShardClock
 from app.reread import Reread, on_change
-from app.robots.access import Unavailable
+from robots_core.origin import Origin
+from robots_core.robots.access import Unavailable
 from tests.doubles import Clock
 from tests.faults.until import until, until_so
 

@@ -11,18 +11,18 @@ import pytest
 from app.cache.freshness import Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
 from app.evaluate import PENDING_SECONDS, CachedFile, Decision, Question, evaluate, is_partial, judge_policy
-from app.origin import read_target
 from app.overrides.apply import apply
 from app.overrides.table import Action as OverrideAction
 from app.overrides.table import Allow, Delay, Deny, Matching, Override, Replace
-from app.purposes.policy import PurposePolicy
-from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.rates import DAY_MINUTES, RateSource
-from app.robots.robots_txt import RobotsTxt
-from app.robots.usage import Preference
-from app.robots.verdict import Permission, Reason
+from robots_core.origin import read_target
+from robots_core.purposes.policy import PurposePolicy
+from robots_core.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.rates import DAY_MINUTES, RateSource
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.usage import Preference
+from robots_core.robots.verdict import Permission, Reason
 from tests.corpus import real_files
 from tests.robots.cases import rows
 

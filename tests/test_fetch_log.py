@@ -7,8 +7,8 @@ import pytest
 
 from app.cache.freshness import Failing, Snapshot
 from app.observability.fetch_log import FETCH, LOG_INTERVAL, LOGGED_ORIGINS, FetchLog
-from app.origin import Origin, read_target
-from app.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.origin import Origin, read_target
+from robots_core.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable
 from tests.api.service import running
 from tests.doubles import Clock
 from tests.origins import serve, text

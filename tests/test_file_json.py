@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from app.api.schemas.robots_file import RobotsFileOut
 from app.file_json import file_json
-from app.lint.linter import lint
-from app.robots.agents import Agent, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.linter import lint
+from robots_core.robots.agents import Agent, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.robots.bodies import ANY
 
 FACTS = {"robots": {"url": "https://h/robots.txt", "source": "memory"}, "dialect": "rfc9309"}

@@ -55,7 +55,7 @@ def test_no_module_imports_from_a_test_module() -> None:
 
 def test_no_two_modules_define_a_type_of_the_same_name() -> None:
     defined = defaultdict(set)
-    for path, _, tree in modules("app"):
+    for path, _, tree in [*modules("app"), *modules("core")]:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 defined[node.name].add(path)
@@ -79,7 +79,7 @@ def constants(tree: ast.Module) -> Iterator[str]:
 
 def test_no_two_modules_define_a_constant_of_the_same_name() -> None:
     defined = defaultdict(list)
-    for path, _, tree in modules("app"):
+    for path, _, tree in [*modules("app"), *modules("core")]:
         for name in constants(tree):
             defined[name].append(path)
     assert len(defined) > 200

@@ -15,7 +15,7 @@ from app import __version__
 from app.background import BackgroundTask, repeatedly
 from app.observability.event_loop import sample_lag
 from app.observability.metrics import KEYS_COUNTED, Metrics, ServiceState
-from app.robots.access import (
+from robots_core.robots.access import (
     Access,
     Blocked,
     Cause,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.notes import AGENT_MISSPELT, AGENT_NEVER_NAMED, AGENT_UNNAMED, agent_notes
-from app.robots.agents import STAR, agent_of, first_of, known_agents, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
+from robots_core.notes import AGENT_MISSPELT, AGENT_NEVER_NAMED, AGENT_UNNAMED, agent_notes
+from robots_core.robots.agents import STAR, agent_of, first_of, known_agents, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.origin import URL_LIMIT, BadUrl, read_key, read_suffix, read_target
+from robots_core.origin import URL_LIMIT, BadUrl, read_key, read_suffix, read_target
 
 
 @pytest.mark.parametrize(

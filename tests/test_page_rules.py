@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.page_rules import NOINDEX_UNREACHABLE, UNREAD, PageRules, join, robots_tags
-from app.purposes.judge import Judgements, PurposeJudgement, PurposeState
-from app.purposes.page import STATED_LIMIT, PageField, PageSource, judge_page, tdm_policy, unread_fields
-from app.purposes.policy import PURPOSES
-from app.robots.indexing import COUNT_LIMIT, effective
-from app.robots.verdict import Permission, Reason, Verdict
+from robots_core.page_rules import NOINDEX_UNREACHABLE, UNREAD, PageRules, join, robots_tags
+from robots_core.purposes.judge import Judgements, PurposeJudgement, PurposeState
+from robots_core.purposes.page import STATED_LIMIT, PageField, PageSource, judge_page, tdm_policy, unread_fields
+from robots_core.purposes.policy import PURPOSES
+from robots_core.robots.indexing import COUNT_LIMIT, effective
+from robots_core.robots.verdict import Permission, Reason, Verdict
 from tests.robots.judging import ask
 
 AT = datetime(2015, 6, 27, 23, 0, tzinfo=UTC)

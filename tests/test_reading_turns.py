@@ -7,7 +7,7 @@ import pytest
 
 from app.background import cancel_and_wait
 from app.reading_turns import FREE_TURNS, TURN_BYTES, WAITING_FILE_BYTES, ReadingTurns
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 
 
 async def read(sizes: list[int], keys: list[object] | None = None) -> dict[int, list[int]]:

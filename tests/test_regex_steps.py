@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import app
+import robots_core
 from tests.regex_steps import StepCounter
 
 EXPRESSIONS = {
@@ -50,11 +51,11 @@ EXPRESSIONS = {
     "app.history.witness:_GLOB": "findall",
     "app.auth.keys:_DIGEST": "fullmatch",
     "app.auth.keys:_ID": "fullmatch",
-    "app.origin:_LABEL": "fullmatch",
-    "app.origin:_NUMBER": "fullmatch",
-    "app.origin:_PORT": "fullmatch",
-    "app.origin:_PROFILE": "fullmatch",
-    "app.origin:_SCHEME": "match",
+    "robots_core.origin:_LABEL": "fullmatch",
+    "robots_core.origin:_NUMBER": "fullmatch",
+    "robots_core.origin:_PORT": "fullmatch",
+    "robots_core.origin:_PROFILE": "fullmatch",
+    "robots_core.origin:_SCHEME": "match",
     "app.overrides.redis_overrides:_WRITTEN_VERSION": "fullmatch",
     "app.overrides.override_json:_ID": "fullmatch",
     "app.redis.url:_HOST_NAME": "match",
@@ -63,7 +64,7 @@ EXPRESSIONS = {
     "app.validation:_BETWEEN_WORDS": "findall",
 }
 
-NOT_YET = ("app.lint.", "app.robots.")
+NOT_YET = ("robots_core.lint.", "robots_core.robots.")
 """Modules whose expressions are not checked, except those listed above."""
 
 HARD = [
@@ -152,7 +153,7 @@ def test_counter_detects_quadratic_expressions(source: str, method: str) -> None
 
 
 def expressions_of_the_service() -> Iterator[str]:
-    packages = app, importlib.import_module("robots_decisions")
+    packages = app, robots_core, importlib.import_module("robots_decisions")
     modules = [
         found for package in packages for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]

@@ -18,9 +18,9 @@ from app.history import redis_changes
 from app.history.change import change_of
 from app.observability import background_failures
 from app.observability.background_failures import LOG_EVERY, LOGGED, BackgroundFailures
-from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.embedded import serve as serve_store
+from robots_core.origin import Origin
 from tests.api.service import counted, running
 from tests.doubles import Clock
 from tests.faults.until import until, until_so

@@ -14,16 +14,16 @@ from app.cache.freshness import Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
 from app.evaluate import CachedFile, Question, evaluate, judge_every_purpose
 from app.history.diff import Side, changes
-from app.lint.linter import lint
-from app.origin import read_target
-from app.purposes.judge import PurposeState
-from app.robots.access import Successful
-from app.robots.agents import STAR, Agent, first_of, known_agents, read_agent
-from app.robots.dialects import DIALECTS, Dialect
-from app.robots.explain import explain
-from app.robots.lines import Key, codes_of
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Permission, Reason
+from robots_core.lint.linter import lint
+from robots_core.origin import read_target
+from robots_core.purposes.judge import PurposeState
+from robots_core.robots.access import Successful
+from robots_core.robots.agents import STAR, Agent, first_of, known_agents, read_agent
+from robots_core.robots.dialects import DIALECTS, Dialect
+from robots_core.robots.explain import explain
+from robots_core.robots.lines import Key, codes_of
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Permission, Reason
 from tests.corpus import real_files
 from tests.robots.judging import AGENT
 

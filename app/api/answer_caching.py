@@ -6,15 +6,15 @@ from typing import Any, Final, NamedTuple
 from starlette.responses import Response
 from starlette.types import Scope
 
-from app.agents.directory import AgentDirectory
 from app.api.answer_tags import AnswerTag, AnswerTags
 from app.api.middleware.http_caching import NO_STORE
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import State
 from app.cache.result import CacheResult
 from app.evaluate import CachedFile, Decision, Question
-from app.purposes.policy import PurposePolicy
-from app.robots.verdict import Permission
+from robots_core.agents.directory import AgentDirectory
+from robots_core.purposes.policy import PurposePolicy
+from robots_core.robots.verdict import Permission
 
 REPEATED_BYTES, REPEATED_OVERHEAD = 4 * 1024 * 1024, 2000
 """Bytes of memory for the questions that are asked with If-None-Match, and of one besides copies of its query."""

@@ -12,16 +12,16 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from app import __version__
-from app.agents.directory import AgentDirectory
 from app.cache.content import digest
 from app.cache.freshness import Snapshot, State
 from app.edge.facts import EdgeTable
 from app.evaluate import CachedFile, Question
 from app.overrides.table import Delay, Matching, Override, Replace, Table
-from app.robots.access import Successful, Unreachable
-from app.robots.lines import Directive, Key, codes_of
-from app.robots.rates import DAY_MINUTES, Window, read_request_rate, read_visit_time
-from app.robots.robots_txt import RobotsTxt
+from robots_core.agents.directory import AgentDirectory
+from robots_core.robots.access import Successful, Unreachable
+from robots_core.robots.lines import Directive, Key, codes_of
+from robots_core.robots.rates import DAY_MINUTES, Window, read_request_rate, read_visit_time
+from robots_core.robots.robots_txt import RobotsTxt
 
 TAGGED_FILES: Final = 4096
 """Files whose part of a tag is in memory, some 500 bytes each."""

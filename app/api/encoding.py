@@ -21,7 +21,7 @@ from app.cache.freshness import Freshness
 from app.edge.facts import EdgeFact
 from app.evaluate import Decision
 from app.instants import instant
-from app.robots.verdict import Permission, Reason
+from robots_core.robots.verdict import Permission, Reason
 
 CACHE_BYTES: Final = 16 * 1024 * 1024
 """Bytes of memory for fragments in one process, by default."""

@@ -6,7 +6,7 @@ import msgspec
 from pydantic_core import to_json
 
 from app.api.serialize import purposes_out
-from app.purposes.judge import Judgements
+from robots_core.purposes.judge import Judgements
 
 
 def fragment(value: object) -> msgspec.Raw:

@@ -10,7 +10,7 @@ from app.evaluate import Decision
 from app.observability.logs import REQUEST_ID
 from app.question import BadQuestion
 from app.redis.guarded_client import StoreDown
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 
 
 def encode_result(result: Decision | Exception, encode: Callable[[Decision], bytes]) -> bytes:

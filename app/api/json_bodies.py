@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 from pydantic_core import PydanticCustomError, from_json
 
 from app.api.problems import Problem, invalid, unknown_member
-from app.robots.access import media_type
+from robots_core.robots.access import media_type
 
 SMALL_BODY = 64 * 1024
 """Bytes of the largest body that is parsed on the event loop, which takes a few milliseconds at most."""

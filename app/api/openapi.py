@@ -20,7 +20,7 @@ from app.api.schemas.answers import ProblemOut, RefusalOut
 from app.api.schemas.history import FileChangeOut
 from app.history.change import ChangedAgents
 from app.question import QuestionIn
-from app.robots.dialects import DIALECTS
+from robots_core.robots.dialects import DIALECTS
 
 DOCUMENT_PATH = "/openapi.json"
 

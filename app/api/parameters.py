@@ -4,11 +4,11 @@ from typing import Annotated
 
 from fastapi import Query
 
-from app.agents.directory import AgentDirectory, UnknownProfile
 from app.api.problems import bad_value
-from app.origin import Origin
 from app.question import AGENTS, MAX_AGE_LIMIT, MAX_AGE_TEXT, WAIT_LIMIT, target_from
-from app.robots.agents import Agent
+from robots_core.agents.directory import AgentDirectory, UnknownProfile
+from robots_core.origin import Origin
+from robots_core.robots.agents import Agent
 
 OriginUrl = Annotated[str, Query(description="Any URL of the origin, absolute, http or https.")]
 Profile = Annotated[

@@ -19,9 +19,9 @@ from app.decide import NoVersion
 from app.instants import instant
 from app.question import BadQuestion
 from app.redis.guarded_client import StoreDown
-from app.robots.access import Busy
 from app.validation import unknown_name
 from app.work_turns import Overloaded
+from robots_core.robots.access import Busy
 
 MEDIA_TYPE = "application/problem+json"
 

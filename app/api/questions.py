@@ -14,8 +14,8 @@ from app.api.routing import query_of
 from app.api.services import services_of
 from app.error_values import as_value
 from app.evaluate import Question
-from app.purposes.policy import PurposePolicy
 from app.question import WAIT, Asking, BadQuestion, QuestionIn
+from robots_core.purposes.policy import PurposePolicy
 
 Read = TypeVar("Read", bound=BaseModel)
 Asked = TypeVar("Asked")

@@ -33,22 +33,22 @@ from app.edge.facts import EdgeFact
 from app.evaluate import Decision
 from app.file_json import AGENTS_ROOM
 from app.instants import instant, rfc3339
-from app.lint.linter import lint
-from app.notes import Note, agent_notes
-from app.origin import Origin
 from app.overrides.table import Matching
-from app.purposes.judge import Judgements
-from app.purposes.policy import Purpose
-from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from app.robots.as_json import fitting, json_size
-from app.robots.explain import explain
-from app.robots.groups import Group
-from app.robots.lines import Directive, readable
-from app.robots.patterns import NormalisedRule
-from app.robots.rates import Rate, RateChange, Span, Visit, Window, schedule
-from app.robots.robots_txt import RobotsTxt
-from app.robots.usage import Preference, Usage
-from app.robots.verdict import Verdict
+from robots_core.lint.linter import lint
+from robots_core.notes import Note, agent_notes
+from robots_core.origin import Origin
+from robots_core.purposes.judge import Judgements
+from robots_core.purposes.policy import Purpose
+from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.as_json import fitting, json_size
+from robots_core.robots.explain import explain
+from robots_core.robots.groups import Group
+from robots_core.robots.lines import Directive, readable
+from robots_core.robots.patterns import NormalisedRule
+from robots_core.robots.rates import Rate, RateChange, Span, Visit, Window, schedule
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.usage import Preference, Usage
+from robots_core.robots.verdict import Verdict
 
 EXPLAINED_RULES = 100
 """Matching rules that an explanation lists; `matched` counts all of them."""

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from fastapi import Request
 
-from app.agents.directory import AgentDirectory
 from app.api.answer_caching import AnswerCaching
 from app.api.change_polls import ChangePolls
 from app.api.encoding import AnswerEncoder
@@ -19,13 +18,14 @@ from app.cache.origin_lists import OriginLists
 from app.decide import Decider, Models
 from app.edge.replica import EdgeFacts
 from app.observability.metrics import Metrics
-from app.origin import Origin
 from app.overrides.replica import Overrides
 from app.pacing.permits import Permits
-from app.purposes.policy import PurposePolicy
 from app.redis.eviction import EvictionPolicy
 from app.redis.guarded_client import GuardedClient
 from app.work_turns import WorkTurns
+from robots_core.agents.directory import AgentDirectory
+from robots_core.origin import Origin
+from robots_core.purposes.policy import PurposePolicy
 
 
 class Phase(StrEnum):

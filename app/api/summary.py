@@ -5,12 +5,12 @@ from typing import assert_never
 from app.cache.freshness import Snapshot
 from app.instants import instant
 from app.overrides.table import Override
-from app.purposes.judge import Judgements, PurposeState
-from app.robots.access import BODY_LIMIT, Cause, Successful, Unavailable, Unreachable
-from app.robots.agents import STAR, Agent
-from app.robots.lines import readable
-from app.robots.patterns import NormalisedRule
-from app.robots.verdict import Permission, Reason, Verdict
+from robots_core.purposes.judge import Judgements, PurposeState
+from robots_core.robots.access import BODY_LIMIT, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.agents import STAR, Agent
+from robots_core.robots.lines import readable
+from robots_core.robots.patterns import NormalisedRule
+from robots_core.robots.verdict import Permission, Reason, Verdict
 
 SHOWN = 100
 """Characters of a pattern or a name that a sentence quotes."""

@@ -48,14 +48,14 @@ from app.api.serialize import (
 )
 from app.evaluate import Decision, Question
 from app.instants import instant
-from app.notes import agent_notes
-from app.origin import Target
 from app.pasted import Result, SimulatedOutcome, deciding
-from app.purposes.policy import Purpose, PurposePolicy
-from app.robots.agents import Agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Permission, Reason
+from robots_core.notes import agent_notes
+from robots_core.origin import Target
+from robots_core.purposes.policy import Purpose, PurposePolicy
+from robots_core.robots.agents import Agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Permission, Reason
 
 TEST_SECONDS = 4.0
 """CPU seconds after which the rows that remain are left out. A helper has five."""

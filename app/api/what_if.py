@@ -13,9 +13,9 @@ from app.cache.outage import LONGEST_OUTAGE
 from app.cache.recheck import Model, VisitBasedRecheck
 from app.decide import Models
 from app.durations import read_seconds
-from app.origin import Origin, Target
 from app.pasted import Rechecks, SimulatedOutcome
-from app.robots.access import (
+from robots_core.origin import Origin, Target
+from robots_core.robots.access import (
     BODY_LIMIT,
     Access,
     Blocked,
@@ -26,8 +26,8 @@ from app.robots.access import (
     Unreachable,
     readable_part,
 )
-from app.robots.agents import Agent
-from app.robots.judge import recognise_challenge
+from robots_core.robots.agents import Agent
+from robots_core.robots.judge import recognise_challenge
 
 SimulatedCause = Literal[
     "timeout", "dns", "tls", "connection", "bad_response", "challenge", "redirect_loop", "blocked_address"

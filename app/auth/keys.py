@@ -17,8 +17,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.purposes.policy import Purpose, PurposePolicy, read_purposes
 from app.toml_file import parse, read_file, read_row
+from robots_core.purposes.policy import Purpose, PurposePolicy, read_purposes
 
 KEYS_FILE_LIMIT = 4 * 1024 * 1024
 """Bytes of the largest file that is read."""

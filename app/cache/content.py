@@ -3,7 +3,7 @@
 from hashlib import blake2s, sha256
 from typing import assert_never
 
-from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 
 
 def same(one: Access, other: Access) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.cache.ordering import is_local
-from app.robots.access import Access, NotModified, Unreachable
+from robots_core.robots.access import Access, NotModified, Unreachable
 
 FAILING_AFTER = 10
 """Fetches in a row that have to fail before this process suspects itself."""

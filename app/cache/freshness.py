@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import assert_never
 
 from app.cache.content import same
-from app.dates import read_date
 from app.durations import LONGEST_DELTA, read_delta_seconds
-from app.robots.access import (
+from robots_core.dates import read_date
+from robots_core.robots.access import (
     Access,
     Blocked,
     Cause,

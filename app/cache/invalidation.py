@@ -12,9 +12,9 @@ from enum import StrEnum
 from types import TracebackType
 
 from app.background import BackgroundTask, Surviving, cancel_and_wait
-from app.origin import Origin, read_key
 from app.redis.connect import Subscriber
 from app.redis.failures import FAILURES
+from robots_core.origin import Origin, read_key
 
 CHANNEL = "robots:news"
 """The name is that of release 0.1.0."""

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from app.background import BackgroundTask, Surviving, cancel_and_wait
 from app.cache.invalidation import MESSAGE_ORIGINS, Event, encode
-from app.origin import Origin
 from app.redis.guarded_client import StoreDown
+from robots_core.origin import Origin
 
 GATHERING_SECONDS = 0.5
 """Seconds after a message in which further changes wait for the next one."""

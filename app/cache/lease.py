@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol, TypeVar
 from app.background import BackgroundTask, Surviving, background
 from app.cache.freshness import Snapshot
 from app.cache.ordering import Purged
-from app.origin import Origin
 from app.redis.guarded_client import StoreDown
+from robots_core.origin import Origin
 
 MARGIN = 2.0
 """Seconds that the work may take in addition to the fetch, for calls to the store."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from app.cache.content import same
 from app.cache.freshness import KEEP, Failing, Snapshot
-from app.robots.access import Cause, Successful, Unreachable
+from robots_core.robots.access import Cause, Successful, Unreachable
 
 ESTIMATE_LAG = 1.0
 """Seconds by which an instant may be ahead of a process's estimate of the store's clock, which lags."""

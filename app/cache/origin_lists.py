@@ -14,9 +14,9 @@ from typing import Protocol
 
 from app.background import BackgroundTask, periodically
 from app.cache.freshness import Snapshot
-from app.origin import Origin
 from app.redis.guarded_client import StoreDown
-from app.robots.access import Blocked, Successful
+from robots_core.origin import Origin
+from robots_core.robots.access import Blocked, Successful
 
 LISTED = 1000
 """The largest number of origins in a list."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.cache.freshness import DAY, KEEP, Freshness, Recheck, Snapshot, delay, freshness, next_snapshot, usable
-from app.robots.access import Fetched, Successful
+from robots_core.robots.access import Fetched, Successful
 
 LONGEST_OUTAGE = 60 * DAY
 """Seconds of the longest simulated outage; the last change comes after less than half of them."""

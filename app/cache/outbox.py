@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 from app.background import BackgroundTask, Surviving, repeatedly
 from app.cache.ordering import Purged
-from app.origin import Origin
 from app.redis.guarded_client import StoreDown
+from robots_core.origin import Origin
 
 OUTBOX_LIMIT = 10_000
 """Origins in the outbox; beyond that, the oldest is delivered when this process is next asked about it."""

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from app.cache.byte_lru import ByteLRU
 from app.cache.codec import decode, encode
 from app.cache.freshness import Snapshot
-from app.origin import Origin
+from robots_core.origin import Origin
 
 
 class _Entry(Protocol):

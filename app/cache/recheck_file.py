@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, model_validator
 
 from app.cache.recheck import LONGEST_RECHECK, MODELS, SHORTEST_RECHECK, SLOWEST, DomainTable, Pace, Row, fixed, within
 from app.durations import read_seconds
-from app.origin import BadUrl, read_suffix
 from app.toml_file import parse, read_file, read_row
+from robots_core.origin import BadUrl, read_suffix
 
 TABLE_LIMIT = 32 * 1024 * 1024
 """Bytes of the longest table that is read."""

@@ -7,10 +7,10 @@ from typing import Final
 from app.cache.codec import ENCODED_LIMIT
 from app.cache.lease import Taken
 from app.cache.redis_snapshots import lease_key, read_value, snapshot_key
-from app.origin import Origin
 from app.redis.guarded_client import GuardedClient
 from app.redis.script import Script
 from app.redis.store_clock import server_time
+from robots_core.origin import Origin
 
 LONGEST_LEASE = 600_000
 """Milliseconds of the longest lease that is respected, more than any fetch is given; processes may differ in theirs."""

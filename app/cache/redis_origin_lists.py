@@ -8,9 +8,9 @@ from typing import Any, Final
 from redis.exceptions import ResponseError
 
 from app.cache.origin_lists import LISTED, Notes, Order
-from app.origin import Origin, read_key
 from app.redis.guarded_client import GuardedClient
 from app.redis.script import Script
+from robots_core.origin import Origin, read_key
 
 LIST_EXPIRY = 7 * 86_400
 """Seconds after the last addition for which a list is kept."""

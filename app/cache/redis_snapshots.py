@@ -12,10 +12,10 @@ from app.cache.invalidation import CHANNEL, Event
 from app.cache.invalidation_publisher import InvalidationPublisher
 from app.cache.ordering import Purged, after_purge, merge
 from app.cache.snapshot_store import Put
-from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 from app.redis.store_clock import server_time
+from robots_core.origin import Origin
 
 WRITE_ATTEMPTS = 5
 """How often a write is tried if others change the value meanwhile; with the lease even one conflict is rare."""

@@ -8,10 +8,10 @@ from typing import Final
 from app.cache.freshness import HOUR
 from app.cache.redis_snapshots import snapshot_key
 from app.cache.visits import HALF_LIFE, TALLY_EXPIRY, Tally
-from app.origin import Origin
 from app.redis.failures import FAILURES
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
+from robots_core.origin import Origin
 
 WRITE = 5.0
 """Seconds that a batch waits for its results. No caller waits for them."""

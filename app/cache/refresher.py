@@ -12,9 +12,9 @@ from app.cache.lease import Held, Lease, Read
 from app.cache.result import Source
 from app.cache.snapshot_writer import SnapshotWriter
 from app.cache.tiered_snapshots import TieredSnapshots
-from app.origin import Origin
 from app.redis.store_clock import StoreClock
-from app.robots.access import Fetched, NotModified, Successful, Unreachable, Validators
+from robots_core.origin import Origin
+from robots_core.robots.access import Fetched, NotModified, Successful, Unreachable, Validators
 
 Fetch = Callable[[Origin, Validators, str], Awaitable[Fetched]]
 """One bounded fetch, conditional if there are validators, for a caller (an API key, or an address).

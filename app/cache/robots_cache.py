@@ -16,10 +16,10 @@ from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import SnapshotWriter
 from app.cache.tiered_snapshots import TieredSnapshots
-from app.origin import Origin
 from app.redis.single_flight import SingleFlight
 from app.redis.store_clock import StoreClock
-from app.robots.access import Busy, Successful
+from robots_core.origin import Origin
+from robots_core.robots.access import Busy, Successful
 
 __all__ = ["Fetch", "RobotsCache"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from app.cache.freshness import Snapshot, moved, usable
 from app.cache.packed_lru import PackedLRU
-from app.origin import Origin
 from app.redis.store_clock import StoreClock
+from robots_core.origin import Origin
 
 
 @dataclass(frozen=True, slots=True)

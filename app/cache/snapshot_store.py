@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
 from app.cache.ordering import Purged
-from app.origin import Origin
+from robots_core.origin import Origin
 
 
 class Put(NamedTuple):

@@ -13,9 +13,9 @@ from app.cache.outbox import Outbox
 from app.cache.reconcile import as_known, combine
 from app.cache.snapshot_memory import Entry, SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
-from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 from app.redis.store_clock import StoreClock
+from robots_core.origin import Origin
 
 SUSPICION = FIRST_RETRY
 """Seconds for which another process may confirm that an origin cannot be reached."""

@@ -13,10 +13,10 @@ from app.cache.result import Source
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import SnapshotWriter
-from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 from app.redis.single_flight import SingleFlight
 from app.redis.store_clock import StoreClock
+from robots_core.origin import Origin
 
 
 class TieredSnapshots:

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from app.background import BackgroundTask, in_batches
 from app.cache.freshness import DAY, HOUR
-from app.origin import Origin
 from app.redis.guarded_client import StoreDown
 from app.redis.single_flight import SingleFlight
+from robots_core.origin import Origin
 
 HALF_LIFE = 7 * DAY
 

@@ -12,8 +12,8 @@ from app.cli.combined_log import ServedRequest, read_request
 from app.cli.exit_codes import Failed
 from app.cli.line_reader import blocks, open_stdin
 from app.instants import read_instant, rfc3339
-from app.origin import URL_LIMIT
-from app.robots.verdict import Permission
+from robots_core.origin import URL_LIMIT
+from robots_core.robots.verdict import Permission
 
 LOGGED_LINE_LIMIT = 8 * URL_LIMIT
 """Bytes of the longest line."""

@@ -3,12 +3,12 @@
 import argparse
 import sys
 
-from app.agents.directory import AgentCategory
 from app.api.routes.agents import agents_out
 from app.cli.exit_codes import Parser
 from app.cli.formatting import printable
 from app.main.operator_files import agent_directory, own_agents
 from app.settings import Settings
+from robots_core.agents.directory import AgentCategory
 
 
 def add(parser: Parser) -> None:

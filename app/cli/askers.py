@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from app.agents.directory import CATEGORY_MARK, AgentDirectory, UnknownCategory, read_category
 from app.api.problems import Problem
 from app.api.questions import read_item
 from app.api.schemas.robots_file import content_type_of
@@ -18,11 +17,12 @@ from app.cli.exit_codes import Failed, Parser
 from app.cli.standalone import standalone
 from app.decide import Decider
 from app.main.operator_files import agent_directory, own_agents
-from app.purposes.policy import PURPOSES, PurposePolicy
 from app.question import Asking, BadQuestion, QuestionIn, agent_from, dialect_from, instant_from, target_from
-from app.robots.access import Busy
-from app.robots.dialects import DIALECTS
 from app.settings import Settings
+from robots_core.agents.directory import CATEGORY_MARK, AgentDirectory, UnknownCategory, read_category
+from robots_core.purposes.policy import PURPOSES, PurposePolicy
+from robots_core.robots.access import Busy
+from robots_core.robots.dialects import DIALECTS
 
 
 def add_question(parser: Parser) -> None:

@@ -16,7 +16,7 @@ from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server, read_concu
 from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
 from app.cli.formatting import printable, rule_text
 from app.cli.unreadable import report_unreadable
-from app.origin import BadUrl, read_target
+from robots_core.origin import BadUrl, read_target
 
 NONE, SOME, INCOMPLETE = 0, 1, 2
 """Exit codes: nothing was wrong; a page should not have been fetched; nothing was wrong, but lines were not decided."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.robots.access import Cause
+from robots_core.robots.access import Cause
 
 _BARE = re.compile(
     r"(?:localhost|\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]\\.]+\.[^\s/?#@:\[\]\\]*)"  # a name with a dot, or an address

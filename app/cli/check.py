@@ -12,7 +12,7 @@ from app.cli.client import add_server
 from app.cli.colours import coloured
 from app.cli.exit_codes import Parser, worst
 from app.cli.formatting import answer_lines, printable
-from app.origin import read_target
+from robots_core.origin import read_target
 
 
 def add(parser: Parser) -> None:

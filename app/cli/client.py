@@ -14,7 +14,7 @@ import httpcore2
 
 from app.cli.exit_codes import Failed, Parser
 from app.fetch.network import client_tls
-from app.origin import BadUrl, read_target
+from robots_core.origin import BadUrl, read_target
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 """The default address of the service."""

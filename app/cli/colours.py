@@ -3,7 +3,7 @@
 import os
 import sys
 
-from app.robots.verdict import Permission
+from robots_core.robots.verdict import Permission
 
 _CODES = {Permission.ALLOW: "32", Permission.DISALLOW: "31", Permission.DEFER: "33"}
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import NoReturn
 
-from app.robots.verdict import Permission
+from robots_core.robots.verdict import Permission
 
 ALLOW, DISALLOW, DEFER, ERROR = 0, 1, 2, 3
 """Exit codes of `check`, `why` and `test`; every command exits with ERROR when it fails."""

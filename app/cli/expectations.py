@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from app.cli.bare_host import candidates
 from app.cli.exit_codes import Failed
 from app.cli.formatting import printable
-from app.robots.verdict import Permission
+from robots_core.robots.verdict import Permission
 
 FORMAT: Final = (
     "An expectation is a line with a URL, an agent and allow, disallow or defer, with blanks between them: "

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.robots.access import BODY_LIMIT
+from robots_core.robots.access import BODY_LIMIT
 
 
 def printable(text: str) -> str:

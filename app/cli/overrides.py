@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server
 from app.cli.exit_codes import Failed, Parser
 from app.cli.formatting import printable
-from app.robots.access import BODY_LIMIT
+from robots_core.robots.access import BODY_LIMIT
 
 ACTIONS = ("allow", "deny", "delay", "robots")
 

@@ -17,10 +17,10 @@ from app.fetch.network import SystemResolver, client_tls
 from app.main.fetching import counted_fetch, fetcher_from
 from app.main.operator_files import domain_table, recheck_models
 from app.observability.metrics import Metrics, ServiceState
-from app.origin import Origin
 from app.redis.store_clock import StoreClock
 from app.reread import Reread
 from app.settings import Settings
+from robots_core.origin import Origin
 
 
 class NullStore:

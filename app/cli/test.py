@@ -23,11 +23,11 @@ from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expect
 from app.cli.formatting import printable, row_details, row_line
 from app.cli.standalone import own_models
 from app.main.operator_files import agent_directory, own_agents
-from app.purposes.policy import PURPOSES, PurposePolicy
 from app.question import BadQuestion
-from app.robots.access import BODY_LIMIT
-from app.robots.dialects import DIALECTS
 from app.settings import Settings
+from robots_core.purposes.policy import PURPOSES, PurposePolicy
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.dialects import DIALECTS
 
 _log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
 from app.cli.state_file import StateFile
 from app.cli.unreadable import report_unreadable
 from app.cli.warmer import Warmer
-from app.origin import URL_LIMIT, BadUrl, read_target
+from robots_core.origin import URL_LIMIT, BadUrl, read_target
 
 ALL_FETCHED, SOME_FAILED = 0, 1
 """Exit codes: every origin was fetched; some were not, or lines could not be read."""

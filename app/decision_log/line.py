@@ -10,7 +10,7 @@ from app.cache.content import digest
 from app.evaluate import Decision
 from app.history.versions import id_of
 from app.observability.logs import timestamp
-from app.robots.lines import readable
+from robots_core.robots.lines import readable
 
 UrlForm = Literal["whole", "hashed", "none"]
 """How a line names the page: its URL, the first 32 hexadecimal digits of the URL's SHA-256, or not at all."""

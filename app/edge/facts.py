@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.robots.agents import agent_key
+from robots_core.robots.agents import agent_key
 
 REFUSALS = frozenset({401, 402, 403, 451})
 """Statuses of pages that are kept as facts."""

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, suppress
 from app.background import BackgroundTask, Surviving, periodically
 from app.edge.facts import FACT_ORIGINS, REFUSALS, EdgeFact, EdgeTable
 from app.edge.redis_edge import ORIGINS_PER_CALL, RedisEdge
-from app.origin import Origin, read_target
 from app.redis.guarded_client import StoreDown
+from robots_core.origin import Origin, read_target
 
 FACTS_EVERY = 3.0
 """Seconds between two reads of the changes: a process may be this far behind the others."""

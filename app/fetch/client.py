@@ -34,8 +34,8 @@ from app.fetch.response import (
     readable,
     retry_after,
 )
-from app.origin import Origin, Target
-from app.robots.access import (
+from robots_core.origin import Origin, Target
+from robots_core.robots.access import (
     REDIRECT_LIMIT,
     Access,
     Blocked,

@@ -7,7 +7,7 @@ from typing import cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from app.fetch.response import Body, Headers, Unreadable
-from app.robots.access import BODY_LIMIT, Cause
+from robots_core.robots.access import BODY_LIMIT, Cause
 
 HEAD_BYTES = 128 * 1024
 """How much may be received before the head of the final response is complete, interim responses (1xx) included."""

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from app.fetch.exchange import Exchange
 from app.fetch.guard import Address, AddressGuard, unmapped
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 
 Resolver: TypeAlias = Callable[[str], Awaitable[Sequence[Address]]]
 """Returns all addresses of a host name, best first; raises OSError if it has none or no name server answered."""

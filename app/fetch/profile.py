@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.fetch.response import Headers, readable
-from app.origin import Origin
+from robots_core.origin import Origin
 
 
 class Signer(Protocol):

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from app.caller_slots import CallerSlots
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 
 PROMPT = 0.2
 """The share of its time after which a fetch counts as slow: nearly all have ended by then."""

@@ -7,8 +7,8 @@ from typing import Protocol, TypeAlias
 from urllib.parse import quote, urljoin
 
 from app.durations import read_retry_after
-from app.origin import URL_LIMIT, OtherScheme, Target, read_target
-from app.robots.access import BODY_LIMIT, Lifetime, Validators, media_type, readable_part
+from robots_core.origin import URL_LIMIT, OtherScheme, Target, read_target
+from robots_core.robots.access import BODY_LIMIT, Lifetime, Validators, media_type, readable_part
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 

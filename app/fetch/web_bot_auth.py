@@ -18,7 +18,7 @@ from http_message_signatures import HTTPMessageSigner, MappingKeyResolver
 from http_message_signatures.algorithms import ED25519
 
 from app.fetch.response import Headers
-from app.origin import Origin
+from robots_core.origin import Origin
 
 LIFETIME = 300
 """Seconds for which a signature is valid."""

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from app.caller_slots import CallerSlots
 from app.helper.process import ANSWER, CALL, REPLY_LIMIT, CallOutcome
-from app.robots.access import Busy
 from app.work_turns import Overloaded
+from robots_core.robots.access import Busy
 
 HELPERS: Final = 2
 """Helpers at once, so that one slow file does not keep all others waiting."""

@@ -3,10 +3,10 @@
 from typing import Any
 
 from app.history.diff import AgentsChange, PathChange, changes, side_of
-from app.robots.access import Access
-from app.robots.as_json import dumped, rule_members, span_members
-from app.robots.dialects import DIALECTS
-from app.robots.verdict import Verdict
+from robots_core.robots.access import Access
+from robots_core.robots.as_json import dumped, rule_members, span_members
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.verdict import Verdict
 
 
 def changes_json(before: Access, after: Access, dialect: str, *, forbidden: bool) -> bytes:

@@ -9,8 +9,8 @@ from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.history.diff import AgentsChange, changes, side_of
 from app.history.versions import id_of
-from app.origin import Origin
-from app.robots.dialects.rfc9309 import RFC9309
+from robots_core.origin import Origin
+from robots_core.robots.dialects.rfc9309 import RFC9309
 
 CHANGE_WORK = 100_000
 """What the comparison of two files may cost, as for `changes`; what is beyond that is left out."""

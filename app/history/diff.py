@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from app.history.witness import Pattern, witness
-from app.robots.access import Access, Successful
-from app.robots.agents import AGENT_LIMIT, STAR, Agent, read_agent
-from app.robots.dialects import Dialect
-from app.robots.groups import Group, Groups, Selection, tokens_of
-from app.robots.judge import judge
-from app.robots.lines import Directive, readable
-from app.robots.rates import Span, schedule
-from app.robots.robots_txt import Reading, RobotsTxt
-from app.robots.verdict import Permission, Verdict
+from robots_core.robots.access import Access, Successful
+from robots_core.robots.agents import AGENT_LIMIT, STAR, Agent, read_agent
+from robots_core.robots.dialects import Dialect
+from robots_core.robots.groups import Group, Groups, Selection, tokens_of
+from robots_core.robots.judge import judge
+from robots_core.robots.lines import Directive, readable
+from robots_core.robots.rates import Span, schedule
+from robots_core.robots.robots_txt import Reading, RobotsTxt
+from robots_core.robots.verdict import Permission, Verdict
 
 COMPARED_AGENTS = 1000
 """How many agents are compared in addition to `*`: the first by name."""

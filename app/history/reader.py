@@ -6,7 +6,7 @@ from typing import Protocol
 
 from app.cache.robots_cache import RobotsCache
 from app.history.versions import History, with_current
-from app.origin import Origin
+from robots_core.origin import Origin
 
 
 class HistoryStore(Protocol):

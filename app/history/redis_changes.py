@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.history.change import CHANGE_BYTES, Change, change_of
-from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
+from robots_core.origin import Origin
 
 CHANGES_LENGTH = 50_000
 """Changes that the stream keeps, unless set otherwise."""

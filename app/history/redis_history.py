@@ -15,10 +15,10 @@ from app.cache.redis_snapshots import snapshot_key, unrecorded_key
 from app.history import versions as history
 from app.history.redis_changes import RedisChanges
 from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, TAGGED, History
-from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
-from app.robots.access import Successful
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
 
 WAITING_VERSION_BYTES = 16 * 1024 * 1024
 """Bytes of versions that wait while the store is down or slow; beyond that, the oldest is dropped."""

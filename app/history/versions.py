@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 from app.cache import codec
 from app.cache.content import digest
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
-from app.dates import END_OF_TIME
-from app.robots.access import Successful
+from robots_core.dates import END_OF_TIME
+from robots_core.robots.access import Successful
 
 VERSIONS = 20
 """How many versions of an origin are kept; the oldest is dropped first."""

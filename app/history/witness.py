@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from app.robots.lines import Key
+from robots_core.robots.lines import Key
 
 _ESCAPED = {byte: f"%{byte:02X}" for byte in (*range(0x21), *range(0x7F, 0x100))}
 _GLOB = re.compile(r"\\(.)|\[[!^].[^]]{0,100}\]|\[(.)[^]]{0,100}\]|([*?])", re.DOTALL)

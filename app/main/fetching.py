@@ -11,11 +11,11 @@ from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import Resolver
 from app.fetch.profile import FetchProfile
 from app.observability.metrics import Metrics
-from app.origin import Origin
 from app.reread import Reread
-from app.robots.access import Busy, Fetched, Validators
-from app.robots.judge import recognise_challenge
 from app.settings import Settings
+from robots_core.origin import Origin
+from robots_core.robots.access import Busy, Fetched, Validators
+from robots_core.robots.judge import recognise_challenge
 
 
 def fetcher_from(

@@ -26,10 +26,10 @@ from app.main.fetching import counted_fetch, fetcher_from
 from app.main.store import Store
 from app.observability.fetch_log import FetchLog
 from app.observability.metrics import Metrics
-from app.origin import Origin
 from app.redis.connect import subscriber
 from app.reread import Reread
 from app.settings import Settings
+from robots_core.origin import Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import partial
 
 from app import agents_file
-from app.agents.directory import AgentDirectory, builtin_directory
 from app.agents_file import OwnAgents
 from app.auth.keys import Keys, load_keys
 from app.auth.operator_token import NO_TOKEN, load_token
@@ -15,6 +14,7 @@ from app.decide import Models
 from app.pacing.schedule import Bounds, host_bounds
 from app.reread import Reread
 from app.settings import BadSetting, Settings
+from robots_core.agents.directory import AgentDirectory, builtin_directory
 
 
 def domain_table(settings: Settings) -> Reread[DomainTable] | None:

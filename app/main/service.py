@@ -39,13 +39,13 @@ from app.observability import tracing
 from app.observability.background_failures import BackgroundFailures
 from app.observability.metrics import ServiceState
 from app.pacing.schedule import Bounds
-from app.purposes.policy import PurposePolicy
 from app.redis.connect import open_connections
 from app.redis.guarded_client import STORE_TIMEOUT
 from app.redis.store_clock import StoreClock, StoreClocks
 from app.reread import on_change, on_sighup
 from app.settings import Settings
 from app.work_turns import WorkTurns
+from robots_core.purposes.policy import PurposePolicy
 
 WITHOUT_KEYS = "API_KEYS_FILE is not set: anyone who can reach this service may ask it."
 """A line of the log."""

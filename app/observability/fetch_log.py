@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from app.cache.freshness import Recheck, Snapshot, delay
-from app.origin import Origin
-from app.robots.access import Blocked
+from robots_core.origin import Origin
+from robots_core.robots.access import Blocked
 
 FETCH = "app.fetch"
 """The name of the logger."""

@@ -17,7 +17,7 @@ from app import __version__
 from app.background import BackgroundTask, periodically, repeatedly
 from app.observability.event_loop import sample_lag
 from app.observability.processes import Exposition
-from app.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
+from robots_core.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """The content type of the exposition: Prometheus text format 0.0.4, which every scraper reads."""

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import __version__
 from app.observability.logs import TRACE_ID
 from app.observability.metrics import Metrics, ServiceState, labels
-from app.robots.access import Access, NotModified
+from robots_core.robots.access import Access, NotModified
 
 METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
 """Methods by which spans are named; others are `_OTHER`, as the semantic conventions say."""

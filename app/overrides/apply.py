@@ -5,9 +5,9 @@ from typing import assert_never
 
 from app.evaluate import Decision
 from app.overrides.table import Allow, Delay, Deny, Matching, Override, Replace
-from app.robots.access import Blocked, Successful
-from app.robots.robots_txt import ROBOTS_PATH, RobotsTxt
-from app.robots.verdict import Permission, Reason, Verdict
+from robots_core.robots.access import Blocked, Successful
+from robots_core.robots.robots_txt import ROBOTS_PATH, RobotsTxt
+from robots_core.robots.verdict import Permission, Reason, Verdict
 
 Parse = Callable[[Successful], RobotsTxt]
 """Parses the robots.txt of an override."""

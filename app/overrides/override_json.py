@@ -15,12 +15,12 @@ from pydantic import (
     field_validator,
 )
 
-from app.dates import END_OF_TIME
-from app.origin import Origin, read_suffix, read_target
 from app.overrides.table import Action, ActionName, Allow, Delay, Deny, Override, Replace
-from app.robots.access import BODY_LIMIT, Successful
-from app.robots.agents import STAR, read_agent
 from app.validation import message, shown
+from robots_core.dates import END_OF_TIME
+from robots_core.origin import Origin, read_suffix, read_target
+from robots_core.robots.access import BODY_LIMIT, Successful
+from robots_core.robots.agents import STAR, read_agent
 
 REASON_LIMIT = 500
 """Characters of the longest reason."""

@@ -16,11 +16,11 @@ from typing import Annotated, Final, NamedTuple, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.background import BackgroundTask, Surviving
-from app.dates import END_OF_TIME
 from app.overrides.override_json import OverrideMembers, write_override
 from app.overrides.table import Override, Replace
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
+from robots_core.dates import END_OF_TIME
 
 OVERRIDES_LIMIT = 10_000
 """How many overrides there may be."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias, assert_never
 
-from app.origin import Origin
-from app.robots.access import Successful
-from app.robots.agents import Agent
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
+from robots_core.robots.agents import Agent
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from app.cache.recheck import Pace
 from app.evaluate import with_delay
 from app.overrides.table import Override
-from app.robots.rates import Rate, Timetable
+from robots_core.robots.rates import Rate, Timetable
 
 MAX_WINDOWS = 16
 """Windows of one schedule, at most; the last one never ends."""

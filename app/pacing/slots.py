@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from app.origin import Origin
 from app.pacing.schedule import PaceWindow
-from app.robots.agents import agent_key
+from robots_core.origin import Origin
+from robots_core.robots.agents import agent_key
 
 
 @dataclass(frozen=True, slots=True)

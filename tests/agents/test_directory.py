@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.agents.directory import AgentCategory, UnknownCategory, builtin_directory, read_category
-from app.robots.agents import agent_rows, known_agents, read_agent
-from app.robots.user_agent import TOKEN
+from robots_core.agents.directory import AgentCategory, UnknownCategory, builtin_directory, read_category
+from robots_core.robots.agents import agent_rows, known_agents, read_agent
+from robots_core.robots.user_agent import TOKEN
 from scripts.propose_agents import (
     COMMON_WORDS,
     from_ai_robots_txt,

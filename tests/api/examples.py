@@ -9,11 +9,11 @@ from app.api import openapi
 from app.cache.freshness import KEEP, Snapshot
 from app.cache.redis_snapshots import RedisSnapshots
 from app.history.redis_history import RedisHistory
-from app.origin import read_target
 from app.redis.connect import connect
 from app.redis.embedded import serve
 from app.redis.guarded_client import GuardedClient
-from app.robots.access import Successful
+from robots_core.origin import read_target
+from robots_core.robots.access import Successful
 from tests.api.service import START, running
 
 ROBOTS = """User-agent: SeznamBot

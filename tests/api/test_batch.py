@@ -19,7 +19,7 @@ from app.api.routes.batch import ITEMS
 from app.background import cancel_and_wait
 from app.decide import Decider
 from app.evaluate import Decision, Question
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 from tests.api.service import Service, running
 from tests.origins import Exchange, serve, text
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.fetch.guard import Address
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 from tests.api.service import Service, running
 from tests.origins import serve, text
 
@@ -29,8 +29,8 @@ LINES = "\n".join([*map(json.dumps, ITEMS), "no JSON"])
 
 def ours(found: object) -> bool:
     if isinstance(found, FrameType):
-        return "/app/" in found.f_code.co_filename
-    return type(found).__module__.startswith("app.")
+        return "/app/" in found.f_code.co_filename or "/robots_core/" in found.f_code.co_filename
+    return type(found).__module__.startswith(("app.", "robots_core."))
 
 
 def named(found: object) -> str:

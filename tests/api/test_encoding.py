@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.directory import builtin_directory
 from app.api.answer_caching import AnswerCaching
 from app.api.answer_tags import AnswerTags
 from app.api.encoding import AnswerEncoder
@@ -17,14 +16,15 @@ from app.cache.freshness import DAY, Failing, Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
 from app.edge.facts import EdgeTable
 from app.evaluate import Decision, Question, judge_policy
-from app.origin import read_target
 from app.overrides.table import Delay, Matching, Override, Table
-from app.purposes.policy import PURPOSES, PurposePolicy
-from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from app.robots.agents import first_of, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.judge import judge
-from app.robots.robots_txt import RobotsTxt
+from robots_core.agents.directory import builtin_directory
+from robots_core.origin import read_target
+from robots_core.purposes.policy import PURPOSES, PurposePolicy
+from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.agents import first_of, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.judge import judge
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.robots.cases import rows
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)

@@ -15,7 +15,7 @@ from app import cached_files
 from app.api.schemas.history import DiffOut
 from app.evaluate import CachedFile
 from app.history.versions import Version
-from app.robots.dialects import DIALECTS
+from robots_core.robots.dialects import DIALECTS
 from tests.api.service import START, Service, counted, running
 from tests.faults.until import until
 from tests.origins import LoopbackOrigin, Reply, redirect, serve, text

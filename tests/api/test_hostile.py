@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.problem_types import PROBLEMS
-from app.origin import URL_LIMIT, read_target
+from robots_core.origin import URL_LIMIT, read_target
 from tests.api.asgi_client import Answer, request
 from tests.api.service import Service, running
 from tests.origins import LoopbackOrigin, serve, text

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.cache.origin_lists import Order
-from app.origin import read_target
+from robots_core.origin import read_target
 from tests.api.service import START, Service, running
 from tests.origins import serve, text
 

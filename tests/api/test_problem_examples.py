@@ -11,7 +11,7 @@ import pytest
 from app.api.problem_types import PROBLEMS
 from tests.api.service import running
 
-APP = Path(__file__).parents[2] / "app"
+ROOT = Path(__file__).parents[2]
 
 PAGE = {"url": "https://www.example.com/", "agent": "ExampleBot"}
 TEST = {"urls": ["https://www.example.com/"], "agents": ["ExampleBot"], "robots": ""}
@@ -61,7 +61,7 @@ async def test_examples_are_what_requests_get(store_url: str) -> None:
 def texts() -> list[re.Pattern[str]]:
     """The texts of the code, with anything in place of their values."""
     found = set()
-    for file in APP.rglob("*.py"):
+    for file in (path for folder in ("app", "core") for path in (ROOT / folder).rglob("*.py")):
         if file.name == "problem_types.py":
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from app.agents.directory import builtin_directory
 from app.api import questions
 from app.api.item_results import problem_of
 from app.api.problems import Problem
 from app.api.questions import question_of, read_all, read_item
 from app.api.routes.permits import PermitIn
 from app.evaluate import Question
-from app.purposes.policy import PurposePolicy
 from app.question import AGENTS, Asking, BadQuestion, QuestionIn
+from robots_core.agents.directory import builtin_directory
+from robots_core.purposes.policy import PurposePolicy
 from tests.api.service import running
 from tests.origins import serve, text
 

@@ -6,9 +6,9 @@ import pytest
 
 from app.api.long_work import SMALL_FILE
 from app.api.schemas.robots_file import RobotsFileOut
-from app.lint.linter import lint
-from app.robots.access import BODY_LIMIT
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.linter import lint
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.api.service import counted, running
 from tests.origins import serve, text
 

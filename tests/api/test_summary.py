@@ -8,12 +8,12 @@ import pytest
 from app.api.summary import summary
 from app.cache.freshness import Failing, Snapshot
 from app.overrides.table import Allow, Deny, Override, Replace
-from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.judge import judge
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Permission, Reason, Verdict
+from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.judge import judge
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Permission, Reason, Verdict
 from tests.api.service import running
 from tests.origins import serve, text
 

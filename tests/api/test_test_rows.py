@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from app.agents.directory import builtin_directory
 from app.api import test_rows
 from app.api.long_work import SMALL_FILE
 from app.api.problems import Problem, unexpected
@@ -19,11 +18,12 @@ from app.api.test_rows import TEST_ROOM, PastedFile, Rows, trial_json
 from app.cache.recheck import MODELS, Model
 from app.helper.helpers import Helpers
 from app.helper.process import REPLY_LIMIT
-from app.origin import URL_LIMIT
 from app.pasted import Result
-from app.purposes.policy import PurposePolicy
-from app.robots.access import BODY_LIMIT
-from app.robots.dialects import DIALECTS
+from robots_core.agents.directory import builtin_directory
+from robots_core.origin import URL_LIMIT
+from robots_core.purposes.policy import PurposePolicy
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.dialects import DIALECTS
 from tests.api.service import counted, running
 from tests.corpus import real_files
 

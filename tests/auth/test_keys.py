@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.auth.keys import KEY_LIMIT, ApiKey, Limit, Scope, load_keys, new_key, read_keys
-from app.purposes.policy import PurposePolicy
+from robots_core.purposes.policy import PurposePolicy
 
 DIGEST = "ab" * 32
 

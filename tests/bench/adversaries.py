@@ -7,10 +7,10 @@ from itertools import chain, count, cycle, islice, pairwise, product
 from random import Random
 from string import ascii_letters, ascii_lowercase, digits
 
-from app.origin import URL_LIMIT
-from app.robots.access import BODY_LIMIT
-from app.robots.agents import AGENT_LIMIT
-from app.robots.lines import LINE_LIMIT
+from robots_core.origin import URL_LIMIT
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.agents import AGENT_LIMIT
+from robots_core.robots.lines import LINE_LIMIT
 
 RULES = 15_000
 AGENTS = 16

@@ -20,10 +20,10 @@ from statistics import median
 from typing import Any, TypeAlias
 from urllib.robotparser import RobotFileParser
 
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Permission
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Permission
 from tests.bench.bodies import body, paths
 from tests.corpus import real_files
 

@@ -1,7 +1,7 @@
 """Measure the core of one checkout, round by round, for `versus`: `python -m tests.bench.core_turns TREE`.
 
-Files, paths and clocks are from this checkout; only `app` is from TREE. For each name of `WORKS` on standard input, one
-round is measured, and its seconds per operation go to standard output.
+Files, paths and clocks are from this checkout; only the core is from TREE. For each name of `WORKS` on standard input,
+one round is measured, and its seconds per operation go to standard output.
 """
 
 import gc
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from tests.bench.bodies import body, paths
@@ -28,16 +29,14 @@ DECIDED = (60, 2000, 15_000)
 class Core:
     """The measured functions, under the names of either checkout."""
 
-    def __init__(self) -> None:
-        module = importlib.import_module
-        self._dialect = module("app.robots.dialects").DIALECTS["rfc9309"]
-        self._agent = module("app.robots.agents").read_agent("ExampleBot")
-        try:
-            self._file = module("app.robots.robots_txt").RobotsTxt
-            self._judge: Callable[..., Any] = self._file.judge
-        except ModuleNotFoundError:  # checkouts older than app.robots.robots_txt
-            self._file = module("app.robots.dialect").RobotsTxt
-            self._judge = module("app.robots.dialect").judge_file
+    def __init__(self, package: str) -> None:
+        def module(name: str) -> Any:
+            return importlib.import_module(f"{package}.robots.{name}")
+
+        self._dialect = module("dialects").DIALECTS["rfc9309"]
+        self._agent = module("agents").read_agent("ExampleBot")
+        self._file = module("robots_txt").RobotsTxt
+        self._judge: Callable[..., Any] = self._file.judge
 
     def parse(self, data: bytes) -> Any:
         """Parse a file down to its groups."""
@@ -100,9 +99,11 @@ def _turn(work: Callable[[], object], operations: int) -> float:
 def main(arguments: Sequence[str]) -> None:
     """Measure a round for every line of standard input, until it ends."""
     sys.path.insert(0, arguments[0])
-    importlib.import_module("app")
+    # Checkouts older than the package `robots_core` have the core in `app`.
+    package = "robots_core" if Path(arguments[0], "robots_core").exists() else "app"
+    importlib.import_module(package)
     del sys.path[0]
-    core = Core()
+    core = Core(package)
     made: dict[str, tuple[Callable[[], object], int]] = {}
     gc.disable()
     for line in sys.stdin:

@@ -8,11 +8,11 @@ from statistics import median
 from typing import TypeVar
 
 from app.api.serialize import EXPLAINED_RULES
-from app.lint.linter import lint
-from app.robots.agents import first_of, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Reason
+from robots_core.lint.linter import lint
+from robots_core.robots.agents import first_of, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Reason
 from tests.bench.adversaries import Adversary
 
 _Made = TypeVar("_Made")

@@ -10,9 +10,9 @@ from multiprocessing import get_context
 
 from app.cache.invalidation import CHANNEL, Event, InvalidationListener, encode
 from app.cache.invalidation_publisher import InvalidationPublisher
-from app.origin import Origin
 from app.redis.connect import connect, subscriber
 from app.redis.embedded import serve
+from robots_core.origin import Origin
 
 PROCESSES = 8
 RATES = (7, 42, 423)

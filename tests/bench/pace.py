@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 
-from app.origin import Origin
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest
 from app.redis.connect import connect
 from app.redis.embedded import serve
 from app.redis.guarded_client import MAX_CONCURRENT, GuardedClient
+from robots_core.origin import Origin
 from tests.pacing.fleet import Log, crawl
 
 ROUNDS = 5

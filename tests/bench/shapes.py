@@ -6,8 +6,8 @@ from random import Random
 from string import ascii_letters, ascii_lowercase, digits
 from typing import Any
 
-from app.robots.access import BODY_LIMIT
-from app.robots.lines import LINE_LIMIT
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.lines import LINE_LIMIT
 from tests.bench.adversaries import LONG, Adversary, filled, group
 
 _KINDS = ("cut", "random", "bent", "suffix", "absent")

@@ -16,7 +16,7 @@ from app.cache.freshness import DAY, HOUR, KEEP, Recheck, Snapshot, State, fresh
 from app.cache.recheck import Model
 from app.cache.visits import TALLY_EXPIRY, Tally
 from app.history import versions as history
-from app.robots.access import Access, Cause, Fetched, Lifetime, Successful, Unavailable, Unreachable
+from robots_core.robots.access import Access, Cause, Fetched, Lifetime, Successful, Unavailable, Unreachable
 
 OUTAGES_APART, OUTAGE = 30 * DAY, 6 * HOUR
 """Mean seconds from one outage of an origin to the next, and of an outage."""

@@ -6,7 +6,7 @@ import pytest
 
 from app.cache.freshness import DAY, HOUR
 from app.cache.recheck import MODELS, RFC9309_MODEL, SEZNAM_MODEL
-from app.robots.access import Lifetime
+from robots_core.robots.access import Lifetime
 from tests.bench.simulation import AGES, Account, Course, play
 
 SILENT, HOURLY = Lifetime(), Lifetime(cache_control="max-age=3600")

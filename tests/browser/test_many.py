@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from playwright.async_api import Browser, Download, Route, expect
 
-from app.agents.directory import AgentCategory, builtin_directory
+from robots_core.agents.directory import AgentCategory, builtin_directory
 from tests.browser.measure_paste import KINDS
 from tests.browser.tester import PASTE, Visitor, visiting
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, expect
 
-from app.robots.access import Cause
+from robots_core.robots.access import Cause
 from tests.browser.tester import Visitor, visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

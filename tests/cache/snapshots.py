@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.cache.freshness import Failing, Snapshot
 from app.durations import LONGEST_DELTA
-from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable, Validators
+from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable, Validators
 
 instants = st.floats(0, 253_402_300_799)
 texts = st.none() | st.text(max_size=50)

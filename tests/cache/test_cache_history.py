@@ -10,7 +10,7 @@ from app.cache.robots_cache import RobotsCache
 from app.history.reader import HistoryReader
 from app.history.versions import History
 from app.redis.guarded_client import StoreDown
-from app.robots.access import (
+from robots_core.robots.access import (
     NotModified,
     Unavailable,
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.cache.codec import ENCODED_LIMIT, decode, encode
 from app.cache.compression import compress
 from app.cache.freshness import Snapshot
-from app.robots.access import BODY_LIMIT, Successful, Validators
+from robots_core.robots.access import BODY_LIMIT, Successful, Validators
 from tests.cache.snapshots import snapshots
 
 ZLIB = b"R\x01"

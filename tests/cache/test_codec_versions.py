@@ -10,7 +10,7 @@ import pytest
 from app.cache.codec import VERSION, decode, encode
 from app.cache.compression import compress, decompress
 from app.cache.freshness import Failing, Snapshot
-from app.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable, Validators
+from robots_core.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable, Validators
 
 CASES = Path(__file__).parent.parent / "cases"
 AT = 1_790_000_000.25

@@ -22,7 +22,7 @@ from app.cache.freshness import (
     usable,
 )
 from app.durations import LONGEST_DELTA
-from app.robots.access import (
+from robots_core.robots.access import (
     Access,
     Blocked,
     Cause,

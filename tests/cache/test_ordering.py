@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot, next_snapshot
 from app.cache.ordering import Purged, after_purge, is_local, merge
-from app.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
+from robots_core.robots.access import Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 
 NOW = 1_790_000_000.0
 OLD = Successful(200, b"User-agent: *\nDisallow: /old\n")

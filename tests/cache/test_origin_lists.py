@@ -6,9 +6,9 @@ from redis.asyncio import Redis
 from app.cache.freshness import Failing, Snapshot
 from app.cache.origin_lists import FLUSH_EVERY, LISTED, MOST_ASKED, NOTED, Order, OriginLists
 from app.cache.redis_origin_lists import RedisOriginLists
-from app.origin import Origin, read_target
 from app.redis.guarded_client import GuardedClient, StoreDown
-from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.origin import Origin, read_target
+from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 
 NOW = 1_800_000_000.0
 FILE = Successful(200, b"User-agent: *\nDisallow:\n")

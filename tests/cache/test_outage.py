@@ -4,7 +4,7 @@ import pytest
 
 from app.cache.freshness import DAY, HOUR, KEEP, MINUTE, Recheck, freshness, next_snapshot, usable
 from app.cache.outage import LONGEST_OUTAGE, simulate_outage
-from app.robots.access import Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
+from robots_core.robots.access import Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 
 COPY = Successful(200, b"User-agent: *\nDisallow: /")
 DOWN = Unreachable(Cause.SERVER_ERROR, 503)

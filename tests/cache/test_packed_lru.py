@@ -3,11 +3,11 @@
 import gc
 from dataclasses import dataclass, replace
 
-import app.origin
+import robots_core.origin
 from app.cache.freshness import Failing, Snapshot
 from app.cache.packed_lru import OVERHEAD, PackedLRU
-from app.origin import Origin, read_target
-from app.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable, Validators
+from robots_core.origin import Origin, read_target
+from robots_core.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable, Validators
 
 NOW = 1_800_000_000.0
 DOWN = Unreachable(Cause.DNS)
@@ -43,7 +43,7 @@ def test_many_origins_add_no_objects_for_the_collector() -> None:
     before = len(gc.get_objects())
     for number in range(2000):
         lru.put(origin(number), Entry(replace(SNAPSHOTS[number % len(SNAPSHOTS)]), True, NOW))
-    app.origin._cached_origin.cache_clear()
+    robots_core.origin._cached_origin.cache_clear()
     gc.collect()
     gc.collect()  # a nested tuple is untracked one collection later
     assert len(gc.get_objects()) - before < 100

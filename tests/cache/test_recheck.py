@@ -21,7 +21,7 @@ from app.cache.recheck import (
     model,
 )
 from app.cache.recheck_file import load, read_table
-from app.robots.access import Successful
+from robots_core.robots.access import Successful
 
 NOW = 1_790_000_000.0
 KEY = "https://www.example.com"

@@ -16,10 +16,10 @@ from app.cache.invalidation import Event
 from app.cache.ordering import Purged
 from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
-from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import COOLDOWN, MAX_CONCURRENT, GuardedClient, StoreDown
-from app.robots.access import BODY_LIMIT, Successful, Unavailable
+from robots_core.origin import Origin
+from robots_core.robots.access import BODY_LIMIT, Successful, Unavailable
 from tests.doubles import Clock
 from tests.faults.proxy import Proxy
 from tests.faults.until import until, until_so

@@ -10,7 +10,7 @@ from app.cache.invalidation import Event
 from app.cache.result import Source
 from app.cache.robots_cache import RobotsCache
 from app.redis.guarded_client import StoreDown
-from app.robots.access import (
+from robots_core.robots.access import (
     Busy,
     NotModified,
     Unavailable,

@@ -7,8 +7,8 @@ from redis.asyncio import Redis
 from app.cache.freshness import DAY
 from app.cache.result import CacheResult, Source
 from app.cache.robots_cache import RobotsCache
-from app.origin import Origin
-from app.robots.access import (
+from robots_core.origin import Origin
+from robots_core.robots.access import (
     Fetched,
 )
 from tests.cache.web import DEFAULT, FILE, HOURLY, KEY, NEWER, SITE, TAGGED, NewCache, ScriptedWeb

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from redis.asyncio import Redis
 
-import app.origin
 import app.parsed_files
+import robots_core.origin
 from app.cache.freshness import Recheck
 from app.cache.redis_visits import RedisVisits
 from app.cache.robots_cache import RobotsCache
@@ -15,12 +15,12 @@ from app.cache.visits import Visits
 from app.cached_files import CachedFiles
 from app.evaluate import Question, evaluate
 from app.history.reader import HistoryReader
-from app.origin import Target, read_target
 from app.parsed_files import PARSED_FILES, ParsedFiles
 from app.redis.guarded_client import GuardedClient
-from app.robots.access import Successful
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
+from robots_core.origin import Target, read_target
+from robots_core.robots.access import Successful
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
 from tests.cache.web import ScriptedWeb
 from tests.doubles import Clock
 
@@ -64,7 +64,7 @@ async def test_origins_beyond_the_parsed_files_leave_nothing_to_visit(
         for number in range(first, last):
             await ask(read_target(f"https://host-{number}.example/"))
         web.calls.clear()
-        app.origin._cached_origin.cache_clear()
+        robots_core.origin._cached_origin.cache_clear()
         return tracked()
 
     few = await ask_about(0, 10)

@@ -2,9 +2,9 @@
 
 from app.cache.freshness import Recheck, Snapshot
 from app.cache.robots_cache import RobotsCache
-from app.origin import Origin, read_target
 from app.redis.store_clock import StoreClock
-from app.robots.access import Fetched, Unavailable, Validators
+from robots_core.origin import Origin, read_target
+from robots_core.robots.access import Fetched, Unavailable, Validators
 
 TRUST = 30
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from app.cache.freshness import Recheck, Snapshot
 from app.cache.robots_cache import RobotsCache
 from app.history.versions import History, add, version_of
-from app.origin import Origin
-from app.robots.access import (
+from robots_core.origin import Origin
+from robots_core.robots.access import (
     Access,
     Cause,
     Fetched,

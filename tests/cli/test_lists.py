@@ -6,8 +6,8 @@ from pathlib import Path
 from httpx import AsyncClient
 
 from app import __version__
-from app.agents.directory import AgentCategory, builtin_directory
 from app.settings import Settings
+from robots_core.agents.directory import AgentCategory, builtin_directory
 from tests.cli.command import run
 from tests.cli.serving import service
 from tests.operator_token import TOKEN_FILE, TOKEN_HEADER

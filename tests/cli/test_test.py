@@ -10,7 +10,7 @@ from app.__main__ import main
 from app.api.routes.test_file import EXPLAINED_LIMIT
 from app.api.test_rows import Rows
 from app.pasted import Result
-from app.robots.access import BODY_LIMIT
+from robots_core.robots.access import BODY_LIMIT
 from tests.cli.command import run
 
 ROBOTS = b"User-agent: *\nDisallow: /private/\nDissallow: /typo/\n\nUser-agent: OtherBot\nDisallow:\n"

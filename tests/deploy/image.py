@@ -58,10 +58,10 @@ sys.exit(not (known and listed and "ID=debian\\n" in system and "13." in system)
 """
 COMPILED = """
 import importlib, pathlib, sys
-files = [path for path in pathlib.Path("/srv/app/robots/_native").iterdir() if path.is_file()]
+files = [path for path in pathlib.Path("/srv/robots_core/robots/_native").iterdir() if path.is_file()]
 modules = {path.name.split(".")[0] for path in files if path.suffix == ".so"}
 for module in modules:
-    importlib.import_module(f"app.robots._native.{module}")
+    importlib.import_module(f"robots_core.robots._native.{module}")
 sys.exit(not modules or any(path.suffix not in (".py", ".so") for path in files))
 """
 

@@ -21,7 +21,7 @@ from itertools import count, islice
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
-from app.origin import URL_LIMIT
+from robots_core.origin import URL_LIMIT
 from tests.bench.adversaries import Adversary, adversaries
 from tests.faults.process import process
 from tests.operator_token import TOKEN_HEADER

@@ -23,10 +23,10 @@ import psutil
 from app.cache.codec import encode
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
-from app.origin import read_target
 from app.redis.connect import connect
 from app.redis.embedded import serve as serve_valkey
-from app.robots.access import Successful
+from robots_core.origin import read_target
+from robots_core.robots.access import Successful
 from tests.faults.process import process
 
 ORIGINS = 100_000

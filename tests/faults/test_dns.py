@@ -8,7 +8,7 @@ import pytest
 
 from app.fetch.client import Fetcher
 from app.fetch.network import ADDRESSES_TRIED, MOST_ADDRESSES, SystemResolver
-from app.robots.access import Access, Blocked, Cause, Successful, Unreachable
+from robots_core.robots.access import Access, Blocked, Cause, Successful, Unreachable
 from tests.faults.dns import (
     NXDOMAIN,
     REFUSED,

@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 
 from app.cache.codec import encode
 from app.cache.freshness import DAY, Snapshot
-from app.robots.access import Successful, Validators
+from robots_core.robots.access import Successful, Validators
 from tests.faults.until import until
 from tests.origins import Exchange, Gate, LoopbackOrigin, head, serve, text
 

@@ -5,8 +5,8 @@ from ipaddress import ip_address
 import pytest
 
 from app.fetch.guard import AddressGuard
-from app.origin import BadUrl, read_target
-from app.robots.access import Blocked, Cause, Fetched, Unreachable
+from robots_core.origin import BadUrl, read_target
+from robots_core.robots.access import Blocked, Cause, Fetched, Unreachable
 from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher
 from tests.origins import Names, Reply, redirect, serve
 

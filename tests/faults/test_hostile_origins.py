@@ -18,8 +18,8 @@ from app.fetch.client import UNCONDITIONAL
 from app.fetch.exchange import BODY_BYTES, HEAD_BYTES, READ_BYTES
 from app.fetch.guard import PortPolicy
 from app.fetch.network import client_tls
-from app.origin import Origin
-from app.robots.access import (
+from robots_core.origin import Origin
+from robots_core.robots.access import (
     BODY_LIMIT,
     Access,
     Cause,
@@ -31,7 +31,7 @@ from app.robots.access import (
     Unreachable,
     Validators,
 )
-from app.robots.judge import recognise_challenge
+from robots_core.robots.judge import recognise_challenge
 from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher, nothing_left
 from tests.faults.hostile_replies import (
     BROTLI,

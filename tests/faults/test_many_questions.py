@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from app.background import cancel_and_wait
 from app.evaluate import CachedFile, Decision, Question, evaluate
 from app.reading_turns import TURN_BYTES
-from app.robots.robots_txt import RobotsTxt
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.api.service import Service, running
 from tests.exposition import samples
 from tests.faults.loopback import Visit, web

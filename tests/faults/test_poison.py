@@ -27,13 +27,14 @@ from app.pacing.redis_pacer import keys_of
 from app.pacing.slots import PaceKey
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
-from app.robots.access import Successful
+from robots_core.robots.access import Successful
 from tests.api.service import START, Service, running
 from tests.faults.loopback import Web, web
 from tests.faults.until import until
 from tests.origins import text
 
-APP = Path(__file__).parent.parent.parent / "app"
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(path for folder in ("app", "core") for path in (ROOT / folder).rglob("*.py"))
 CLOSED = text(200, "User-agent: *\nDisallow: /private/\n")
 OPEN = Snapshot(Successful(200, b"User-agent: *\nAllow: /\n"), START)
 PROBE_INTERVAL = 30.0
@@ -389,7 +390,7 @@ PICKLED = [("helpers.py", "dumps"), ("process.py", "loads")]
 
 def test_stored_values_are_never_executed_or_unpickled() -> None:
     found, pickled = [], []
-    for path in sorted(APP.rglob("*.py")):
+    for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Import([ast.alias("pickle", None)]) if path.parent.name == "helper":
@@ -413,7 +414,7 @@ def test_stored_values_are_never_executed_or_unpickled() -> None:
 def test_no_script_contains_stored_values() -> None:
     """Scripts are constants; stored values are passed only as keys and arguments."""
     scripts = []
-    for path in sorted(APP.rglob("*.py")):
+    for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(func=ast.Attribute(attr="eval" | "evalsha" | "script_load"), args=[script, *_]):

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from redis.asyncio import Redis
 
-from app.origin import URL_LIMIT
+from robots_core.origin import URL_LIMIT
 from tests.api.raw_client import connect, serve_app, status
 from tests.api.service import Service, running
 from tests.bench.adversaries import Adversary, adversaries

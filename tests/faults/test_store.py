@@ -14,7 +14,7 @@ from app.cache.freshness import Snapshot
 from app.redis.connect import connect
 from app.redis.embedded import serve as serve_valkey
 from app.redis.guarded_client import STORE_TIMEOUT
-from app.robots.access import Successful
+from robots_core.robots.access import Successful
 from tests.api.service import START, Service, running
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until

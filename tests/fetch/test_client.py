@@ -16,8 +16,8 @@ from app.fetch.exchange import Exchange as Reading
 from app.fetch.guard import Address, AddressGuard, PortPolicy
 from app.fetch.network import Resolver, SystemResolver, client_tls
 from app.fetch.profile import FetchProfile
-from app.origin import Origin
-from app.robots.access import (
+from robots_core.origin import Origin
+from robots_core.robots.access import (
     BODY_LIMIT,
     Blocked,
     Busy,

@@ -11,7 +11,7 @@ from app.fetch import exchange
 from app.fetch.exchange import HEAD_BYTES, PIECES_LIMIT, READ_BYTES, Exchange
 from app.fetch.network import client_tls
 from app.fetch.response import Body, Headers, decoder
-from app.robots.access import Cause, Successful
+from robots_core.robots.access import Cause, Successful
 from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher, nothing_left
 from tests.origins import Authority, Names, head, serve, text
 from tests.origins import Exchange as Served

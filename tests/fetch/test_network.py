@@ -25,7 +25,7 @@ from app.fetch.network import (
     SystemResolver,
     TlsFailed,
 )
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 from tests.origins import NO_TLS, Names
 
 NAME = "www.example.com"

@@ -7,7 +7,7 @@ import pytest
 
 from app.background import cancel_and_wait
 from app.fetch.queue import FetchQueue
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 from tests.faults.until import PATIENCE
 
 

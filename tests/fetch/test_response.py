@@ -22,8 +22,8 @@ from app.fetch.response import (
     read_location,
     retry_after,
 )
-from app.origin import Origin, Target
-from app.robots.access import BODY_LIMIT
+from robots_core.origin import Origin, Target
+from robots_core.robots.access import BODY_LIMIT
 
 _gzip = partial(gzip.compress, mtime=0)  # deterministic, since test names contain its output
 

@@ -21,8 +21,8 @@ from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.profile import FetchProfile
 from app.fetch.web_bot_auth import LIFETIME, TAG, WebBotAuth, read_key, thumbprint
-from app.origin import Origin
-from app.robots.access import Successful
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
 from tests.origins import NO_TLS, LoopbackOrigin, Names, redirect, serve, text
 
 AGENT = "https://bot.example.com"

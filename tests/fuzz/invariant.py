@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime
 
-from app.lint.linter import lint
-from app.origin import URL_LIMIT
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.explain import explain
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Permission, Reason
+from robots_core.lint.linter import lint
+from robots_core.origin import URL_LIMIT
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.explain import explain
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Permission, Reason
 
 AGENTS = [read_agent(name) for name in ("a", "*", "Googlebot-News", "bingbot", "AdsBot-Google")]
 INSTANTS = [datetime(2026, 11, 21, hour, 59, tzinfo=UTC) for hour in (0, 7, 23)]

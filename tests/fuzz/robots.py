@@ -4,7 +4,7 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["app"]):
+with atheris.instrument_imports(include=["app", "robots_core"]):
     from tests.fuzz.invariant import check
 
 

@@ -11,7 +11,7 @@ bodies=$3
 shift 3
 sh tests/fuzz/tree.sh "$build"
 cd "$build"
-cp tests/fuzz/canary.pyx app/robots/_native
+cp tests/fuzz/canary.pyx core/robots_core/robots/_native
 
 # Python's own flags define signed overflow (-fwrapv), and what is defined is not reported. Without
 # -fno-sanitize-recover the process would continue after undefined behaviour.
@@ -32,7 +32,7 @@ watched() {
 
 # Check that the sanitizers are active.
 finds() {
-    if watched -c "from app.robots._native import canary; canary.$1" >canary.log 2>&1 || ! grep -q "$2" canary.log; then
+    if watched -c "from robots_core.robots._native import canary; canary.$1" >canary.log 2>&1 || ! grep -q "$2" canary.log; then
         cat canary.log >&2
         echo "The sanitizers are not at work: canary.$1 did not end with '$2'." >&2
         exit 1

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from threading import Barrier
 
-from app.lint.linter import lint
-from app.robots.dialects import DIALECTS
-from app.robots.explain import explain
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.linter import lint
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.explain import explain
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.fuzz.bodies import line, text
 from tests.fuzz.invariant import AGENTS, INSTANTS
 

@@ -6,6 +6,6 @@ set -eu
 here=$(pwd)
 rm -rf "$1"
 mkdir -p "$1/build"
-cp -Rp app tests setup.py pyproject.toml README.md LICENSE "$1"
-find "$1/app" -name "*.so" -delete
+cp -Rp app core robots_core tests setup.py pyproject.toml README.md LICENSE "$1"
+find "$1/core" -name "*.so" -delete
 ln -s "$here/build/corpus" "$1/build/corpus"

@@ -12,11 +12,11 @@ from app.cache.freshness import Recheck, Snapshot
 from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
-from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClock
-from app.robots.access import Fetched, Lifetime, Successful, Validators
+from robots_core.origin import Origin
+from robots_core.robots.access import Fetched, Lifetime, Successful, Validators
 
 SITE = Origin("https", "www.example.com", 443)
 

@@ -2,8 +2,8 @@
 
 from app.cache.freshness import Snapshot
 from app.history.change import CHANGE_BYTES, NAMED_AGENTS, PATHS, Change, change_of
-from app.origin import Origin
-from app.robots.access import Access, Successful, Unavailable
+from robots_core.origin import Origin
+from robots_core.robots.access import Access, Successful, Unavailable
 
 SITE = Origin("https", "www.example.com", 443)
 

@@ -19,13 +19,13 @@ from app.history.diff import (
     changes,
 )
 from app.history.witness import witness
-from app.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.judge import judge
-from app.robots.lines import readable
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Permission
+from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.judge import judge
+from robots_core.robots.lines import readable
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Permission
 
 KEYS = [
     *["User-agent: *", "User-agent: a", "User-agent: B/2", "User-agent: Googlebot", "User-agent: c3"],

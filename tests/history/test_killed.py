@@ -20,7 +20,7 @@ from app.history.redis_history import RedisHistory
 from app.history.versions import id_of
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClock
-from app.robots.access import Access, Successful, Unavailable
+from robots_core.robots.access import Access, Successful, Unavailable
 from tests.doubles import Clock
 from tests.history.killed import SITE
 

@@ -10,9 +10,9 @@ from app.cache.freshness import Snapshot
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, RedisChanges, Since, read_id
 from app.history.redis_history import RedisHistory, history_key
 from app.history.versions import id_of
-from app.origin import Origin
 from app.redis.guarded_client import GuardedClient, StoreDown
-from app.robots.access import Successful
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
 
 SITE = Origin("https", "www.example.com", 443)
 NOW = 1_790_000_000.0

@@ -12,10 +12,10 @@ from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
 from app.history.redis_history import RedisHistory, history_key
 from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, History, version_of, write
-from app.origin import Origin
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
-from app.robots.access import Access, Successful, Unavailable
+from robots_core.origin import Origin
+from robots_core.robots.access import Access, Successful, Unavailable
 from tests.faults.until import until, until_so
 
 SITE = Origin("https", "www.example.com", 443)

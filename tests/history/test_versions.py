@@ -25,7 +25,7 @@ from app.history.versions import (
     with_current,
     write,
 )
-from app.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
 
 NOW = 1_790_000_000.0
 TAG = b"12345678"

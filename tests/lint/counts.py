@@ -10,9 +10,9 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from app.lint.advice import Advice
-from app.lint.linter import CHECKS, lint
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.advice import Advice
+from robots_core.lint.linter import CHECKS, lint
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.corpus import real_files
 
 SHOWN = 20

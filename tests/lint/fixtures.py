@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from app.robots.access import BODY_LIMIT
-from app.robots.lines import LINE_LIMIT
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.lines import LINE_LIMIT
 
 
 class Fault(NamedTuple):

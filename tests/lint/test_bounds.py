@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.lint.advice import INSTEAD_LIMIT
-from app.lint.checked_file import LINES_CHECKED, CheckedFile
-from app.lint.linter import WARNINGS_PER_CODE, lint
-from app.robots.lines import LINE_LIMIT
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.advice import INSTEAD_LIMIT
+from robots_core.lint.checked_file import LINES_CHECKED, CheckedFile
+from robots_core.lint.linter import WARNINGS_PER_CODE, lint
+from robots_core.robots.lines import LINE_LIMIT
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.robots.bodies import ANY
 
 MANY = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.lint.advice import Advice
-from app.lint.linter import CHECKS, lint
-from app.robots.lines import MEMBER_KEYS, Key
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.advice import Advice
+from robots_core.lint.linter import CHECKS, lint
+from robots_core.robots.lines import MEMBER_KEYS, Key
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.lint.fixtures import CLEAN, FAULTS, TOGETHER, Fault
 from tests.robots.naive import NAMED
 

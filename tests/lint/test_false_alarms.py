@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.lint.linter import lint
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.linter import lint
+from robots_core.robots.robots_txt import RobotsTxt
 
 FINE = [
     "Disallow: /a # a comment",

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.lint.linter import lint
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.linter import lint
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
 
 POINTLESS = ("duplicate-rule", "shadowed-rule")
 PATHS = ["/", "/a", "/ab", "/abc", "/b", "/a/b", "/a*", "/a*b", "/*b", "*", "/a$", "/ab$", "/ab*", "/%61b", "/é", ""]

@@ -1,7 +1,7 @@
 """Real files: no warning is more frequent than plausible, and replacements fix the lines."""
 
-from app.lint.linter import CHECKS, lint
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.linter import CHECKS, lint
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.lint.counts import counts, real_advice
 
 USUAL = 0.06

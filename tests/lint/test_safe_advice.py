@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from app.lint.linter import CHECKS, lint
-from app.purposes.judge import judge_for
-from app.purposes.policy import PURPOSES, PurposePolicy
-from app.robots.agents import Agent, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.linter import CHECKS, lint
+from robots_core.purposes.judge import judge_for
+from robots_core.purposes.policy import PURPOSES, PurposePolicy
+from robots_core.robots.agents import Agent, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.corpus import real_files
 from tests.lint.counts import real_advice
 

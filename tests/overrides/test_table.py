@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.origin import Origin, read_target
 from app.overrides.override_json import BadOverride, read_override, write_override
 from app.overrides.table import Override, Table
-from app.robots.access import BODY_LIMIT
-from app.robots.agents import read_agent
+from robots_core.origin import Origin, read_target
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.agents import read_agent
 
 NOW = 1_790_000_000.0
 WWW = Origin("https", "www.example.com", 443)

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import pytest
 
-from app.origin import Origin
 from app.pacing.local_pacer import LocalPacer
 from app.pacing.pacer import Pacer
 from app.pacing.redis_pacer import RedisPacer, keys_of
@@ -18,6 +17,7 @@ from app.pacing.slots import PaceKey, Slot, SlotRequest
 from app.redis.connect import Client
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClocks
+from robots_core.origin import Origin
 from tests.engines import Node, client_of
 from tests.pacing.server_clock import ServerClock, clocked
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from app.origin import Origin
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.redis.guarded_client import GuardedClient
+from robots_core.origin import Origin
 from tests.engines import Node, client_of, node
 
 KEYS = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(200)]

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
 
-from app.origin import Origin
 from app.pacing.local_pacer import LocalPacer
 from app.pacing.membership import Rank
 from app.pacing.pacer import Pacer
@@ -19,6 +18,7 @@ from app.pacing.slots import PaceKey, Slot, SlotRequest
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClocks
+from robots_core.origin import Origin
 from tests.engines import Fleet, cluster_url, clustered
 from tests.faults.until import until_so
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.origin import Origin
 from app.pacing.bounded_dict import MAX_KEYS, BoundedDict
 from app.pacing.local_pacer import HORIZON, LOCAL_SLOT, LocalPacer
 from app.pacing.membership import Rank
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, Slot, SlotRequest, WaitTooLong
+from robots_core.origin import Origin
 
 SITE = Origin("https", "www.example.com", 443)
 KEY = PaceKey.of(SITE, "ExampleBot")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from app.origin import Origin
 from app.pacing.local_pacer import LocalPacer
 from app.pacing.membership import FleetMembership
 from app.pacing.pacer import Pacer
@@ -20,6 +19,7 @@ from app.pacing.slots import PaceKey, Slot, SlotRequest, SlotResult
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClocks
+from robots_core.origin import Origin
 from tests.faults.until import until, until_so
 from tests.pacing.restartable import Restartable, restartable
 

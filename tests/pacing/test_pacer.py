@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import pytest
 
-from app.origin import Origin
 from app.pacing.local_pacer import LOCAL_SLOT, UNKNOWN_FLEET_RETRY, LocalPacer
 from app.pacing.pacer import Grant, Pacer
 from app.pacing.recovery import REPORT_ATTEMPTS
@@ -27,6 +26,7 @@ from app.pacing.slots import (
 )
 from app.redis.guarded_client import StoreDown
 from app.redis.store_clock import StoreClocks
+from robots_core.origin import Origin
 
 SITE = Origin("https", "www.example.com", 443)
 KEY = PaceKey.of(SITE, "ExampleBot")

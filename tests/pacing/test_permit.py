@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.origin import Origin
 from app.pacing.local_pacer import LOCAL_SLOT
 from app.pacing.permit import MAX_CHARS, TAG_BYTES, BadPermit, SlotRef, sign, verify
 from app.pacing.slots import PaceKey
+from robots_core.origin import Origin
 
 SECRET, EARLIER = b"s" * 32, b"t" * 32
 

@@ -5,10 +5,10 @@ import time
 import pytest
 from redis.asyncio import Redis
 
-from app.origin import Origin
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.slots import BackoffPolicy, PaceKey
 from app.redis.guarded_client import GuardedClient
+from robots_core.origin import Origin
 
 KEY = PaceKey.of(Origin("https", "www.example.com", 443), "ExampleBot")
 KEPT, _, PLACE = keys_of(KEY)[:3]

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from redis.asyncio import Redis
 
-from app.origin import Origin
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.redis.connect import Client, connect
 from app.redis.guarded_client import GuardedClient
+from robots_core.origin import Origin
 from tests.engines import cluster_url, clustered
 
 SITE = Origin("https", "www.example.com", 443)

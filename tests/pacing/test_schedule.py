@@ -20,7 +20,7 @@ from app.pacing.schedule import (
     interval_at,
     pace_windows,
 )
-from app.robots.rates import PLAIN_RATES, Rate, RequestRate, Timetable, Window, rate_timetable
+from robots_core.robots.rates import PLAIN_RATES, Rate, RequestRate, Timetable, Window, rate_timetable
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 HOUR, DAY = 3600.0, 86_400.0

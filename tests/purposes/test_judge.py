@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.origin import read_target
-from app.purposes import judge
-from app.purposes.judge import Judgements, PurposeState, judge_for
-from app.purposes.policy import PURPOSES, PurposePolicy, UnknownPurpose, read_purposes
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
-from app.robots.usage import Usage
-from app.robots.verdict import Permission, Reason, Verdict
+from robots_core.origin import read_target
+from robots_core.purposes import judge
+from robots_core.purposes.judge import Judgements, PurposeState, judge_for
+from robots_core.purposes.policy import PURPOSES, PurposePolicy, UnknownPurpose, read_purposes
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.usage import Usage
+from robots_core.robots.verdict import Permission, Reason, Verdict
 from tests.robots.cases import rows
 
 ALLOW = Verdict(Permission.ALLOW, Reason.NO_MATCH)

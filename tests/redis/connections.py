@@ -16,12 +16,12 @@ from contextlib import suppress
 import httpx
 from redis.exceptions import RedisError
 
-from app.origin import Origin
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, SlotRequest
 from app.redis.connect import CONNECTIONS, connect
 from app.redis.guarded_client import GuardedClient
+from robots_core.origin import Origin
 from tests.engines import QUOTED, Fleet, Node, alone, cluster_url, clustered
 from tests.pacing.fleet import logging_origin, services
 

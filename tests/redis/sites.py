@@ -3,8 +3,8 @@
 from redis.crc import key_slot
 
 from app.cache.freshness import Snapshot
-from app.origin import Origin
-from app.robots.access import Successful
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
 from tests.engines import Fleet, Node
 
 NOW = 1000.0

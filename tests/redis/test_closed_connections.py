@@ -10,9 +10,9 @@ import uvloop
 from redis.asyncio.connection import AbstractConnection
 
 from app.cache.redis_snapshots import RedisSnapshots
-from app.origin import Origin
 from app.redis.connect import Client, connect
 from app.redis.guarded_client import GuardedClient, StoreDown
+from robots_core.origin import Origin
 from tests.engines import QUOTED, Fleet, alone, cluster_url, clustered
 from tests.faults.until import until_so
 from tests.redis.sites import copy

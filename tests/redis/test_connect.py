@@ -17,11 +17,11 @@ from app.cache.freshness import Recheck
 from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
-from app.origin import Origin
 from app.redis.connect import CONNECTIONS, Client, Subscriber, connect, subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.store_clock import StoreClock
-from app.robots.access import Fetched, Validators
+from robots_core.origin import Origin
+from robots_core.robots.access import Fetched, Validators
 from tests.engines import (
     QUOTED,
     Certificates,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from app.cache.redis_snapshots import RedisSnapshots
-from app.origin import Origin
 from app.redis.circuit_breaker import SHARD_LOG_EVERY
 from app.redis.commands import BY_THEMSELVES, IN_SCRIPTS
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
+from robots_core.origin import Origin
 from tests.api.service import running
 from tests.engines import PASSWORD, QUOTED, Node, node
 from tests.origins import serve, text

@@ -12,7 +12,6 @@ from redis.asyncio import Redis
 from app.cache.redis_snapshots import RedisSnapshots, snapshot_key
 from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Tally
-from app.origin import Origin
 from app.pacing.local_pacer import LocalPacer
 from app.pacing.pacer import Pacer
 from app.pacing.redis_pacer import RedisPacer
@@ -22,6 +21,7 @@ from app.redis.connect import ANY, FEWEST_CONNECTIONS, _MasterPool, connect, sub
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.store_clock import StoreClocks
 from app.redis.timed_calls import Limits
+from robots_core.origin import Origin
 from tests.engines import Fleet, Node, cluster_url, clustered, eventually, sentinel_url, watched
 from tests.faults.until import until_so
 from tests.redis.sites import copy, owner

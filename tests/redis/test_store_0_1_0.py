@@ -14,12 +14,12 @@ from app.cache.freshness import Failing, Snapshot
 from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Tally
 from app.history.redis_history import RedisHistory
-from app.origin import Origin
 from app.overrides.redis_overrides import RedisOverrides, Row
 from app.overrides.replica import Overrides
 from app.overrides.table import Delay, Deny, Override, Replace
 from app.redis.guarded_client import GuardedClient
-from app.robots.access import Cause, Successful, Unavailable, Unreachable
+from robots_core.origin import Origin
+from robots_core.robots.access import Cause, Successful, Unavailable, Unreachable
 
 CASES = Path(__file__).parent.parent / "cases"
 SITE = Origin("https", "www.example.com", 443)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from hypothesis import strategies as st
 
-from app.robots.lines import LINE_LIMIT
+from robots_core.robots.lines import LINE_LIMIT
 from tests.robots.naive import NAMED, PREFIXES, TYPOS
 
 _NAMES = sorted({*NAMED, *TYPOS, *(name for names in PREFIXES.values() for name in names), "foo", "user-agen", ""})

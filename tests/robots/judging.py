@@ -1,12 +1,12 @@
 """Helpers that parse a file and judge it as the service does."""
 
-from app.robots.agents import Agent, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.groups import Selection
-from app.robots.patterns import Ruleset
-from app.robots.robots_txt import RobotsTxt
-from app.robots.terms import Terms
-from app.robots.verdict import Permission, Verdict
+from robots_core.robots.agents import Agent, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.groups import Selection
+from robots_core.robots.patterns import Ruleset
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.terms import Terms
+from robots_core.robots.verdict import Permission, Verdict
 
 AGENT = read_agent("FooBot")
 

@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Final
 
-CORE: Final = Path(__file__).parents[2] / "app" / "robots"
+CORE: Final = Path(__file__).parents[2] / "core" / "robots_core" / "robots"
 LIMIT: Final = 4000
 COMPILED_LIMIT: Final = 1000
 

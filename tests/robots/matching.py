@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.robots._native.matching import Matcher, Patterns, Spelling
+from robots_core.robots._native.matching import Matcher, Patterns, Spelling
 
 AS_WRITTEN = Spelling(b"", b"")
 ENOUGH = 1 << 40

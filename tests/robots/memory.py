@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
 
 Question: TypeAlias = tuple[str, str, list[str]]
 """A body, in which each character is a byte, a dialect, and agents."""

@@ -4,9 +4,19 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from app.robots.access import BODY_LIMIT
-from app.robots.groups import Groups
-from app.robots.lines import AI_TRAINING_KEYS, LINE_LIMIT, MEMBER_KEYS, RULE_KEYS, Directive, Form, Key, Scan, key_of
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.groups import Groups
+from robots_core.robots.lines import (
+    AI_TRAINING_KEYS,
+    LINE_LIMIT,
+    MEMBER_KEYS,
+    RULE_KEYS,
+    Directive,
+    Form,
+    Key,
+    Scan,
+    key_of,
+)
 
 MARKS: Final = {
     b"\xff\xfe\0\0": "utf-32-le",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.robots.agents import BadAgent, first_of, known_agents, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
+from robots_core.robots.agents import BadAgent, first_of, known_agents, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
 
 
 @pytest.mark.parametrize(

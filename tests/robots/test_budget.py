@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from app.robots._native.matching import Matcher, Patterns
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.explain import explain
-from app.robots.patterns import STEPS
-from app.robots.robots_txt import TOKENS_KEPT, VERDICTS_KEPT, RobotsTxt
-from app.robots.verdict import Permission, Reason
+from robots_core.robots._native.matching import Matcher, Patterns
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.explain import explain
+from robots_core.robots.patterns import STEPS
+from robots_core.robots.robots_txt import TOKENS_KEPT, VERDICTS_KEPT, RobotsTxt
+from robots_core.robots.verdict import Permission, Reason
 from tests.robots.judging import AGENT, select, terms
 from tests.robots.matching import AS_WRITTEN
 

@@ -5,15 +5,15 @@ from itertools import islice
 
 import pytest
 
-from app.lint.linter import lint
-from app.robots.access import BODY_LIMIT
-from app.robots.agents import STAR, Agent, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.explain import explain
-from app.robots.groups import Groups, Selection
-from app.robots.lines import Key, scan
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Permission, Reason
+from robots_core.lint.linter import lint
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.agents import STAR, Agent, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.explain import explain
+from robots_core.robots.groups import Groups, Selection
+from robots_core.robots.lines import Key, scan
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Permission, Reason
 from tests.corpus import real_files
 from tests.robots.judging import AGENT
 from tests.robots.naive import READERS, grouped, read_groups, read_lines, scanned

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.robots.agents import first_of, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.explain import Explanation, explain
-from app.robots.robots_txt import RobotsTxt
+from robots_core.robots.agents import first_of, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.explain import Explanation, explain
+from robots_core.robots.robots_txt import RobotsTxt
 
 BODY = """User-agent: googlebot
 Allow: /a/index.html

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.robots.access import BODY_LIMIT
-from app.robots.agents import STAR, Agent
-from app.robots.dialects import DIALECTS
-from app.robots.groups import FirstRecord, Groups, MergedGroups, tokens_of
-from app.robots.lines import Directive, Key, key_of, scan
-from app.robots.verdict import Permission
+from robots_core.robots.access import BODY_LIMIT
+from robots_core.robots.agents import STAR, Agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.groups import FirstRecord, Groups, MergedGroups, tokens_of
+from robots_core.robots.lines import Directive, Key, key_of, scan
+from robots_core.robots.verdict import Permission
 from tests.robots.bodies import ANY, VALUES
 from tests.robots.judging import ask
 from tests.robots.naive import READERS, ReadGroup, grouped, read_groups, read_lines, read_token

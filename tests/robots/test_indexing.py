@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dates import read_date
-from app.robots.indexing import COUNT_LIMIT, RULES_LIMIT, Indexing, IndexingSource, effective
+from robots_core.dates import read_date
+from robots_core.robots.indexing import COUNT_LIMIT, RULES_LIMIT, Indexing, IndexingSource, effective
 
 CASES = [
     json.loads(line)

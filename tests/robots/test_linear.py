@@ -12,50 +12,50 @@ from typing import Any
 
 import pytest
 
-import app.lint
-import app.robots
-from app.robots.dialects import DIALECTS
+import robots_core.lint
+import robots_core.robots
+from robots_core.robots.dialects import DIALECTS
 from tests.regex_steps import StepCounter
 
 op: Any = importlib.import_module("re._constants")
 
 EXPRESSIONS = {
-    "app.lint.agents:_TOKEN": "findall",
-    "app.lint.checked_file:_AGENT": "findall",
-    "app.lint.checked_file:_IN_GROUPS": "findall",
-    "app.lint.checked_file:_RULE": "findall",
-    "app.lint.groups:_AGENTS": "findall",
-    "app.lint.groups:_MEMBER": "findall",
-    "app.lint.paths:_ANY": "findall",
-    "app.lint.paths:_ESCAPED": "search",
-    "app.lint.paths:_FILE_TYPE": "fullmatch",
-    "app.lint.paths:_LITERAL": "findall",
-    "app.lint.paths:_URL": "match",
-    "app.lint.rates:_DELAY": "fullmatch",
-    "app.lint.rates:_HOURS": "fullmatch",
-    "app.lint.rates:_WINDOW_AT_END": "fullmatch",
-    "app.lint.statements:_HOST_FIRST": "fullmatch",
-    "app.robots.groups:_AGENT": "findall",
-    "app.robots.groups:_MEMBER": "findall",
-    "app.robots.groups:_VERSION_2": "fullmatch",
-    "app.robots.indexing:_NUMBER": "fullmatch",
-    "app.robots.indexing:_TOKEN": "fullmatch",
-    "app.robots.patterns:_DELIMITED_QUERY": "search",
-    "app.robots.patterns:_TWO_FORMS": "search",
-    "app.robots.rates:_CRAWL_DELAY": "fullmatch",
-    "app.robots.rates:_REQUEST_RATE": "fullmatch",
-    "app.robots.rates:_WINDOW": "fullmatch",
-    "app.robots.robots_txt:_ABSOLUTE": "fullmatch",
-    "app.robots.robots_txt:_AFTER_STAR": "findall",
-    "app.robots.usage:_MEMBER": "match",
-    "app.robots.user_agent:TOKEN": "findall",
-    "app.robots.user_agent:_ADDRESS": "search",
-    "app.robots.user_agent:_BETWEEN_WORDS": "findall",
-    "app.robots.user_agent:_COMPATIBLE": "fullmatch",
-    "app.robots.user_agent:_LIKE": "findall",
-    "app.robots.user_agent:_PARENTHESIS": "findall",
+    "robots_core.lint.agents:_TOKEN": "findall",
+    "robots_core.lint.checked_file:_AGENT": "findall",
+    "robots_core.lint.checked_file:_IN_GROUPS": "findall",
+    "robots_core.lint.checked_file:_RULE": "findall",
+    "robots_core.lint.groups:_AGENTS": "findall",
+    "robots_core.lint.groups:_MEMBER": "findall",
+    "robots_core.lint.paths:_ANY": "findall",
+    "robots_core.lint.paths:_ESCAPED": "search",
+    "robots_core.lint.paths:_FILE_TYPE": "fullmatch",
+    "robots_core.lint.paths:_LITERAL": "findall",
+    "robots_core.lint.paths:_URL": "match",
+    "robots_core.lint.rates:_DELAY": "fullmatch",
+    "robots_core.lint.rates:_HOURS": "fullmatch",
+    "robots_core.lint.rates:_WINDOW_AT_END": "fullmatch",
+    "robots_core.lint.statements:_HOST_FIRST": "fullmatch",
+    "robots_core.robots.groups:_AGENT": "findall",
+    "robots_core.robots.groups:_MEMBER": "findall",
+    "robots_core.robots.groups:_VERSION_2": "fullmatch",
+    "robots_core.robots.indexing:_NUMBER": "fullmatch",
+    "robots_core.robots.indexing:_TOKEN": "fullmatch",
+    "robots_core.robots.patterns:_DELIMITED_QUERY": "search",
+    "robots_core.robots.patterns:_TWO_FORMS": "search",
+    "robots_core.robots.rates:_CRAWL_DELAY": "fullmatch",
+    "robots_core.robots.rates:_REQUEST_RATE": "fullmatch",
+    "robots_core.robots.rates:_WINDOW": "fullmatch",
+    "robots_core.robots.robots_txt:_ABSOLUTE": "fullmatch",
+    "robots_core.robots.robots_txt:_AFTER_STAR": "findall",
+    "robots_core.robots.usage:_MEMBER": "match",
+    "robots_core.robots.user_agent:TOKEN": "findall",
+    "robots_core.robots.user_agent:_ADDRESS": "search",
+    "robots_core.robots.user_agent:_BETWEEN_WORDS": "findall",
+    "robots_core.robots.user_agent:_COMPATIBLE": "fullmatch",
+    "robots_core.robots.user_agent:_LIKE": "findall",
+    "robots_core.robots.user_agent:_PARENTHESIS": "findall",
 }
-ELSEWHERE = ("app.robots.agents", "app.robots.dialects.")
+ELSEWHERE = ("robots_core.robots.agents", "robots_core.robots.dialects.")
 """Modules whose expressions are those of another module, or are found through their dialect."""
 
 PUMPS = ["a", "A", "0", "U", "D", "M", "V", "B", ".", "*", "?", "$", " ", "\t", "/", ":", "=", ",", "-", "\r", "\r\n"]
@@ -98,7 +98,7 @@ def expressions() -> Iterator[tuple[str, re.Pattern[Any]]]:
     """All expressions of the core and of the warnings, except the grammars and token patterns of dialects."""
     modules = [
         module
-        for package in (app.lint, app.robots)
+        for package in (robots_core.lint, robots_core.robots)
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
     for module in modules:

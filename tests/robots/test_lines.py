@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.robots.access import BODY_LIMIT, readable_part
-from app.robots.lines import LINE_LIMIT, Form, Key, Scan, codes_of, key_of, readable, scan
-from app.robots.robots_txt import RobotsTxt
+from robots_core.robots.access import BODY_LIMIT, readable_part
+from robots_core.robots.lines import LINE_LIMIT, Form, Key, Scan, codes_of, key_of, readable, scan
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.robots.bodies import ANY, LINES
 from tests.robots.naive import MISSPELT, NAMED, PREFIXES, File, read_lines, scanned
 

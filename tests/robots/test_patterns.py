@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.robots._native.matching import Matcher, Patterns
+from robots_core.robots._native.matching import Matcher, Patterns
 from tests.robots.matching import AS_WRITTEN, matching_numbers, path_patterns
 from tests.robots.naive_matching import matches, reachable
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.robots.dialects import DIALECTS
-from app.robots.lines import Directive, Key
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Verdict
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.lines import Directive, Key
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Verdict
 from tests.robots.judging import AGENT, ask, ruleset
 from tests.robots.naive_matching import DECIDE, Rule, with_directory
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.robots.rates import (
+from robots_core.robots.rates import (
     DAY_MINUTES,
     NO_RATES,
     PLAIN_RATES,

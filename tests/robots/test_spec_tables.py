@@ -5,7 +5,7 @@ from datetime import UTC, datetime, time
 
 import pytest
 
-from app.robots.robots_txt import RobotsTxt
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.clauses import PAGE
 from tests.robots.judging import ask, closes, terms
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.robots import patterns
-from app.robots._native.matching import Spelling
+from robots_core.robots import patterns
+from robots_core.robots._native.matching import Spelling
 from tests.robots import naive_matching as naive
 
 SPELT: Final[dict[str, tuple[Spelling, Callable[[bytes], bytes]]]] = {

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
-from app.robots.lines import EXTENSION_KEYS, Key
-from app.robots.robots_txt import RobotsTxt, absolute_url
+from robots_core.robots.lines import EXTENSION_KEYS, Key
+from robots_core.robots.robots_txt import RobotsTxt, absolute_url
 from tests.robots.bodies import ANY
 from tests.robots.judging import ask
 

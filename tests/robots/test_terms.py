@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from app.robots.agents import agent_of, known_agents, read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
-from app.robots.terms import Terms
+from robots_core.robots.agents import agent_of, known_agents, read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.terms import Terms
 from tests.robots.cases import rows
 
 RATES = rows("rate-cases.jsonl")

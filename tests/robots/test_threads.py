@@ -8,11 +8,11 @@ from threading import Barrier
 
 import pytest
 
-from app.lint.linter import lint
-from app.robots._native.matching import Matcher
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.robots_txt import RobotsTxt
+from robots_core.lint.linter import lint
+from robots_core.robots._native.matching import Matcher
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.robots.judging import AGENT
 from tests.robots.matching import AS_WRITTEN, globs, path_patterns
 from tests.robots.naive_matching import matches

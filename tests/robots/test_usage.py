@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.lines import Directive, Key
-from app.robots.patterns import rfc_pattern
-from app.robots.robots_txt import RobotsTxt
-from app.robots.usage import (
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.lines import Directive, Key
+from robots_core.robots.patterns import rfc_pattern
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.usage import (
     STRUCTURED_LIMIT,
     Preference,
     Usage,
@@ -24,7 +24,7 @@ from app.robots.usage import (
     signal_parts,
     split_path,
 )
-from app.robots.verdict import Permission
+from robots_core.robots.verdict import Permission
 from tests.robots.judging import ask, terms
 from tests.robots.naive_matching import matches_in_either_form
 

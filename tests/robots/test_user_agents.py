@@ -11,8 +11,8 @@ from types import FrameType
 
 import pytest
 
-from app.robots.agents import AGENT_LIMIT, BadAgent, first_of, known_agents, read_agent
-from app.robots.user_agent import TOKEN, named_in
+from robots_core.robots.agents import AGENT_LIMIT, BadAgent, first_of, known_agents, read_agent
+from robots_core.robots.user_agent import TOKEN, named_in
 from scripts.renew_user_agents import renew
 from tests.robots.cases import CASES, rows
 

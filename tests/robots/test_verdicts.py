@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from app.origin import read_target
-from app.robots.access import Access, Blocked, Cause, Fetched, Lifetime, Successful, Unavailable, Unreachable
-from app.robots.agents import read_agent
-from app.robots.dialects import DIALECTS
-from app.robots.judge import judge, recognise_challenge
-from app.robots.robots_txt import RobotsTxt
-from app.robots.verdict import Permission, Reason, Verdict
+from robots_core.origin import read_target
+from robots_core.robots.access import Access, Blocked, Cause, Fetched, Lifetime, Successful, Unavailable, Unreachable
+from robots_core.robots.agents import read_agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.judge import judge, recognise_challenge
+from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Permission, Reason, Verdict
 from tests.robots.cases import rows
 
 VERDICTS = rows("verdict-cases.jsonl")

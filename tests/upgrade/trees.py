@@ -14,7 +14,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 COMMIT = Path(__file__).with_name("last-release").read_text().strip()
-NATIVE = Path("app") / "robots" / "_native"
 SECONDS = 600
 
 
@@ -33,16 +32,6 @@ def last_release() -> Path:
 
 
 def compile_core(tree: Path) -> None:
-    """Compile the core of a tree, or take this tree's if the sources are the same."""
-    if sources(tree) == sources(ROOT):
-        for built in (ROOT / NATIVE).glob("*.so"):
-            shutil.copy2(built, tree / NATIVE)
-        return
+    """Compile the core of a tree in place."""
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
     subprocess.run(command, cwd=tree, timeout=SECONDS, check=True)
-
-
-def sources(tree: Path) -> dict[str, bytes]:
-    """What the core is compiled from."""
-    files = [tree / "setup.py", *(path for path in (tree / NATIVE).iterdir() if path.suffix in (".pyx", ".pxd", ".h"))]
-    return {path.name: path.read_bytes() for path in files}

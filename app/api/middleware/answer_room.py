@@ -2,7 +2,7 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.robots.access import Busy
+from robots_core.robots.access import Busy
 
 HELD_BYTES = 128 * 1024 * 1024
 """Bytes of such answers that one process holds: two batches in which every answer has the largest size."""

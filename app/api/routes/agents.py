@@ -7,11 +7,18 @@ from typing import Annotated
 from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict
 
-from app.agents.directory import AgentCategory, AgentDirectory, AgentFacts, KnownAgent, UnknownCategory, read_category
 from app.api.problems import bad_value, documented
 from app.api.routing import api_router
 from app.api.services import services_of
-from app.robots.agents import AgentRow, says
+from robots_core.agents.directory import (
+    AgentCategory,
+    AgentDirectory,
+    AgentFacts,
+    KnownAgent,
+    UnknownCategory,
+    read_category,
+)
+from robots_core.robots.agents import AgentRow, says
 
 router = api_router("decisions")
 

@@ -18,9 +18,9 @@ from app.api.routing import DirectRoute, api_router, parameters_of
 from app.api.serialize import refusal_out, rule_out, summary_of
 from app.api.services import services_of
 from app.evaluate import Decision
-from app.notes import agent_notes
 from app.question import AGENT_TEXT, URL_TEXT, Agents, QuestionIn
-from app.robots.verdict import Permission
+from robots_core.notes import agent_notes
+from robots_core.robots.verdict import Permission
 
 CHECK_PATH = "/v1/check"
 ENVOY = "/v1/check/envoy"

@@ -19,10 +19,10 @@ from app.decide import NoVersion
 from app.history.as_json import changes_json
 from app.history.versions import History, Version, version_at
 from app.instants import instant, read_instant
-from app.origin import Origin
 from app.question import agent_from, dialect_named
-from app.robots.access import Access, Successful
-from app.robots.dialects import Dialect
+from robots_core.origin import Origin
+from robots_core.robots.access import Access, Successful
+from robots_core.robots.dialects import Dialect
 
 router = api_router("files")
 

@@ -19,11 +19,11 @@ from app.api.services import services_of
 from app.evaluate import Decision, Question, judge_every_purpose
 from app.helper.helpers import TooMuchWork
 from app.instants import rfc3339
-from app.notes import Note, agent_notes
-from app.page_rules import join, robots_tags
-from app.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields
 from app.question import AGENT_TEXT, Asking, QuestionNowIn, SeveralAgents, agent_from, dialect_from, instant_from
-from app.robots.indexing import COUNT_LIMIT, RULES_LIMIT, IndexingSource, effective
+from robots_core.notes import Note, agent_notes
+from robots_core.page_rules import join, robots_tags
+from robots_core.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields
+from robots_core.robots.indexing import COUNT_LIMIT, RULES_LIMIT, IndexingSource, effective
 
 HTML_LIMIT = 1024 * 1024
 """Characters of the largest page."""

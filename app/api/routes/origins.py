@@ -16,8 +16,8 @@ from app.api.services import Services, services_of
 from app.cache.freshness import Recheck, Snapshot, freshness
 from app.cache.origin_lists import LISTED, Order
 from app.instants import instant
-from app.origin import Origin
-from app.robots.access import Successful
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
 
 router = api_router("operations")
 

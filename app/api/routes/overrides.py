@@ -10,7 +10,6 @@ from app.api.middleware.auth import admin
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
 from app.api.services import services_of
-from app.dates import END_OF_TIME
 from app.instants import instant
 from app.overrides.override_json import (
     AGENTS_LIMIT,
@@ -25,6 +24,7 @@ from app.overrides.replica import Overrides
 from app.overrides.table import ActionName, Override
 from app.question import instant_from, target_from
 from app.redis.guarded_client import StoreDown
+from robots_core.dates import END_OF_TIME
 
 PAGE_SIZE = 100
 """Overrides or changes on one page, at most."""

@@ -18,10 +18,10 @@ from app.api.serialize import robots_out
 from app.api.services import services_of
 from app.evaluate import CachedFile
 from app.file_json import file_json
-from app.origin import Origin
 from app.question import AGENTS, WAIT, agent_from, dialect_from
-from app.robots.agents import STAR, Agent, read_agent
-from app.robots.dialects import Dialect
+from robots_core.origin import Origin
+from robots_core.robots.agents import STAR, Agent, read_agent
+from robots_core.robots.dialects import Dialect
 
 router = api_router("files")
 

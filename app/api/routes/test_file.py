@@ -10,7 +10,6 @@ from typing import NamedTuple
 from fastapi import Request, Response
 from pydantic import ConfigDict, Field
 
-from app.agents.directory import AgentDirectory
 from app.api.json_bodies import RequestModel, in_parser
 from app.api.problems import Problem, bad_value, documented, unexpected
 from app.api.questions import caller_policy
@@ -21,9 +20,10 @@ from app.api.what_if import SimulatedOutcomeIn, rechecks_of
 from app.decide import Models
 from app.helper.helpers import TooMuchWork
 from app.observability.logs import REQUEST_ID
-from app.purposes.policy import PurposePolicy
 from app.question import Purposes, agents_from, asked_policy, dialect_from, instant_from, target_from
-from app.robots.agents import Agent
+from robots_core.agents.directory import AgentDirectory
+from robots_core.purposes.policy import PurposePolicy
+from robots_core.robots.agents import Agent
 
 ROWS_LIMIT = 10_000
 """Rows of the largest test: URLs times agents times dialects."""

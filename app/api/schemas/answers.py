@@ -4,9 +4,9 @@ from pydantic import BaseModel, Field
 
 from app.cache.result import Source
 from app.edge.facts import EdgeState
-from app.purposes.judge import PurposeState
-from app.purposes.policy import Purpose
-from app.robots.verdict import Permission, Reason
+from robots_core.purposes.judge import PurposeState
+from robots_core.purposes.policy import Purpose
+from robots_core.robots.verdict import Permission, Reason
 
 PARTIAL = "Whether lines beyond the first 512,000 bytes of the file, which are not read, could change the verdict."
 

@@ -11,9 +11,9 @@ from app.cache.result import CacheResult, Source
 from app.history.change import Change
 from app.history.versions import Version
 from app.instants import instant
-from app.origin import Origin
-from app.robots.access import Successful
-from app.robots.verdict import Permission, Reason
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
+from robots_core.robots.verdict import Permission, Reason
 
 
 class VersionOut(BaseModel):

@@ -3,9 +3,9 @@
 from pydantic import BaseModel, Field
 
 from app.api.schemas.answers import NoteOut, is_none
-from app.purposes.judge import PurposeState
-from app.purposes.policy import Purpose
-from app.robots.verdict import Permission, Reason
+from robots_core.purposes.judge import PurposeState
+from robots_core.purposes.policy import Purpose
+from robots_core.robots.verdict import Permission, Reason
 
 
 class SourceOut(BaseModel):

@@ -5,8 +5,8 @@ from pydantic import BaseModel, Field
 from app.api.schemas.answers import ExtensionOut, GroupOut, RobotsOut, RuleOut, SpanOut, WarningOut, WindowOut
 from app.api.serialize import robots_out
 from app.evaluate import CachedFile
-from app.origin import Origin
-from app.robots.access import Successful
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
 
 
 class DelayOut(BaseModel):

@@ -1,0 +1,56 @@
+"""Names that differ from a known one by a slip of the keyboard."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Final
+
+from robots_core.robots.agents import known_agents
+
+_SHORTEST: Final = 6
+"""Letters of the shortest crawler whose slips are looked for: shorter ones are a letter away from names of others."""
+
+_SHORTEST_DROPPED: Final = 7
+"""The same of the slip that drops a letter."""
+
+
+def slips(word: str) -> Iterator[str]:
+    """The word with a letter doubled, written over its neighbour or swapped with it, and in the plural."""
+    yield word + ("S" if word.isupper() else "s")
+    for at, letter in enumerate(word):
+        before, after = word[:at], word[at + 1 :]
+        yield before + letter + letter + after
+        yield before + after[:1] + letter + after[1:]
+        if at > 0:
+            yield before + word[at - 1] + after
+        if after:
+            yield before + after[0] + after
+
+
+def dropped(word: str) -> Iterator[str]:
+    """The word without one of its letters."""
+    return (word[:at] + word[at + 1 :] for at in range(len(word)))
+
+
+def meant_crawler(token: str) -> str | None:
+    """The crawler of agents.toml that a token in lower case may be a misspelling of; None if there is none.
+
+    Hyphens and underscores count for nothing, since they are forgotten and added like letters.
+    """
+    return None if token in known_agents() else _misspellings().get(_bare(token))
+
+
+@cache
+def _misspellings() -> Mapping[str, str]:
+    """Misspelt name -> the token of the crawler that is meant."""
+    bare = {_bare(name): agent.token for name, agent in known_agents().items()}
+    found: dict[str, str] = {}
+    for name, token in bare.items():
+        if len(name) >= _SHORTEST:
+            found |= dict.fromkeys(slips(name), token)
+        if len(name) >= _SHORTEST_DROPPED:
+            found |= dict.fromkeys(dropped(name), token)
+    return found | bare
+
+
+def _bare(token: str) -> str:
+    return token.replace("-", "").replace("_", "")
