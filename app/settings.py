@@ -75,6 +75,7 @@ class Settings(BaseSettings):
     changes_length: int = Field(CHANGES_LENGTH, ge=0, le=10_000_000)
     purposes: Annotated[tuple[Purpose, ...], NoDecode] = ()
     enforce_purposes: bool = False
+    pace_by: Literal["origin", "host", "domain"] = "host"
     pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
     pace_cap: float = Field(SLOWEST, ge=0, le=SLOWEST)
     pace_instances: int | None = Field(None, ge=1, le=100_000)

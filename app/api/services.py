@@ -53,8 +53,8 @@ class Lifecycle:
 class Services:
     """The objects that routes use.
 
-    `agents` gives the crawlers that are known now, and `snapshot_of` the fleet's snapshot of an origin. `policy` is
-    that of callers whose API key has none.
+    `agents` gives the crawlers that are known now, `snapshot_of` the fleet's snapshot of an origin, and `pool_of` its
+    pool. `policy` is that of callers whose API key has none.
     """
 
     decider: Decider
@@ -70,6 +70,7 @@ class Services:
     policy: PurposePolicy
     overrides: Overrides
     permits: Permits
+    pool_of: Callable[[Origin], str]
     edge: EdgeFacts
     origin_lists: OriginLists
     change_polls: ChangePolls

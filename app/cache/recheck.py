@@ -64,11 +64,12 @@ class Pace:
 class DomainTable:
     """Rows by suffix: `example.com` stands for itself and for all names that end in `.example.com`.
 
-    The longest suffix with a recheck counts, and independently the longest one with a pace.
+    The longest suffix with a recheck counts, and independently the longest one with a pace and with a pool's name.
     """
 
     rows: Mapping[str, Row]
     paces: Mapping[str, Pace] = field(default_factory=dict)
+    pools: Mapping[str, str] = field(default_factory=dict)
 
     def row(self, host: str) -> Row | None:
         """The rechecks of `host` (A-labels, lower case)."""
@@ -77,6 +78,10 @@ class DomainTable:
     def pace(self, host: str) -> Pace | None:
         """The bounds of the pace of `host` (A-labels, lower case)."""
         return _longest(self.paces, host)
+
+    def pool(self, host: str) -> str | None:
+        """The name of the pool of `host` (A-labels, lower case); None if the table names none."""
+        return _longest(self.pools, host)
 
 
 def _longest(rows: Mapping[str, T], host: str) -> T | None:

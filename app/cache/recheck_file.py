@@ -3,8 +3,11 @@
 A row is `"example.com" = {model = "seznam", min = "1d", max = "7d"}`, or `{delay = "2h"}` for a fixed delay. Either may
 also have `floor` and `cap`, the bounds of the pace. All fields are optional; durations are seconds, or texts like
 "90s", "15m", "12h", "3d" and "1w".
+
+The table `[pools]` has names of pools, and for each the suffixes whose hosts share its queue of permits.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -14,6 +17,11 @@ from app.cache.recheck import LONGEST_RECHECK, MODELS, SHORTEST_RECHECK, SLOWEST
 from app.durations import read_seconds
 from app.toml_file import parse, read_file, read_row
 from robots_core.origin import BadUrl, read_suffix
+
+POOLS = "pools"
+"""The key of the table of pools; no host has this name alone."""
+
+_POOL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 TABLE_LIMIT = 32 * 1024 * 1024
 """Bytes of the longest table that is read."""
@@ -29,11 +37,10 @@ def read_table(text: str) -> DomainTable:
     rows: dict[str, Row] = {}
     paces: dict[str, Pace] = {}
     names: dict[str, str] = {}
-    for name, value in parse(text, "table of suffixes").items():
-        try:
-            suffix = read_suffix(name)
-        except BadUrl as error:
-            raise ValueError(f"the suffix {name!r} is not a host name: {error}") from None
+    table = parse(text, "table of suffixes")
+    pools = _read_pools(table.pop(POOLS, {}))
+    for name, value in table.items():
+        suffix = _suffix(name)
         if names.setdefault(suffix, name) != name:
             raise ValueError(f"the suffixes {names[suffix]!r} and {name!r} are the same; use one row")
         try:
@@ -44,7 +51,30 @@ def read_table(text: str) -> DomainTable:
             rows[suffix] = row.rechecks()
         if row.model_fields_set & _PACE_FIELDS:
             paces[suffix] = Pace(row.floor, row.cap)
-    return DomainTable(rows, paces)
+    return DomainTable(rows, paces, pools)
+
+
+def _suffix(name: str) -> str:
+    try:
+        return read_suffix(name)
+    except BadUrl as error:
+        raise ValueError(f"the suffix {name!r} is not a host name: {error}") from None
+
+
+def _read_pools(pools: object) -> dict[str, str]:
+    """The name of the pool for each suffix of the table `[pools]`. Raises ValueError."""
+    if not isinstance(pools, dict):
+        raise ValueError(f"[{POOLS}] is a table: a name, and the list of its suffixes")
+    found: dict[str, str] = {}
+    for name, suffixes in pools.items():
+        if not _POOL_NAME.fullmatch(name):
+            raise ValueError(f"the pool {name!r} needs a name of 1 to 64 letters, digits, '.', '_' and '-'")
+        if not isinstance(suffixes, list) or not suffixes or not all(isinstance(it, str) for it in suffixes):
+            raise ValueError(f'the pool {name!r} is a list of host suffixes, such as ["example.com"]')
+        for suffix in map(_suffix, suffixes):
+            if found.setdefault(suffix, name) != name:
+                raise ValueError(f"the suffix {suffix!r} is in the pools {found[suffix]!r} and {name!r}; use one")
+    return found
 
 
 def _duration(low: float, high: float, expected: str) -> PlainValidator:

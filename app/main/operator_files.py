@@ -11,10 +11,12 @@ from app.auth.operator_token import NO_TOKEN, load_token
 from app.cache.recheck import DomainTable, model
 from app.cache.recheck_file import load
 from app.decide import Models
+from app.pacing.pools import PaceBy, pool_of
 from app.pacing.schedule import Bounds, host_bounds
 from app.reread import Reread
 from app.settings import BadSetting, Settings
 from robots_core.agents.directory import AgentDirectory, builtin_directory
+from robots_core.origin import Origin
 
 
 def domain_table(settings: Settings) -> Reread[DomainTable] | None:
@@ -62,6 +64,18 @@ def recheck_models(settings: Settings, table: Reread[DomainTable] | None) -> Mod
     """The recheck model in force for a host and a crawler."""
     empty = DomainTable({})
     return lambda host, own: model(empty if table is None else table.value, host, own, settings.recheck_model)
+
+
+def pools(settings: Settings, table: Reread[DomainTable] | None) -> Callable[[Origin], str]:
+    """The pool of an origin, by the table and PACE_BY."""
+    empty, by = DomainTable({}), PaceBy(settings.pace_by)
+    if by is PaceBy.DOMAIN:
+        from app.pacing.domains import RegistrableDomains
+
+        domain_of: Callable[[str], str] = RegistrableDomains().of
+    else:
+        domain_of = str
+    return lambda origin: pool_of(origin, by, empty if table is None else table.value, domain_of)
 
 
 def pace_bounds(

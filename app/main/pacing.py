@@ -16,6 +16,7 @@ from app.pacing.permits import Permits
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import Bounds
 from app.settings import Settings
+from robots_core.origin import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,11 @@ def make_pacing(
     store: Store,
     files: Files,
     decisions: Decisions,
+    pool_of: Callable[[Origin], str],
     bounds: Callable[[str, str], Bounds],
     metrics: Metrics,
 ) -> Pacing:
-    """The pacing of a fleet; `bounds` are the operator's, by host and agent."""
+    """The pacing of a fleet; `bounds` are the operator's, by host and agent; `pool_of` gives an origin's pool."""
     instances, secret = settings.pace_instances, settings.permit_secret
     local_pacer = LocalPacer(None if instances is None else instances * settings.workers, lambda: membership.rank)
     pacer = Pacer(
@@ -61,5 +63,5 @@ def make_pacing(
     def on_backoff(key: str, seconds: float) -> None:
         files.lists.note_backoff(key, store.clocks.fleet() + seconds)
 
-    permits = Permits(decisions.decider, pacer, bounds, fleet_secret, metrics, decisions.edge, on_backoff)
+    permits = Permits(decisions.decider, pacer, pool_of, bounds, fleet_secret, metrics, decisions.edge, on_backoff)
     return Pacing(permits, pacer, membership, fleet_secret)

@@ -31,6 +31,7 @@ from app.main.operator_files import (
     operators_of,
     own_agents,
     pace_bounds,
+    pools,
     recheck_models,
 )
 from app.main.pacing import make_pacing
@@ -98,7 +99,8 @@ def create(
     models = recheck_models(settings, table)
     decisions = make_decisions(settings, store, files, models, metrics, store_clock, turns.is_late)
     bounds = pace_bounds(Bounds(settings.pace_floor, settings.pace_cap), table, agents)
-    pacing = make_pacing(settings, store, files, decisions, bounds, metrics)
+    pool_of = pools(settings, table)
+    pacing = make_pacing(settings, store, files, decisions, pool_of, bounds, metrics)
     quotas = Quotas(store.redis, time.monotonic, metrics.quota_exceeded)
     helpers = Helpers(called=metrics.helper_called, refused=metrics.request_overloaded)
     long_work = LongWork(turns, helpers, refused=metrics.request_overloaded)
@@ -144,6 +146,7 @@ def create(
         policy=PurposePolicy(settings.purposes, settings.enforce_purposes),
         overrides=decisions.overrides,
         permits=pacing.permits,
+        pool_of=pool_of,
         edge=decisions.edge,
         origin_lists=files.lists,
         change_polls=change_polls,

@@ -1,7 +1,7 @@
 """Metrics: one method per counted event, and gauges that are read at each scrape.
 
 No label holds a value that a caller or an origin chose: no agent, origin or path, and only the class of a status. The
-ids of API keys are chosen by the operator, and at most KEYS_COUNTED of them get a label.
+ids of API keys and the names of pools are chosen by the operator, and at most KEYS_COUNTED of the former get a label.
 """
 
 import collections
@@ -154,6 +154,7 @@ class Metrics:
         self._history_lost = counter("history_lost", "Versions missing from the history.")
         self._decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
         self._permits = counter("permits", "Permits requested.", "outcome")
+        self._pool_permits = counter("pool_permits", "Permits granted in the pools that the table names.", "pool")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
         self._clock_steps = counter("store_clock_steps", "Permit queues moved because the clock of the store was set.")
         self._clock_offset = gauge(
@@ -303,9 +304,11 @@ class Metrics:
         """Count decisions that are missing from the decision log."""
         self._decision_log_lost.inc(lines)
 
-    def permit_granted(self, wait: float, *, degraded: bool) -> None:
-        """Count a permit whose slot begins in `wait` seconds."""
+    def permit_granted(self, wait: float, pool: str | None = None, *, degraded: bool) -> None:
+        """Count a permit whose slot begins in `wait` seconds; `pool` is one that the operator has named."""
         self._permits.labels("granted").inc()
+        if pool is not None:
+            self._pool_permits.labels(pool).inc()
         self._permit_wait.observe(wait)
         self._permits_degraded.inc(degraded)
 

@@ -16,6 +16,9 @@ HORIZON = 2.0
 UNKNOWN_FLEET_RETRY = 5.0
 """Seconds after which callers should ask again if the process does not know the size of its fleet."""
 
+SLOWEST_FOR = 600.0
+"""Seconds for which a host's pace holds for its pool."""
+
 LOCAL_SLOT = "alone"
 """The name of every slot that was given without the store."""
 
@@ -32,6 +35,9 @@ class LocalPacer:
     reached the store since it started has no rank: it relies on `fleet` and chooses at random, so N such processes may
     briefly exceed the pace by up to N - 1 documents. A process that has neither gives no slots.
 
+    Slots of one length never overlap. So all hosts of a pool are paced as the slowest one that was asked for within
+    SLOWEST_FOR.
+
     `now` is Unix seconds of the store's clock, as far as known.
     """
 
@@ -39,6 +45,7 @@ class LocalPacer:
         self._fleet = fleet
         self._rank = rank
         self._ends: BoundedDict[PaceKey, float] = BoundedDict()
+        self._slowest_seen: BoundedDict[PaceKey, tuple[float, float]] = BoundedDict()
 
     def reserve(self, request: SlotRequest, now: float, not_before: float) -> SlotResult:
         """Reserve this process's next free slot from `not_before` (Unix seconds) on."""
@@ -46,8 +53,10 @@ class LocalPacer:
         fleet = max(self._fleet or 0, 0 if rank is None else rank.of)
         if not fleet:
             return WaitTooLong(UNKNOWN_FLEET_RETRY, UNKNOWN_FLEET_RETRY, interval_at(request.windows, now))
-        windows = tuple(replace(window, interval=window.interval * fleet) for window in request.windows)
-        after_fetch = advance(request.windows, min(request.fetched_at, now), 1) if request.fetched_at else 0.0
+        least = self._slowest(request.key, interval_at(request.windows, now), now)
+        own = tuple(replace(window, interval=max(window.interval, least)) for window in request.windows)
+        windows = tuple(replace(window, interval=window.interval * fleet) for window in own)
+        after_fetch = advance(own, min(request.fetched_at, now), 1) if request.fetched_at else 0.0
         start = max(now, not_before, after_fetch)
         end = self._ends.get(request.key, 0.0)
         if end >= now - interval_at(windows, now):
@@ -58,13 +67,21 @@ class LocalPacer:
             # Remembered even if it is refused below: a caller who comes back must find it nearer, not drawn again.
             self._ends[request.key] = start
         if rank is not None and fleet > 1:
-            start = _next_own_slot(start, interval_at(request.windows, start), rank.number, fleet)
+            start = _next_own_slot(start, interval_at(own, start), rank.number, fleet)
         wait, interval = start - now, interval_at(windows, start)
         longest = min(request.max_wait, HORIZON)
         if wait > longest:
             return wait_too_long(wait, interval, longest)
         self._ends[request.key] = advance(windows, start, request.cost)
         return Slot(request.key, LOCAL_SLOT, start, wait, interval)
+
+    def _slowest(self, key: PaceKey, interval: float, now: float) -> float:
+        """The longest interval that the queue was asked for of late, this one included."""
+        slowest, until = self._slowest_seen.get(key, (0.0, 0.0))
+        if interval >= slowest or until < now:
+            slowest = interval
+            self._slowest_seen[key] = (interval, now + SLOWEST_FOR)
+        return slowest
 
 
 def _next_own_slot(at: float, interval: float, number: int, fleet: int) -> float:

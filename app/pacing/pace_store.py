@@ -35,6 +35,10 @@ class PaceStore(Protocol):
         """
         ...
 
+    async def backoff_left(self, key: PaceKey) -> float:
+        """Seconds left of the backoff from the key's site."""
+        ...
+
     async def give_back(self, key: PaceKey, backoff: float) -> bool:
         """Tell the store that a backoff from the key's site has so many seconds left; whether it did not know."""
         ...

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from app.pacing.bounded_dict import BoundedDict
 from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.local_pacer import LOCAL_SLOT, LocalPacer
+from app.pacing.origin_backoffs import OriginBackoffs
 from app.pacing.pace_store import PaceStore
 from app.pacing.recovery import Recovery
 from app.pacing.schedule import advance, interval_at
@@ -72,6 +73,7 @@ class Pacer:
         self._queues: BoundedDict[PaceKey, QueueState] = BoundedDict()
         self._shards = _Shards(clocks)
         self._backoffs = KnownBackoffs(self._shards[ANY].clock.steady)
+        self._origin_backoffs = OriginBackoffs(store, self._shards[ANY].clock.steady)
         self._recovery = Recovery(store, self._queues, self._backoffs, sleep, backoff_given_back)
 
     async def aclose(self) -> None:
@@ -94,8 +96,10 @@ class Pacer:
         except StoreDown:
             return OutcomeResult(0, degraded=True)
 
-    async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None = None) -> OutcomeResult:
-        """Back off from the key's site, which answered 429 or 503; the result is the seconds left of the backoff.
+    async def back_off(
+        self, key: PaceKey, retry_after: float, reporter: str | None = None, origin: str = ""
+    ) -> OutcomeResult:
+        """Back off from the key's pool, where an origin answered 429 or 503; the result is the backoff's seconds left.
 
         One `reporter` alone is believed for some minutes (`BackoffPolicy.max_unconfirmed`); None is an operator.
         """
@@ -112,6 +116,7 @@ class Pacer:
             return OutcomeResult(seconds, degraded=True)
         self._backoffs.note(key, seconds)
         self._recovery.on_success(state)
+        await self._origin_backoffs.note(key, origin, seconds, reporter)
         return OutcomeResult(seconds, degraded=False)
 
     def on_loss(self) -> None:
@@ -121,6 +126,9 @@ class Pacer:
 
     async def _reserve_in_store(self, request: SlotRequest) -> SlotResult:
         key, state = request.key, self._state(request.key)
+        left = await self._origin_backoffs.left(key, request.origin)
+        if left > self._backoffs.left(key.site):
+            self._backoffs.note(key, left)
         # Until a cluster has been reached, its failures are counted for ANY shard.
         closed_for = max(state.closed_for(), self._shards[ANY].closed_for())
         result, view = await self._store.reserve(

@@ -7,13 +7,16 @@ fleet can write the tag, so a caller can neither name an origin that it has no s
 import base64
 import hmac
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.pacing.slots import PaceKey
 
-MAX_CHARS = 1024
+MAX_CHARS = 1536
 """Characters of the longest permit that is read."""
+
+_SECONDS = re.compile(r"[0-9]{1,20}\.[0-9]{6}")
 
 TAG_BYTES = 16
 """Bytes of the HMAC in a permit: 128 bits, of which each guess costs a request."""
@@ -25,10 +28,15 @@ class BadPermit(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SlotRef:
-    """A reserved slot: its queue and its name there."""
+    """A reserved slot: the key of its page's origin, its queue, its name there, and when it begins (Unix seconds).
 
+    `go_at` is 0 in a permit of the last release, which does not say.
+    """
+
+    origin: str
     key: PaceKey
     name: str
+    go_at: float = 0.0
 
     @property
     def token(self) -> str:
@@ -39,7 +47,8 @@ class SlotRef:
 
 def sign(slot: SlotRef, secret: bytes) -> str:
     """The permit for this slot."""
-    fields = [slot.key.site, slot.key.agent, slot.name]
+    # The last release reads three texts. It takes the third for a name that it does not find.
+    fields = [slot.origin, slot.key.agent, f"{slot.name} {slot.key.pool} {slot.go_at:.6f}"]
     payload = _base64(json.dumps(fields, separators=(",", ":")).encode())
     return f"{payload}.{_tag(payload, secret)}"
 
@@ -60,8 +69,14 @@ def _read(payload: str) -> SlotRef:
     except (ValueError, RecursionError):
         fields = None
     match fields:
-        case [str(site), str(agent), str(name)]:
-            return SlotRef(PaceKey(site, agent), name)
+        case [str(origin), str(agent), str(slot)]:
+            match slot.split(" "):
+                case [name]:  # the last release has a queue for each origin
+                    return SlotRef(origin, PaceKey(origin, agent), name)
+                case [name, pool, go_at] if _SECONDS.fullmatch(go_at):
+                    return SlotRef(origin, PaceKey(pool, agent), name, float(go_at))
+                case _:
+                    raise BadPermit("The permit is signed but does not hold a slot.")
         case _:
             raise BadPermit("The permit is signed but does not hold a slot.")
 

@@ -18,6 +18,7 @@ from app.pacing.schedule import Bounds, pace_windows
 from app.pacing.slots import PaceKey, Slot, SlotRequest, WaitTooLong
 from app.redis.guarded_client import StoreDown
 from app.work_turns import YieldBudget
+from robots_core.origin import Origin, read_key
 
 MAX_QUEUES = 16
 """Queues of slots that a batch reserves from at once."""
@@ -35,17 +36,13 @@ class PermitRequest:
     cost: float
     max_wait: float
 
-    @property
-    def key(self) -> PaceKey:
-        """The queue that the slot is reserved in."""
-        return PaceKey.of(self.question.target.origin, self.question.agent.token)
-
 
 @dataclass(frozen=True, slots=True)
 class PermitResult:
-    """The encoded decision, the grant if the verdict is allow, and the permit if a slot was reserved."""
+    """The encoded decision, the pool and the grant if the verdict is allow, and the permit if a slot was reserved."""
 
     answer: bytes
+    pool: str | None = None
     grant: Grant | None = None
     permit: str | None = None
 
@@ -99,15 +96,20 @@ class Permits:
         self,
         decider: Decider,
         pacer: Pacer,
+        pool_of: Callable[[Origin], str],
         bounds: Callable[[str, str], Bounds],
         secret: FleetSecret,
         metrics: Metrics,
         edge: EdgeFacts,
         on_backoff: Callable[[str, float], None] = lambda _origin, _seconds: None,
     ) -> None:
-        """`bounds` are those of a host and an agent's token. `on_backoff` gets the key of an origin and the seconds."""
+        """`pool_of` gives the pool of an origin, and `bounds` those of a host and an agent's token.
+
+        `on_backoff` gets the key of an origin and the seconds.
+        """
         self._decider = decider
         self._pacer = pacer
+        self._pool_of = pool_of
         self._bounds = bounds
         self._secret = secret
         self._metrics = metrics
@@ -193,12 +195,14 @@ class Permits:
             released, degraded = bool(result.value), result.degraded
         backoff = None
         if outcome.status in OVERLOADED:
-            result = await self._pacer.back_off(slot.key, outcome.retry_after, outcome.reporter)
+            result = await self._pacer.back_off(
+                self._queue_of(slot), outcome.retry_after, outcome.reporter, slot.origin
+            )
             backoff, degraded = result.value, degraded or result.degraded
-            self._on_backoff(slot.key.site, backoff)
+            self._on_backoff(slot.origin, backoff)
         if outcome.status is not None and not outcome.released:
             try:
-                await self._edge.report(slot.key.site, slot.key.agent, outcome.status, slot.token)
+                await self._edge.report(slot.origin, slot.key.agent, outcome.status, slot.token)
             except StoreDown:
                 degraded = True
         self._metrics.outcome(outcome.status, outcome.elapsed, released=outcome.released, backoff=backoff is not None)
@@ -211,23 +215,39 @@ class Permits:
         return PermitResult(encode(decision))
 
     async def _reserve(self, allowed: "_Allowed") -> PermitResult:
-        grant = await self._pacer.reserve(allowed.slot)
+        request = allowed.slot
+        pool, grant = request.key.pool, await self._pacer.reserve(request)
         match grant.result:
-            case Slot(key=key, name=name, wait=wait):
-                self._metrics.permit_granted(wait, degraded=grant.degraded)
-                return PermitResult(allowed.answer, grant, sign(SlotRef(key, name), self._secret.current))
+            case Slot(key=key, name=name, go_at=go_at, wait=wait):
+                self._metrics.permit_granted(wait, key.name, degraded=grant.degraded)
+                permit = sign(SlotRef(request.origin, key, name, go_at), self._secret.current)
+                return PermitResult(allowed.answer, pool, grant, permit)
             case WaitTooLong():
                 self._metrics.permit_denied("wait_too_long", degraded=grant.degraded)
-                return PermitResult(allowed.answer, grant)
+                return PermitResult(allowed.answer, pool, grant)
             case unknown:
                 assert_never(unknown)
 
     def _slot_request(self, request: PermitRequest, decision: Decision) -> SlotRequest:
         snapshot, terms = decision.cached.snapshot, decision.terms
-        bounds = self._bounds(request.question.target.origin.host, request.question.agent.token)
+        origin, token = request.question.target.origin, request.question.agent.token
+        bounds = self._bounds(origin.host, token)
         windows = pace_windows(None if terms is None else terms.rates, decision.now, bounds, decision.delay)
         fetched_at = 0.0 if snapshot is None else snapshot.checked_at
-        return SlotRequest(request.key, windows, request.caller, request.cost, request.max_wait, fetched_at)
+        return SlotRequest(
+            PaceKey.of(self._pool_of(origin), token),
+            windows,
+            request.caller,
+            request.cost,
+            request.max_wait,
+            fetched_at,
+            origin.key,
+        )
+
+    def _queue_of(self, slot: SlotRef) -> PaceKey:
+        """The queue that the slot's origin has now: the table may have changed since, or the last release given it."""
+        origin = read_key(slot.origin)
+        return slot.key if origin is None else PaceKey(self._pool_of(origin), slot.key.agent)
 
 
 def _grouped(numbers: Iterable[int], key: Callable[[int], Hashable]) -> Iterator[Sequence[int]]:

@@ -4,21 +4,37 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.pacing.schedule import PaceWindow
-from robots_core.origin import Origin
 from robots_core.robots.agents import agent_key
+
+NAMED = "pool:"
+"""The beginning of a pool that the domain table names. No host and no origin begins so."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaceKey:
-    """A queue of slots: the agents of one product token at one site. `site` is the key of an origin."""
+    """A queue of slots: the agents of one product token in one pool (`pools.py`)."""
 
-    site: str
+    pool: str
     agent: str
 
     @classmethod
-    def of(cls, origin: Origin, token: str) -> "PaceKey":
-        """The key of a product token at an origin."""
-        return cls(origin.key, agent_key(token))
+    def of(cls, pool: str, token: str) -> "PaceKey":
+        """The key of a product token in a pool."""
+        return cls(pool, agent_key(token))
+
+    @property
+    def name(self) -> str | None:
+        """The name of the pool in the domain table; None if it has none there."""
+        return self.pool.removeprefix(NAMED) if self.pool.startswith(NAMED) else None
+
+    @property
+    def site(self) -> str:
+        """The pool as the store has it.
+
+        The pool of a host is stored as its https origin, which the last release has a queue for: processes of both
+        keep one pace there.
+        """
+        return self.pool if "://" in self.pool or self.pool.startswith(NAMED) else f"https://{self.pool}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +43,7 @@ class SlotRequest:
 
     `windows` is the pace. Slots are shared fairly between values of `caller`, or where that is `<key id>/<name>`, first
     between API keys and then between the callers of a key. `fetched_at` (Unix seconds, 0 for never) is the last fetch
-    of robots.txt, which counts as a document.
+    of robots.txt, which counts as a document. `origin` is the key of the page's origin.
     """
 
     key: PaceKey
@@ -36,6 +52,7 @@ class SlotRequest:
     cost: float = 1.0
     max_wait: float = 0.0
     fetched_at: float = 0.0
+    origin: str = ""
 
     @property
     def key_id(self) -> str:

@@ -25,7 +25,7 @@ from tests.origins import head, serve, text
 pytestmark = pytest.mark.usefixtures("store_client")
 
 RULES = "User-agent: *\nDisallow: /private/\nRequest-rate: 1/5s\n"
-SLOT_MEMBERS = {"permit", "go_at", "wait", "interval", "retry_after", "degraded"}
+SLOT_MEMBERS = {"pool", "permit", "go_at", "wait", "interval", "retry_after", "degraded"}
 
 
 async def permit(service: Service, url: str, agent: object = "ExampleBot", **members: object) -> dict[str, Any]:
@@ -131,12 +131,13 @@ async def test_floor_and_cap_of_the_domain_table_bound_the_pace(store_url: str, 
 
 
 async def test_a_batch_answers_in_order_and_a_bad_item_fails_alone(store_url: str) -> None:
-    async with serve(text(200, RULES)) as one, serve(text(404)) as other, running(store_url) as service:
+    names = {"other.example": ["127.0.0.1"]}
+    async with serve(text(200, RULES)) as one, serve(text(404)) as other, running(store_url, names) as service:
         good = {"url": f"{one.url}/a", "agent": "ExampleBot", "max_wait": 60}
         items: list[Any] = [
             good,
             {"url": "nonsense", "agent": "A"},
-            {"url": f"{other.url}/a", "agent": "ExampleBot"},
+            {"url": f"http://other.example:{other.port}/a", "agent": "ExampleBot"},
             {**good, "max_wait": 3601},
             {**good, "cost": 0},
             {**good, "caller": "a b"},
@@ -205,7 +206,7 @@ async def test_a_caller_is_its_key_else_its_address(store_url: str, store_client
             service.client.headers["X-API-Key"] = key
             await permit(service, url)
             await permit(service, url, caller="worker.1")
-    pace_key = PaceKey(origin.url, "examplebot")
+    pace_key = PaceKey("127.0.0.1", "examplebot")
     callers = await store_client.zrange(keys_of(pace_key)[5], 0, -1)
     assert set(callers) == {b"operator", b"127.0.0.1", b"spider-8@example.com"}
     callers_of_key = await store_client.zrange(keys_of(pace_key, "spider-7")[5], 0, -1)

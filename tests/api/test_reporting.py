@@ -79,8 +79,9 @@ async def test_an_operators_key_needs_no_second_one(store_url: str, tmp_path: Pa
 
 async def test_a_permit_that_the_fleet_did_not_sign_is_refused(store_url: str, tmp_path: Path) -> None:
     async with keyed(store_url, tmp_path) as it:
-        key = PaceKey(it.url.removesuffix("/a"), "examplebot")
-        forged = permits.sign(SlotRef(key, "1:0123456789abcdef:one"), b"a guess" * 5)
+        origin = it.url.removesuffix("/a")
+        slot = SlotRef(origin, PaceKey("127.0.0.1", "examplebot"), "1:0123456789abcdef:one")
+        forged = permits.sign(slot, b"a guess" * 5)
         response = await it.service.client.post(
             f"/v1/permits/{forged}/outcome",
             json={"status": 429, "retry_after": DAY},

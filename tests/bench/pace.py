@@ -22,12 +22,11 @@ from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest
 from app.redis.connect import connect
 from app.redis.embedded import serve
 from app.redis.guarded_client import MAX_CONCURRENT, GuardedClient
-from robots_core.origin import Origin
 from tests.pacing.fleet import Log, crawl
 
 ROUNDS = 5
 CALLS = 4000
-KEYS = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(500)]
+KEYS = [PaceKey.of(f"{number}.example.com", "ExampleBot") for number in range(500)]
 SECOND = (PaceWindow(math.inf, 1.0),)
 WINDOWS = tuple(
     PaceWindow((time.time() + 3600 * hour) if hour < 16 else math.inf, 1.0 + hour % 3) for hour in range(1, 17)

@@ -27,6 +27,7 @@ from app.pacing.redis_pacer import keys_of
 from app.pacing.slots import PaceKey
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
+from robots_core.origin import read_target
 from robots_core.robots.access import Successful
 from tests.api.service import START, Service, running
 from tests.faults.loopback import Web, web
@@ -308,17 +309,21 @@ def test_poisoned_pace_still_gives_slots(store_url: str) -> None:
             assert response.json()["verdict"] == "allow"
             assert response.json()["permit"] or response.json()["retry_after"]
 
+        def queue(origin: str) -> PaceKey:
+            return PaceKey(read_target(origin).origin.uri_host, "examplebot")
+
         async def known() -> int:
             origin = it.origins.new()
             await permit(origin)
-            return int(await it.client.exists(*keys_of(PaceKey(origin, "examplebot"))))
+            return int(await it.client.exists(*keys_of(queue(origin))))
 
         assert runner.run(known()) >= 5
 
         async def example(found: dict[int, Poison | bytes]) -> None:
             origin = it.origins.new()
             for which, poison in found.items():
-                await put(it.client, keys_of(PaceKey(origin, "examplebot"))[which], poison)
+                for key in (queue(origin), PaceKey(origin, "examplebot")):  # the latter is of the last release
+                    await put(it.client, keys_of(key)[which], poison)
             for _ in range(2):
                 await permit(origin)
 

@@ -17,11 +17,10 @@ from app.pacing.slots import PaceKey, Slot, SlotRequest
 from app.redis.connect import Client
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClocks
-from robots_core.origin import Origin
 from tests.engines import Node, client_of
 from tests.pacing.server_clock import ServerClock, clocked
 
-KEYS = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(10)]
+KEYS = [PaceKey.of(f"{number}.example.com", "ExampleBot") for number in range(10)]
 MINUTE, SECOND = (PaceWindow(math.inf, 60.0),), (PaceWindow(math.inf, 1.0),)
 HOUR, DAY = 3600, 86_400
 

@@ -10,10 +10,9 @@ from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.redis.guarded_client import GuardedClient
-from robots_core.origin import Origin
 from tests.engines import Node, client_of, node
 
-KEYS = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(200)]
+KEYS = [PaceKey.of(f"{number}.example.com", "ExampleBot") for number in range(200)]
 MINUTE, SECOND = (PaceWindow(math.inf, 60.0),), (PaceWindow(math.inf, 1.0),)
 HOUR = 3600.0
 FILE = bytes(1000)
@@ -76,12 +75,12 @@ async def test_the_durable_record_is_bounded_and_expires(pace: RedisPacer, small
     durable = keys_of(KEYS[0])[0]
     for number in range(600):
         # All in one bucket: the site of a key chooses it.
-        await reserve(pace, PaceKey(KEYS[0].site, f"bot{number}"), MINUTE)
+        await reserve(pace, PaceKey(KEYS[0].pool, f"bot{number}"), MINUTE)
     assert small.ask("HLEN", durable) <= 256
     small.ask("DEL", *keys_of(KEYS[0])[:2])
     for number in range(100):
-        await reserve(pace, PaceKey(KEYS[0].site, f"short{number}"), ((PaceWindow(math.inf, 0.05)),))
+        await reserve(pace, PaceKey(KEYS[0].pool, f"short{number}"), ((PaceWindow(math.inf, 0.05)),))
     await asyncio.sleep(0.1)
     for number in range(10):
-        await reserve(pace, PaceKey(KEYS[0].site, f"next{number}"), MINUTE)
+        await reserve(pace, PaceKey(KEYS[0].pool, f"next{number}"), MINUTE)
     assert small.ask("HLEN", durable) == small.ask("ZCARD", keys_of(KEYS[0])[1]) == 10

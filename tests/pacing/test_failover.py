@@ -18,11 +18,10 @@ from app.pacing.slots import PaceKey, Slot, SlotRequest
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClocks
-from robots_core.origin import Origin
 from tests.engines import Fleet, cluster_url, clustered
 from tests.faults.until import until_so
 
-MAX_KEYS = [PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot") for number in range(9)]
+MAX_KEYS = [PaceKey.of(f"{number}.example.com", "ExampleBot") for number in range(9)]
 SECOND = (PaceWindow(math.inf, 1.0),)
 PROCESSES = 2
 

@@ -63,7 +63,7 @@ async def test_the_rate_holds_when_the_master_fails(processes: int, workers: int
                     """The number of slots granted, as the current master knows."""
                     with suppress(RedisError, OSError):
                         async with asyncio.timeout(1.0):
-                            return int(await client.hget(keys_of(PaceKey(origin, "examplebot"))[3], "count") or 0)
+                            return int(await client.hget(keys_of(PaceKey("127.0.0.1", "examplebot"))[3], "count") or 0)
                     return 0
 
                 await until_so(lambda: len(log.pages) >= 3 * RATE)

@@ -11,9 +11,8 @@ from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.redis.guarded_client import GuardedClient
-from robots_core.origin import Origin
 
-KEY = PaceKey.of(Origin("https", "www.example.com", 443), "ExampleBot")
+KEY = PaceKey.of("www.example.com", "ExampleBot")
 INTERVAL = 100.0  # long, so that the time of the test itself moves no slot
 WINDOWS = (PaceWindow(math.inf, INTERVAL),)
 PERIOD = 20

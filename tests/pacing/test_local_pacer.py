@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,15 +13,14 @@ from app.pacing.local_pacer import HORIZON, LOCAL_SLOT, LocalPacer
 from app.pacing.membership import Rank
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, Slot, SlotRequest, WaitTooLong
-from robots_core.origin import Origin
 
-SITE = Origin("https", "www.example.com", 443)
-KEY = PaceKey.of(SITE, "ExampleBot")
+HOST = "www.example.com"
+KEY = PaceKey.of(HOST, "ExampleBot")
 TENTH = (PaceWindow(math.inf, 0.1),)
 NOW = 1_000_000.0
 
 
-def request(max_wait: float = 60.0, pace_windows: tuple[PaceWindow, ...] = TENTH, **members: float) -> SlotRequest:
+def request(max_wait: float = 60.0, pace_windows: tuple[PaceWindow, ...] = TENTH, **members: Any) -> SlotRequest:
     return SlotRequest(KEY, pace_windows, "w", max_wait=max_wait, **members)
 
 
@@ -119,3 +119,19 @@ def test_a_bounded_dict_drops_the_oldest_keys() -> None:
         recent[number] = number
         recent[0] = -1
     assert [recent.get(number, 7) for number in (0, 1, 10, 11, MAX_KEYS)] == [-1, 7, 7, 11, MAX_KEYS]
+
+
+def test_hosts_of_one_pool_with_different_paces_do_not_collide() -> None:
+    second = (PaceWindow(math.inf, 0.5),)
+    pacers = [LocalPacer(None, lambda number=number: Rank(number, 3)) for number in range(3)]  # type: ignore[misc]
+    taken: list[tuple[float, float]] = []
+    for step in range(400):
+        at = NOW + step * 0.05
+        for number, pacer in enumerate(pacers):
+            windows = second if step < 3 or (step + number) % 2 else TENTH
+            slot = pacer.reserve(request(0.0, windows), at, 0.0)
+            if isinstance(slot, Slot):
+                taken.append((slot.go_at, windows[0].interval))
+    taken.sort()
+    assert len(taken) > 30
+    assert all(later >= go + interval - 1e-3 for (go, interval), (later, _) in pairwise(taken))

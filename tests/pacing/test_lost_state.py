@@ -19,12 +19,11 @@ from app.pacing.slots import PaceKey, Slot, SlotRequest, SlotResult
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClocks
-from robots_core.origin import Origin
 from tests.faults.until import until, until_so
 from tests.pacing.restartable import Restartable, restartable
 
-KEY = PaceKey.of(Origin("https", "www.example.com", 443), "ExampleBot")
-OTHER = PaceKey.of(Origin("https", "other.example", 443), "ExampleBot")
+KEY = PaceKey.of("www.example.com", "ExampleBot")
+OTHER = PaceKey.of("other.example", "ExampleBot")
 MINUTE = (PaceWindow(math.inf, 60.0),)
 RETRY_AFTER = 50_000.0
 FASTER = 20.0

@@ -26,10 +26,9 @@ from app.pacing.slots import (
 )
 from app.redis.guarded_client import StoreDown
 from app.redis.store_clock import StoreClocks
-from robots_core.origin import Origin
 
-SITE = Origin("https", "www.example.com", 443)
-KEY = PaceKey.of(SITE, "ExampleBot")
+HOST = "www.example.com"
+KEY = PaceKey.of(HOST, "ExampleBot")
 SECOND = (PaceWindow(math.inf, 1.0),)
 REQUEST = SlotRequest(KEY, SECOND, "w", max_wait=60)
 
@@ -82,6 +81,10 @@ class OneQueue:
         self._fail(key)
         self.backoff_until = self.now + retry_after
         return retry_after
+
+    async def backoff_left(self, key: PaceKey) -> float:
+        self._fail(key)
+        return 0.0
 
     async def give_back(self, key: PaceKey, backoff: float) -> bool:
         self._fail(key)
@@ -218,7 +221,7 @@ async def test_local_pacer_expects_a_queue_as_deep_as_it_was(rig: Rig) -> None:
 
 async def test_local_pacer_leaves_an_interval_after_the_failure(rig: Rig) -> None:
     slow = replace(REQUEST, windows=(PaceWindow(math.inf, 10.0),))
-    await rig.reserve(replace(REQUEST, key=PaceKey.of(SITE, "OtherBot")))
+    await rig.reserve(replace(REQUEST, key=PaceKey.of(HOST, "OtherBot")))
     await rig.lose_the_store()
     grant = await rig.reserve(slow)
     assert isinstance(grant.result, WaitTooLong)
@@ -257,7 +260,7 @@ async def test_local_slots_are_reported_without_any_caller(rig: Rig) -> None:
 
 
 async def test_a_failing_shard_does_not_affect_the_others(rig: Rig) -> None:
-    other = replace(REQUEST, key=PaceKey.of(SITE, "OtherBot"))
+    other = replace(REQUEST, key=PaceKey.of(HOST, "OtherBot"))
     rig.store.shards[other.key] = 1
     await rig.reserve()
     rig.store.down = {0}
@@ -275,7 +278,7 @@ async def test_a_fleet_backoff_holds_without_the_store(rig: Rig) -> None:
     rig.store.backoff_until = rig.store.now + 600
     await rig.reserve()
     await rig.lose_the_store()
-    other = replace(REQUEST, key=PaceKey.of(SITE, "OtherBot"))
+    other = replace(REQUEST, key=PaceKey.of(HOST, "OtherBot"))
     grant = await rig.reserve(other)
     assert isinstance(grant.result, WaitTooLong)
     assert grant.result.wait == pytest.approx(600 - PROBE_INTERVAL)
@@ -314,7 +317,7 @@ async def test_one_reporter_without_the_store_gets_the_unconfirmed_maximum(rig: 
     assert await rig.pacer.back_off(KEY, 86_400.0, "one") == (policy.max_unconfirmed, True)
     assert await rig.pacer.back_off(KEY, 5.0, "two") == (policy.max_unconfirmed, True)
     assert await rig.pacer.back_off(KEY, 1e12) == (policy.max_retry_after, True)  # an operator
-    other = replace(REQUEST, key=PaceKey.of(SITE, "OtherBot"))
+    other = replace(REQUEST, key=PaceKey.of(HOST, "OtherBot"))
     assert isinstance((await rig.reserve(other)).result, WaitTooLong)
     await rig.later(policy.max_retry_after)
     assert isinstance((await rig.reserve(other)).result, Slot)
@@ -332,7 +335,7 @@ async def test_a_backoff_reported_in_a_brief_failure_reaches_the_store(rig: Rig)
 async def test_a_backoff_is_told_with_the_next_slot(rig: Rig) -> None:
     await rig.pacer.back_off(KEY, 600.0)
     rig.store.backoff_until = 0.0
-    await rig.reserve(replace(REQUEST, key=PaceKey.of(SITE, "OtherBot")))
+    await rig.reserve(replace(REQUEST, key=PaceKey.of(HOST, "OtherBot")))
     assert rig.store.backoff_until - rig.store.now == pytest.approx(600)
 
 

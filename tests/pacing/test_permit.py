@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.pacing.local_pacer import LOCAL_SLOT
 from app.pacing.permit import MAX_CHARS, TAG_BYTES, BadPermit, SlotRef, sign, verify
-from app.pacing.slots import PaceKey
+from app.pacing.slots import NAMED, PaceKey
 from robots_core.origin import Origin
 
 SECRET, EARLIER = b"s" * 32, b"t" * 32
@@ -25,16 +26,31 @@ ORIGINS = [
 TOKENS = ["ExampleBot", "*", "a", "Google-CloudVertexBot", "x" * 2048]
 
 names = st.from_regex(r"[0-9]{1,20}:[0-9a-f]{16}:[A-Za-z0-9._@-]{1,64}", fullmatch=True) | st.just(LOCAL_SLOT)
-slots = st.builds(SlotRef, st.builds(PaceKey.of, st.sampled_from(ORIGINS), st.sampled_from(TOKENS)), names)
+POOLS = [*(origin.uri_host for origin in ORIGINS), *(origin.key for origin in ORIGINS), f"{NAMED}{'x' * 64}"]
 
-GOOD = SlotRef(PaceKey("https://www.example.com", "examplebot"), "1:0123456789abcdef:a")
+keys = st.builds(PaceKey.of, st.sampled_from(POOLS), st.sampled_from(TOKENS))
+micros = st.integers(0, 10**16).map(lambda number: number / 1_000_000)
+slots = st.builds(SlotRef, st.sampled_from([origin.key for origin in ORIGINS]), keys, names, micros)
+
+GOOD = SlotRef(
+    "https://www.example.com", PaceKey("www.example.com", "examplebot"), "1:0123456789abcdef:a", 1_700_000_000.25
+)
 
 
 @given(slots)
 def test_a_signed_slot_is_read_back(slot: SlotRef) -> None:
     permit = sign(slot, SECRET)
     assert len(permit) <= MAX_CHARS
-    assert verify(permit, [SECRET]) == slot
+    read = verify(permit, [SECRET])
+    assert read == replace(slot, go_at=read.go_at)
+    assert read.go_at == pytest.approx(slot.go_at, abs=1e-5)
+
+
+def test_a_permit_of_the_last_release_names_the_queue_of_its_origin() -> None:
+    fields = ["http://www.example.com:8080", "examplebot", GOOD.name]
+    assert verify(signed(json.dumps(fields).encode()), [SECRET]) == SlotRef(
+        fields[0], PaceKey(fields[0], "examplebot"), GOOD.name
+    )
 
 
 def test_a_permit_of_an_accepted_secret_is_read() -> None:
@@ -55,7 +71,7 @@ def test_an_altered_permit_is_refused() -> None:
 
 
 def test_the_tag_of_another_permit_is_refused() -> None:
-    other = sign(SlotRef(PaceKey("https://victim.example", "examplebot"), GOOD.name), SECRET)
+    other = sign(SlotRef("https://victim.example", PaceKey("victim.example", "examplebot"), GOOD.name), SECRET)
     forged = f"{other.rpartition('.')[0]}.{sign(GOOD, SECRET).rpartition('.')[2]}"
     with pytest.raises(BadPermit):
         verify(forged, [SECRET])
@@ -68,13 +84,16 @@ def signed(content: bytes) -> str:
 
 
 def test_a_payload_signed_here_is_accepted() -> None:
-    content = json.dumps(["https://www.example.com", "examplebot", GOOD.name]).encode()
+    content = json.dumps([GOOD.origin, "examplebot", f"{GOOD.name} www.example.com 1700000000.250000"]).encode()
     assert verify(signed(content), [SECRET]) == GOOD
 
 
 @pytest.mark.parametrize(
     "content",
     [
+        ["https://www.example.com", "examplebot", "1:ab:a www.example.com"],
+        ["https://www.example.com", "examplebot", "1:ab:a www.example.com nan"],
+        ["https://www.example.com", "examplebot", "1:ab:a www.example.com 1.000000 x"],
         None,
         5,
         {},

@@ -8,9 +8,8 @@ from redis.asyncio import Redis
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.slots import BackoffPolicy, PaceKey
 from app.redis.guarded_client import GuardedClient
-from robots_core.origin import Origin
 
-KEY = PaceKey.of(Origin("https", "www.example.com", 443), "ExampleBot")
+KEY = PaceKey.of("www.example.com", "ExampleBot")
 KEPT, _, PLACE = keys_of(KEY)[:3]
 UNCONFIRMED = BackoffPolicy().max_unconfirmed
 DAY = 86_400.0

@@ -19,11 +19,10 @@ from app.pacing.schedule import PaceWindow
 from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.redis.connect import Client, connect
 from app.redis.guarded_client import GuardedClient
-from robots_core.origin import Origin
 from tests.engines import cluster_url, clustered
 
-SITE = Origin("https", "www.example.com", 443)
-KEY = PaceKey.of(SITE, "ExampleBot")
+HOST = "www.example.com"
+KEY = PaceKey.of(HOST, "ExampleBot")
 KEYS = keys_of(KEY)
 KEPT, UNTIL, PLACE, OWN = KEYS[:4]
 NEW = QueueState()
@@ -81,8 +80,8 @@ async def test_the_keys_of_a_queue_expire_except_shared_ones(pace: RedisPacer, s
 
 async def test_each_agent_of_an_origin_has_its_own_queue(pace: RedisPacer) -> None:
     await given(pace, SlotRequest(KEY, SLOW, "w"))
-    assert (await given(pace, SlotRequest(PaceKey.of(SITE, "OtherBot"), SLOW, "w"))).wait == 0
-    assert isinstance(await asked(pace, SlotRequest(PaceKey.of(SITE, "EXAMPLEBOT"), SLOW, "w")), WaitTooLong)
+    assert (await given(pace, SlotRequest(PaceKey.of(HOST, "OtherBot"), SLOW, "w"))).wait == 0
+    assert isinstance(await asked(pace, SlotRequest(PaceKey.of(HOST, "EXAMPLEBOT"), SLOW, "w")), WaitTooLong)
 
 
 async def test_a_wait_too_long_reserves_nothing_and_gives_retry_after(pace: RedisPacer) -> None:
@@ -173,8 +172,8 @@ async def test_a_near_gap_is_open_to_all_callers(pace: RedisPacer) -> None:
 async def test_a_backoff_holds_for_all_agents(pace: RedisPacer) -> None:
     assert 9 < await pace.back_off(KEY, 0) <= 10
     for agent in ("ExampleBot", "OtherBot"):
-        assert 9 < (await given(pace, SlotRequest(PaceKey.of(SITE, agent), SECOND, "w", max_wait=60))).wait <= 10
-    other = PaceKey.of(Origin("https", "other.example", 443), "ExampleBot")
+        assert 9 < (await given(pace, SlotRequest(PaceKey.of(HOST, agent), SECOND, "w", max_wait=60))).wait <= 10
+    other = PaceKey.of("other.example", "ExampleBot")
     assert (await given(pace, SlotRequest(other, SECOND, "w"))).wait == 0
 
 
@@ -210,7 +209,7 @@ async def test_a_recovering_queue_is_closed_and_respects_known_slots(
     first = await asked(pace, SlotRequest(KEY, SECOND, "w", max_wait=60), known, closed_for=5.0)
     assert isinstance(first, Slot)
     assert 29 < first.wait <= 30
-    other = PaceKey.of(SITE, "OtherBot")
+    other = PaceKey.of(HOST, "OtherBot")
     second = await asked(pace, SlotRequest(other, SECOND, "w", max_wait=60), closed_for=5.0)
     assert isinstance(second, Slot)
     assert 4 < second.wait <= 5
@@ -281,12 +280,12 @@ async def cluster() -> AsyncIterator[Client]:
 async def test_a_cluster_keeps_a_sites_queues_in_one_hash_slot(cluster: Client) -> None:
     pace = pace_of(cluster)
     for number in range(20):
-        key = PaceKey.of(Origin("https", f"{number}.example.com", 443), "ExampleBot")
+        key = PaceKey.of(f"{number}.example.com", "ExampleBot")
         slot = await given(pace, SlotRequest(key, SLOW, "w"))
         assert isinstance(await asked(pace, SlotRequest(key, SLOW, "w")), WaitTooLong)
         assert await pace.release(key, slot.name)
         assert await pace.back_off(key, 0) > 9
-    assert (await given(pace, SlotRequest(PaceKey.of(SITE, "OtherBot"), SLOW, "w"))).wait == 0
+    assert (await given(pace, SlotRequest(PaceKey.of(HOST, "OtherBot"), SLOW, "w"))).wait == 0
 
 
 # Foreign values.

@@ -95,7 +95,7 @@ async def lane_bytes(fleet: Fleet) -> None:
 
 async def _permit(pace: RedisPacer, origin: Origin) -> None:
     await pace.reserve(
-        SlotRequest(PaceKey.of(origin, "ExampleBot"), (PaceWindow(math.inf, 1.0),), "crawler"),
+        SlotRequest(PaceKey.of(origin.host, "ExampleBot"), (PaceWindow(math.inf, 1.0),), "crawler"),
         QueueState(),
         closed_for=0,
         closed_if_behind=0,

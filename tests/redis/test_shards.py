@@ -90,7 +90,8 @@ async def test_a_hanging_shard_does_not_affect_other_permits(redis: GuardedClien
     pace = RedisPacer(redis)
     pacer = Pacer(pace, LocalPacer(1), StoreClocks(time.time, time.monotonic))
     requests = [
-        SlotRequest(PaceKey.of(site, "ExampleBot"), (PaceWindow(math.inf, 0.1),), "w", max_wait=60) for site in SITES
+        SlotRequest(PaceKey.of(site.host, "ExampleBot"), (PaceWindow(math.inf, 0.1),), "w", max_wait=60)
+        for site in SITES
     ]
     await asyncio.gather(*map(pacer.reserve, requests))
     assert {pace.shard_of(request.key) == 0 for request in requests} == {False, True}

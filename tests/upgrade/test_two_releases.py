@@ -23,8 +23,14 @@ from tests.upgrade.trees import last_release
 OPEN = text(200, "User-agent: *\nDisallow: /private/\nCrawl-delay: 2\n")
 CLOSED = text(200, "User-agent: *\nDisallow: /\n")
 SLOTS = 12
+BY_ORIGIN = "this release, by origin"
 PATIENCE = httpx.Timeout(90.0)
-BOTH_WAYS = pytest.mark.parametrize("first", ["last release", "this release"])
+BOTH_WAYS = pytest.mark.parametrize(
+    ("first", "second"), [("last release", "this release"), ("this release", "last release")]
+)
+BY_ORIGIN_BOTH_WAYS = pytest.mark.parametrize(
+    ("first", "second"), [("last release", BY_ORIGIN), (BY_ORIGIN, "last release")]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +52,12 @@ def urls() -> Iterator[dict[str, str]]:
         started = {
             name: stack.enter_context(process(DEVNULL, tree, module=module, **settings)) for name, tree in trees.items()
         }
+        started[BY_ORIGIN] = stack.enter_context(process(DEVNULL, ROOT, module=module, PACE_BY="origin", **settings))
         yield {name: service.wait_ready() for name, service in started.items()}
 
 
 @pytest.fixture
-async def pair(urls: dict[str, str], first: str) -> AsyncIterator[Pair]:
-    second = next(name for name in urls if name != first)
+async def pair(urls: dict[str, str], first: str, second: str) -> AsyncIterator[Pair]:
     async with (
         httpx.AsyncClient(base_url=urls[first], headers=TOKEN_HEADER, timeout=PATIENCE) as one,
         httpx.AsyncClient(base_url=urls[second], headers=TOKEN_HEADER, timeout=PATIENCE) as other,
@@ -124,7 +130,7 @@ async def test_an_override_holds_and_ends_for_both(pair: Pair, sites: Web) -> No
     await until(lambda: verdict(pair.one, f"{site}/"), lambda said: said == "allow")
 
 
-@BOTH_WAYS
+@BY_ORIGIN_BOTH_WAYS
 async def test_both_keep_one_pace(pair: Pair, sites: Web) -> None:
     page = f"{sites.new()}/page"
     answers = [await permit(client, page) for _ in range(SLOTS // 2) for client in (pair.one, pair.other)]

@@ -32,6 +32,7 @@ class OriginOut(BaseModel):
     """
 
     origin: str
+    pool: str = Field(description="What shares the pace of its permits: a host, a domain, an origin, or a named pool.")
     profile: str | None = Field(None, description="The fetch profile that its file is fetched with; null: the default.")
     outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked_address")
     cause: str | None = None
@@ -104,16 +105,19 @@ async def _rows(
         some = listed[start : start + READ_AT_ONCE]
         snapshots = await asyncio.gather(*(services.snapshot_of(origin) for origin, _ in some))
         for (origin, score), snapshot in zip(some, snapshots, strict=True):
-            row = _row(order, origin, score, snapshot, now)
+            row = _row(services, order, origin, score, snapshot, now)
             if row is not None:
                 if order is Order.REFUSED:
                     row.edge = {agent: edge_out(fact) for agent, fact in services.edge.agents(origin).items()}
                 yield row
 
 
-def _row(order: Order, origin: Origin, score: float, snapshot: Snapshot | None, now: float) -> OriginOut | None:
+def _row(
+    services: Services, order: Order, origin: Origin, score: float, snapshot: Snapshot | None, now: float
+) -> OriginOut | None:
     """The origin, or None if its snapshot, which is newer than the list, no longer belongs there."""
-    row = OriginOut(**_named(origin)) if snapshot is None else _described(origin, snapshot, now)
+    pool = services.pool_of(origin)
+    row = OriginOut(pool=pool, **_named(origin)) if snapshot is None else _described(origin, pool, snapshot, now)
     match order:
         case Order.FAILING:
             return row if row.attempts or row.outcome == "blocked_address" else None
@@ -136,7 +140,7 @@ def _named(origin: Origin) -> dict[str, str | None]:
     return {"origin": origin.with_profile(None).key, "profile": origin.profile}
 
 
-def _described(origin: Origin, snapshot: Snapshot, now: float) -> OriginOut:
+def _described(origin: Origin, pool: str, snapshot: Snapshot, now: float) -> OriginOut:
     failing = snapshot.failing
     outcome, status, cause = facts_of(snapshot.access if failing is None else failing.failure)
     # All recheck models retry an origin with a stale copy by the same rule, so any of them will do.
@@ -144,6 +148,7 @@ def _described(origin: Origin, snapshot: Snapshot, now: float) -> OriginOut:
     stands_in = failing is not None and isinstance(snapshot.access, Successful)
     return OriginOut(
         **_named(origin),
+        pool=pool,
         outcome=outcome,
         cause=cause,
         status=status,

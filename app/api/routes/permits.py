@@ -26,7 +26,6 @@ from app.api.routing import DirectRoute, api_router, body_schema, query_of
 from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
 from app.durations import read_retry_after
-from app.pacing.pacer import Grant
 from app.pacing.permit import BadPermit, SlotRef
 from app.pacing.permits import BatchResult, Encode, Outcome, PermitRequest, PermitResult, Report, Reported
 from app.pacing.slots import Slot
@@ -78,6 +77,7 @@ class PermitsIn(RequestModel):
 class PermitOut(AnswerOut):
     """The answer of `GET /v1/allowed`, and the slot. Only the verdict allow can have one."""
 
+    pool: str | None = Field(description="What shares the pace: a host, a domain, an origin, or a pool of the table.")
     permit: str | None = Field(description="Identifies the slot in reports; null if none was reserved.")
     go_at: str | None = Field(description="When the slot begins: RFC 3339 with milliseconds, by the store's clock.")
     wait: float | None = Field(description="Seconds until the slot, or until the next free one if it is too far away.")
@@ -289,16 +289,17 @@ def _encode_item(result: BatchResult, encode: Encode) -> bytes:
 
 def _with_slot(result: PermitResult) -> bytes:
     """The JSON of the answer, which is an object, with the members of the slot added at its end."""
-    return result.answer[:-1] + b"," + msgspec.json.encode(_members(result.grant, result.permit))[1:]
+    return result.answer[:-1] + b"," + msgspec.json.encode(_members(result))[1:]
 
 
-def _members(grant: Grant | None, permit: str | None) -> Mapping[str, object]:
+def _members(result: PermitResult) -> Mapping[str, object]:
     """The members of PermitOut beside those of AnswerOut."""
-    members: dict[str, object] = dict.fromkeys(("permit", "go_at", "wait", "interval", "retry_after"))
+    members: dict[str, object] = dict.fromkeys(("pool", "permit", "go_at", "wait", "interval", "retry_after"))
+    grant, permit = result.grant, result.permit
     if grant is None:
         return {**members, "degraded": False}
     slot = grant.result
-    members.update(wait=round(slot.wait, 6), interval=slot.interval)
+    members.update(pool=result.pool, wait=round(slot.wait, 6), interval=slot.interval)
     if isinstance(slot, Slot):
         members.update(permit=permit, go_at=_milliseconds_up(slot.go_at))
     else:

@@ -1,0 +1,44 @@
+"""Backoffs by origin, as processes of the last release keep them. Remove with the next release.
+
+A pool that is stored as another key than the origin's (`PaceKey.site`) takes over the origin's backoff, and a backoff
+from a pool is written under the origin, too.
+"""
+
+from collections.abc import Callable
+
+from app.pacing.bounded_dict import BoundedDict
+from app.pacing.pace_store import PaceStore
+from app.pacing.slots import PaceKey
+from app.redis.guarded_client import StoreDown
+
+READ_EVERY = 3.0
+"""Seconds after which the backoff of an origin is read again."""
+
+
+class OriginBackoffs:
+    """The backoffs of origins; `steady` is a clock that is never set."""
+
+    def __init__(self, store: PaceStore, steady: Callable[[], float]) -> None:
+        self._store = store
+        self._steady = steady
+        self._read_at: BoundedDict[str, float] = BoundedDict()
+
+    async def left(self, key: PaceKey, origin: str) -> float:
+        """Seconds left of the origin's backoff; 0 if the pool is stored as it, or if it was read of late."""
+        now = self._steady()
+        if origin in ("", key.site) or now < self._read_at.get(origin, -READ_EVERY) + READ_EVERY:
+            return 0.0
+        self._read_at[origin] = now
+        try:
+            return await self._store.backoff_left(PaceKey(origin, key.agent))
+        except StoreDown:
+            return 0.0
+
+    async def note(self, key: PaceKey, origin: str, seconds: float, reporter: str | None) -> None:
+        """Tell processes of the last release that the pool's backoff has so many seconds left."""
+        if origin in ("", key.site):
+            return
+        try:
+            await self._store.back_off(PaceKey(origin, key.agent), seconds, reporter)
+        except StoreDown:
+            return
