@@ -12,7 +12,7 @@ from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.evaluate import CachedFile, Question
 from app.history.reader import HistoryReader
-from app.history.versions import History, Version, version_at
+from app.history.versions import History, Version, version_at, version_id
 from app.parsed_files import ParsedFiles, is_short, parse
 from app.reading_turns import ReadingTurns
 from robots_core.origin import Origin
@@ -124,7 +124,7 @@ class CachedFiles:
             await self._turns.wait((origin, dialect), len(snapshot.access.body))
         parsed = self._parsed.get(origin, snapshot)
         parsed.note_reading(dialect)
-        return CachedFile(cached, parsed.robots, parsed.revision)
+        return CachedFile(cached, parsed.robots, parsed.revision, parsed.version)
 
     def _fresh(self, question: Question, snapshot: Snapshot, recheck: Recheck) -> CachedFile | None:
         """The file of `snapshot` if it is fresh; the same object while its age in whole seconds is the same."""
@@ -148,7 +148,8 @@ class CachedFiles:
         if self._cache.is_too_old(snapshot, max_age, now):
             return None
         if latest is None or fresh is not previous:
-            latest = CachedFile(CacheResult(snapshot, fresh, Source.MEMORY), parsed.robots, parsed.revision)
+            result = CacheResult(snapshot, fresh, Source.MEMORY)
+            latest = CachedFile(result, parsed.robots, parsed.revision, parsed.version)
             parsed.keep(latest, recheck)
         return latest
 
@@ -166,9 +167,8 @@ class CachedFiles:
 
 
 class PastFile(NamedTuple):
-    """A version of a file, parsed, and its id. `is_new`: nothing has been evaluated by it yet."""
+    """A version of a file, parsed. `is_new`: nothing has been evaluated by it yet."""
 
-    version: str
     file: CachedFile
     is_new: bool
 
@@ -191,7 +191,7 @@ class PastFiles:
         file = None if version is None or self._latest is None else self._latest[1]
         if version is None or file is None:
             raise NoVersion(self._origin, at, self._history[0].first_seen if self._history else None)
-        return PastFile(version.id, file, is_new)
+        return PastFile(file, is_new)
 
 
 def _read(version: Version) -> CachedFile | None:
@@ -200,4 +200,5 @@ def _read(version: Version) -> CachedFile | None:
     if snapshot is None:
         return None
     robots = parse(snapshot.access) if isinstance(snapshot.access, Successful) else None
-    return CachedFile(CacheResult(snapshot, None, Source.HISTORY), robots)
+    found = CacheResult(snapshot, None, Source.HISTORY)
+    return CachedFile(found, robots, version=version_id(snapshot.access))

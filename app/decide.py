@@ -170,7 +170,7 @@ class Decider:
 
     async def _decide_past(self, question: Question, files: PastFiles, started: float) -> Decision:
         as_of = question.as_of or datetime.fromtimestamp(self._clock(), UTC)
-        version, file, is_new = await files.get(as_of)
+        file, is_new = await files.get(as_of)
         question = question._replace(at=question.at or as_of)
         if is_new:
             # In a thread: this file is not compiled yet, and it is not cached.
@@ -181,7 +181,7 @@ class Decider:
             decision = self._judge_policy(decision, question.policy)
         self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
         # The past does not change, so there is no time at which to ask again.
-        return decision._replace(retry_at=None, version=version)
+        return decision._replace(retry_at=None)
 
     async def get_file(
         self, origin: Origin, *, max_age: float | None = None, wait: float = 10.0, caller: str = ""

@@ -60,12 +60,14 @@ class CachedFile(NamedTuple):
     """The cache's result for an origin, and the parsed file if there is one.
 
     `revision` identifies the snapshot within this process: equal revisions were derived from the same snapshot. None
-    means that the file is not the cached one, so nothing derived from it may be cached.
+    means that the file is not the cached one, so nothing derived from it may be cached. `version` is the id of the
+    file's version, None if the fetch failed.
     """
 
     cached: CacheResult
     robots: RobotsTxt | None
     revision: int | None = None
+    version: str | None = None
 
 
 class Decision(NamedTuple):
@@ -74,8 +76,7 @@ class Decision(NamedTuple):
     `robots` is the file that decided, None without one. `retry_at` (Unix seconds) is set if the verdict is defer.
     `revision` is that of the CachedFile, None if anything else took part. `overrides` are those that match, shadows
     included; None if there are none. `purposes` are decided if the question has any. `edge` is what callers reported of
-    the origin's pages; it never changes the verdict. `version` is the id of the file's version, None for the file of
-    now.
+    the origin's pages; it never changes the verdict. `version` is that of the CachedFile, also if an override decided.
 
     Rates, visit times and usage are computed on access: a cached answer needs none of them.
     """
@@ -174,7 +175,7 @@ def evaluate(question: Question, file: CachedFile, now: float, *, forbidden: boo
 
     `forbidden`: whether a 401 or 403 closes the site.
     """
-    cached, robots, revision = file
+    cached, robots, revision, version = file
     if cached.snapshot is None:
         verdict = Verdict(Permission.DEFER, Reason.PENDING)
         return Decision(question, verdict, cached, None, now, now + PENDING_SECONDS)
@@ -186,7 +187,7 @@ def evaluate(question: Question, file: CachedFile, now: float, *, forbidden: boo
     retry_at = None
     if verdict.permission is Permission.DEFER:
         retry_at = cached.freshness.recheck_at if cached.freshness else now + PENDING_SECONDS
-    return Decision(question, verdict, cached, robots, now, retry_at, revision)
+    return Decision(question, verdict, cached, robots, now, retry_at, revision, version=version)
 
 
 def judge_policy(decision: Decision, policy: PurposePolicy) -> Decision:

@@ -6,6 +6,7 @@ from itertools import count
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Recheck, Snapshot
 from app.evaluate import CachedFile
+from app.history.versions import version_id
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from robots_core.robots.robots_txt import RobotsTxt
@@ -29,13 +30,14 @@ _BODILESS_BYTES = 1024
 class ParsedFile:
     """What was derived from a snapshot. `latest` is the last result for it, and `recheck` the model it was made for.
 
-    `read` has the names of the dialects that questions were decided under; None if the file is short. Groups and rules
-    are compiled for each dialect, which takes long for a long file.
+    `version` is its id, None if the fetch failed. `read` has the names of the dialects that questions were decided
+    under; None if the file is short. Groups and rules are compiled for each dialect, which takes long for a long file.
     """
 
     snapshot: Snapshot
     robots: RobotsTxt | None
     revision: int
+    version: str | None
     read: set[str] | None
     recheck: Recheck | None = None
     latest: CachedFile | None = None
@@ -78,15 +80,17 @@ class ParsedFiles:
         if file is not None and file.snapshot is snapshot:
             return file
         robots, size, read = None, _BODILESS_BYTES, None
+        # A refetch of the same bytes keeps the access object, so they are neither hashed nor parsed again.
+        known = file if file is not None and file.snapshot.access is snapshot.access else None
+        version = version_id(snapshot.access) if known is None else known.version
         if isinstance(snapshot.access, Successful):
-            # A refetch of the same bytes keeps the access object, so it needs no second parse.
-            if file is not None and file.snapshot.access is snapshot.access:
-                robots, read = file.robots, file.read
+            if known is not None:
+                robots, read = known.robots, known.read
             elif not is_short(snapshot):
                 read = set()
             robots = robots or parse(snapshot.access)
             size = robots.size
-        file = ParsedFile(snapshot, robots, next(self._revisions), read)
+        file = ParsedFile(snapshot, robots, next(self._revisions), version, read)
         self._files.put(origin, file, size)
         return file
 

@@ -107,7 +107,7 @@ class AnswerTags:
         return None if part is None else AnswerTag(_field(part, asked, _stale(file)), None)
 
     def _part(self, file: CachedFile) -> _FilePart | None:
-        cached, robots, revision = file
+        cached, robots, revision, _ = file
         snapshot, freshness = cached.snapshot, cached.freshness
         if revision is None or snapshot is None or freshness is None or freshness.state is not State.FRESH:
             return None

@@ -31,7 +31,7 @@ _OVERHEAD: Final = 2000  # bytes of an entry besides its JSON: the key, the obje
 _Members = dict[str, object]
 """Members of a JSON object, in order. Values other than strings, integers, booleans and null are fragments."""
 
-_APART: Final = frozenset({"purposes", "edge", "version"})
+_APART: Final = frozenset({"purposes", "edge"})
 """Members that are encoded for each answer, if it has them."""
 
 
@@ -87,8 +87,6 @@ class AnswerEncoder:
             optional: _Members = {} if decision.purposes is None else {"purposes": purposes_fragment(decision.purposes)}
             if decision.edge is not None:
                 optional["edge"] = _edge(decision.edge)
-            if decision.version is not None:
-                optional["version"] = decision.version
             return msgspec.json.encode({**_members(answer_out(decision, explained=False)), **optional})
         row_key, row, file = self._cached(decision)
         members = row.members.copy()

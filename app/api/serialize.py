@@ -91,10 +91,10 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         more_sitemaps=len(sitemaps) - len(shown),
         licenses=fitting(robots.licenses, LICENSES_ROOM) if robots else [],
         notes=notes_out(agent_notes(question.agent, question.dialect)),
+        version=decision.version,
         robots=robots_out(question.target.origin, decision.cached),
         purposes=None if decision.purposes is None else purposes_out(decision.purposes),
         edge=None if decision.edge is None else edge_out(decision.edge),
-        version=decision.version,
     )
 
 
@@ -167,6 +167,7 @@ def refusal_out(decision: Decision) -> dict[str, object]:
         "rule": None if rule is None else rule.model_dump(),
         "override": None if override is None else override.model_dump(),
         "retry_at": None if decision.retry_at is None else instant(decision.retry_at),
+        "version": decision.version,
     }
     return {name: value for name, value in members.items() if value is not None}
 

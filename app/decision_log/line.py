@@ -1,14 +1,11 @@
 """A line of the decision log."""
 
-from collections import OrderedDict
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
-from app.cache.content import digest
 from app.evaluate import Decision
-from app.history.versions import id_of
 from app.observability.logs import timestamp
 from robots_core.robots.lines import readable
 
@@ -18,15 +15,12 @@ UrlForm = Literal["whole", "hashed", "none"]
 PATTERN_LENGTH = 200
 """Characters of a rule's pattern in a line."""
 
-_VERSIONS: Final = 4096
-
 
 class LineWriter:
     """Writes decisions as lines of JSON."""
 
     def __init__(self, url_form: UrlForm) -> None:
         self._url_form = url_form
-        self._versions: OrderedDict[int, str] = OrderedDict()
 
     def write(self, decision: Decision, request_id: str | None, key: str | None) -> bytes:
         """The line, with the ids of the request and of the caller's API key; without a line break."""
@@ -44,7 +38,7 @@ class LineWriter:
             "reason": verdict.reason,
             "line": None,
             "rule": None,
-            "version": self._version(decision),
+            "version": decision.version,
             "source": decision.cached.source,
             "override": None if deciding is None else deciding.id,
         }
@@ -61,18 +55,3 @@ class LineWriter:
                 return {"url_sha256": sha256(url.encode()).hexdigest()[:32]}
             case "none":
                 return {}
-
-    def _version(self, decision: Decision) -> str | None:
-        """The id of the version of the file, as in the history; hashing a large file takes a millisecond."""
-        snapshot, revision = decision.cached.snapshot, decision.revision
-        if snapshot is None:
-            return None
-        known = None if revision is None else self._versions.get(revision)
-        if known is not None:
-            return known
-        version = id_of(digest(snapshot.access))
-        if revision is not None:
-            self._versions[revision] = version
-            if len(self._versions) > _VERSIONS:
-                self._versions.popitem(last=False)
-        return version

@@ -14,7 +14,7 @@ from app.cache import codec
 from app.cache.content import digest
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
 from robots_core.dates import END_OF_TIME
-from robots_core.robots.access import Successful
+from robots_core.robots.access import Access, Blocked, Successful, Unreachable
 
 VERSIONS = 20
 """How many versions of an origin are kept; the oldest is dropped first."""
@@ -61,6 +61,11 @@ class Version:
 def id_of(digest: bytes) -> str:
     """The id of a version: the digest's first 16 hexadecimal digits."""
     return digest.hex()[:16]
+
+
+def version_id(access: Access) -> str | None:
+    """The id of the version that a fetch found; None if it failed, so that the origin said nothing."""
+    return None if isinstance(access, Unreachable | Blocked) else id_of(digest(access))
 
 
 History: TypeAlias = tuple[Version, ...]

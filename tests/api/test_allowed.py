@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -54,6 +55,7 @@ async def test_decision_names_its_rule_line_and_fetch(store_url: str) -> None:
             "sitemaps": ["https://h.example/s.xml"],
             "more_sitemaps": 0,
             "licenses": [],
+            "version": sha256(RULES.encode()).hexdigest()[:16],
             "robots": {
                 "url": f"{origin.url}/robots.txt",
                 "final_url": None,

@@ -30,9 +30,15 @@ async def test_allow_is_204_with_reason_and_rate(store_url: str) -> None:
         response = await service.client.get(PATH, params=parameters)
         assert (response.status_code, response.content) == (204, b"")
         fields = {name: value for name, value in response.headers.items() if name.startswith("robots-")}
-        assert fields == {"robots-verdict": "allow", "robots-reason": "no_match", "robots-interval": "2.5"}
-        assert "content-length" not in response.headers
         allowed = await service.client.get("/v1/allowed", params=parameters)
+        version = allowed.json()["version"]
+        assert fields == {
+            "robots-verdict": "allow",
+            "robots-reason": "no_match",
+            "robots-version": version,
+            "robots-interval": "2.5",
+        }
+        assert "content-length" not in response.headers
         assert response.headers["cache-control"] == allowed.headers["cache-control"] != "no-store"
 
 
@@ -49,6 +55,7 @@ async def test_disallow_is_403_with_its_rule(store_url: str) -> None:
             "reason": "rule",
             "agent": "ExampleBot",
             "rule": {"directive": "disallow", "pattern": "/private/", "line": 2, "text": "Disallow: /private/"},
+            "version": response.headers["robots-version"],
         }
         assert response.headers["robots-verdict"] == "disallow"
         assert response.headers["robots-rule"] == '"disallow: /private/";line=2'

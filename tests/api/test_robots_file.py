@@ -142,7 +142,7 @@ async def test_a_dialect_groups_the_file_as_it_reads_it(store_url: str) -> None:
 async def test_as_facts_returns_the_fetch_without_the_file(store_url: str) -> None:
     async with serve(text(200, BODY)) as origin, running(store_url) as service:
         answer = (await service.client.get("/v1/robots", params={"url": origin.url, "as": "facts"})).json()
-    assert list(answer) == ["robots"]
+    assert list(answer) == ["robots", "version"]
     assert (answer["robots"]["outcome"], answer["robots"]["source"]) == ("successful", "fetched")
 
 

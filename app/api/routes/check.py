@@ -75,6 +75,7 @@ _FIELDS = {
     "Robots-Verdict": "allow, disallow or defer",
     "Robots-Reason": "What decided, as `reason` of GET /v1/allowed.",
     "Robots-Rule": "The rule that decided, as a string of RFC 9651 with the parameter `line`.",
+    "Robots-Version": "The id of the version of robots.txt, as `version` of GET /v1/allowed; absent if that is null.",
     "Robots-Notes": "Codes of the notes of GET /v1/allowed, separated by commas; absent if there are none.",
     "Robots-Interval": "Seconds from one document to the next: `rate.interval` of GET /v1/allowed, rounded up to 1 ms.",
 }
@@ -156,6 +157,8 @@ def _response(decision: Decision, cached: str) -> Response:
         text = quote(f"{rule.directive}: {rule.pattern}", safe=_PRINTABLE + " ")[:RULE_LIMIT]
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         fields["Robots-Rule"] = f'"{escaped}";line={rule.line}'
+    if decision.version is not None:
+        fields["Robots-Version"] = decision.version
     notes = ", ".join(code for code, _ in agent_notes(decision.question.agent, decision.question.dialect))
     if notes:
         fields["Robots-Notes"] = notes

@@ -159,6 +159,7 @@ def _answer(
         tdm_policy=tdm_policy(fields),
         verdict=None if verdict is None else verdict.permission,
         reason=None if verdict is None else verdict.reason,
+        version=None if decision is None else decision.version,
         notes=notes_out([*notes, *joined.notes]) or [],
     )
 

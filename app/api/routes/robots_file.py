@@ -83,13 +83,13 @@ async def _answer(
             return raw_file.answer(file.robots.body)
     facts = robots_out(origin, file.cached)
     if file.robots is None:
-        whole = RobotsFileOut(robots=facts, dialect=dialect.name)
+        whole = RobotsFileOut(robots=facts, version=file.version, dialect=dialect.name)
         return Response(whole.model_dump_json(), media_type="application/json")
     body, site = file.robots.body, origin.with_profile(None).key
     work = partial(file_json, truncated=file.robots.scan.truncated)
     arguments = body, dialect.name, reader, content_type_of(file), site
     found = await services_of(request).long_work.run(request, len(body), work, *arguments)
-    head = to_json({"robots": facts, "dialect": dialect.name})
+    head = to_json({"robots": facts, "version": file.version, "dialect": dialect.name})
     return Response(head[:-1] + b"," + found[1:], media_type="application/json")
 
 

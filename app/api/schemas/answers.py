@@ -10,6 +10,11 @@ from robots_core.robots.verdict import Permission, Reason
 
 PARTIAL = "Whether lines beyond the first 512,000 bytes of the file, which are not read, could change the verdict."
 
+VERSION_TEXT = (
+    "The id of the version of robots.txt in the history: the first 16 hexadecimal digits of the SHA-256 of its bytes, "
+    "or of the fact that there is no file. Null if the fetch failed or has not ended."
+)
+
 
 def is_none(value: object) -> bool:
     """Whether to leave the member out."""
@@ -231,6 +236,7 @@ class AnswerOut(BaseModel):
         [], description="The file's License URLs (RSL), which bind every crawler; the first, up to 4 KiB of JSON."
     )
     notes: list[NoteOut] | None = Field(None, exclude_if=is_none, description=NOTES)
+    version: str | None = Field(None, description=VERSION_TEXT)
     robots: RobotsOut
     purposes: dict[Purpose, PurposeOut] | None = Field(
         None,
@@ -241,11 +247,6 @@ class AnswerOut(BaseModel):
         None,
         exclude_if=is_none,
         description="The refusals that callers reported for this origin and agent; absent if there are none.",
-    )
-    version: str | None = Field(
-        None,
-        exclude_if=is_none,
-        description="Of an answer about the past: the id of the file's version in the history; absent otherwise.",
     )
 
 
@@ -295,3 +296,4 @@ class RefusalOut(ProblemOut):
     rule: RuleTextOut | None = None
     override: OverrideOut | None = None
     retry_at: str | None = None
+    version: str | None = None

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from app.api.schemas.answers import NoteOut, is_none
+from app.api.schemas.answers import VERSION_TEXT, NoteOut, is_none
 from robots_core.purposes.judge import PurposeState
 from robots_core.purposes.policy import Purpose
 from robots_core.robots.verdict import Permission, Reason
@@ -60,4 +60,5 @@ class IndexingOut(BaseModel):
     tdm_policy: str | None = Field(description="The page's tdm-policy, as written.")
     verdict: Permission | None = Field(description="Of `GET /v1/allowed` for the url; null without one.")
     reason: Reason | None
+    version: str | None = Field(description=f"Null without a url. {VERSION_TEXT}")
     notes: list[NoteOut]

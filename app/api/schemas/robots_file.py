@@ -2,7 +2,16 @@
 
 from pydantic import BaseModel, Field
 
-from app.api.schemas.answers import ExtensionOut, GroupOut, RobotsOut, RuleOut, SpanOut, WarningOut, WindowOut
+from app.api.schemas.answers import (
+    VERSION_TEXT,
+    ExtensionOut,
+    GroupOut,
+    RobotsOut,
+    RuleOut,
+    SpanOut,
+    WarningOut,
+    WindowOut,
+)
 from app.api.serialize import robots_out
 from app.evaluate import CachedFile
 from robots_core.origin import Origin
@@ -91,6 +100,7 @@ class FactsOut(BaseModel):
     """The facts of the fetch."""
 
     robots: RobotsOut
+    version: str | None = Field(description=VERSION_TEXT)
 
 
 class RobotsFileOut(FactsOut):
@@ -108,7 +118,7 @@ class RobotsFileOut(FactsOut):
 
 def facts_out(origin: Origin, file: CachedFile) -> FactsOut:
     """The facts of the fetch, without the file."""
-    return FactsOut(robots=robots_out(origin, file.cached))
+    return FactsOut(robots=robots_out(origin, file.cached), version=file.version)
 
 
 def content_type_of(file: CachedFile) -> str | None:
