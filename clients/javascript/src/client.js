@@ -1,38 +1,31 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { NotUnderstood, ServiceUnavailable, errorFor } from './errors.js';
-import {
-  ANSWER_LIMIT,
-  ANSWER_TIMEOUT,
-  BATCH_ITEMS,
-  FETCH_WAIT,
-  OUTCOME_TIMEOUT,
-  checkedOptions,
-  checkedSeconds,
-  checkedService,
-  conversation,
-  outcome,
-  parseAnswer,
-  parseItem,
-  parseVerdict,
-  question,
-  toReport,
-  withoutCredentials,
-} from './protocol.js';
+import { ANSWER_LIMIT, notOurs, parseAnswer, parseItem, parseRefusal, parseVerdict, silent } from './answers.js';
+import { Patience, conversation } from './conversation.js';
+import { Deferred, NotUnderstood, errorFor, shortened } from './errors.js';
+import { checkedOptions, checkedService } from './options.js';
+import { LocalPace } from './pace.js';
+import { asking, checkedSeconds } from './question.js';
+import { BATCH_ITEMS, OUTCOME_TIMEOUT, answerTimeout, outcome, permitQuestion, query, question, toReport } from './requests.js';
+import { Waits } from './waits.js';
+
+/** Codes of Node.js for what answers, but not in HTTP, without TLS, or with another's certificate. */
+const OTHERS = /^(?:HPE_|ERR_SSL_|ERR_TLS_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 
 const monotonic = () => performance.now() / 1000;
 
-/** A slot that has begun; `granted` is false if the service was unavailable and the page is fetched without one. */
+/** A slot that has begun; `granted` is false if the service is silent and the page is fetched at the client's own pace. */
 class Permit {
   #client;
   #grant;
   #begun = monotonic();
 
-  constructor(client, grant) {
+  constructor(client, grant, { interval, version }) {
     this.#client = client;
     this.#grant = grant;
     this.granted = grant !== null;
-    this.interval = grant?.interval ?? 0;
+    this.interval = interval;
+    this.version = version;
   }
 
   /** Report the status of the page, and its Retry-After header, if the service wants to know. */
@@ -51,32 +44,36 @@ class Permit {
 export class Client {
   #service;
   #options;
+  #asking;
+  #waits;
+  #pace = new LocalPace();
 
   constructor(service, options) {
     this.#service = checkedService(service);
     this.#options = checkedOptions(options);
+    this.#asking = asking(this.#options.how);
+    this.#waits = new Waits(this.#service, this.#options.log, this.#options.unreachable === 'allow');
   }
 
   /** The verdict on a page. It reserves no slot. */
-  async allowed(url, { agent, signal } = {}) {
-    const asked = this.#agent(url, agent);
-    const query = new URLSearchParams({ url: withoutCredentials(url), agent: asked, wait: FETCH_WAIT });
-    const answer = await this.#converse(this.#options.maxWait, signal, async () => {
-      const response = await this.#request('GET', `/v1/allowed?${query}`, undefined, ANSWER_TIMEOUT, signal);
-      return typeof response === 'string'
-        ? { kind: 'none', why: response }
-        : parseVerdict(url, asked, response.status, response.headers, response.body);
+  async allowed(url, { signal, explain = false, ...how } = {}) {
+    const members = this.#members(url, how);
+    const answer = await this.#converse(url, this.#options.maxWait, signal, async (left) => {
+      const asked = query({ ...question(url, members, left), ...(explain ? { explain } : {}) });
+      const response = await this.#request('GET', `/v1/allowed?${asked}`, undefined, answerTimeout(left), signal);
+      return 'kind' in response ? response : parseVerdict(url, members.agent, response);
     });
     if (answer.kind === 'verdict') return answer.verdict;
-    throw errorFor(url, answer);
+    throw errorFor(url, this.#service, answer);
   }
 
   /** The verdicts on any number of pages, in their order. A question without a verdict fails alone. */
   async *batch(questions, { signal } = {}) {
     let batch = [];
     for await (const one of questions) {
-      const [url, agent] = typeof one === 'string' ? [one] : one;
-      batch.push([url, this.#agent(url, agent)]);
+      const [first, agent] = Array.isArray(one) ? one : [one];
+      const { url, ...how } = typeof first === 'string' ? { url: first, agent } : first;
+      batch.push({ url, members: this.#members(url, how) });
       if (batch.length >= BATCH_ITEMS) {
         yield* this.#answers(batch, signal);
         batch = [];
@@ -86,22 +83,24 @@ export class Client {
   }
 
   /** Wait for the slot of a page. */
-  async permit(url, { agent, maxWait = this.#options.maxWait, signal } = {}) {
-    const asked = this.#agent(url, agent);
+  async permit(url, { maxWait = this.#options.maxWait, signal, ...how } = {}) {
+    const members = this.#members(url, how);
+    if (members.as_of !== undefined) throw new TypeError('a permit is for now: asOf is for verdicts');
     const { caller, unreachable } = this.#options;
-    const answer = await this.#converse(checkedSeconds(maxWait), signal, async (left) => {
-      const content = JSON.stringify(question(url, asked, left, caller));
-      const response = await this.#request('POST', '/v1/permits', content, ANSWER_TIMEOUT, signal);
-      return typeof response === 'string'
-        ? { kind: 'none', why: response }
-        : parseAnswer(response.status, response.headers, response.body, Date.now() / 1000);
+    const ends = monotonic() + checkedSeconds('maxWait', maxWait);
+    const answer = await this.#converse(url, maxWait, signal, async (left) => {
+      const content = JSON.stringify(permitQuestion(url, members, left, caller));
+      const response = await this.#request('POST', '/v1/permits', content, answerTimeout(left), signal);
+      return 'kind' in response ? response : parseAnswer(response, Date.now() / 1000);
     });
-    if (answer.kind === 'granted') return new Permit(this, answer);
-    if (answer.kind === 'none' && unreachable === 'allow') {
-      process.emitWarning(`fetching ${url} without a permit: ${answer.why}`, 'RobotsDecisions');
-      return new Permit(this, null);
+    if (answer.kind === 'granted') {
+      this.#pace.learn(url, answer.interval, monotonic());
+      return new Permit(this, answer, answer);
     }
-    throw errorFor(url, answer);
+    if (answer.kind === 'none' && answer.set === undefined && unreachable === 'allow') {
+      return this.#open(url, answer, ends - monotonic(), signal);
+    }
+    throw errorFor(url, this.#service, answer);
   }
 
   async _outcome(grant, message) {
@@ -109,12 +108,25 @@ export class Client {
     await this.#request('POST', path, JSON.stringify(message), OUTCOME_TIMEOUT); // a lost outcome is lost
   }
 
-  #agent(url, agent = this.#options.agent) {
-    if (!agent?.trim()) throw new NotUnderstood(`${url} has no agent: set the client's \`agent\`.`);
-    return agent;
+  #members(url, how) {
+    const members = asking(how, this.#asking);
+    if (members.agent === undefined) throw new NotUnderstood(`${url} has no agent: set the client's \`agent\`.`);
+    return members;
   }
 
-  async #converse(maxWait, signal, ask) {
+  /** Wait for the client's own slot while the service is silent. */
+  async #open(url, answer, left, signal) {
+    this.#waits.open(answer);
+    const { wait, interval, giveBack } = this.#pace.take(url, monotonic(), Math.max(left, 0));
+    if (giveBack === null) {
+      const why = `${this.#service} ${answer.sentence} Without it, pages of a site are ${interval} s apart.`;
+      throw new Deferred(`${url} may not be fetched for ${shortened(wait)} s: ${why}`, { seconds: wait, reason: 'pace' });
+    }
+    await slept(wait, signal, giveBack);
+    return new Permit(this, null, { interval, version: null });
+  }
+
+  async #converse(url, maxWait, signal, ask) {
     const steps = conversation(maxWait, this.#options.unreachable === 'wait', monotonic);
     let step = steps.next();
     while (!step.done) {
@@ -124,13 +136,15 @@ export class Client {
           if (answer.kind === 'granted') await this._outcome(answer, { released: true });
           signal.throwIfAborted();
         }
+        this.#waits.heard(url, answer);
         step = steps.next(answer);
       } else {
+        const { sleep: seconds, holding, because } = step.value;
+        const counted = because === undefined ? null : this.#waits.count(url, because);
         try {
-          await sleep(Math.ceil(step.value.sleep * 1000) + 1, undefined, { signal }); // timers may be a millisecond early
-        } catch (error) {
-          if (step.value.holding) await this._outcome(step.value.holding, { released: true });
-          throw signal?.reason ?? error;
+          await slept(seconds, signal, () => holding && this._outcome(holding, { released: true }));
+        } finally {
+          counted?.();
         }
         step = steps.next();
       }
@@ -138,37 +152,69 @@ export class Client {
     return step.value;
   }
 
-  /** The whole response, or why there is none. */
-  async #request(method, path, content, timeout, signal) {
+  /** The whole response, or the answer {kind: 'none'} that says why there is none. */
+  async #request(method, path, content, seconds, signal) {
+    const signals = [AbortSignal.timeout(Math.ceil(seconds * 1000)), signal];
     try {
-      const response = await this.#send(method, path, content, 'application/json', [AbortSignal.timeout(timeout), signal]);
-      const chunks = [];
-      let length = 0;
-      for await (const chunk of response.body ?? []) {
-        length += chunk.length;
-        if (length > ANSWER_LIMIT) return `its answer is longer than ${ANSWER_LIMIT} bytes`;
-        chunks.push(chunk);
-      }
-      return { status: response.status, headers: response.headers, body: Buffer.concat(chunks).toString() };
+      const response = await this.#send(method, path, content, 'application/json', signals);
+      return await whole(response);
     } catch (error) {
-      return why(error);
+      return failure(error, seconds);
     }
   }
 
+  /** The answers to questions; while the service is silent or busy, those that are left are asked again. */
   async *#answers(batch, signal) {
-    const lines = batch.map(([url, agent]) => `${JSON.stringify({ url: withoutCredentials(url), agent, wait: FETCH_WAIT })}\n`);
+    const { maxWait, unreachable } = this.#options;
+    let [asked, patience] = [0, new Patience(maxWait, unreachable === 'wait', monotonic)];
+    while (asked < batch.length) {
+      const rest = batch.slice(asked);
+      let answer = null;
+      for await (answer of this.#lines(rest, signal)) {
+        if (answer.kind !== 'verdict') break;
+        this.#waits.heard(batch[asked].url, answer);
+        asked += 1;
+        patience = new Patience(maxWait, unreachable === 'wait', monotonic);
+        yield answer.verdict;
+      }
+      if (asked === batch.length && answer.set === undefined) return;
+      signal?.throwIfAborted();
+      this.#waits.heard(rest[0].url, answer);
+      const seconds = patience.after(answer);
+      if (seconds === null) throw errorFor(pages(Math.max(batch.length - asked, 1)), this.#service, answer);
+      const counted = this.#waits.count(rest[0].url, answer);
+      await slept(seconds, signal, () => {}).finally(counted);
+    }
+  }
+
+  /** What each line of an answer means; the last one may say why there are no more. */
+  async *#lines(batch, signal) {
+    const timeout = answerTimeout(this.#options.maxWait);
+    const content = batch.map(({ url, members }) => `${JSON.stringify(question(url, members, timeout))}\n`).join('');
+    const silence = new Silence(timeout);
     let answered = 0;
     try {
-      const response = await this.#send('POST', '/v1/allowed', lines.join(''), 'application/x-ndjson', [signal]);
-      if (response.status !== 200) throw new Error(`it answers ${response.status}`);
-      for await (const line of splitLines(response.body)) {
-        if (answered === batch.length) throw new Error('it has more answers than questions');
-        yield parseItem(...batch[answered++], line);
+      const signals = [silence.signal, signal];
+      const response = await silence.until(this.#send('POST', '/v1/allowed', content, 'application/x-ndjson', signals));
+      if (response.status !== 200) {
+        const refusal = await silence.until(whole(response));
+        yield 'kind' in refusal ? refusal : parseRefusal(refusal);
+        return;
       }
-      if (answered < batch.length) throw new Error(`${batch.length - answered} answers are missing`);
+      for await (const [line, ended] of splitLines(response.body, silence)) {
+        if (answered === batch.length || line.length > ANSWER_LIMIT) {
+          yield notOurs(answered === batch.length ? 'more answers than questions' : `more than ${ANSWER_LIMIT} characters in a line`);
+          return;
+        }
+        if (!ended && answered) break; // cut off between two pieces
+        const { url, members } = batch[answered++];
+        yield parseItem(url, members.agent, line);
+      }
+      if (answered < batch.length) yield silent(`leaves ${batch.length - answered} of ${batch.length} questions unanswered.`);
     } catch (error) {
-      signal?.throwIfAborted();
-      throw new ServiceUnavailable(`There is no verdict on ${batch.length - answered} pages: ${why(error)}.`);
+      yield failure(error, timeout);
+    } finally {
+      silence.end();
     }
   }
 
@@ -188,18 +234,73 @@ export class Client {
   }
 }
 
-async function* splitLines(body) {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for await (const chunk of body) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-    rest = lines.pop();
-    if (rest.length > ANSWER_LIMIT) throw new Error(`a line of its answer is longer than ${ANSWER_LIMIT} characters`);
-    yield* lines;
+/** Ends an exchange whose other side is silent for so many seconds. */
+class Silence {
+  #abort = new AbortController();
+  #seconds;
+
+  constructor(seconds) {
+    this.#seconds = seconds;
+  }
+
+  get signal() {
+    return this.#abort.signal;
+  }
+
+  async until(promise) {
+    const late = () => this.#abort.abort(new DOMException('silence', 'TimeoutError'));
+    const timer = setTimeout(late, Math.ceil(this.#seconds * 1000));
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  end() {
+    this.#abort.abort();
   }
 }
 
-function why(error) {
-  if (error.name === 'TimeoutError') return 'it does not respond in time';
-  return `it cannot be reached: ${error.cause?.message || error.cause?.code || error.message}`;
+/** The lines of a body, with whether they are ended; the last one may be longer than ANSWER_LIMIT. */
+async function* splitLines(body, silence) {
+  const [decoder, reader] = [new TextDecoder(), body.getReader()];
+  let rest = '';
+  for (let read = await silence.until(reader.read()); !read.done; read = await silence.until(reader.read())) {
+    const lines = (rest + decoder.decode(read.value, { stream: true })).split('\n');
+    rest = lines.pop();
+    for (const line of lines) yield [line, true];
+    if (rest.length > ANSWER_LIMIT) break;
+  }
+  if (rest) yield [rest, false];
 }
+
+async function whole(response) {
+  const chunks = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length;
+    if (length > ANSWER_LIMIT) return notOurs(`more than ${ANSWER_LIMIT} bytes`);
+    chunks.push(chunk);
+  }
+  return { status: response.status, headers: response.headers, body: Buffer.concat(chunks).toString() };
+}
+
+/** Sleep; if it is aborted, `instead` is done before. */
+async function slept(seconds, signal, instead) {
+  try {
+    await sleep(Math.ceil(seconds * 1000) + 1, undefined, { signal }); // timers may be a millisecond early
+  } catch (error) {
+    await instead();
+    throw signal?.reason ?? error;
+  }
+}
+
+function failure(error, seconds) {
+  if (error.name === 'TimeoutError') return silent(`does not respond within ${shortened(seconds)} s.`);
+  const cause = String(error.cause?.message || error.cause?.code || error.message).slice(0, 300);
+  if (OTHERS.test(error.cause?.code)) return notOurs(`no HTTP or no TLS: ${cause}`);
+  return silent(`cannot be reached: ${cause}.`);
+}
+
+const pages = (count) => (count === 1 ? '1 page' : `${count} pages`);

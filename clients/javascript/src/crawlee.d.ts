@@ -1,9 +1,9 @@
-import type { Client } from './index.js';
+import type { Asking, Client } from './index.js';
 
 type Hook = (context: any) => Promise<void>;
 
 /** Navigation hooks of crawlee. `maxWait` is 20 s, since crawlee's navigation timeout includes the wait. */
 export function permitHooks(
   client: Client,
-  options?: { agent?: string; maxWait?: number },
+  options?: Asking & { maxWait?: number },
 ): { preNavigationHooks: [Hook]; postNavigationHooks: [Hook] };

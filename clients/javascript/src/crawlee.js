@@ -1,18 +1,18 @@
-import { Disallowed, NotUnderstood } from './errors.js';
+import { Disallowed, Misconfigured, NotUnderstood } from './errors.js';
 
 /**
  * Navigation hooks of crawlee that wait for a permit of the client before each page, and report what came.
  *
  * A disallowed page fails without retries. Crawlee's navigation timeout includes the wait, so `maxWait` is below it.
  */
-export function permitHooks(client, { agent, maxWait = 20 } = {}) {
+export function permitHooks(client, { maxWait = 20, ...how } = {}) {
   const permits = new WeakMap();
 
   async function before({ request }) {
     try {
-      permits.set(request, await client.permit(request.url, { agent, maxWait }));
+      permits.set(request, await client.permit(request.url, { ...how, maxWait }));
     } catch (error) {
-      if (error instanceof Disallowed || error instanceof NotUnderstood) request.noRetry = true;
+      if (error instanceof Disallowed || error instanceof NotUnderstood || error instanceof Misconfigured) request.noRetry = true;
       throw error;
     }
   }

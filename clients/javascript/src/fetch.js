@@ -6,16 +6,17 @@ const CREDENTIALS = ['authorization', 'cookie', 'proxy-authorization'];
 /**
  * A fetch that requests a permit of the client before every request, redirects included, and waits for its slot.
  *
- * `agent` is the crawler to ask as, by default the client's. It is also sent as User-Agent unless the request has one.
+ * `agent` is the crawler to ask as, by default the client's. It, or the first of several, is also sent as User-Agent unless the
+ * request has one. Other options are those of `client.permit`.
  */
-export function permittedFetch(client, { agent, fetch = globalThis.fetch } = {}) {
+export function permittedFetch(client, { agent, fetch = globalThis.fetch, ...how } = {}) {
   return async function permitted(input, init = {}) {
     let request = new Request(input, init);
-    if (agent !== undefined && !request.headers.has('user-agent')) request.headers.set('user-agent', agent);
+    if (agent !== undefined && !request.headers.has('user-agent')) request.headers.set('user-agent', [agent].flat()[0]);
     const follows = request.redirect;
     for (let hops = 0; ; hops += 1) {
       const again = request.body === null ? request.clone() : null;
-      const permit = await client.permit(request.url, { agent, signal: request.signal });
+      const permit = await client.permit(request.url, { ...how, agent, signal: request.signal });
       const response = await fetch(new Request(request, { redirect: 'manual' }));
       await permit.report(response.status, response.headers.get('retry-after'));
       const location = response.headers.get('location');

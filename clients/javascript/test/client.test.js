@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { Client, Deferred, Disallowed, NotUnderstood, ServiceUnavailable, permittedFetch } from 'robots-decisions';
+import { Client, Deferred, Disallowed, NotUnderstood, permittedFetch } from 'robots-decisions';
 
-import { TICK, allow, defer, disallow, double, recording, service, site } from './servers.js';
+import { TICK, allow, disallow, double, recording, service, site } from './servers.js';
 
 const PAGE = 'http://www.example.com/page';
 const running = [];
@@ -70,27 +70,6 @@ test('every hop of a redirect needs a permit, and credentials stay with their or
   assert.equal(other.log[0].headers.authorization, undefined);
 });
 
-test('a deferred page is asked about again', async () => {
-  const asked = await started(await double(defer(1.2), allow()));
-  const permit = await new Client(asked.url, { agent: 'A', key: 'k3y', caller: 'pod-1' }).permit('http://me:pw@h/a?b#c');
-  assert.equal(permit.granted, true);
-  assert.equal(asked.asked.length, 2);
-  assert.equal(asked.asked[0].headers.authorization, 'Bearer k3y');
-  const { url, caller, wait } = JSON.parse(asked.asked[0].body);
-  assert.deepEqual({ url, caller, wait }, { url: 'http://h/a?b', caller: 'pod-1', wait: 10 });
-});
-
-test('a released permit is released, and a refusal is reported', async () => {
-  const asked = await started(await double(allow(0, 'first.a'), { ...allow(), edge: {} }));
-  const client = new Client(asked.url, { agent: 'A' });
-  await (await client.permit(PAGE)).release();
-  const permit = await client.permit(PAGE);
-  await permit.report(404);
-  await permit.report(200);
-  assert.deepEqual(asked.reports[0], { path: '/v1/permits/first.a/outcome', released: true });
-  assert.deepEqual(asked.reports.slice(1).map(({ status }) => status), [200]);
-});
-
 test('an aborted wait releases its slot', async () => {
   const asked = await started(await double(allow(30, 'held')));
   const abort = new AbortController();
@@ -112,31 +91,7 @@ test('an aborted wait releases its slot', async () => {
   assert.deepEqual(asked.reports, [{ path: '/v1/permits/held/outcome', released: true }]);
 });
 
-test('nothing is fetched without a verdict, unless configured', async () => {
-  const wrong = ['reset', [500, '', {}], '<html>', [302, '', { location: '/v1/other' }], 'x'.repeat(5_000_000)];
-  const malformed = [{ verdict: 'maybe' }, { allowed: 1 }, { permit: '../x' }, { wait: -1 }, { wait: 3601 }, { wait: '1' }];
-  for (const answer of [...wrong, ...malformed.map((one) => ({ ...allow(), ...one })), { ...defer(1), retry_at: 'soon' }]) {
-    const asked = await started(await double(answer));
-    await assert.rejects(new Client(asked.url, { agent: 'A' }).permit(PAGE), ServiceUnavailable);
-  }
-  const asked = await started(await double('reset'));
-  const permit = await new Client(asked.url, { agent: 'A', unreachable: 'allow' }).permit(PAGE);
-  assert.equal(permit.granted, false);
-  const again = await started(await double('reset', [502, '', {}], allow()));
-  assert.ok((await new Client(again.url, { agent: 'A', unreachable: 'wait' }).permit(PAGE)).granted);
-});
-
-test('a batch whose answers do not fit is unavailable', async () => {
-  const line = `${JSON.stringify(allow())}\n`;
-  for (const [answer, why] of [['', /2 answers are missing/], [line, /1 answers/], [line.repeat(3), /more answers/], ['[]\n', /JSON/]]) {
-    const asked = await started(await double([200, answer, {}]));
-    await assert.rejects(all(new Client(asked.url, { agent: 'A' }).batch([PAGE, PAGE])), (error) => {
-      return error instanceof ServiceUnavailable && why.test(error.message);
-    });
-  }
-});
-
-test('an invalid argument is named', () => {
+test('an invalid argument is named', async () => {
   const service = 'http://service';
   for (const [url, options, name] of [
     ['service:8080', {}, /service/],
@@ -145,9 +100,18 @@ test('an invalid argument is named', () => {
     [service, { maxWait: NaN }, /maxWait/],
     [service, { unreachable: 'open' }, /open/],
     [service, { agent: ' ' }, /agent/],
+    [service, { agent: [] }, /agent/],
+    [service, { purposes: 'ai-train' }, /purposes/],
+    [service, { maxAge: -1 }, /maxAge/],
+    [service, { asOf: 'noon' }, /noon/],
+    [service, { log: {} }, /log/],
   ]) {
     assert.throws(() => new Client(url, options), name);
   }
+  const client = new Client(service, { agent: 'A' });
+  await assert.rejects(client.allowed(PAGE, { purposes: 'ai-train' }), /purposes/);
+  await assert.rejects(client.permit(PAGE, { asOf: new Date() }), /asOf/);
+  await assert.rejects(client.batch([{ url: PAGE, explain: true }]).next(), /explain/);
 });
 
 async function all(iterable) {

@@ -1,0 +1,46 @@
+/** What is sent to the service. */
+
+import { withoutCredentials } from './question.js';
+
+/** Seconds that the service may take to fetch a robots.txt that is not cached. */
+const FETCH_WAIT = 10;
+/** Most seconds for an answer, and for each line of a batch; and least, however little a call may wait. */
+const [ANSWER_TIMEOUT, MIN_ANSWER_TIMEOUT] = [15, 1];
+/** Seconds for the report of an outcome, which is lost after that. */
+export const OUTCOME_TIMEOUT = 5;
+/** Questions that one request of a batch has. */
+export const BATCH_ITEMS = 500;
+
+const REPORTED = new Set([401, 402, 403, 429, 451, 503]);
+
+/** Seconds for an answer to a call that may wait for `left` more. */
+export const answerTimeout = (left) => Math.min(Math.max(left, MIN_ANSWER_TIMEOUT), ANSWER_TIMEOUT);
+
+/** The members of a question of a verdict; the service has two thirds of the time for a fetch. */
+export function question(url, members, left) {
+  return { url: withoutCredentials(url), ...members, wait: rounded((answerTimeout(left) * FETCH_WAIT) / ANSWER_TIMEOUT) };
+}
+
+/** The members of a question of a permit. */
+export function permitQuestion(url, members, left, caller) {
+  return { ...question(url, members, left), max_wait: rounded(left), ...(caller === undefined ? {} : { caller }) };
+}
+
+/** The members of a question as a query. */
+export function query(members) {
+  const pairs = Object.entries(members).flatMap(([name, value]) => [value].flat().map((one) => [name, String(one)]));
+  return new URLSearchParams(pairs);
+}
+
+/** Whether the service should be told that the page answered with this status. */
+export function toReport(grant, status) {
+  return REPORTED.has(status) || (grant.refused && status >= 200 && status < 300);
+}
+
+/** The JSON of an outcome. */
+export function outcome(status, retryAfter, elapsed) {
+  const reported = { status, elapsed: rounded(elapsed) };
+  return retryAfter == null ? reported : { ...reported, retry_after: String(retryAfter).slice(0, 100) };
+}
+
+const rounded = (seconds) => Math.round(Math.max(seconds, 0) * 1000) / 1000;
