@@ -1,10 +1,11 @@
 #!/bin/sh
-# Build the client, then run its tests with JUnit 4 of Debian.
+# Validate the POM, build the client, then run its tests with JUnit 4 of Debian.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 libraries=/usr/share/java/junit4.jar:/usr/share/java/hamcrest.jar
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+mvn --offline --quiet --file "$here/pom.xml" validate
 sh "$here/build.sh" "$out/robots-decisions.jar"
 find "$here/test" -name "*.java" >"$out/sources"
 javac -Xlint:all,-processing -Werror --release 17 -encoding UTF-8 -cp "$out/robots-decisions.jar:$libraries" -d "$out/classes" "@$out/sources"

@@ -1,25 +1,45 @@
 package robotsdecisions;
 
-/** What the service answers to one question. */
+/** What the service answers to one question. A {@code sentence} of the service ends with a full stop. */
 sealed interface Answer {
     /**
      * The page may be fetched {@code delay} seconds after the answer; the slot lasts {@code interval} seconds. With {@code refused}, the
-     * origin refused pages to this agent before, so a success is reported, too.
+     * origin refused pages to this agent before, so a success is reported, too. {@code version} may be null.
      */
-    record Granted(String permit, double delay, double interval, boolean refused) implements Answer {}
+    record Granted(String permit, double delay, double interval, boolean refused, String version) implements Answer {}
 
     /** The page may not be fetched. */
-    record Denied(String reason, String rule, Integer line) implements Answer {}
+    record Denied(String reason, String rule, Integer line, String sentence) implements Answer {}
 
     /** Ask again in {@code seconds}. */
-    record Later(double seconds, String reason) implements Answer {}
+    record Later(double seconds, String reason, String sentence) implements Answer {
+        static final String PACE = "pace";
+        static final String BUSY = "busy";
+
+        /** Whether all questions have to wait, not only those about this origin. */
+        boolean busy() {
+            return reason.equals(BUSY);
+        }
+    }
 
     /** The service rejects the question. */
-    record Invalid(String why) implements Answer {}
+    record Invalid(String sentence) implements Answer {}
 
-    /** The service did not answer, or its answer is invalid. */
-    record None(String why) implements Answer {}
+    /**
+     * There is no answer. {@code sentence} goes on after the URL of the service; {@code advice} says what to set if another service
+     * answers, or if the key is refused, and is null if the service is silent.
+     */
+    record None(String sentence, String advice) implements Answer {
+        boolean silent() {
+            return advice == null;
+        }
+    }
 
-    /** The verdict on a page that was asked about without a permit. */
-    record Decided(Verdict verdict) implements Answer {}
+    /** The answer to a question without a permit. */
+    record Decided(BatchAnswer verdict) implements Answer {
+        /** Whether it is neither an allow nor a disallow. */
+        boolean deferred() {
+            return !(verdict instanceof Verdict told) || told.decision() == Decision.DEFER;
+        }
+    }
 }

@@ -1,19 +1,20 @@
 package robotsdecisions;
 
-import java.io.IOException;
 import java.net.http.HttpClient;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Objects;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.function.Function;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
 /** Asks the service. It may be shared by threads. An interrupted wait releases its slot. */
 public final class Client {
     private static final System.Logger LOG = System.getLogger(Client.class.getName());
+
+    /** Seconds. */
+    private static final long CONNECT_TIMEOUT = 15;
 
     /** Tells the service of slots whose thread was interrupted, and cannot wait itself. */
     private static final ExecutorService RELEASES = Executors.newCachedThreadPool(task -> {
@@ -24,24 +25,27 @@ public final class Client {
 
     @FunctionalInterface
     private interface Ask {
-        Answer ask(double maxWait) throws InterruptedException;
+        Answer ask(double left) throws NoAnswer, InterruptedException;
     }
 
     private final Service service;
-    private final String agent;
+    private final Question defaults;
     private final String caller;
     private final Duration maxWait;
     private final Unreachable unreachable;
+    private final Waits waits;
+    private final LocalPace pace = new LocalPace();
 
     private Client(Builder builder) {
         HttpClient http = builder.http != null
                 ? builder.http
-                : HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(Service.ANSWER_TIMEOUT)).build();
+                : HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(CONNECT_TIMEOUT)).build();
         this.service = new Service(builder.service, builder.key, http);
-        this.agent = builder.agent;
+        this.defaults = builder.defaults;
         this.caller = builder.caller;
         this.maxWait = builder.maxWait;
         this.unreachable = builder.unreachable;
+        this.waits = new Waits(builder.service, unreachable == Unreachable.ALLOW);
     }
 
     /** A client of the service at this URL. Throws IllegalArgumentException for an invalid one. */
@@ -51,106 +55,171 @@ public final class Client {
 
     /** The verdict on a page. It reserves no slot. */
     public Verdict allowed(String url) throws PermitException, InterruptedException {
-        return allowed(url, agent);
+        return allowed(new Question(url));
     }
 
     public Verdict allowed(String url, String agent) throws PermitException, InterruptedException {
-        String path = Protocol.verdictPath(url, checkedAgent(url, agent));
-        Answer answer = converse(maxWait, left -> response(path, null, response -> Protocol.verdict(url, agent, response)));
-        if (answer instanceof Answer.Decided decided) {
-            return decided.verdict();
+        return allowed(new Question(url, agent));
+    }
+
+    public Verdict allowed(Question question) throws PermitException, InterruptedException {
+        Question asked = completed(question);
+        Answer answer = converse(asked.url(), maxWait, left -> Answers.verdict(
+                asked, service.request(Requests.verdictPath(asked, left), null, Requests.answerTimeout(left))));
+        if (answer instanceof Answer.Decided decided && decided.verdict() instanceof Verdict verdict) {
+            return verdict;
         }
-        throw PermitException.of(url, answer);
+        throw PermitException.of(asked.url(), service.url(), answer);
     }
 
     /**
      * The verdicts on any number of pages, in their order and read as they are taken; close the stream, unless it is read to
-     * its end. A question without a verdict fails alone. If the service fails, the stream throws an UncheckedIOException with
-     * a ServiceUnavailableException.
+     * its end. A question without a verdict fails alone. While the service is busy, or silent with WAIT, questions that are left are
+     * asked again. If the service fails, the stream throws an UncheckedIOException with a PermitException.
      */
     public Stream<BatchAnswer> batch(Stream<Question> questions) {
-        Batch batch = new Batch(service, agent, questions.iterator());
+        Batch batch = new Batch(this, questions.iterator());
         return StreamSupport.stream(batch, false).onClose(batch::close).onClose(questions::close);
     }
 
     /** Wait for the slot of a page. */
     public Permit permit(String url) throws PermitException, InterruptedException {
-        return permit(url, agent, maxWait);
+        return permit(new Question(url), maxWait);
     }
 
     public Permit permit(String url, String agent, Duration maxWait) throws PermitException, InterruptedException {
-        String asked = checkedAgent(url, agent);
-        Answer answer = converse(checkedWait(maxWait), left -> response(
-                "/v1/permits",
-                Protocol.question(url, asked, left, caller),
-                response -> Protocol.answer(response, Instant.now())));
+        return permit(new Question(url, agent), maxWait);
+    }
+
+    public Permit permit(Question question) throws PermitException, InterruptedException {
+        return permit(question, maxWait);
+    }
+
+    public Permit permit(Question question, Duration maxWait) throws PermitException, InterruptedException {
+        Question asked = completed(question);
+        if (asked.asOf() != null || asked.explain()) {
+            throw new IllegalArgumentException("a permit is for now: asOf and explain are for verdicts");
+        }
+        double ends = now() + Conversation.seconds(checkedWait(maxWait));
+        Answer answer = converse(asked.url(), maxWait, left -> Answers.permit(
+                service.request("/v1/permits", Requests.permitQuestion(asked, left, caller), Requests.answerTimeout(left)),
+                Instant.now()));
         if (answer instanceof Answer.Granted granted) {
+            pace.learn(asked.url(), granted.interval(), now());
             return new Permit(this, granted);
         }
-        if (answer instanceof Answer.None none && unreachable == Unreachable.ALLOW) {
-            LOG.log(System.Logger.Level.WARNING, "fetching {0} without a permit: {1}", url, none.why());
-            return new Permit(this, null);
+        if (answer instanceof Answer.None none && none.silent() && unreachable == Unreachable.ALLOW) {
+            return open(asked.url(), none, Math.max(0, ends - now()));
         }
-        throw PermitException.of(url, answer);
+        throw PermitException.of(asked.url(), service.url(), answer);
     }
 
     /** Report an outcome. If the service cannot be reached, it is lost. */
     void outcome(Answer.Granted grant, String content) {
         try {
-            service.request(Protocol.outcomePath(grant), content, Service.OUTCOME_TIMEOUT);
-        } catch (IOException lost) {
-            LOG.log(System.Logger.Level.DEBUG, "an outcome is lost: {0}", lost.getMessage());
+            service.request(Requests.outcomePath(grant), content, Requests.OUTCOME_TIMEOUT);
+        } catch (NoAnswer lost) {
+            LOG.log(System.Logger.Level.DEBUG, "an outcome is lost: {0} {1}", service.url(), lost.getMessage());
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
         }
     }
 
-    static String checkedAgent(String url, String agent) throws NotUnderstoodException {
-        Objects.requireNonNull(url, "url");
-        if (agent == null || agent.isBlank()) {
-            throw new NotUnderstoodException(url + " has no agent: set the agent of the client.");
+    /** The question with the client's agent and other defaults. */
+    Question completed(Question question) throws NotUnderstoodException {
+        Question asked = question.over(defaults);
+        if (asked.agents().isEmpty()) {
+            throw new NotUnderstoodException(question.url() + " has no agent: set the agent of the client.");
         }
-        return agent;
+        return asked;
     }
 
-    private Answer converse(Duration maxWait, Ask service) throws InterruptedException {
-        Conversation conversation = new Conversation(
-                Conversation.seconds(maxWait), unreachable == Unreachable.WAIT, () -> System.nanoTime() / 1e9);
+    String service() {
+        return service.url();
+    }
+
+    Waits waits() {
+        return waits;
+    }
+
+    Patience patience() {
+        return new Patience(Conversation.seconds(maxWait), unreachable == Unreachable.WAIT, Client::now);
+    }
+
+    double batchTimeout() {
+        return Requests.answerTimeout(Conversation.seconds(maxWait));
+    }
+
+    Service.Lines lines(String content, double seconds) throws NoAnswer, InterruptedException {
+        return service.lines("/v1/allowed", content, seconds);
+    }
+
+    /** Wait for the client's own slot while the service is silent. */
+    private Permit open(String url, Answer.None none, double left) throws PermitException, InterruptedException {
+        waits.open(none);
+        LocalPace.Slot slot = pace.take(url, now(), left);
+        if (!slot.taken()) {
+            String why = service.url() + " " + none.sentence() + " Without it, pages of a site are "
+                    + NoAnswer.shortened(slot.interval()) + " s apart.";
+            throw new DeferredException(
+                    url + " may not be fetched for " + NoAnswer.shortened(slot.delay()) + " s: " + why,
+                    new Answer.Later(slot.delay(), Answer.Later.PACE, why));
+        }
+        try {
+            sleep(slot.delay());
+        } catch (InterruptedException interrupted) {
+            pace.giveBack(url, slot);
+            throw interrupted;
+        }
+        return new Permit(this, null, slot.interval());
+    }
+
+    private Answer converse(String url, Duration maxWait, Ask service) throws InterruptedException {
+        Conversation conversation =
+                new Conversation(Conversation.seconds(maxWait), unreachable == Unreachable.WAIT, Client::now);
         Answer answer = null;
         while (true) {
             Conversation.Step step = conversation.next(answer);
             if (step instanceof Conversation.Step.End end) {
                 return end.answer();
             } else if (step instanceof Conversation.Step.Ask ask) {
-                answer = service.ask(ask.maxWait());
+                try {
+                    answer = service.ask(ask.left());
+                } catch (NoAnswer none) {
+                    answer = none.answer();
+                }
+                waits.heard(url, answer);
             } else if (step instanceof Conversation.Step.Sleep sleep) {
                 answer = null;
-                sleep(sleep);
+                sleep(url, sleep.seconds(), sleep.because());
             }
         }
     }
 
-    private void sleep(Conversation.Step.Sleep step) throws InterruptedException {
+    /** Sleep because of an answer; if interrupted, release its slot. */
+    void sleep(String url, double seconds, Answer because) throws InterruptedException {
+        waits.sleeps(url, because);
         try {
-            long until = System.nanoTime() + Math.round(step.seconds() * 1e9);
-            for (long left = until - System.nanoTime(); left > 0; left = until - System.nanoTime()) {
-                Thread.sleep(left / 1_000_000, (int) (left % 1_000_000));
-            }
+            sleep(seconds);
         } catch (InterruptedException interrupted) {
-            if (step.holding() != null) {
-                RELEASES.execute(() -> outcome(step.holding(), Permit.RELEASED));
+            if (because instanceof Answer.Granted held) {
+                RELEASES.execute(() -> outcome(held, Requests.RELEASED));
             }
             throw interrupted;
+        } finally {
+            waits.woke(url, because);
         }
     }
 
-    private Answer response(String path, String content, Function<Protocol.Response, Answer> meaning)
-            throws InterruptedException {
-        try {
-            return meaning.apply(service.request(path, content, Service.ANSWER_TIMEOUT));
-        } catch (IOException failed) {
-            return new Answer.None(failed.getMessage());
+    private static void sleep(double seconds) throws InterruptedException {
+        long until = System.nanoTime() + Math.round(seconds * 1e9);
+        for (long left = until - System.nanoTime(); left > 0; left = until - System.nanoTime()) {
+            Thread.sleep(left / 1_000_000, (int) (left % 1_000_000));
         }
+    }
+
+    private static double now() {
+        return System.nanoTime() / 1e9;
     }
 
     private static Duration checkedWait(Duration maxWait) {
@@ -164,34 +233,49 @@ public final class Client {
     public static final class Builder {
         private final String service;
         private String key;
-        private String agent;
+        private Question defaults = new Question("");
         private String caller;
         private Duration maxWait = Duration.ofSeconds(60);
         private Unreachable unreachable = Unreachable.FAIL;
         private HttpClient http;
 
         private Builder(String service) {
-            this.service = Protocol.checkedService(service);
+            this.service = Requests.checkedService(service);
         }
 
         /** The API key. */
         public Builder key(String key) {
-            this.key = Protocol.checkedKey(key);
+            this.key = Requests.checkedKey(key);
             return this;
         }
 
-        /** The crawler to ask as, unless a call names another. */
-        public Builder agent(String agent) {
-            if (agent.isBlank()) {
-                throw new IllegalArgumentException("agent is empty");
-            }
-            this.agent = agent;
+        /** The crawler to ask as, unless a call names another; of several, the first that robots.txt names counts. */
+        public Builder agent(String... agents) {
+            defaults = defaults.withAgents(agents);
+            return this;
+        }
+
+        /** What pages are wanted for: search, ai-input, ai-train. By default, the key or the service says so. */
+        public Builder purpose(String... purposes) {
+            defaults = defaults.withPurposes(purposes);
+            return this;
+        }
+
+        /** How robots.txt is read: by default as the crawler does. */
+        public Builder dialect(String dialect) {
+            defaults = defaults.withDialect(dialect);
+            return this;
+        }
+
+        /** How old a copy of robots.txt may be: by default as old as the service keeps it. */
+        public Builder maxAge(Duration maxAge) {
+            defaults = defaults.withMaxAge(maxAge);
             return this;
         }
 
         /** Who shares an origin's slots fairly with others: by default the id of the key, else the address. */
         public Builder caller(String caller) {
-            this.caller = Protocol.checkedCaller(caller);
+            this.caller = Requests.checkedCaller(caller);
             return this;
         }
 
@@ -201,7 +285,7 @@ public final class Client {
             return this;
         }
 
-        /** What happens while the service cannot be reached: FAIL. */
+        /** What happens while the service is silent: FAIL. */
         public Builder unreachable(Unreachable unreachable) {
             this.unreachable = Objects.requireNonNull(unreachable, "unreachable");
             return this;

@@ -1,6 +1,7 @@
 package robotsdecisions;
 
 import java.time.Duration;
+import java.util.OptionalDouble;
 import java.util.function.DoubleSupplier;
 
 /**
@@ -10,68 +11,52 @@ import java.util.function.DoubleSupplier;
  */
 final class Conversation {
     sealed interface Step {
-        /** Ask for a slot that begins within {@code maxWait} seconds. */
-        record Ask(double maxWait) implements Step {}
+        /** Ask for a slot that begins within {@code left} seconds. */
+        record Ask(double left) implements Step {}
 
-        /** Sleep; if interrupted, release the slot in {@code holding}, unless it is null. */
-        record Sleep(double seconds, Answer.Granted holding) implements Step {}
+        /** Sleep because of an answer; if interrupted, release the slot if that is a grant. */
+        record Sleep(double seconds, Answer because) implements Step {}
 
         record End(Answer answer) implements Step {}
     }
 
+    /** Seconds by which a slot may always be missed: timers are not exact. */
+    private static final double GRACE = 0.1;
+
     private final DoubleSupplier monotonic;
-    private final boolean retry;
-    private final double ends;
-    private double pause = Protocol.FIRST_RETRY_DELAY;
+    private final Patience patience;
     private Answer.Granted holding;
     private double due;
 
-    /** With {@code retry}, a service that does not respond is asked again until {@code maxWait} seconds are over. */
+    /** With {@code retry}, a service that is silent is asked again until {@code maxWait} seconds are over. */
     Conversation(double maxWait, boolean retry, DoubleSupplier monotonic) {
         this.monotonic = monotonic;
-        this.retry = retry;
-        this.ends = monotonic.getAsDouble() + maxWait;
+        this.patience = new Patience(maxWait, retry, monotonic);
     }
 
     Step next(Answer answer) {
         if (answer instanceof Answer.Granted granted) {
-            double left = left();
-            if (granted.delay() > left + Protocol.GRACE) {
-                return new Step.End(new Answer.None(
-                        "it granted a slot in " + granted.delay() + " s, but at most " + left + " s were requested"));
+            double left = patience.left();
+            if (granted.delay() > left + GRACE) {
+                return new Step.End(Answers.notOurs("a slot in " + granted.delay() + " s, and at most " + left + " s were asked for"));
             }
             holding = granted;
             due = monotonic.getAsDouble() + granted.delay();
             return new Step.Sleep(granted.delay(), granted);
         }
-        if (answer instanceof Answer.Later later) {
-            return sleep(later.seconds(), answer);
-        }
-        if (answer instanceof Answer.None && retry) {
-            double seconds = pause;
-            pause = Math.min(pause * 2, Protocol.LAST_RETRY_DELAY);
-            return sleep(seconds, answer);
-        }
         if (answer != null) {
-            return new Step.End(answer);
+            OptionalDouble seconds = patience.after(answer);
+            return seconds.isPresent() ? new Step.Sleep(seconds.getAsDouble(), answer) : new Step.End(answer);
         }
         if (holding != null) {
             Answer.Granted begun = holding;
             holding = null;
-            if (monotonic.getAsDouble() - due <= Math.max(begun.interval(), Protocol.GRACE)) {
+            if (monotonic.getAsDouble() - due <= Math.max(begun.interval(), GRACE)) {
                 return new Step.End(begun);
             }
             // Nothing to release: the slot is over.
         }
-        return new Step.Ask(Math.min(left(), Protocol.MAX_PERMIT_WAIT));
-    }
-
-    private Step sleep(double seconds, Answer otherwise) {
-        return seconds > left() ? new Step.End(otherwise) : new Step.Sleep(seconds, null);
-    }
-
-    private double left() {
-        return Math.max(0, ends - monotonic.getAsDouble());
+        return new Step.Ask(Math.min(patience.left(), Answers.MAX_PERMIT_WAIT));
     }
 
     static Duration duration(double seconds) {

@@ -11,8 +11,8 @@ public final class DeferredException extends PermitException {
     private final Duration wait;
     private final Instant retryAt;
 
-    DeferredException(String url, Answer.Later later) {
-        super(url + " may not be fetched for " + later.seconds() + " s: " + later.reason() + ".");
+    DeferredException(String message, Answer.Later later) {
+        super(message);
         this.reason = later.reason();
         this.wait = Conversation.duration(later.seconds());
         this.retryAt = Instant.now().plus(wait);

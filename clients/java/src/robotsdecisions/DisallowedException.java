@@ -8,9 +8,8 @@ public final class DisallowedException extends PermitException {
     private final String rule;
     private final Integer line;
 
-    DisallowedException(String url, Answer.Denied denied) {
-        super(url + " may not be fetched: "
-                + (denied.rule() == null ? denied.reason() : "line " + denied.line() + " of robots.txt: " + denied.rule()) + ".");
+    DisallowedException(String message, Answer.Denied denied) {
+        super(message);
         this.reason = denied.reason();
         this.rule = denied.rule();
         this.line = denied.line();

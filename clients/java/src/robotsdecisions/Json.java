@@ -233,6 +233,14 @@ final class Json {
                 separator = ",";
             }
             out.append(members.isEmpty() ? "{}" : "}");
+        } else if (value instanceof List<?> values) {
+            String separator = "[";
+            for (Object one : values) {
+                out.append(separator);
+                write(one, out);
+                separator = ",";
+            }
+            out.append(values.isEmpty() ? "[]" : "]");
         } else if (value instanceof String string) {
             out.append('"');
             string.chars().forEach(one -> {

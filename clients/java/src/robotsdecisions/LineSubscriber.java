@@ -1,7 +1,6 @@
 package robotsdecisions;
 
 import java.io.ByteArrayOutputStream;
-import java.io.IOException;
 import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -22,6 +21,7 @@ final class LineSubscriber implements HttpResponse.BodySubscriber<LineSubscriber
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private List<ByteBuffer> current = List.of();
     private boolean ended;
+    private boolean given;
 
     @Override
     public CompletionStage<LineSubscriber> getBody() {
@@ -52,8 +52,8 @@ final class LineSubscriber implements HttpResponse.BodySubscriber<LineSubscriber
         pieces.add(new Piece(null, null));
     }
 
-    /** The next line, or null after the last. Bytes after the last newline are no line. */
-    String next(long silenceSeconds) throws IOException, InterruptedException {
+    /** The next line, or null after the last. Bytes after the last newline are a line only if there is no other. */
+    String next(double seconds) throws NoAnswer, InterruptedException {
         while (!ended) {
             for (ByteBuffer buffer : current) {
                 while (buffer.hasRemaining()) {
@@ -61,20 +61,21 @@ final class LineSubscriber implements HttpResponse.BodySubscriber<LineSubscriber
                     if (one == '\n') {
                         String found = line.toString(StandardCharsets.UTF_8);
                         line.reset();
+                        given = true;
                         return found;
                     }
                     line.write(one);
-                    if (line.size() > Protocol.ANSWER_LIMIT) {
-                        throw new IOException("a line of its answer is longer than " + Protocol.ANSWER_LIMIT + " bytes");
+                    if (line.size() > Answers.ANSWER_LIMIT) {
+                        throw NoAnswer.notOurs("more than " + Answers.ANSWER_LIMIT + " bytes in a line");
                     }
                 }
             }
-            Piece piece = pieces.poll(silenceSeconds, TimeUnit.SECONDS);
+            Piece piece = pieces.poll(Math.round(seconds * 1000), TimeUnit.MILLISECONDS);
             if (piece == null) {
-                throw new IOException("it does not respond within " + silenceSeconds + " s");
+                throw NoAnswer.timedOut(seconds);
             }
             if (piece.failure() != null) {
-                throw new IOException("it cannot be reached: " + piece.failure().getMessage(), piece.failure());
+                throw NoAnswer.of(piece.failure());
             }
             ended = piece.bytes() == null;
             current = ended ? List.of() : piece.bytes();
@@ -82,7 +83,9 @@ final class LineSubscriber implements HttpResponse.BodySubscriber<LineSubscriber
                 subscribed.join().request(1);
             }
         }
-        return null;
+        String rest = given || line.size() == 0 ? null : line.toString(StandardCharsets.UTF_8);
+        line.reset();
+        return rest;
     }
 
     /** Close the connection, unless the body has been read. */

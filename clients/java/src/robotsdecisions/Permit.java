@@ -8,33 +8,43 @@ import java.time.Duration;
  * as used.
  */
 public final class Permit implements AutoCloseable {
-    static final String RELEASED = "{\"released\":true}";
-
     private final Client client;
     private final Answer.Granted grant;
+    private final double interval;
     private final long begun = System.nanoTime();
     private String outcome;
     private boolean closed;
 
     Permit(Client client, Answer.Granted grant) {
-        this.client = client;
-        this.grant = grant;
+        this(client, grant, grant.interval());
     }
 
-    /** False if the service was unavailable and the page is fetched without a permit. */
+    /** The slot of a page that is fetched without a grant. */
+    Permit(Client client, Answer.Granted grant, double interval) {
+        this.client = client;
+        this.grant = grant;
+        this.interval = interval;
+    }
+
+    /** False if the service is silent and the page is fetched at the client's own pace. */
     public boolean granted() {
         return grant != null;
     }
 
-    /** The time until the next slot; zero if unknown. */
+    /** The time until the next slot. */
     public Duration interval() {
-        return grant == null ? Duration.ZERO : Conversation.duration(grant.interval());
+        return Conversation.duration(interval);
+    }
+
+    /** The id of the bytes of robots.txt, or null if the service does not give it. */
+    public String version() {
+        return grant == null ? null : grant.version();
     }
 
     /** Note the status of the page, and its Retry-After header, or null. */
     public synchronized void report(int status, String retryAfter) {
         double elapsed = (System.nanoTime() - begun) / 1e9;
-        outcome = grant != null && Protocol.toReport(grant, status) ? Protocol.outcome(status, retryAfter, elapsed) : null;
+        outcome = grant != null && Requests.toReport(grant, status) ? Requests.outcome(status, retryAfter, elapsed) : null;
     }
 
     /** Note the response of the page. */
@@ -44,7 +54,7 @@ public final class Permit implements AutoCloseable {
 
     /** Note that the page is not fetched, so that the slot is free for the next. */
     public synchronized void release() {
-        outcome = RELEASED;
+        outcome = Requests.RELEASED;
     }
 
     /** Send the outcome. It is lost if the service cannot be reached. */

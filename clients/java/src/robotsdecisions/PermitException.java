@@ -11,18 +11,21 @@ public abstract sealed class PermitException extends IOException
         super(message);
     }
 
-    /** The exception for an answer that permits nothing. */
-    static PermitException of(String url, Answer answer) {
+    /** The exception for an answer that permits nothing. {@code page} is a URL, or "3 pages". */
+    static PermitException of(String page, String service, Answer answer) {
         if (answer instanceof Answer.Denied denied) {
-            return new DisallowedException(url, denied);
+            return new DisallowedException(page + " may not be fetched, says " + service + ": " + denied.sentence(), denied);
         }
         if (answer instanceof Answer.Later later) {
-            return new DeferredException(url, later);
+            String why = service + (later.busy() ? " " : " says: ") + later.sentence();
+            return new DeferredException(
+                    page + " may not be fetched for " + NoAnswer.shortened(later.seconds()) + " s: " + why, later);
         }
         if (answer instanceof Answer.Invalid invalid) {
-            return new NotUnderstoodException("The service rejects " + url + ": " + invalid.why() + ".");
+            return new NotUnderstoodException(service + " rejects " + page + ": " + invalid.sentence());
         }
-        String why = answer instanceof Answer.None none ? none.why() : "its answer is of another kind";
-        return new ServiceUnavailableException("There is no verdict on " + url + ": " + why + ".");
+        Answer.None none = answer instanceof Answer.None told ? told : Answers.notOurs("something else");
+        String message = "There is no verdict on " + page + ": " + service + " " + none.sentence();
+        return none.silent() ? new ServiceUnavailableException(message) : new MisconfiguredException(message + " " + none.advice());
     }
 }

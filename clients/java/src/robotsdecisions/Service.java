@@ -15,15 +15,10 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
 
-/** Requests to the service, bounded in time and bytes. The message of an IOException says why there is no response. */
+/** Requests to the service, bounded in time and bytes. NoAnswer says why there is no response. */
 final class Service {
-    /** Seconds for a permit or a verdict, and for each line of a batch. */
-    static final long ANSWER_TIMEOUT = Protocol.FETCH_WAIT + 5;
-
-    /** Seconds for the report of an outcome, which is lost after that. */
-    static final long OUTCOME_TIMEOUT = 5;
-
     private final String url;
     private final String key;
     private final HttpClient http;
@@ -34,30 +29,39 @@ final class Service {
         this.http = http;
     }
 
+    String url() {
+        return url;
+    }
+
     /** The whole response; {@code content} is null for a GET. */
-    Protocol.Response request(String path, String content, long seconds) throws IOException, InterruptedException {
-        HttpResponse<byte[]> response = send(path, content, "application/json", information -> new Bounded(), seconds);
-        return new Protocol.Response(
+    Answers.Response request(String path, String content, double seconds) throws NoAnswer, InterruptedException {
+        return response(send(path, content, "application/json", information -> new Bounded(), seconds), HttpResponse::body);
+    }
+
+    /** The lines of the answer to a batch, which begins within so many seconds, or why there are none. */
+    Lines lines(String path, String content, double seconds) throws NoAnswer, InterruptedException {
+        HttpResponse<Body> response = send(path, content, "application/x-ndjson", information -> information.statusCode() == 200
+                ? HttpResponse.BodySubscribers.mapping(new LineSubscriber(), lines -> new Body(lines, new byte[0]))
+                : HttpResponse.BodySubscribers.mapping(new Bounded(), bytes -> new Body(null, bytes)), seconds);
+        return new Lines(response.body().lines(), Answers.refusal(response(response, whole -> whole.body().bytes())));
+    }
+
+    /** Either may be null. */
+    record Lines(LineSubscriber lines, Answer refusal) {}
+
+    private record Body(LineSubscriber lines, byte[] bytes) {}
+
+    private static <T> Answers.Response response(HttpResponse<T> response, Function<HttpResponse<T>, byte[]> body) {
+        return new Answers.Response(
                 response.statusCode(),
                 response.headers().firstValue("retry-after").orElse(null),
                 response.headers().firstValue("date").orElse(null),
-                response.body());
-    }
-
-    /** The lines of the answer to a batch, which begins within the time of an answer. */
-    LineSubscriber lines(String path, String content) throws IOException, InterruptedException {
-        HttpResponse<LineSubscriber> response =
-                send(path, content, "application/x-ndjson", information -> new LineSubscriber(), ANSWER_TIMEOUT);
-        if (response.statusCode() != 200) {
-            response.body().cancel();
-            throw new IOException("it answers " + response.statusCode());
-        }
-        return response.body();
+                body.apply(response));
     }
 
     private <T> HttpResponse<T> send(
-            String path, String content, String type, HttpResponse.BodyHandler<T> handler, long seconds)
-            throws IOException, InterruptedException {
+            String path, String content, String type, HttpResponse.BodyHandler<T> handler, double seconds)
+            throws NoAnswer, InterruptedException {
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url + path))
                 .version(HttpClient.Version.HTTP_1_1)
                 .header("Accept", "application/json, application/x-ndjson");
@@ -71,29 +75,22 @@ final class Service {
         // The timeout of a request does not include its body.
         CompletableFuture<HttpResponse<T>> pending = http.sendAsync(request.build(), handler);
         try {
-            return pending.get(seconds, TimeUnit.SECONDS);
+            return pending.get(Math.round(seconds * 1000), TimeUnit.MILLISECONDS);
         } catch (TimeoutException late) {
             pending.cancel(true);
-            throw new IOException("it does not respond within " + seconds + " s");
+            throw NoAnswer.timedOut(seconds);
         } catch (InterruptedException interrupted) {
             pending.cancel(true);
             throw interrupted;
         } catch (ExecutionException failed) {
-            Throwable cause = failed.getCause();
-            if (cause instanceof TooLong) {
-                throw (TooLong) cause;
-            }
-            String why = cause.getMessage() == null ? cause.getClass().getSimpleName() : cause.getMessage();
-            throw new IOException("it cannot be reached: " + why, cause);
+            throw failed.getCause() instanceof TooLong
+                    ? NoAnswer.notOurs("more than " + Answers.ANSWER_LIMIT + " bytes")
+                    : NoAnswer.of(failed.getCause());
         }
     }
 
     private static final class TooLong extends IOException {
         private static final long serialVersionUID = 1;
-
-        TooLong() {
-            super("its answer is longer than " + Protocol.ANSWER_LIMIT + " bytes");
-        }
     }
 
     /** A body of at most ANSWER_LIMIT bytes. */
@@ -120,7 +117,7 @@ final class Service {
                 buffer.get(bytes);
                 read.writeBytes(bytes);
             }
-            if (read.size() > Protocol.ANSWER_LIMIT) {
+            if (read.size() > Answers.ANSWER_LIMIT) {
                 subscription.cancel();
                 body.completeExceptionally(new TooLong());
             } else {

@@ -9,8 +9,10 @@ import java.util.Map;
  *
  * @param rule the deciding line of robots.txt, or null
  * @param line the number of that line, or null
+ * @param summary the service's own sentence
  * @param interval the time from one document to the next, or null
  * @param retryAt when to ask again after a defer, or null
+ * @param version the id of the bytes of robots.txt, or null
  * @param members the whole answer, as the HTTP API has it
  */
 public record Verdict(
@@ -20,8 +22,10 @@ public record Verdict(
         String reason,
         String rule,
         Integer line,
+        String summary,
         Duration interval,
         Instant retryAt,
+        String version,
         Map<String, Object> members)
         implements BatchAnswer {
     @Override

@@ -6,7 +6,6 @@ import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertThrows;
 import static org.junit.Assert.assertTrue;
 
-import java.io.UncheckedIOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -16,6 +15,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -141,34 +141,6 @@ public class ClientTest {
     }
 
     @Test
-    public void deferredPageIsAskedAboutAgain() throws Exception {
-        try (FakeService service = new FakeService(FakeService.defer(1.2), FakeService.allow(0, ""))) {
-            Client client = Client.builder(service.url).agent("A").key("k3y").caller("pod-1").build();
-            try (Permit permit = client.permit("http://me:pw@h/a?b#c")) {
-                assertTrue(permit.granted());
-                assertEquals(Duration.ofSeconds(1), permit.interval());
-            }
-            assertEquals(2, service.asked.size());
-            assertEquals("Bearer k3y", service.asked.get(0).authorization());
-            Map<?, ?> question = (Map<?, ?>) Json.parse(service.asked.get(0).body());
-            assertEquals("http://h/a?b", question.get("url"));
-            assertEquals("pod-1", question.get("caller"));
-            assertEquals(10L, question.get("wait"));
-            assertTrue(service.outcomes.isEmpty());
-        }
-    }
-
-    @Test
-    public void longDeferralIsReported() throws Exception {
-        try (FakeService service = new FakeService(FakeService.defer(600))) {
-            DeferredException later = assertThrows(DeferredException.class, () -> asking(service).permit(PAGE));
-            assertEquals("unreachable", later.reason());
-            assertTrue(later.retryAt().isAfter(Instant.now()));
-            assertEquals(1, service.asked.size());
-        }
-    }
-
-    @Test
     public void outcomesAreReportedOnce() throws Exception {
         try (FakeService service = new FakeService(FakeService.allow(0, ""), FakeService.allow(0, ",\"edge\":{}"))) {
             Client client = asking(service);
@@ -218,62 +190,13 @@ public class ClientTest {
         return stack.length > 0 && stack[0].getMethodName().startsWith("sleep");
     }
 
-    @Test
-    public void nothingIsFetchedWithoutAVerdict() throws Exception {
-        String allow = FakeService.allow(0, "").body();
-        List<FakeService.Reply> wrong = List.of(
-                FakeService.RESET,
-                new FakeService.Reply(500, Map.of(), ""),
-                new FakeService.Reply(302, Map.of("Location", "/v1/other"), ""),
-                FakeService.reply("<html>"),
-                FakeService.reply("x".repeat(5_000_000)),
-                FakeService.reply("[".repeat(100_000)),
-                FakeService.reply(allow.replace("\"allow\"", "\"maybe\"")),
-                FakeService.reply(allow.replace("true", "1")),
-                FakeService.reply(allow.replace("cGVybWl0.a", "../x")),
-                FakeService.reply(allow.replace("\"wait\":0.0", "\"wait\":-1")),
-                FakeService.reply(allow.replace("\"wait\":0.0", "\"wait\":3601")),
-                FakeService.reply(allow.replace("\"wait\":0.0", "\"wait\":1e999")),
-                FakeService.reply(allow.replace("\"wait\":0.0", "\"wait\":\"1\"")),
-                FakeService.reply("{\"verdict\":\"defer\",\"allowed\":false,\"retry_at\":\"soon\"}"));
-        for (FakeService.Reply reply : wrong) {
-            try (FakeService service = new FakeService(reply)) {
-                assertThrows(ServiceUnavailableException.class, () -> asking(service).permit(PAGE));
-                assertEquals(1, service.asked.size());
-            }
-        }
-    }
-
-    @Test
-    public void unreachableServiceIsHandledAsConfigured() throws Exception {
-        try (FakeService service = new FakeService(FakeService.RESET)) {
-            Client client = Client.builder(service.url).agent("A").unreachable(Unreachable.ALLOW).build();
-            try (Permit permit = client.permit(PAGE)) {
-                assertFalse(permit.granted());
-            }
-            assertThrows(ServiceUnavailableException.class, () -> client.allowed(PAGE));
-        }
-        FakeService.Reply failing = new FakeService.Reply(502, Map.of(), "");
-        try (FakeService service = new FakeService(FakeService.RESET, failing, FakeService.allow(0, ""))) {
-            Client client = Client.builder(service.url).agent("A").unreachable(Unreachable.WAIT).build();
-            assertTrue(client.permit(PAGE).granted());
-            assertEquals(3, service.asked.size());
-        }
-    }
-
-    @Test
-    public void batchWhoseAnswersDoNotFitIsUnavailable() throws Exception {
-        String line = FakeService.allow(0, "").body() + "\n";
-        Map<String, String> wrong = Map.of(
-                "", "2 answers are missing", line, "1 answers are missing", line.repeat(3), "more answers", "[]\n", "JSON",
-                "x".repeat(5_000_000), "longer");
-        for (Map.Entry<String, String> one : wrong.entrySet()) {
-            try (FakeService service = new FakeService(FakeService.reply(one.getKey()))) {
-                Stream<BatchAnswer> answers = asking(service).batch(Stream.of(new Question(PAGE), new Question(PAGE)));
-                UncheckedIOException error = assertThrows(UncheckedIOException.class, answers::toList);
-                assertEquals(ServiceUnavailableException.class, error.getCause().getClass());
-                assertTrue(error.getMessage(), error.getMessage().contains(one.getValue()));
-            }
+    private static void refused(Callable<?> call) {
+        try {
+            call.call();
+        } catch (IllegalArgumentException refused) {
+            throw refused;
+        } catch (Exception other) {
+            throw new AssertionError(other);
         }
     }
 
@@ -286,11 +209,14 @@ public class ClientTest {
                 "key", () -> builder.key("two words"),
                 "a/b", () -> builder.caller("a/b"),
                 "agent", () -> builder.agent(" "),
-                "maxWait", () -> builder.maxWait(Duration.ofSeconds(-1)));
+                "maxWait", () -> builder.maxWait(Duration.ofSeconds(-1)),
+                "maxAge", () -> builder.maxAge(Duration.ofSeconds(-1)),
+                "asOf", () -> refused(() -> builder.agent("A").build().permit(new Question(PAGE).withAsOf(Instant.EPOCH))),
+                "withExplain", () -> builder.agent("A").build().batch(Stream.of(new Question(PAGE).withExplain())).toList());
         wrong.forEach((name, call) -> {
             IllegalArgumentException error = assertThrows(IllegalArgumentException.class, call::run);
             assertTrue(error.getMessage(), error.getMessage().contains(name));
         });
-        assertThrows(NotUnderstoodException.class, () -> builder.build().permit(PAGE));
+        assertThrows(NotUnderstoodException.class, () -> Client.builder("http://service").build().permit(PAGE));
     }
 }
