@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test test-browser test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel lock clean
+.PHONY: run demo test test-browser test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
 
 # The token for operators' routes, of a service without API keys.
 run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
@@ -195,7 +195,7 @@ sbom: build/sbom/.installed
 # The server as a wheel, in dist/. On Linux, auditwheel names the oldest glibc that it works with.
 wheel: $(VENV)/.build deploy/requirements-wheel.txt
 	$(PIP) -r deploy/requirements-wheel.txt
-	@rm -rf build/dist dist
+	@rm -rf build/dist dist/robots_decisions_server-*
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/dist .
 	@if $(BIN)/python -c 'import auditwheel' 2>/dev/null; then \
 		PATH=$(abspath $(BIN)):"$$PATH" $(BIN)/auditwheel repair --strip -w dist build/dist/*.whl; \
@@ -203,6 +203,19 @@ wheel: $(VENV)/.build deploy/requirements-wheel.txt
 		mkdir -p dist && cp build/dist/*.whl dist/; \
 	fi
 	@ls dist/*.whl
+
+# The core as a library: a source distribution, and from it one wheel for Python 3.11 and all later ones, in dist/.
+core-wheel: $(VENV)/.build deploy/requirements-wheel.txt
+	$(PIP) -r deploy/requirements-wheel.txt
+	@rm -rf build/core-dist dist/robots_core-*
+	@sh core/build.sh $(abspath $(BIN))/python build/core-dist
+	@mkdir -p dist && cp build/core-dist/*.tar.gz dist/
+	@if $(BIN)/python -c 'import auditwheel' 2>/dev/null; then \
+		PATH=$(abspath $(BIN)):"$$PATH" $(BIN)/auditwheel repair --strip -w dist build/core-dist/*.whl; \
+	else \
+		cp build/core-dist/*.whl dist/; \
+	fi
+	@ls dist/robots_core-*
 
 # The alert rules as a resource of the Prometheus Operator. RUNBOOKS: the URL of the page of alerts, for their links.
 RUNBOOKS ?= docs/reference/alerts.md

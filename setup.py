@@ -121,6 +121,7 @@ setup(
             "web/*",
         ],
         f"{IMPORT_PATH}.robots_core": [
+            "py.typed",
             "robots/agents.toml",
             "robots/compatibility.toml",
             "robots/_native/*.pyi",

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from app.cache.result import CacheResult
 from app.edge.facts import EdgeFact
 from app.overrides.table import Delay, Matching, Override
+from robots_core.file import terms_of
 from robots_core.origin import Origin, Target
 from robots_core.purposes.judge import Judgements, judge_for
 from robots_core.purposes.policy import PURPOSES, PurposePolicy
 from robots_core.robots.agents import STAR, Agent
 from robots_core.robots.dialects import Dialect
 from robots_core.robots.dialects.draft1996 import DRAFT1996
-from robots_core.robots.groups import Selection
 from robots_core.robots.judge import judge
 from robots_core.robots.rates import InForce, Rate, RateChange, RateSource, Visit, visit_at
 from robots_core.robots.robots_txt import RobotsTxt
@@ -217,13 +217,6 @@ def is_partial(robots: RobotsTxt | None, dialect: Dialect, verdict: Verdict) -> 
     # The draft of 1996 stops at the first record that names the crawler, and at the first rule that matches.
     named = verdict.selection is not None and verdict.selection.token != STAR
     return not (dialect is DRAFT1996 and verdict.reason is Reason.RULE and named)
-
-
-def terms_of(robots: RobotsTxt | None, dialect: Dialect, agent: Agent, selection: Selection | None) -> Terms | None:
-    """The terms of the selected groups; None without a file or a group."""
-    if robots is None or selection is None:
-        return None
-    return robots.reading(dialect).terms(selection, agent)
 
 
 def with_delay(rate: InForce[Rate | None] | None, override: Override | None) -> InForce[Rate | None] | None:

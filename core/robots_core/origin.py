@@ -3,11 +3,8 @@
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NamedTuple
 from urllib.parse import unquote
-
-import idna
 
 URL_LIMIT = 16 * 1024
 """Bytes of the longest URL that is read (spec A31)."""
@@ -217,6 +214,8 @@ def _to_ascii(name: str, shown: str) -> str:
     # The bound comes first: IDNA's tables cost more than a comparison, and no name this long could be valid.
     if len(name) > _LONGEST_NAME:
         raise BadUrl(f"{shown} has a host of {len(name)} characters; a host name has at most {_LONGEST_NAME}")
+    import idna  # here, since few hosts need its tables
+
     try:
         return idna.encode(name, uts46=True, transitional=False).decode("ascii").lower().removesuffix(".")
     except (idna.IDNAError, UnicodeError) as error:
@@ -225,6 +224,8 @@ def _to_ascii(name: str, shown: str) -> str:
 
 def _read_ipv4(name: str, shown: str) -> str:
     # `2130706433`, `0x7f.1` and `0177.0.0.1` are read differently from one resolver to the next: one spelling only.
+    from ipaddress import AddressValueError, IPv4Address
+
     try:
         return str(IPv4Address(name))
     except AddressValueError:
@@ -232,6 +233,8 @@ def _read_ipv4(name: str, shown: str) -> str:
 
 
 def _read_ipv6(literal: str, shown: str) -> str:
+    from ipaddress import AddressValueError, IPv6Address
+
     try:
         address = IPv6Address(literal)
     except AddressValueError:

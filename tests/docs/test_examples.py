@@ -7,7 +7,7 @@ import pytest
 
 from tests.docs.examples import ROOT, Reader, blocks, check_json, check_text, read_json
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "core" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_EXAMPLES = [page for page in PAGES if any(blocks(page.read_text()))]
 
 

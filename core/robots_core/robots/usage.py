@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-import http_sf
-
 from robots_core.robots._native.matching import Matcher, Patterns
 from robots_core.robots.lines import AI_TRAINING_KEYS, BLANKS, Directive, Key, readable
 from robots_core.robots.patterns import STEPS, rfc_pattern, rfc_subject
@@ -159,6 +157,8 @@ def read_dictionary(text: bytes) -> dict[str, str] | None:
 
     Parameters are ignored, and the last of repeated keys counts (spec I1e).
     """
+    import http_sf  # here, since few files need more than plain values
+
     try:
         parsed = http_sf.parse(text, tltype="dictionary")
     except ValueError:

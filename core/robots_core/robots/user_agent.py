@@ -6,26 +6,40 @@ the text, and nothing recurses.
 """
 
 import re
-import tomllib
 from collections.abc import Container, Iterable, Sequence
-from importlib.resources import files
+from functools import cache
 from itertools import chain
 from typing import Final, NamedTuple
 
 TOKEN: Final = re.compile(r"[A-Za-z0-9_-]+")
 """A product token, where C2 cuts it."""
 
-_NAMES: Final = tomllib.loads(files("robots_core.robots").joinpath("compatibility.toml").read_text(encoding="utf-8"))
-LIBRARIES: Final = frozenset(_NAMES["libraries"]["names"])
-"""The lower-case names of libraries that crawlers are built with (spec C13b)."""
-
-_COMPATIBILITY: Final = frozenset(_NAMES["browsers"]["names"] + _NAMES["systems"]["names"])
 _PARENTHESIS: Final = re.compile(r"([()])")
 _BETWEEN_WORDS: Final = re.compile(r"[\s,]+")
 _COMPATIBLE: Final = re.compile(r"compatible:?", re.IGNORECASE)
 _LIKE: Final = re.compile(r"(?<![A-Za-z0-9_-])like\s+", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"\+|www\.|mailto:", re.IGNORECASE)
 _SCHEME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-."
+
+
+@cache
+def libraries() -> frozenset[str]:
+    """The lower-case names of libraries that crawlers are built with (spec C13b)."""
+    return frozenset(_names()["libraries"]["names"])
+
+
+@cache
+def _compatibility() -> frozenset[str]:
+    names = _names()
+    return frozenset(names["browsers"]["names"] + names["systems"]["names"])
+
+
+def _names() -> dict[str, dict[str, list[str]]]:
+    # Here, since product tokens alone need none of this.
+    import tomllib
+    from importlib.resources import files
+
+    return tomllib.loads(files("robots_core.robots").joinpath("compatibility.toml").read_text(encoding="utf-8"))
 
 
 class Named(NamedTuple):
@@ -54,12 +68,12 @@ class _Part(NamedTuple):
     def is_name(self, known: Container[str]) -> bool:
         """Whether it begins with what may name a crawler: no compatibility name, and no number but a known one."""
         name = self.product.lower()
-        return name not in _COMPATIBILITY and (name.strip("0123456789-_") != "" or name in known)
+        return name not in _compatibility() and (name.strip("0123456789-_") != "" or name in known)
 
     def name(self, known: Container[str]) -> str:
         """The longest name of a known crawler among its words, or else the product that it begins with (spec C13d)."""
         words = (token for word in self.words for token in TOKEN.findall(word))
-        named = [token for token in words if token.lower() in known and token.lower() not in LIBRARIES]
+        named = [token for token in words if token.lower() in known and token.lower() not in libraries()]
         return max(named, key=len, default=self.product)
 
 
@@ -81,7 +95,7 @@ def _after_compatible(
 ) -> _Part | None:
     """The part behind `compatible`, if the header is that of a browser, or the part begins with a known crawler."""
     first = TOKEN.search(header)
-    of_browser = first is not None and first[0].lower() in _COMPATIBILITY
+    of_browser = first is not None and first[0].lower() in _compatibility()
     found = (_behind_compatible(parts, known) for parts in (*comments, outside))
     return next((part for part in found if part is not None and (of_browser or part.begins_with(known))), None)
 
@@ -90,17 +104,17 @@ def _without_compatible(
     products: Sequence[_Part], comments: Sequence[Sequence[_Part]], known: Container[str]
 ) -> _Part | None:
     """The first product; or part of a comment that has an address, or begins with a known crawler; or library."""
-    libraries: list[_Part] = []
+    of_libraries: list[_Part] = []
     for product in products:
         if product.is_name(known):
-            if product.product.lower() not in LIBRARIES:
+            if product.product.lower() not in libraries():
                 return product
-            libraries.append(product)
+            of_libraries.append(product)
     with_address = (
         part for parts in comments if any(part.address for part in parts) for part in parts if part.is_name(known)
     )
     of_known = (part for parts in comments for part in parts if part.begins_with(known))
-    return next(chain(with_address, of_known, libraries), None)
+    return next(chain(with_address, of_known, of_libraries), None)
 
 
 def _split(header: str) -> tuple[Sequence[_Part], Sequence[Sequence[_Part]]]:

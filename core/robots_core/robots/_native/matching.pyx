@@ -4,7 +4,7 @@ All objects are immutable and calls share no buffers, so any number of threads m
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memchr, memcmp, memcpy, memset
@@ -85,8 +85,8 @@ cdef class Spelling:
             raise MemoryError
         try:
             for text in texts:
-                length = self.write(<const uint8_t *>PyBytes_AS_STRING(text), len(text), out)
-                if length != <size_t>len(text) or memcmp(PyBytes_AS_STRING(text), out, length):
+                length = self.write(<const uint8_t *>PyBytes_AsString(text), len(text), out)
+                if length != <size_t>len(text) or memcmp(PyBytes_AsString(text), out, length):
                     text = PyBytes_FromStringAndSize(<char *>out, length)
                 found.append(text)
         finally:
@@ -124,7 +124,7 @@ cdef class Patterns:
             if texts == NULL or (self._globs == NULL and self._index == NULL):
                 raise MemoryError
             for pattern in patterns:
-                texts[self._count].bytes = <const uint8_t *>PyBytes_AS_STRING(self._bytes) + length
+                texts[self._count].bytes = <const uint8_t *>PyBytes_AsString(self._bytes) + length
                 texts[self._count].length = <uint32_t>len(pattern)
                 texts[self._count].number = self._count
                 length += <uint32_t>len(pattern)
@@ -210,7 +210,7 @@ cdef class Matcher:
         cdef uint8_t *room = <uint8_t *>malloc(12 * <size_t>length + 1)
         cdef int64_t found = NO_MEMORY
         if room != NULL:
-            found = self._find_in(<const uint8_t *>PyBytes_AS_STRING(text), length, room, matched)
+            found = self._find_in(<const uint8_t *>PyBytes_AsString(text), length, room, matched)
         free(room)
         if found == NO_MEMORY:
             raise MemoryError

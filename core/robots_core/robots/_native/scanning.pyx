@@ -4,7 +4,7 @@ Python objects are created for a line only when it is accessed. All objects are 
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy
@@ -58,7 +58,7 @@ cdef class Scanner:
         for text, code, prefix in names:
             if len(text) > LONGEST_NAME:
                 raise ValueError(f"The name {text!r} is longer than {LONGEST_NAME} bytes.")
-            memcpy(self._names[self._count].text, PyBytes_AS_STRING(text), len(text))
+            memcpy(self._names[self._count].text, PyBytes_AsString(text), len(text))
             self._names[self._count].length = len(text)
             self._names[self._count].code = code
             self._names[self._count].prefix = prefix
@@ -126,14 +126,14 @@ cdef class Scanner:
         if size > LONGEST_BODY:
             raise OverflowError(f"A body of {size} bytes is too long.")
         lines.body = body
-        lines._text = <const uint8_t *>PyBytes_AS_STRING(body)
+        lines._text = <const uint8_t *>PyBytes_AsString(body)
         with nogil:
             lines._read(self, 0, size)
         if lines._line == NULL:
             raise MemoryError
         lines.codes = PyBytes_FromStringAndSize(NULL, lines._kept)
         for each in range(lines._kept):
-            PyBytes_AS_STRING(lines.codes)[each] = <char>lines._line[each].code
+            PyBytes_AsString(lines.codes)[each] = <char>lines._line[each].code
         return lines
 
 

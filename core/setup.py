@@ -1,0 +1,37 @@
+"""Build the compiled modules for the stable ABI of Python 3.11, so that one wheel serves every later Python, too."""
+
+from glob import glob
+
+from Cython.Build import cythonize
+from setuptools import Extension, find_packages, setup
+
+WHERE = "robots_core/robots/_native"
+
+
+modules = [
+    Extension(
+        path.removesuffix(".pyx").replace("/", "."),
+        [path],
+        depends=["setup.py", *sorted(glob(f"{WHERE}/*.h"))],  # noqa: PTH207 - paths as text
+        include_dirs=[WHERE],
+        py_limited_api=True,
+        define_macros=[("Py_LIMITED_API", "0x030b0000")],
+        # Cython compares signed numbers with sizes. A function outside the stable ABI is not declared, and would be
+        # called as one that returns an int: the module would crash.
+        extra_compile_args=["-O2", "-Wno-sign-compare", "-Werror=implicit-function-declaration"],
+    )
+    for path in sorted(glob(f"{WHERE}/*.pyx"))  # noqa: PTH207
+]
+
+setup(
+    packages=find_packages(include=["robots_core", "robots_core.*"]),
+    package_data={
+        "robots_core": ["py.typed"],
+        "robots_core.robots": ["*.toml"],
+        "robots_core.robots._native": ["*.pyi"],
+    },
+    ext_modules=cythonize(
+        modules, build_dir="build/cython", language_level=3, compiler_directives={"cdivision": True}, quiet=True
+    ),
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)
