@@ -1,5 +1,7 @@
 """The client as crawlers get it: from its wheel, without a compiler, and without the service."""
 
+import ast
+import asyncio
 import os
 import subprocess
 import sys
@@ -76,6 +78,39 @@ def test_environment_of_crawlers_has_nothing_of_the_service(installation: Instal
         check=False,
     )
     assert "No module named 'app'" in ended.stderr
+
+
+async def test_installed_command_writes_parquet(installation: Installation, service_url: str, tmp_path: Path) -> None:
+    listed, output, state = tmp_path / "list", tmp_path / "out", tmp_path / "state"
+    script = installation.packages / "bin" / "robots-decisions"
+    code = "import sys, pyarrow.parquet as p; print(p.read_table(sys.argv[1]).to_pylist())"
+    async with serve(Site("User-agent: *\nDisallow: /private/\n"), host=new_address()) as origin:
+        listed.write_text("".join(f"{origin.url}/{name}\n" for name in ("private/1", "2", "3")))
+        arguments: list[str | Path] = [
+            "check",
+            listed,
+            "--agent",
+            "ExampleBot",
+            "--server",
+            service_url,
+            "--format",
+            "parquet",
+        ]
+        environment = {**NO_COMPILER, "PYTHONPATH": str(installation.packages)}
+        for _ in range(2):
+            ended = await asyncio.create_subprocess_exec(
+                installation.python, script, *arguments, "--output", output, "--state", state, env=environment
+            )
+            assert await ended.wait() == 1
+        refused = await asyncio.create_subprocess_exec(
+            installation.python, script, *arguments, "--output", output, env=environment
+        )
+        assert await refused.wait() == 3
+    assert [path.name for path in output.iterdir()] == ["part-000000.parquet"]
+    rows = ast.literal_eval(run(installation.python, "-c", code, output, environment=environment))
+    assert {row["line"]: (row["verdict"], row["rule_line"], row["retry_at"]) for row in rows} == {
+        1: ("disallow", 2, None), 2: ("allow", None, None), 3: ("allow", None, None),
+    }  # fmt: skip
 
 
 EACH = ["httpx", "httpx-threads", "httpx2", "httpx2-threads", "aiohttp", "crawlee", "client", "client-threads"]

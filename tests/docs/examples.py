@@ -24,6 +24,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -97,6 +98,10 @@ class Reader:
                 here.symlink_to(path)
         (self._directory / "node_modules").mkdir()
         (self._directory / "node_modules" / "robots-decisions").symlink_to(ROOT / "clients" / "javascript")
+        command = self._directory / ".bin" / "robots-decisions"  # as if the page's `pip install` had run
+        command.parent.mkdir()
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m robots_decisions "$@"\n')
+        command.chmod(0o755)
         (self._directory / ".curlrc").write_text("silent\nshow-error\n")
         self._state.touch()
         return self
@@ -179,7 +184,7 @@ class Reader:
         inherited = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
         ports = {"PORT": str(self._ports[_SERVICE]), "SITE_PORT": str(self._ports[_SITE])}
         installed = {
-            "PATH": f"{ROOT}/.venv/bin:{inherited['PATH']}",
+            "PATH": f"{self._directory}/.bin:{ROOT}/.venv/bin:{inherited['PATH']}",
             "PYTHONPATH": str(ROOT / "clients" / "python" / "src"),  # as if the page's `pip install` had run
         }
         return {**inherited, **ports, **installed, "CURL_HOME": str(self._directory), "COLUMNS": "100"}

@@ -1,0 +1,228 @@
+"""Asks batches, several at once. A site that does not answer holds up the batches that ask about it, and no others."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing
+from typing import Any, TypeAlias
+
+from robots_decisions import AsyncClient, PermitError, Question, Unanswered, Verdict
+from robots_decisions.cli.batches import Batch, PutOff
+from robots_decisions.cli.entries import Entry, Line, NotAsked
+from robots_decisions.cli.failures import Failed
+from robots_decisions.cli.origins import candidates, lacks_https
+
+IN_FLIGHT = 64
+"""Batches that are being asked, at most: those that are answered, and those that wait for a site."""
+
+PATIENCE, LOOK = 0.5, 0.1
+"""Seconds without an answer after which a batch waits for a site, and how often that is looked at."""
+
+PENDING_ATTEMPTS = 3
+"""How often a page is asked again whose file is still being fetched; each time the service waits for it."""
+
+BUSY_ATTEMPTS = 8
+"""Attempts at lines that the service has no room for, at most, while it answers no others."""
+
+BUSY_DELAY, MIN_BUSY_DELAY, MAX_BUSY_DELAY = 5.0, 0.5, 120.0
+"""Seconds to pause when the service is busy and does not say for how long, and the shortest and longest pause."""
+
+BUSY = frozenset({429, 503})
+
+Answer: TypeAlias = "Verdict | Unanswered | NotAsked"
+Shape: TypeAlias = Callable[[Line, Answer], Any]
+"""What is kept of an answer: whole answers are long."""
+
+Done: TypeAlias = Callable[[Batch, Sequence[Any]], None]
+"""Takes a batch whose lines are all answered, and what is kept of their answers."""
+
+
+class Asking:
+    """Asks batches of lines, `concurrency` at a time.
+
+    A batch that waits for a site leaves its place to others, and batches of that site are put off until the end. `done`
+    is called for each batch as it is answered; with `in_order`, in the order of the batches, of which none waits.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        question: Callable[[Entry], Question],
+        shape: Shape,
+        done: Done,
+        *,
+        concurrency: int,
+        in_order: bool = False,
+    ) -> None:
+        self._client = client
+        self._question = question
+        self._shape = shape
+        self._done = done
+        self._places = concurrency
+        self._in_order = in_order
+        self._running: dict[asyncio.Task[None], _Running] = {}
+        self._changed = asyncio.Event()
+        self._answered = 0
+        self._paused_until = 0.0
+
+    async def run(self, batches: Iterable[Batch]) -> None:
+        """Ask all batches. Raise Failed."""
+        watch = asyncio.create_task(self._watch())
+        put_off = PutOff()
+        try:
+            for batch in batches:
+                await self._room()
+                if self._is_waited_for(batch.origin):
+                    put_off.add(batch)
+                else:
+                    self._start(batch)
+            for batch in put_off.all():
+                await self._room()
+                self._start(batch)
+            await self._until(lambda: not self._running)
+        finally:
+            everything = [watch, *self._running]
+            for task in everything:
+                task.cancel()
+            await asyncio.gather(*everything, return_exceptions=True)
+
+    def _start(self, batch: Batch) -> None:
+        running = _Running(batch, asyncio.get_running_loop().time())
+        before = next(reversed(self._running), None) if self._in_order else None
+        self._places -= 1
+        task = asyncio.create_task(self._ask(running, before))
+        self._running[task] = running
+        task.add_done_callback(lambda _: self._changed.set())
+
+    async def _room(self) -> None:
+        await self._until(lambda: self._places > 0 and len(self._running) < IN_FLIGHT)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while True:
+            for task in [task for task in self._running if task.done()]:
+                del self._running[task]
+                task.result()
+            if holds():
+                return
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _is_waited_for(self, origin: str) -> bool:
+        return any(running.waits and running.origin == origin for running in self._running.values())
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            now = asyncio.get_running_loop().time()
+            if now < self._paused_until:
+                continue
+            for running in self._running.values():
+                if not running.waits and now - running.heard > PATIENCE:
+                    running.waits = True
+                    self._leave(running)
+
+    def _leave(self, running: "_Running") -> None:
+        if running.has_place:
+            running.has_place = False
+            self._places += 1
+            self._changed.set()
+
+    async def _ask(self, running: "_Running", before: "asyncio.Task[None] | None") -> None:
+        try:
+            kept = await self._answers(running)
+            if before is not None:
+                await asyncio.wait({before})
+            self._done(running.batch, kept)
+        finally:
+            self._leave(running)
+
+    async def _answers(self, running: "_Running") -> Sequence[Any]:
+        """What is kept of the answers to a batch. Raise Failed."""
+        lines = running.batch.lines()
+        kept: list[Any] = [None] * len(lines)
+        asked: list[_Asked] = []
+        for at, line in enumerate(lines):
+            if isinstance(line.entry, NotAsked):
+                kept[at] = self._shape(line, line.entry)
+            else:
+                asked.append(_Asked(at, line, line.entry))
+        pending = busy = 0
+        while asked:
+            await self._pause(running)
+            again: list[_Asked] = []
+            before, delay = self._answered, 0.0
+            still_pending = False
+            async for one, answer in self._each(asked, running):
+                if isinstance(answer, Unanswered) and answer.status in BUSY:
+                    after = BUSY_DELAY if answer.retry_after is None else answer.retry_after
+                    delay = max(delay, MIN_BUSY_DELAY, min(after, MAX_BUSY_DELAY))
+                    again.append(one)
+                elif isinstance(answer, Verdict) and one.has_other(answer):
+                    again.append(one.other())
+                elif isinstance(answer, Verdict) and answer.reason == "pending" and pending < PENDING_ATTEMPTS:
+                    still_pending = True
+                    again.append(one)
+                else:
+                    self._answered += 1
+                    kept[one.at] = self._shape(one.line, answer)
+            pending += still_pending
+            busy = busy + 1 if delay and self._answered == before else 0
+            if busy == BUSY_ATTEMPTS:
+                raise Failed("The service stays busy.")
+            asked = again
+            self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + delay)
+        return kept
+
+    async def _pause(self, running: "_Running") -> None:
+        """Wait while the service is busy. All batches do, or they would take each other's turns."""
+        now = asyncio.get_running_loop().time
+        while (remaining := self._paused_until - now()) > 0:  # noqa: ASYNC110 - other batches make it longer
+            await asyncio.sleep(remaining)
+        running.heard = now()
+
+    async def _each(
+        self, asked: "Sequence[_Asked]", running: "_Running"
+    ) -> "AsyncIterator[tuple[_Asked, Verdict | Unanswered]]":
+        """Each question with its answer. Raise Failed."""
+        now = asyncio.get_running_loop().time
+        questions = [self._question(one.entry._replace(url=one.url)) for one in asked]
+        at = 0
+        running.origin = asked[0].line.origin
+        try:
+            async with aclosing(self._client.batch(questions)) as answers:
+                async for answer in answers:
+                    yield asked[at], answer
+                    at += 1
+                    running.heard, running.waits = now(), False
+                    running.origin = asked[at].line.origin if at < len(asked) else ""
+        except PermitError as error:
+            raise Failed(str(error)) from None
+
+
+class _Running:
+    """A batch that is being asked: when it last had an answer, and the origin of the next."""
+
+    def __init__(self, batch: Batch, now: float) -> None:
+        self.batch = batch
+        self.heard = now
+        self.origin = ""
+        self.has_place = True
+        self.waits = False
+
+
+class _Asked:
+    """A line that is being asked, at a place of its batch; `others` are the URLs to ask if its own has no https."""
+
+    def __init__(self, at: int, line: Line, entry: Entry, urls: Sequence[str] | None = None) -> None:
+        self.at = at
+        self.line = line
+        self.entry = entry
+        if urls is None:
+            urls = candidates(entry.url) if entry.at is None else (entry.url,)
+        self.url, *self._others = urls
+
+    def has_other(self, verdict: Verdict) -> bool:
+        robots = verdict.members.get("robots")
+        return bool(self._others) and isinstance(robots, dict) and lacks_https(robots)
+
+    def other(self) -> "_Asked":
+        return _Asked(self.at, self.line, self.entry, self._others)

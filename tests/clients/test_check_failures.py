@@ -1,0 +1,59 @@
+"""`robots-decisions check` while the service is busy, down or strange."""
+
+from collections import Counter
+
+import pytest
+
+from tests.clients.commands import ALLOW, DISALLOW, LINES, answering, busy, log, numbered, run
+from tests.origins import serve, text
+
+AGENT = ("--agent", "ExampleBot")
+PENDING = {"verdict": "defer", "allowed": False, "reason": "pending"}
+
+
+@pytest.mark.parametrize("first", [busy(), busy(0.6), PENDING])
+async def test_only_lines_without_an_answer_are_asked_again(first: dict[str, object]) -> None:
+    asked: Counter[int] = Counter()
+
+    def answer(number: int) -> dict[str, object]:
+        asked[number] += 1
+        return first if number in {2, 3} and asked[number] < number else DISALLOW
+
+    async with serve(answering(answer)) as server:
+        ended = await run("check", "-", *AGENT, "--server", server.url, given=numbered(4))
+    assert (ended.code, ended.err) == (1, "4 lines: 4 disallow (4 rule)\n")
+    assert asked == {1: 1, 2: 2, 3: 3, 4: 1}
+    assert sorted(row["line"] for row in ended.rows()) == [1, 2, 3, 4]
+
+
+async def test_page_whose_file_stays_pending_is_deferred() -> None:
+    async with serve(answering(lambda _: PENDING)) as server:
+        ended = await run("check", "-", *AGENT, "--server", server.url, given=numbered(1))
+        origins = await run("check", "-", "--origins-only", "--server", server.url, given=numbered(1))
+    assert (ended.code, ended.err) == (2, "1 line: 1 defer (1 pending)\n")
+    assert (origins.code, origins.err) == (3, "1 origin: 1 unanswered\n")
+
+
+async def test_service_that_is_down_is_named() -> None:
+    ended = await run("check", "-", "--log", "--server", "http://127.0.0.1:1", given=b"")
+    assert (ended.code, ended.out, ended.err) == (0, "", "0 lines\n")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_rejected_key_ends_the_command(status: int) -> None:
+    refusal = text(status, '{"detail": "Unknown API key."}', {"Content-Type": "application/problem+json"})
+    async with serve(answering(lambda _: ALLOW, lambda _: refusal)) as server:
+        ended = await run("check", "-", "--log", "--server", server.url, given=log(200), ROBOTS_API_KEY="abc")
+        malformed = await run("check", "-", "--log", "--server", server.url, given=log(1), ROBOTS_API_KEY="a b")
+    assert (ended.code, malformed.code) == (3, 3)
+    assert f" {status}" in ended.err
+    assert b"\r\nauthorization: bearer abc\r\n" in server.requests[0].lower()
+    assert "Traceback" not in ended.err + malformed.err
+
+
+@pytest.mark.parametrize("body", ["[]\n", '{"verdict": 5}\n', '{"verdict": "allow"}\n'])
+async def test_answer_of_another_service_is_an_error(body: str) -> None:
+    async with serve(answering(lambda _: ALLOW, lambda _: text(200, body, LINES))) as server:
+        ended = await run("check", "-", *AGENT, "--server", server.url, given=numbered(1))
+    assert (ended.code, ended.out) == (3, "")
+    assert "Traceback" not in ended.err

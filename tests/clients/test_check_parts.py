@@ -1,0 +1,138 @@
+"""The parts of `robots-decisions check`: sorting in bounded memory, what is done, and whose turn a fetch was."""
+
+import random
+
+import pytest
+from robots_decisions.cli import sorting
+from robots_decisions.cli.batches import BATCH_BYTES, BATCH_LINES, Ranges, batches
+from robots_decisions.cli.entries import line_of, read_url, record_of
+from robots_decisions.cli.origins import candidates, origin_of
+from robots_decisions.cli.pace_audit import PaceAudit
+from robots_decisions.cli.sorting import Sorter
+
+
+def records(count: int) -> list[bytes]:
+    chosen = random.Random(count)
+    urls = [f"http://{chosen.randrange(50)}.example/{'x' * chosen.randrange(100)}" for _ in range(count)]
+    return [record for n, url in enumerate(urls) if (record := record_of(n, f"{url}\n".encode(), read_url))]
+
+
+@pytest.mark.parametrize("run_bytes", [1, 300, 10_000, sorting.RUN_BYTES])
+def test_records_are_sorted_in_little_memory_as_in_much(run_bytes: int) -> None:
+    given = records(2000)
+    sorter = Sorter(run_bytes)
+    for record in given:
+        sorter.add(record)
+    assert list(sorter.sorted()) == sorted(given)
+    assert sorter.count == len(given)
+
+
+def test_digest_tells_other_lines() -> None:
+    def digest(given: list[bytes], run_bytes: int) -> str:
+        sorter = Sorter(run_bytes)
+        for record in given:
+            sorter.add(record)
+        found = sorter.digest
+        assert list(sorter.sorted()) == sorted(given)
+        return found
+
+    given = records(100)
+    assert digest(given, 1000) == digest(given, 1000)
+    assert len({digest(it, 1000) for it in (given, given[1:], given[:-1], [*given[:50], given[0], *given[51:]])}) == 4
+
+
+@pytest.mark.parametrize(
+    "done", [[], [(0, 3)], [(5, 900), (1500, 1501)], [(10, 20), (0, 10), (999, 1200)], [(0, 2000)]]
+)
+def test_batches_have_every_record_that_is_not_done(done: list[tuple[int, int]]) -> None:
+    given = sorted(records(2000))
+    ranges = Ranges()
+    for start, end in done:
+        ranges.add(start, end)
+    found = list(batches(iter(given), ranges.gaps(len(given))))
+    places = [batch.start + at for batch in found for at in range(len(batch.records))]
+    assert places == [place for place in range(2000) if not any(start <= place < end for start, end in done)]
+    assert [record for batch in found for record in batch.records] == [given[place] for place in places]
+    assert all(len(batch.records) <= BATCH_LINES for batch in found)
+
+
+def test_batch_of_long_lines_is_bounded() -> None:
+    given = [record for n in range(100) if (record := record_of(n, b"http://h/" + b"x" * 16_000, read_url))]
+    found = list(batches(given, [(0, 100)]))
+    assert sum(len(batch.records) for batch in found) == 100
+    assert max(sum(map(len, batch.records)) for batch in found) < BATCH_BYTES + 20_000
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("http://h/p", "http://h"),
+        ("HTTP://User:pw@H.Example:80?q", "http://h.example"),
+        ("https://h:443/", "https://h"),
+        ("https://h:80#f", "https://h:80"),
+        ("h.example/p", "https://h.example"),
+        ("h.example:443", "https://h.example"),
+        ("[::1]:8080/x", "https://[::1]:8080"),
+        ("http://é.example/", "http://é.example"),
+        ("http:///p", ""),
+        ("http://", ""),
+        ("ftp://h/", ""),
+        ("http://h\\@evil/", "http://h"),
+        ("http://h\tx/", "http://h"),
+    ],
+)
+def test_lines_are_sorted_by_origin(url: str, origin: str) -> None:
+    assert origin_of(url.encode()).decode() == origin
+    record = record_of(7, f"{url}\n".encode(), read_url)
+    assert record is not None
+    line = line_of(record)
+    assert (line.number, line.origin, line.entry) == (7, origin, read_url(url.encode()))
+
+
+@pytest.mark.parametrize(
+    "bare",
+    [
+        "example.com",
+        "example.com/page?a=b",
+        "example.com:8080/x",
+        "localhost:8080",
+        "127.0.0.1",
+        "[::1]:80/",
+        "é.example",
+    ],
+)
+def test_bare_host_is_tried_by_https_first(bare: str) -> None:
+    assert candidates(bare) == (f"https://{bare}", f"http://{bare}")
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["http://example.com/", "gopher://h.example/", "mailto:a@example.com", "nonsense", "", "/a.html", "a b.example"],
+)
+def test_other_text_is_no_bare_host(written: str) -> None:
+    assert candidates(written) == (written,)
+
+
+def test_turns_of_whole_seconds_are_not_blamed() -> None:
+    pace = PaceAudit(1.0)
+    honest = [int(0.99 + 0.2 * number) for number in range(100)]
+    assert [pace.early("http://h", "A", at, 0.2) for at in honest] == [None] * 100
+    burst = [pace.early("http://h", "A", 1000, 0.2) for _ in range(10)]
+    assert burst.count(None) == 6
+
+
+def test_each_crawler_of_each_origin_has_its_turns() -> None:
+    pace = PaceAudit(0.1)
+    fetches = [
+        ("http://a", "A", 0.0, 5.0, None),
+        ("http://a", "B", 1.0, 5.0, None),
+        ("http://a", "A", 2.0, 5.0, 3.0),
+        ("http://a", "A", 5.0, 5.0, None),
+        ("http://a", "A", 6.0, None, None),
+        ("http://b", "A", 6.0, 5.0, None),
+    ]
+    for at, (origin, agent, instant, interval, early) in enumerate(fetches):
+        assert pace.early(origin, agent, instant, interval) == early, at
+    other = PaceAudit(0.1)
+    other.restore(pace.saved())
+    assert other.early("http://b", "A", 7.0, 5.0) == 4.0
