@@ -11,10 +11,10 @@ from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from robots_core.robots.robots_txt import RobotsTxt
 
-PARSED_FILES = 1024
-"""The largest number of files, however small.
+PARSED_FILES = 2048
+"""The largest number of files, however small: a list of URLs of so many origins may come in any order.
 
-Each is about 40 objects, which take the garbage collector about a microsecond each. It may visit all of them at any
+Each is about 40 objects, which take the garbage collector up to half a microsecond each. It may visit all of them at any
 moment, even in a collection of young objects: that begins when allocations since the last one exceed deallocations by
 700, which a full cache delays, because it frees one file for each that it parses.
 """

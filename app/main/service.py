@@ -134,7 +134,7 @@ def create(
     tags = AnswerTags(known, lambda: decisions.overrides.table, decisions.edge.table, forbidden=decisions.forbidden)
     services = Services(
         decider=decisions.decider,
-        encoder=AnswerEncoder(settings.memory_bytes // 16),
+        encoder=AnswerEncoder(settings.memory_bytes // 8),
         caching=AnswerCaching(settings.answer_seconds, tags),
         store=store.redis,
         fetch_health=files.health,

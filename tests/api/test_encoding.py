@@ -17,6 +17,7 @@ from app.cache.result import CacheResult, Source
 from app.edge.facts import EdgeTable
 from app.evaluate import Decision, Question, judge_policy
 from app.overrides.table import Delay, Matching, Override, Table
+from app.parsed_files import PARSED_FILES
 from robots_core.agents.directory import builtin_directory
 from robots_core.origin import read_target
 from robots_core.purposes.policy import PURPOSES, PurposePolicy
@@ -131,6 +132,14 @@ def test_cached_fragments_give_the_same_json(answers: list[Decision]) -> None:
         encoded = encoder.encode(given_)
         assert encoded == whole(given_)
         AnswerOut.model_validate_json(encoded)
+
+
+def test_parts_of_as_many_files_stay_as_are_parsed() -> None:
+    encoder = AnswerEncoder()
+    for _ in range(2):
+        for number in range(PARSED_FILES):
+            encoder.encode(answer(1, "/a", "ExampleBot")._replace(revision=number))
+        assert encoder.usage[1] == 2 * PARSED_FILES  # each has one rule, and one fetch
 
 
 def test_different_answers_share_no_wrong_fragment() -> None:

@@ -34,13 +34,17 @@ ROUNDS, COLD, REQUESTS, ITEMS = 7, 300, 1000, 100
 CONNECTIONS = 4
 """Requests at once about new origins, which have one address here: the service opens no more connections to one."""
 
-PARTS = ("origins", "permits", "crawl")
+PARTS = ("origins", "permits", "orders", "crawl")
 
 WORKERS, ORIGINS, PAGES, CRAWLS = 20, 2000, 10_000, 3
+LISTED, BATCH = 20_000, 200
+"""URLs of a list about ORIGINS, and of one batch, whose answer comes in one piece."""
+
 SITE = "crawl.localhost"
 """Names below it are this machine's (RFC 6761), so no name server is asked. A wildcard needs the two labels."""
 
 FILES = {"300 B": 300, "30 KB": 30_000}
+LISTED_FILES = {"300 B": 300, "4 KB": 4000}  # the median of the corpus is 0.6 KB, the mean 4 KB
 
 
 def file_of(size: int) -> bytes:
@@ -232,6 +236,31 @@ async def permits(meter: Meter, server: Server) -> None:
         print_row(name, rounds.middle(), found["a hot GET"].middle().server)
 
 
+async def orders(meter: Meter, server: Server) -> None:
+    """Batches about a list of URLs of origins that are in memory: sorted by origin, and in random order."""
+    print_head("an item of a batch", "a sorted list")
+    for kind, size in LISTED_FILES.items():
+        async with site(size) as port:
+            sorted_list = [
+                {"url": f"http://l{size}-{rank}.{SITE}:{port}/{number}", "agent": AGENT}
+                for rank in range(ORIGINS)
+                for number in range(LISTED // ORIGINS)
+            ]
+            lists = {"sorted": sorted_list, "in random order": Random(1).sample(sorted_list, LISTED)}
+            found = {name: Rounds() for name in lists}
+            await meter.spent(server, batches(sorted_list), 1)
+            for _ in range(ROUNDS):
+                for name, items in lists.items():
+                    found[name].found.append(await meter.spent(server, batches(items), 1, BATCH))
+        for name, rounds in found.items():
+            print_row(f"{kind}, {name}", rounds.middle(), found["sorted"].middle().server)
+
+
+def batches(items: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
+    """The requests about a list of items."""
+    return (post("/v1/allowed", {"items": items[start : start + BATCH]}) for start in range(0, len(items), BATCH))
+
+
 def pages(random: Random, crawl: int, port: int) -> list[str]:
     """The pages of a crawl: the origin at rank n is as frequent as 1/n (Zipf)."""
     ranks = random.choices(range(ORIGINS), [1 / rank for rank in range(1, ORIGINS + 1)], k=PAGES)
@@ -282,6 +311,8 @@ async def measured(
                 print(f"\n{name}:")
             if "permits" in parts:
                 await permits(meter, servers[name])
+            if "orders" in parts:
+                await orders(meter, servers[name])
             if "crawl" in parts:
                 await crawl(meter, servers[name])
             await client.flushall()
