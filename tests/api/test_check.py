@@ -1,18 +1,15 @@
 """`GET /v1/check`: the verdict as a status, for curl, nginx and Envoy."""
 
-import json
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
-from app.api.openapi import as_text
 from app.api.routes.check import interval_text
 from app.api.services import Phase
 from app.instants import instant
-from app.main.service import create
-from app.settings import Settings
 from tests.api.asgi_client import request
+from tests.api.document import DOCUMENT
 from tests.api.service import running, slug
 from tests.exposition import value
 from tests.origins import serve, text
@@ -21,7 +18,6 @@ pytestmark = pytest.mark.usefixtures("store_client")
 
 RULES = 'User-agent: ExampleBot\nDisallow: /private/\nDisallow: /"é\\\nCrawl-delay: 2.5\n'
 PATH = "/v1/check"
-DOCUMENT = json.loads(as_text(create(Settings(redis_url="redis://localhost"))))
 
 
 async def test_allow_is_204_with_reason_and_rate(store_url: str) -> None:

@@ -1,7 +1,6 @@
 """Unknown parameters and members are refused on every route, with the one that may be meant."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -12,14 +11,11 @@ from app.api.json_bodies import RequestModel, validated
 from app.api.problems import Problem
 from app.api.questions import read_item
 from app.api.routes.permits import PermitIn
-from app.main.service import create
 from app.question import QuestionIn
-from app.settings import Settings
+from tests.api.document import DOCUMENT
 from tests.api.service import Service, running, slug
 
 pytestmark = pytest.mark.usefixtures("store_client")
-
-DOCUMENT: Mapping[str, Any] = create(Settings(redis_url="redis://unused")).openapi()
 
 OPERATIONS = [(method.upper(), path) for path, operations in DOCUMENT["paths"].items() for method in operations]
 
