@@ -6,7 +6,7 @@ from playwright.async_api import Browser, expect
 from tests.browser.tester import PASTE, PHONE, violations, visiting
 from tests.origins import serve, text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FILE = "User-agent: *\nContent-Signal: search=yes, ai-train=no\nDissalow: /basket/\nCrawl-delay: 5\n"
 OTHER = "User-agent: *\nDisallow: /\nRequest-rate: 1/10s 0800-2000\n"

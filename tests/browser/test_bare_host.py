@@ -6,7 +6,7 @@ from playwright.async_api import Browser, expect
 from tests.browser.tester import visiting
 from tests.origins import http_only, serve, text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_site_without_https_is_fetched_by_http(service: str, browser: Browser) -> None:

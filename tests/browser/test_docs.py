@@ -7,7 +7,7 @@ from playwright.async_api import Browser, expect
 
 from tests.browser.tester import PREFIX
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "explanation" / "architecture.svg"
 

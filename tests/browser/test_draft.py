@@ -6,7 +6,7 @@ from playwright.async_api import Browser, expect
 from tests.browser.tester import PASTE, Visitor, visiting
 from tests.origins import serve, text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 TYPED = {"robots": "User-agent: *\nDisallow: /mine/\n", "urls": "https://a.example/mine/1", "agents": "ABot\nBBot"}
 

@@ -11,7 +11,7 @@ from app.auth.keys import new_key
 from tests.browser.tester import Visitor, serving, violations, visiting
 from tests.origins import serve, text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 KEY, LINES = new_key("people")
 SLOW_KEY, SLOW_LINES = new_key("slow")
@@ -24,7 +24,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def service(store_url: str, keys: Path) -> AsyncIterator[str]:
     async with serving(store_url, keys=keys) as url:
         yield url

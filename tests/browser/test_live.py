@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Route, ViewportSize, expect
 
 from tests.browser.tester import NOW, PASTE, visiting
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CLOSED, OPEN = "User-agent: *\nDisallow: /\n", "User-agent: *\nAllow: /\n"
 LARGE_SCREEN = ViewportSize(width=1440, height=900)

@@ -14,7 +14,7 @@ from robots_core.agents.directory import AgentCategory, builtin_directory
 from tests.browser.measure_paste import KINDS
 from tests.browser.tester import PASTE, Visitor, visiting
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FILE = "User-agent: *\nDisallow: /basket/\n\nUser-agent: FriendlyBot\nUser-agent: friendlybot\nAllow: /\n"
 

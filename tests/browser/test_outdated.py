@@ -6,7 +6,7 @@ from playwright.async_api import Browser, Route, expect
 from tests.browser.tester import Visitor, visiting
 from tests.origins import serve, text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FILE = "User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
 

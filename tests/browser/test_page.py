@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 from tests.browser.tester import CONTRAST, NOW, PASTE, PHONE, PREFIX, Visitor, visiting
 from tests.origins import serve, text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 RATES = "User-agent: *\nDisallow: /x\nRequest-rate: 1/10s 0930-1145\nRequest-rate: 1/60s 1800-1900\n"

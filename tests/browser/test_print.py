@@ -5,7 +5,7 @@ from playwright.async_api import Browser, ViewportSize
 
 from tests.browser.tester import visiting
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PAPER = ViewportSize(width=720, height=1020)
 

@@ -15,7 +15,7 @@ from tests.doubles import Clock
 from tests.operator_token import TOKEN_FILE, TOKEN_HEADER
 from tests.origins import serve, text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FILE = "User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
 KEY, LINES = new_key("people")
@@ -29,7 +29,7 @@ class Open(NamedTuple):
     client: httpx.AsyncClient
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def service(store_url: str) -> AsyncIterator[Open]:
     clock = Clock(NOW.timestamp())
     async with serving(store_url, clock) as url, httpx.AsyncClient(base_url=url, headers=TOKEN_HEADER) as client:

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, expect
 from robots_core.robots.access import Cause
 from tests.browser.tester import Visitor, visiting
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FILE = (
     "User-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /basket/\n\n"

@@ -10,7 +10,7 @@ from playwright.async_api import Browser, expect
 
 from tests.browser.tester import PASTE, visiting
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ROBOTS = "User-agent: *\nDisallow: /basket/\n\nUser-agent: OpenBot\nAllow: /\n"
 PAGES = (

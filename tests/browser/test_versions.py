@@ -16,7 +16,7 @@ from tests.browser.tester import CONTRAST, NOW, PHONE, Visitor, serving, violati
 from tests.doubles import Clock
 from tests.origins import Reply, serve, text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 KEY, LINES = new_key("people")
 OPERATOR, OPERATOR_LINES = new_key("operator", Scope.ADMIN)
@@ -42,7 +42,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def service(store_url: str, keys: Path) -> AsyncIterator[Keyed]:
     clock = Clock(NOW.timestamp())
     headers = {"Authorization": f"Bearer {OPERATOR}"}
