@@ -76,12 +76,12 @@ def blocks(page: str) -> Iterator[Block]:
 class Reader:
     """Runs the examples of a page in order, in a directory with copies of the files and links to the folders of ROOT.
 
-    `start` starts the service before the first command of a page that does not do so itself.
+    A page that does not start the service itself asks the one that another reader, `demo`, has started.
     """
 
-    def __init__(self, directory: Path, start: str | None = "make demo") -> None:
+    def __init__(self, directory: Path, demo: "Reader | None" = None) -> None:
         self._directory = directory
-        self._demo = start
+        self._demo = demo
         self._state = directory / ".variables"
         self._ports = dict(zip((_SERVICE, _SITE, _CLOSED), _free_ports(3), strict=True))
         self._started: list[subprocess.Popen[bytes]] = []
@@ -117,10 +117,9 @@ class Reader:
     def follow(self, page: str) -> None:
         """Run a page. Raises AssertionError with the line if the page is wrong."""
         every = list(blocks(page))
-        by_hand = any(block.mark == "background" for block in every)
+        if self._demo is not None and not any(block.mark == "background" for block in every):
+            self._ports = self._demo._ports
         for block in every:
-            if self._demo and not by_hand and not self._started and _is_command(block):
-                self._start(self._demo)
             try:
                 self._do(block)
             except AssertionError as error:
@@ -135,7 +134,7 @@ class Reader:
                 (self._directory / name).unlink(missing_ok=True)
                 (self._directory / name).write_text(text)
             case ["background"], "sh":
-                self._start(text)
+                self.start(text)
             case ["exit", code], "sh":
                 self._run(text, int(code))
             case [], "sh":
@@ -164,7 +163,8 @@ class Reader:
         self._out, self._err = ended.stdout, ended.stderr
         assert ended.returncode == code, f"exit code {ended.returncode}, not {code}:\n{self._out}{self._err}"
 
-    def _start(self, text: str) -> None:
+    def start(self, text: str) -> None:
+        """Start a command, and wait until the service answers."""
         process = subprocess.Popen(
             ["bash", "-c", f"set -a; . {shlex.quote(str(self._state))}; {text}"],
             cwd=self._directory,
@@ -247,10 +247,6 @@ def check_text(expected: str, actual: str) -> None:
 
 def _without_instants(text: str) -> str:
     return _INSTANT.sub("<instant>", text)
-
-
-def _is_command(block: Block) -> bool:
-    return block.language == "sh" and not block.mark.startswith("no,")
 
 
 def _answers(url: str) -> bool:

@@ -1,6 +1,7 @@
 """Every command and every answer in README.md and docs/ holds for a running service."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,18 @@ PAGES = [ROOT / "README.md", ROOT / "core" / "README.md", *sorted((ROOT / "docs"
 WITH_EXAMPLES = [page for page in PAGES if any(blocks(page.read_text()))]
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """A service, for all pages that do not start one themselves."""
+    with Reader(tmp_path_factory.mktemp("demo")) as reader:
+        reader.start("make demo")
+        yield reader
+
+
 @pytest.mark.timeout(900)  # a page may have twenty commands, and the machine other work
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_of_a_page_hold(page: Path, tmp_path: Path) -> None:
-    with Reader(tmp_path) as reader:
+def test_examples_of_a_page_hold(page: Path, demo: Reader, tmp_path: Path) -> None:
+    with Reader(tmp_path, demo) as reader:
         reader.follow(page.read_text())
 
 
@@ -78,7 +87,7 @@ def test_text_is_compared_by_lines() -> None:
     ],
 )
 def test_page_that_does_not_hold_fails(page: str, tmp_path: Path) -> None:
-    with Reader(tmp_path, start=None) as reader, pytest.raises((AssertionError, SyntaxError)):
+    with Reader(tmp_path) as reader, pytest.raises((AssertionError, SyntaxError)):
         reader.follow(page)
 
 
@@ -86,12 +95,12 @@ def test_commands_share_files_and_variables(tmp_path: Path) -> None:
     page = (
         "<!-- run: file a.txt -->\n```text\nx\n```\n```sh\nA=$(cat a.txt)\n```\n```sh\necho $A\n```\n```text\nx\n```\n"
     )
-    with Reader(tmp_path, start=None) as reader:
+    with Reader(tmp_path) as reader:
         reader.follow(page)
 
 
 def test_command_that_writes_to_a_file_leaves_the_checkout_as_it_was(tmp_path: Path) -> None:
     before = (ROOT / "openapi.json").read_bytes()
-    with Reader(tmp_path, start=None) as reader:
+    with Reader(tmp_path) as reader:
         reader.follow("```sh\necho changed | tee -a openapi.json\n```\n```text\nchanged\n```\n")
     assert (ROOT / "openapi.json").read_bytes() == before
