@@ -14,9 +14,9 @@ from robots_core.robots.robots_txt import RobotsTxt
 PARSED_FILES = 2048
 """The largest number of files, however small: a list of URLs of so many origins may come in any order.
 
-Each is about 40 objects, which take the garbage collector up to half a microsecond each. It may visit all of them at any
-moment, even in a collection of young objects: that begins when allocations since the last one exceed deallocations by
-700, which a full cache delays, because it frees one file for each that it parses.
+Each is about 40 objects, which take the garbage collector up to half a microsecond each. It may visit all of them at
+any moment, even in a collection of young objects: that begins when allocations since the last one exceed
+deallocations by 700, which a full cache delays, because it frees one file for each that it parses.
 """
 
 SHORT = 8 * 1024
