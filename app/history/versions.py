@@ -1,7 +1,8 @@
 """The versions of an origin's robots.txt, and when each was in use; no I/O and no clock.
 
 Every instant is in whole Unix seconds. The current version is only in the snapshot, with its beginning: a file that
-never changes has no history. A version is added when other content is found, or when the file is purged.
+never changes has no history. A version is added when other content is found, or when the file is purged. Neighbours
+with the same effect are one period, with the text of the last: a comment that changes at each fetch costs no version.
 """
 
 import struct
@@ -13,6 +14,7 @@ from typing import Final, TypeAlias
 from app.cache import codec
 from app.cache.content import digest
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
+from app.history.effect import effect
 from robots_core.dates import END_OF_TIME
 from robots_core.robots.access import Access, Blocked, Successful, Unreachable
 
@@ -69,7 +71,7 @@ def version_id(access: Access) -> str | None:
 
 
 History: TypeAlias = tuple[Version, ...]
-"""Versions in the order of their use; no two neighbours have the same content."""
+"""Versions in the order of their use; no two neighbours have the same content, or the same effect."""
 
 
 def version_of(snapshot: Snapshot) -> Version:
@@ -83,19 +85,26 @@ def add(history: History, versions: Iterable[Version], now: float) -> History:
     """The history with these versions in any order, within VERSIONS and HISTORY_BYTES; adding one twice has no effect.
 
     Periods overlap if processes did not know of each other. Then the one that began last counts, and one within another
-    divides that. An instant after `now` (a clock was set back) counts as `now`.
+    divides that. An instant after `now` (a clock was set back) counts as `now`. To compare effects takes some
+    milliseconds if the files are large.
     """
-    latest = int(now)
+    latest, added = int(now), tuple(versions)
     periods = [
         replace(it, first_seen=min(it.first_seen, latest), last_seen=min(it.last_seen, latest))
-        for it in (*history, *versions)
+        for it in (*history, *added)
     ]
-    # By digest if they begin at the same time, so that the order of additions does not matter.
-    periods.sort(key=lambda it: (it.first_seen, it.digest, -it.last_seen))
+    # Of those that began in one second, the one that lasted longest was the last; by digest, so that the order of
+    # additions does not matter.
+    periods.sort(key=lambda it: (it.first_seen, it.last_seen, it.digest))
+    new = {it.digest for it in added}  # stored neighbours are known to differ
     joined: list[Version] = []
     for version in _without_overlaps(periods):
-        if joined and joined[-1].digest == version.digest:
-            joined[-1] = replace(joined[-1], last_seen=version.last_seen)
+        before = joined[-1] if joined else None
+        if before is not None and (
+            before.digest == version.digest
+            or ((before.digest in new or version.digest in new) and _same_effect(before, version))
+        ):
+            joined[-1] = replace(version, first_seen=before.first_seen)
         else:
             joined.append(version)
     return _bounded(joined)
@@ -106,9 +115,13 @@ def is_new(history: History, ended: Snapshot) -> bool:
     name, last_seen = digest(ended.access), int(ended.fetched_at)
     if len(history) == VERSIONS and last_seen < history[0].first_seen:
         return False  # it would be the first to be dropped
-    # The period of this content that was found before the version ended, if it is stored.
-    stored = [version for version in history if version.digest == name and version.first_seen <= last_seen]
-    return not stored or stored[-1].last_seen < int(ended.held_since)
+    # The period of this content, or of one with its effect, that was found before the version ended, if it is stored.
+    stored = [version for version in history if version.first_seen <= last_seen]
+    same = [version for version in stored if version.digest == name]
+    if not same:
+        own = effect(ended.access)
+        same = [version for version in stored if _effect_of(version) == own]
+    return not same or same[-1].last_seen < int(ended.held_since)
 
 
 def with_current(history: History, current: Snapshot, now: float) -> History:
@@ -117,6 +130,13 @@ def with_current(history: History, current: Snapshot, now: float) -> History:
     versions = add(history, [version], now)
     if versions and versions[-1].digest == version.digest:
         return versions
+    if (
+        len(versions) > 1
+        and versions[-2].digest == version.digest
+        and versions[-2].first_seen == versions[-1].first_seen
+    ):
+        *earlier, own, ended = versions  # both were found within one second, and the current one is the last
+        return (*earlier, ended, own)
     # Others have later instants: from a clock that was ahead, or from a process that did not know the fleet's snapshot.
     at = max((it.last_seen for it in versions), default=min(version.last_seen, int(now)))
     return (*versions, replace(version, first_seen=at, last_seen=at))
@@ -153,6 +173,16 @@ def read(data: bytes) -> History:
     times = [at for version in versions for at in (version.first_seen, version.last_seen)]
     ordered = times == sorted(times) and all(one.digest != other.digest for one, other in pairwise(versions))
     return tuple(versions) if at == len(data) and ordered and max(times, default=0) <= END_OF_TIME else ()
+
+
+def _same_effect(one: Version, other: Version) -> bool:
+    found = _effect_of(one)
+    return found is not None and found == _effect_of(other)
+
+
+def _effect_of(version: Version) -> bytes | None:
+    snapshot = version.read()
+    return None if snapshot is None else effect(snapshot.access)
 
 
 def _own_failing(snapshot: Snapshot) -> Failing | None:

@@ -374,6 +374,17 @@ async def test_batch_and_stream_answer_each_item_by_the_version_of_its_time(stor
         assert len(origin.requests) == 2
 
 
+async def test_a_changing_comment_keeps_the_history(store_url: str) -> None:
+    replies = [text(200, NEW), *[text(200, f"# generated {number}\n{OLD}") for number in range(30)]]
+    async with with_history(store_url, *replies) as (service, origin):
+        newest, first = await until(lambda: versions(service, origin.url), lambda found: len(found) == 2)
+        assert (newest["from"], newest["until"], newest["seen"]) == (at(START + HOUR), None, at(START + 30 * HOUR))
+        assert first["id"] == id_of(NEW)
+        for hour in (0, 1, 12, 29, 30):
+            answer = await service.allowed(f"{origin.url}/old", as_of=at(START + hour * HOUR))
+            assert answer["verdict"] == ("disallow" if hour else "allow")
+
+
 async def test_batch_reads_the_history_of_an_origin_once(store_url: str, store_client: Redis) -> None:
     async def reads() -> int:
         commands: dict[str, Any] = await store_client.info("commandstats")
@@ -381,6 +392,8 @@ async def test_batch_reads_the_history_of_an_origin_once(store_url: str, store_c
 
     async with with_history(store_url, text(200, OLD), text(200, NEW)) as (service, origin):
         item = {"url": f"{origin.url}/old", "agent": "ExampleBot", "as_of": at(START)}
+        # The history is written in the background, which reads it.
+        await until(lambda: store_client.keys("robots:*:history"), bool)
         await service.client.post("/v1/allowed", json={"items": [item]})
         before = await reads()
         await service.client.post("/v1/allowed", json={"items": [item]})

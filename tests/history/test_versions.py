@@ -138,11 +138,11 @@ def test_periods_ascend_and_neighbours_differ(versions: list[Stretch]) -> None:
 def test_at_any_instant_the_last_begun_period_counts(versions: list[Stretch]) -> None:
     history = add((), [held(*it) for it in versions], NOW)
     for at in range(51):
-        covering = [(since, digest(access)) for access, since, until in versions if since <= at <= until]
+        covering = [(since, until, digest(access)) for access, since, until in versions if since <= at <= until]
         if covering:
             version = version_at(history, at)
             assert version is not None
-            assert version.digest == max(covering)[1]
+            assert version.digest == max(covering)[2]
 
 
 @given(STRETCHES, ACCESSES, st.integers(0, 50), st.integers(0, 50))
@@ -183,7 +183,7 @@ def test_a_version_before_those_that_are_kept_is_not_new() -> None:
 
 
 def test_the_oldest_versions_are_dropped_beyond_the_byte_limit() -> None:
-    bodies = [os.urandom(200_000) for _ in range(5)]
+    bodies = [b"Disallow: /%d\n" % at + os.urandom(200_000) for at in range(5)]
     history = add((), [seen(Successful(200, body), at) for at, body in enumerate(bodies)], NOW)
     assert [version.digest for version in history] == [digest(Successful(200, body)) for body in bodies[-3:]]
     assert len(write(history, TAG)) <= HISTORY_BYTES
