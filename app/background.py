@@ -45,6 +45,7 @@ class BackgroundTask(StrEnum):
     RECOVERY = "recovery"
     REFRESHES = "refreshes"
     RELOADS = "reloads"
+    STORE_CONNECTIONS = "store-connections"
     STORE_SEARCHES = "store-searches"
     VISITS = "visits"
 

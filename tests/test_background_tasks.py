@@ -7,6 +7,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -48,8 +49,9 @@ from app.pacing.pace_store import PaceStore
 from app.pacing.recovery import Recovery
 from app.pacing.shard_state import ShardState
 from app.pacing.slots import PaceKey
-from app.redis.connect import subscriber
+from app.redis.connect import Borrowed, borrow, subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.lane import Lane
 from app.redis.single_flight import SingleFlight
 from app.redis.store_clock import ShardClock
 from app.reread import Reread, on_change
@@ -76,11 +78,11 @@ class PoisonedClient(GuardedClient):
         self._bad = bad
         self._times = times
 
-    async def run(self, key: str | None, command: Callable[[], Any]) -> Any:
+    async def with_calls(self, key: str | None, work: Callable[..., Any]) -> Any:
         if key is not None and key.endswith(self._bad) and self._times > 0:
             self._times -= 1
             raise Poison(key)
-        return await super().run(key, command)
+        return await super().with_calls(key, work)
 
 
 @dataclass(frozen=True)
@@ -511,6 +513,20 @@ def flights(task: BackgroundTask) -> Callable[[Stage], Coroutine[Any, Any, None]
     return scenario
 
 
+async def store_connections(stage: Stage) -> None:
+    async def bad(_server: str) -> Borrowed:
+        raise Poison
+
+    lane = Lane(partial(bad, ""), 20.0)
+    for _ in range(2):
+        with pytest.raises(Poison):
+            await lane.call("PING")
+    lane._borrow = partial(borrow, stage.client, "")
+    assert await lane.call("PING") == b"PONG"
+    await lane.aclose()
+    assert len(stage.failures) == 2
+
+
 SCENARIOS: Mapping[BackgroundTask, Callable[[Stage], Coroutine[Any, Any, None]]] = {
     BackgroundTask.CHANGE_LOOKS: flights(BackgroundTask.CHANGE_LOOKS),
     BackgroundTask.COLLECTIONS: collections,
@@ -532,6 +548,7 @@ SCENARIOS: Mapping[BackgroundTask, Callable[[Stage], Coroutine[Any, Any, None]]]
     BackgroundTask.RECOVERY: recovery,
     BackgroundTask.REFRESHES: flights(BackgroundTask.REFRESHES),
     BackgroundTask.RELOADS: reloads,
+    BackgroundTask.STORE_CONNECTIONS: store_connections,
     BackgroundTask.STORE_SEARCHES: flights(BackgroundTask.STORE_SEARCHES),
     BackgroundTask.VISITS: visits,
 }

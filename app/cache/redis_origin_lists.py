@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 from redis.exceptions import ResponseError
@@ -74,7 +73,7 @@ class RedisOriginLists:
         results = await self._redis.run(_SLOT, lambda: self._execute(commands)) if commands else ()
         wrong = {command[1] for command, result in zip(commands, results or (), strict=False) if _is_foreign(result)}
         for key in wrong:
-            await self._redis.run(key, partial(self._client.delete, key))
+            await self._redis.command(key, "DEL", key)
 
     async def read(self, order: Order, now: float) -> Sequence[tuple[Origin, float]]:
         """A list, the highest score first; raises StoreDown."""

@@ -99,7 +99,7 @@ class RedisSnapshots:
         """The origin's value; None if there is none or it cannot be read. Raises StoreDown."""
         # GETRANGE, not GET: bounds what is read, whatever is there.
         key = snapshot_key(origin)
-        data = await self.redis.run(key, lambda: self._client.getrange(key, 0, ENCODED_LIMIT))
+        data = await self.redis.command(key, "GETRANGE", key, 0, ENCODED_LIMIT)
         return read_value(data)
 
     async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float, lease: str = "") -> Put:
@@ -177,7 +177,7 @@ class RedisSnapshots:
         await self._invalidations.aclose()
 
     async def _send(self, message: bytes) -> None:
-        await self.redis.run(None, lambda: self._client.publish(CHANNEL, message))
+        await self.redis.command(None, "PUBLISH", CHANNEL, message)
 
     async def _replace(
         self, origin: Origin, seen: str, data: bytes, keep_seconds: float, ended: bytes, lease: str = ""

@@ -58,7 +58,7 @@ class RedisVisits:
     async def read(self, origin: Origin) -> Tally | None:
         """The origin's value; None if there is none or it cannot be read. Raises StoreDown."""
         own = key(origin)
-        data = await self._redis.run(own, lambda: self._client.getrange(own, 0, _VALUE_LIMIT))
+        data = await self._redis.command(own, "GETRANGE", own, 0, _VALUE_LIMIT)
         return read_value(data, self._clock())
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:

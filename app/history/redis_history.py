@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
 from secrets import token_bytes
 from typing import Final, NamedTuple
 
@@ -145,7 +144,7 @@ class RedisHistory:
             # In a thread: compressing half a megabyte would block the event loop.
             versions = await asyncio.to_thread(self._with, known, [waiting.ended])
             if versions == known:  # another process was first
-                await self._redis.run(key, partial(self._forget, keys[1], name))
+                await self._redis.command(key, "HDEL", keys[1], name)
                 return
             data = history.write(versions, token_bytes(8))
             if await _REPLACE.run(self._redis, keys, stored[:TAGGED], data, name):
@@ -155,13 +154,10 @@ class RedisHistory:
     def _with(self, stored: History, ended: Iterable[Snapshot]) -> History:
         return history.add(stored, map(history.version_of, ended), self._clock())
 
-    async def _forget(self, key: str, name: bytes) -> None:
-        await self._client.hdel(key, name)
-
     async def _read(self, origin: Origin) -> bytes:
         # At most one byte more than a history can have, which is how a value that is too long is noticed.
         key = history_key(origin)
-        data = await self._redis.run(key, lambda: self._client.getrange(key, 0, HISTORY_BYTES))
+        data = await self._redis.command(key, "GETRANGE", key, 0, HISTORY_BYTES)
         return data if isinstance(data, bytes) else b""
 
 

@@ -9,9 +9,9 @@ since, and all rows if the list of changes does not reach back so far.
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple, cast
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -234,7 +234,7 @@ class RedisOverrides:
 
     async def _was_changed(self) -> bool:
         """Whether the audit has an entry."""
-        length = await self._redis.run(_AUDIT, lambda: self._client.llen(_AUDIT))
+        length = await self._redis.command(_AUDIT, "LLEN", _AUDIT)
         return isinstance(length, int) and length > 0
 
     async def put(self, override: Override, by: str, at: float) -> bool:
@@ -258,14 +258,12 @@ class RedisOverrides:
 
     async def audit(self, start: int, count: int) -> Sequence[AuditEntry]:
         """At most `count` changes, newest first, after the first `start` ones; raises StoreDown."""
-        data = await self._redis.run(
-            _AUDIT, lambda: cast("Awaitable[list[bytes]]", self._client.lrange(_AUDIT, start, start + count - 1))
-        )
+        data = await self._redis.command(_AUDIT, "LRANGE", _AUDIT, start, start + count - 1)
         entries = map(_decode_entry, data if isinstance(data, list) else [])
         return [entry for entry in entries if entry is not None]
 
     async def _stored(self, id_: str) -> tuple[bytes, Row | None]:
-        data = await self._redis.run(_ROWS, lambda: cast("Awaitable[bytes | None]", self._client.hget(_ROWS, id_)))
+        data = await self._redis.command(_ROWS, "HGET", _ROWS, id_)
         return (data, _decode(id_, data)) if isinstance(data, bytes) else (b"", None)
 
     async def _change(self, id_: str, stored: bytes, before: Row | None, after: Row | None, by: str, at: float) -> None:

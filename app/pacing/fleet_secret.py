@@ -53,13 +53,12 @@ class FleetSecret:
 
         Without the store, nothing changes.
         """
-        client = self._store.client
         try:
-            await self._store.run(STORED_AT, lambda: client.set(STORED_AT, self.current, nx=True))
-            stored = await self._store.run(STORED_AT, lambda: client.get(STORED_AT))
+            await self._store.command(STORED_AT, "SET", STORED_AT, self.current, "NX")
+            stored = await self._store.command(STORED_AT, "GET", STORED_AT)
             if not isinstance(stored, bytes) or len(stored) != SECRET_BYTES:
                 # Another type or length: not written by this service.
-                await self._store.run(STORED_AT, lambda: client.set(STORED_AT, self.current))
+                await self._store.command(STORED_AT, "SET", STORED_AT, self.current)
                 return
         except StoreDown:
             return

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
 from redis.exceptions import AuthenticationError, ResponseError
@@ -16,6 +17,9 @@ from app.redis.timed_calls import Limits, TimedCalls
 
 COOLDOWN = 1.0
 """Seconds for which no call is sent to a shard after one failed."""
+
+IN_FLIGHT = 32
+"""Calls of a process to a shard at once: each takes the server some tens of microseconds."""
 
 SHARD_LOG_EVERY = 60.0
 """Seconds in which a shard that fails repeatedly is logged once."""
@@ -47,10 +51,10 @@ class Trouble:
 class CircuitBreaker:
     """The calls to one shard.
 
-    A call takes at most `limits.timeout` seconds once it has begun. After one that fails or is late, all are refused
-    for COOLDOWN seconds of `monotonic`. Then one is sent, and the others once it has succeeded. `failed` is called for
-    every failed call, except those refused during the cooldown; `answered` with the seconds that every answer took,
-    refusals by the server included. `name` appears in the log.
+    A call takes at most `limits.timeout` seconds once it has begun, and IN_FLIGHT run at once. After one that fails or
+    is late, all are refused for COOLDOWN seconds of `monotonic`. Then one is sent, and the others once it has
+    succeeded. `failed` is called for every failed call, except those refused during the cooldown; `answered` with the
+    seconds that every answer took, refusals by the server included. `name` appears in the log.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class CircuitBreaker:
         self._monotonic = monotonic
         self._failed = failed
         self._answered = answered
+        self._calling = asyncio.Semaphore(IN_FLIGHT)
         self._running = asyncio.Semaphore(limits.concurrent)
         self._calls = TimedCalls(limits.timeout, limits.late)
         self._open_until: float | None = None
@@ -93,23 +98,29 @@ class CircuitBreaker:
         """Cancel the late calls and wait for them."""
         await self._calls.aclose()
 
-    async def probe(self, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a command that does all that the service needs; if it succeeds, earlier refusals no longer count."""
+    def note_probe(self) -> None:
+        """Note that a command succeeded that does all that the service needs: earlier refusals no longer count."""
         # A server may answer reads and refuse writes, or accept SET and refuse EVAL.
-        result = await self.run(command)
         self._refuses = False
         self._note_success()
-        return result
 
     async def run(self, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run the command; None if its key holds a value of another type. Raises StoreDown."""
+        """Run a command that takes a connection of its own; see `call`."""
+        async with self._running:
+            return await self.call(partial(self._calls.run, command))
+
+    async def call(self, command: Callable[[], Awaitable[T]]) -> T | None:
+        """Run a command that ends in time by itself; None if its key holds a value of another type.
+
+        Raises StoreDown.
+        """
         # The wait for the semaphore is outside the timeout: a thousand calls at once do not mean that the store is
         # slow. It is bounded all the same, because once a call has failed, those behind it are refused.
-        async with self._running:
+        async with self._calling:
             self._admit()
             begun = self._monotonic()
             try:
-                result = await self._calls.run(command)
+                result = await command()
                 self._answered(self._monotonic() - begun)
             except ResponseError as error:
                 self._answered(self._monotonic() - begun)

@@ -12,9 +12,10 @@ found no report.
 import asyncio
 import random
 import ssl
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Protocol, TypeAlias, assert_never
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, assert_never, cast
 
 from redis._parsers import AsyncCommandsParser
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
@@ -22,7 +23,7 @@ from redis.asyncio.client import PubSub
 from redis.asyncio.cluster import ClusterNode, ClusterPipeline
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
 from redis.backoff import NoBackoff
 from redis.crc import key_slot
 from redis.exceptions import ClusterDownError, MaxConnectionsError, RedisClusterException, RedisError
@@ -96,6 +97,51 @@ def _open_in(pool: ConnectionPool) -> int:
     return sum(connection.is_connected for connection in (*pool._available_connections, *pool._in_use_connections))
 
 
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """An open connection of which all replies were read. `give_back` closes it and gives it back to its pool.
+
+    `follows_master`: it was opened to the master that sentinels named, which may have become a replica.
+    """
+
+    transport: asyncio.Transport
+    follows_master: bool
+    give_back: Callable[[], Awaitable[None]]
+
+    @classmethod
+    def of(cls, connection: AbstractConnection, release: Callable[[AbstractConnection], Awaitable[None]]) -> "Borrowed":
+        """A connection that `release` gives back to its pool."""
+
+        async def give_back() -> None:
+            await connection.disconnect(nowait=True)
+            await release(connection)
+
+        if connection._writer is None:
+            raise NoConnection("redis-py has closed the connection that it opened")
+        transport = cast("asyncio.Transport", connection._writer.transport)
+        return cls(transport, isinstance(connection, SentinelManagedConnection), give_back)
+
+
+def server_of(client: Client, key: str | None) -> str | None:
+    """The name of the server that has the key, which may be any for None; None if that is not known now."""
+    return _ONLY_SERVER if isinstance(client, Redis) else client.server_of(key)
+
+
+async def borrow(client: Client, server: str) -> Borrowed:
+    """Open a connection to a server, or take one that is open. Raises RedisError or OSError."""
+    if isinstance(client, Redis):
+        pool = client.connection_pool
+        connection: AbstractConnection = await pool.get_connection()  # type: ignore[no-untyped-call]
+        return Borrowed.of(connection, pool.release)
+    return await client.borrow(server)
+
+
+def note_failed_connection(client: Client) -> None:
+    """Note that the connection to a server has failed, or that none could be opened."""
+    if not isinstance(client, Redis):
+        client.search_again()
+
+
 class Subscriber(Protocol):
     """A connection that receives published messages. After an error, messages may be lost: use a new one."""
 
@@ -116,6 +162,8 @@ def subscriber(client: Client) -> Subscriber:
     """A new subscriber, which connects when it subscribes. Close it with `aclose`."""
     return client.pubsub() if isinstance(client, Redis) else _AnyMaster(client)
 
+
+_ONLY_SERVER: Final = ""
 
 ONLY, ANY = 0, -1
 """The shard of a single server, and the one that stands for any if the key or the cluster is unknown."""
@@ -153,8 +201,8 @@ def _options(login: Login, tls: Reread[ssl.SSLContext] | None, connections: int)
         # A connection opens itself again before a command is sent. Nothing is retried that may have been sent: SET NX
         # sent twice would report failure to a caller that has just succeeded.
         "retry": Retry(NoBackoff(), 0),
-        # A subscriber has another one, and so has the search for the nodes of a cluster.
-        "max_connections": connections - 2,
+        # The search for the nodes of a cluster has another one.
+        "max_connections": connections - 1,
         # With protocol 3, redis-py listens for maintenance notifications, and therefore hands out connections that have
         # unread data or that the server has closed (https://github.com/redis/redis-py/issues/4252).
         "protocol": 2,
@@ -259,6 +307,31 @@ class ClusterClient(RedisCluster):
                 await asyncio.wait([search])
                 search.result()
         return self
+
+    def server_of(self, key: str | None) -> str | None:
+        """The name of the master that has the key; None if that is unknown. Begins a search that is due."""
+        if self._initialize:
+            self._searches.start(None, self._search)
+        nodes = None if key is None else self.nodes_manager.slots_cache.get(key_slot(key.encode()))
+        return nodes[0].name if nodes else None
+
+    async def borrow(self, server: str) -> Borrowed:
+        """Open a connection to the node of that name, or take one that is open. Raises RedisError or OSError."""
+        node = self.nodes_manager.nodes_cache.get(server)
+        if node is None:
+            raise NoConnection(f"{server} is no longer a node of the cluster")
+        connection = node.acquire_connection()
+
+        async def release(_: AbstractConnection) -> None:
+            node.release(connection)
+
+        try:
+            await node.disconnect_if_needed(connection)
+            await connection.connect()  # type: ignore[no-untyped-call]
+            return Borrowed.of(connection, release)
+        except BaseException:
+            node.release(connection)
+            raise
 
     def shard_of(self, key: str | None) -> int:
         """The lowest slot of the master that has the key; ANY if that is unknown.

@@ -4,14 +4,25 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from redis.exceptions import NoPermissionError
 
 from app.redis.circuit_breaker import COOLDOWN as COOLDOWN
 from app.redis.circuit_breaker import CircuitBreaker, Failure, StoreDown, Trouble
 from app.redis.commands import PROBE, PROBED
-from app.redis.connect import CONNECTIONS, Client, shard_name, shard_of, shards
+from app.redis.connect import (
+    CONNECTIONS,
+    Client,
+    borrow,
+    note_failed_connection,
+    server_of,
+    shard_name,
+    shard_of,
+    shards,
+)
+from app.redis.failures import REDIRECTIONS
+from app.redis.lane import Lane, Word
 from app.redis.store_clock import server_time
 from app.redis.timed_calls import Limits
 
@@ -27,6 +38,9 @@ _PROBE = "robots:probe"
 
 T = TypeVar("T")
 
+Send: TypeAlias = Callable[..., Awaitable[Any]]
+"""Sends a command and returns its reply."""
+
 
 def _ignore(_event: object) -> None:
     pass
@@ -37,7 +51,8 @@ class GuardedClient:
 
     A shard fails as a whole: it is a master of a cluster, or the only server. Its circuit breaker bounds the calls to
     it: `timeout` seconds for each, and as many at once as `connections` to a server allow. `failed` is called for
-    every failed call, `answered` with the seconds that every answer took. Commands are methods of `client`.
+    every failed call, `answered` with the seconds that every answer took. Single commands share one connection to a
+    server; pipelines are made by `client`, and run on others.
     """
 
     def __init__(
@@ -56,6 +71,8 @@ class GuardedClient:
             CircuitBreaker, limits=limits, monotonic=monotonic, failed=failed, answered=answered
         )
         self._breakers: dict[int, CircuitBreaker] = {}
+        self._timeout = timeout
+        self._lanes: dict[str, Lane] = {}
         self._probes: dict[int, str] = {}
 
     @property
@@ -69,8 +86,35 @@ class GuardedClient:
         found = (self._breaker(shard).trouble for shard in shards(self.client))
         return max(filter(None, found), key=lambda trouble: trouble.seconds, default=None)
 
-    async def run(self, key: str | None, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a command on the shard of `key`, on any if that is None; raises StoreDown.
+    async def command(self, key: str | None, *command: Word) -> Any:
+        """Run one command on the shard of `key`, on any if that is None; its reply as the server sends it.
+
+        The reply is None if the key holds a value of another type than the command expects. Raises StoreDown.
+        """
+        return await self.with_calls(key, lambda send: send(*command))
+
+    async def with_calls(self, key: str | None, work: Callable[[Send], Awaitable[T]]) -> T | None:
+        """As `command`, for work that calls `send` for each command; it may be begun once more if nothing was run."""
+        breaker, lane = self._breaker(self.shard_of(key)), self._lane(key)
+        redirected, result = lane is None, None
+
+        async def on_lane(lane: Lane) -> T | None:
+            nonlocal redirected
+            try:
+                return await work(lane.call)
+            except REDIRECTIONS:
+                redirected = True
+                return None
+
+        if lane is not None:
+            result = await breaker.call(partial(on_lane, lane))
+        if redirected:
+            # redis-py follows redirections, and finds the nodes of a cluster of which none is known.
+            result = await breaker.run(partial(work, self.client.execute_command))
+        return result
+
+    async def run(self, key: str, command: Callable[[], Awaitable[T]]) -> T | None:
+        """Run a pipeline of `client` on the shard of `key`. Raises StoreDown.
 
         The result is None if the key holds a value of another type than the command expects.
         """
@@ -100,23 +144,41 @@ class GuardedClient:
         """Probe this shard; its time (Unix seconds). Raises StoreDown unless it does what the service needs."""
         key = self._probe_key(shard)
 
-        async def probe() -> object:
-            refused, time = await self.client.eval(PROBE, 1, key, *PROBED)
+        async def probe(send: Send) -> object:
+            refused, time = await send("EVAL", PROBE, 1, key, *PROBED)
             if refused:
                 names = ", ".join(PROBED[example.decode()] for example in refused)
                 raise NoPermissionError(f"its user may not run {names}")
             return time
 
-        reply = await self._breaker(shard).probe(probe)
+        reply = await self.with_calls(key, probe)
+        self._breaker(shard).note_probe()
         now = server_time(reply)
         if now is None:
             raise StoreDown(f"the store answered {reply!r:.80} to TIME")
         return now
 
     async def aclose(self) -> None:
-        """Cancel the late calls; the caller closes the client."""
+        """End the calls under way; the caller closes the client."""
         for breaker in self._breakers.values():
             await breaker.aclose()
+        for lane in self._lanes.values():
+            await lane.aclose()
+
+    def _lane(self, key: str | None) -> Lane | None:
+        """The lane to the server that has the key; None if that is not known."""
+        server = server_of(self.client, key)
+        if server is None:
+            return None
+        lane = self._lanes.get(server)
+        if lane is None:
+            # Servers that have left a cluster are forgotten.
+            self._lanes = {name: lane for name, lane in self._lanes.items() if lane.is_connected}
+            lane = Lane(
+                partial(borrow, self.client, server), self._timeout, partial(note_failed_connection, self.client)
+            )
+            self._lanes[server] = lane
+        return lane
 
     def _breaker(self, shard: int) -> CircuitBreaker:
         breaker = self._breakers.get(shard)

@@ -9,7 +9,7 @@ from redis.exceptions import NoScriptError
 
 from app.error_values import as_value
 from app.redis.connect import Client
-from app.redis.guarded_client import GuardedClient
+from app.redis.guarded_client import GuardedClient, Send
 
 
 class Script:
@@ -39,16 +39,15 @@ class Script:
         `first` gives the arguments before the others when the script is sent: a call may wait for its turn.
         """
 
-        async def command() -> Any:
-            # The client accepts bytes, which its annotations do not say.
-            values: tuple[Any, ...] = (len(keys), *keys, *first(), *arguments)
+        async def evaluate(send: Send) -> Any:
+            values = (len(keys), *keys, *first(), *arguments)
             try:
-                return await store.client.evalsha(self._sha, *values)
+                return await send("EVALSHA", self._sha, *values)
             except NoScriptError as error:
                 as_value(error)  # redis-py keeps it in one of the frames that it refers to
-                return await store.client.eval(self._text, *values)
+                return await send("EVAL", self._text, *values)
 
-        return await store.run(keys[0], command)
+        return await store.with_calls(keys[0], evaluate)
 
     async def run_each(self, client: Client, calls: Sequence[tuple[str, Sequence[str]]]) -> list[Any]:
         """Run the script once for each key, with its arguments, in a pipeline; what a call raises is its result.

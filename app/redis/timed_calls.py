@@ -30,9 +30,10 @@ class Limits:
     @classmethod
     def within(cls, connections: int, timeout: float) -> "Limits":
         """The limits for a process that may have so many connections, at least 5, to a shard."""
-        # One is the subscriber's, one finds the other nodes of a cluster, and one writes visits back.
-        left = connections - 3
-        late = max(1, left // 4)
+        # One is the subscriber's, one finds the other nodes of a cluster, one writes visits back, and single commands
+        # share one. Of 5, none is left for late calls, which are then cancelled at once.
+        left = connections - 4
+        late = (left + 2) // 4
         return cls(timeout, left - late, late)
 
 

@@ -262,6 +262,7 @@ async def test_busy_leaves_the_copy(cache: RobotsCache, web: ScriptedWeb, clock:
 
 async def test_closing_cancels_background_fetches(cache: RobotsCache, web: ScriptedWeb) -> None:
     web.let_go.clear()
+    await cache.facts(SITE)  # opens the connection to the store, which stays
     before = asyncio.all_tasks()
     await cache.get(SITE, DEFAULT, wait=0)
     await web.requested.wait()

@@ -5,6 +5,8 @@ import math
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
+from functools import partial
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -111,11 +113,14 @@ async def test_a_process_keeps_within_its_connections_to_each_server(fleet: Flee
     redis = GuardedClient(client, monotonic=time.monotonic, timeout=SLOWEST, connections=connections)
     store, visits = RedisSnapshots(redis), RedisVisits(redis, clock=time.time)
     tallies = {site: Tally(1.0, time.time(), time.time()) for site in SITES}
+    await redis.ping()  # so that the shards are known
     async with aclosing(subscriber(client)) as listener:
         await listener.subscribe("test:news")
         most = [0] * len(fleet.masters)
         for _ in range(ROUNDS):
-            asking = [asyncio.create_task(store.get(site)) for site in SITES * 20]
+            keys = [snapshot_key(site) for site in SITES]
+            asking: list[asyncio.Task[Any]] = [asyncio.create_task(store.get(site)) for site in SITES * 20]
+            asking += [asyncio.create_task(redis.run(key, partial(client.getrange, key, 0, 1))) for key in keys * 20]
             writing = asyncio.create_task(visits.add(tallies))
             while not all(one.done() for one in asking):
                 most = [max(old, open_to(server)) for old, server in zip(most, fleet.masters, strict=True)]
