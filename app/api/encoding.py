@@ -5,7 +5,7 @@ answers from one revision of a file for the same agent and rule differ only in t
 without a revision is encoded afresh.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from functools import lru_cache
 from math import inf
 from typing import Final, NamedTuple
@@ -80,14 +80,20 @@ class AnswerEncoder:
         sizes, entries = zip(*(cache.usage for cache in (self._rows, self._files, self._statements)), strict=True)
         return sum(sizes), sum(entries)
 
-    def encode(self, decision: Decision) -> bytes:
-        """Encode the answer to `GET /v1/allowed` without its details."""
+    def encode(self, decision: Decision, fields: Collection[str] | None = None) -> bytes:
+        """Encode the answer to `GET /v1/allowed` without its details; only its members `fields`, unless None."""
+        members = self._members(decision, with_facts=fields is None or "robots" in fields)
+        if fields is not None:
+            members = {name: members[name] for name in fields if name in members}
+        return msgspec.json.encode(members)
+
+    def _members(self, decision: Decision, *, with_facts: bool) -> _Members:
         freshness, verdict = decision.cached.freshness, decision.verdict
         if decision.revision is None or freshness is None or verdict.permission is Permission.DEFER:
             optional: _Members = {} if decision.purposes is None else {"purposes": purposes_fragment(decision.purposes)}
             if decision.edge is not None:
                 optional["edge"] = _edge(decision.edge)
-            return msgspec.json.encode({**_members(answer_out(decision, explained=False)), **optional})
+            return {**_members(answer_out(decision, explained=False)), **optional}
         row_key, row, file = self._cached(decision)
         members = row.members.copy()
         members["url"] = decision.question.target.url
@@ -96,10 +102,11 @@ class AnswerEncoder:
         if decision.purposes is not None:
             members["purposes"] = purposes_fragment(decision.purposes)
         members["sitemaps"], members["more_sitemaps"] = file.sitemaps, file.more_sitemaps
-        members["robots"] = file.facts_at(freshness)
+        if with_facts:
+            members["robots"] = file.facts_at(freshness)
         if decision.edge is not None:
             members["edge"] = _edge(decision.edge)
-        return msgspec.json.encode(members)
+        return members
 
     def _statements_of(self, decision: Decision, row_key: Hashable) -> _Members:
         """The members that depend on the path by the statements about its use alone."""

@@ -1,15 +1,17 @@
 """The JSON of what is decided about one item of many: an answer, or a problem in its place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from app.api.encoding import AnswerEncoder, encode_problem
 from app.api.middleware.answer_room import HeldAnswers
-from app.api.problems import Problem, bad_question, busy, no_version, store_down, unexpected
+from app.api.problems import Problem, bad_question, bad_value, busy, no_version, store_down, unexpected
+from app.api.schemas.answers import AnswerOut
 from app.decide import NoVersion
 from app.evaluate import Decision
 from app.observability.logs import REQUEST_ID
 from app.question import BadQuestion
 from app.redis.guarded_client import StoreDown
+from app.validation import unknown_name
 from robots_core.robots.access import Busy
 
 
@@ -18,9 +20,25 @@ def encode_result(result: Decision | Exception, encode: Callable[[Decision], byt
     return encode(result) if isinstance(result, Decision) else encode_problem(problem_of(result))
 
 
-def holding(encoder: AnswerEncoder, held: HeldAnswers) -> Callable[[Decision], bytes]:
-    """A function that encodes an answer and holds it until it is sent. It raises Busy if too much is held."""
-    return lambda decision: held.hold(encoder.encode(decision))
+def holding(
+    encoder: AnswerEncoder, held: HeldAnswers, fields: Collection[str] | None = None
+) -> Callable[[Decision], bytes]:
+    """A function that encodes an answer and holds it until it is sent. It raises Busy if too much is held.
+
+    `fields`: see read_fields().
+    """
+    return lambda decision: held.hold(encoder.encode(decision, fields))
+
+
+def read_fields(names: str | None) -> tuple[str, ...] | None:
+    """The members that the answers shall have, of a list with commas; None for all. Raises Problem."""
+    if names is None:
+        return None
+    known = AnswerOut.model_fields
+    wanted = set(names.split(","))
+    for name in wanted.difference(known):
+        raise bad_value("fields", name, unknown_name("member", name, known), "bad-request")
+    return tuple(name for name in known if name in wanted)
 
 
 def problem_of(error: Exception) -> Problem:

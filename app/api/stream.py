@@ -8,7 +8,7 @@ it reads an answer must stay within that window, or both sides wait for each oth
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -146,13 +146,18 @@ class AnswerLines(Response):
         encoder: AnswerEncoder,
         asking: Callable[[], Asking],
         budget: YieldBudget,
+        fields: Collection[str] | None = None,
     ) -> None:
-        """`asking` gives what questions take from the request now: the known crawlers may change meanwhile."""
+        """`asking` gives what questions take from the request now: the known crawlers may change meanwhile.
+
+        `fields`: the members of an answer to send, None for all.
+        """
         self.status_code = 200
         self.background = None
         self.init_headers()
         self._decider = decider
         self._encoder = encoder
+        self._fields = fields
         self._asking = asking
         self._window = AnswerWindow()
         self._budget = budget
@@ -160,7 +165,7 @@ class AnswerLines(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run until every line is answered, or the client disconnects."""
         held = held_answers(scope)
-        encode = holding(self._encoder, held)
+        encode = holding(self._encoder, held, self._fields)
 
         def put(position: int, result: Decision | Exception) -> None:
             line = encode_result(result, encode)

@@ -10,7 +10,7 @@ from starlette.types import Scope
 
 from app.answer_all import answer_all
 from app.api.disconnect import while_connected
-from app.api.item_results import encode_result, holding
+from app.api.item_results import encode_result, holding, read_fields
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.middleware.answer_room import held_answers
@@ -18,7 +18,7 @@ from app.api.middleware.auth import charge
 from app.api.problems import Problem, documented
 from app.api.questions import asking, question_of, read_all
 from app.api.routes.allowed import ALLOWED_PATH
-from app.api.routing import DirectRoute, api_router, body_schema, query_of, reference
+from app.api.routing import DirectRoute, api_router, body_schema, parameters_of, query_of, reference
 from app.api.schemas.answers import AnswerOut, ProblemOut
 from app.api.services import Services, services_of
 from app.api.stream import LINES, AnswerLines
@@ -43,6 +43,14 @@ class BatchIn(RequestModel):
     wait: Wait = Field(WAIT, description="Seconds that the answers may wait for fetches.")
 
 
+class BatchQuery(BaseModel):
+    """What the answers have."""
+
+    fields: str | None = Field(
+        None, description="Members that the answers shall have, such as `verdict,rule,rate`; by default all of them."
+    )
+
+
 class FailedOut(BaseModel):
     """A problem in place of an item's answer; an answer has no member `problem`."""
 
@@ -63,33 +71,34 @@ def streams(scope: Scope) -> bool:
     return content_type.partition(b";")[0].strip().lower() == LINES.encode()
 
 
-_BODY = body_schema(BatchIn)
-_BODY["requestBody"]["content"][LINES] = {"schema": reference(QuestionIn)}
+_QUESTIONS = parameters_of(BatchQuery) | body_schema(BatchIn)
+_QUESTIONS["requestBody"]["content"][LINES] = {"schema": reference(QuestionIn)}
 
 
 @router.post(
     ALLOWED_PATH,
     response_model=BatchOut,
     responses={200: {"content": {LINES: {"schema": reference(AnswerOut, FailedOut)}}}, **documented(413, 422)},
-    openapi_extra=_BODY,
+    openapi_extra=_QUESTIONS,
 )
 async def batch(request: Request) -> Response:
     """Answer every item as `GET /v1/allowed` would. A bad item fails alone, with a problem in its place.
 
-    As `application/x-ndjson`, items and answers are lines, in any number. Each answer is sent as soon as it and those
-    before it are ready, so read answers while you send items.
+    With `fields`, answers have only these members. As `application/x-ndjson`, items and answers are lines, in any
+    number. Each answer is sent as soon as it and those before it are ready, so read answers while you send items.
     """
-    query_of(request, ())
+    query = BatchQuery.model_validate(query_of(request, BatchQuery.model_fields))
+    fields = read_fields(query.fields)
     services = services_of(request)
     if streams(request.scope):
         budget = await services.turns.first()
-        return AnswerLines(services.decider, services.encoder, partial(asking, request), budget)
+        return AnswerLines(services.decider, services.encoder, partial(asking, request), budget, fields)
 
     async def answered() -> tuple[list[bytes], YieldBudget]:
         budget = await services.turns.first()
         items = _read(await body_of(request))
         charge(request, len(items.items) - 1)
-        encode = holding(services.encoder, held_answers(request.scope))
+        encode = holding(services.encoder, held_answers(request.scope), fields)
         return await _answers(services, items, asking(request, items.max_age, items.wait), encode, budget), budget
 
     await request.body()
