@@ -14,11 +14,9 @@ from app.settings import BadSetting
 
 COMMANDS = {
     "serve": "start the service (the default command)",
-    "check": "decide whether an agent may fetch a URL, by fetching the site's robots.txt",
+    "decide": "decide whether agents may fetch URLs, by fetching the site's robots.txt from here",
     "why": "explain a decision: the file, the group, the rules, and earlier versions",
     "test": "test a local robots.txt with several URLs and agents",
-    "warm": "let a running service fetch the robots.txt of many origins",
-    "audit": "name the pages in a crawler's log that should not have been fetched",
     "overrides": "list, set or remove operators' overrides in a running service",
     "agents": "list the crawlers that are known by name",
     "settings": "list the settings with their values and defaults",
@@ -35,13 +33,13 @@ def module_of(command: str) -> str:
 def main() -> int:
     """Run the command in the arguments and return its exit code; on failure print an error and return 3."""
     parser = Parser(prog=_program(), description="A robots.txt decision service.")
-    parser.add_argument("--version", action="version", version=f"robots-decisions {__version__}")
+    parser.add_argument("--version", action="version", version=f"robots-decisions-server {__version__}")
     parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "serve")
     for name, summary in COMMANDS.items():
         named = parsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == wanted:
-            # Import only this command: the service takes a second to import, and `key` and `warm` do not need it.
+            # Import only this command: the service takes a second to import, and `key` and `overrides` do not need it.
             command = importlib.import_module(module_of(name))
             command.add(named)
             parser.set_defaults(run=command.run)

@@ -1,11 +1,9 @@
 """An HTTP client of a running service, for commands."""
 
-import argparse
 import json
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
@@ -33,19 +31,10 @@ _SUCCESS = frozenset({200, 201})
 _KEY = re.compile(r"[!-~]{1,512}")
 
 
-class ServiceNotReached(Failed):
-    """The service does not respond; the text says what happened."""
-
-
-class AnswerTooLong(Failed):
-    """The answer is longer than ANSWER_LIMIT."""
-
-
 class Answer(NamedTuple):
-    """A response; header names are in lower case."""
+    """A response."""
 
     status: int
-    headers: Mapping[str, str]
     content: bytes
 
 
@@ -55,19 +44,10 @@ def add_server(parser: Parser, default: str | None) -> None:
     parser.add_argument("--server", metavar="URL", default=default, help=f"{meaning} (API key: ${API_KEY})")
 
 
-def read_concurrency(text: str, most: int = 1000) -> int:
-    """The value of --concurrency. Raise ArgumentTypeError if it is not a number from 1 to `most`."""
-    with suppress(ValueError):
-        number = int(text)
-        if 1 <= number <= most:
-            return number
-    raise argparse.ArgumentTypeError(f"{text[:100]!r} is not a number from 1 to {most}")
-
-
 class ServiceClient:
-    """A client of the service at a URL, with at most `connections` connections."""
+    """A client of the service at a URL, with one connection."""
 
-    def __init__(self, url: str, *, connections: int = 1) -> None:
+    def __init__(self, url: str) -> None:
         """Raise Failed if the URL, or the API key in the environment, is malformed."""
         self.url = url
         try:
@@ -77,9 +57,7 @@ class ServiceClient:
         self._base = target.origin.key + quote(target.path.partition("?")[0].rstrip("/"), safe="/%")
         self._headers: list[tuple[bytes | str, bytes | str]] = [("Accept", "application/json"), *_authorization()]
         tls = client_tls() if target.origin.scheme == "https" else None
-        self._pool = httpcore2.AsyncConnectionPool(
-            tls, max_connections=connections, max_keepalive_connections=connections
-        )
+        self._pool = httpcore2.AsyncConnectionPool(tls, max_connections=1)
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,7 +87,7 @@ class ServiceClient:
         return await self.send("GET", f"{path}?{urlencode(parameters, doseq=True)}")
 
     async def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
-        """Send a request, with JSON if it has a body. Raise ServiceNotReached, or AnswerTooLong."""
+        """Send a request, with JSON if it has a body. Raise Failed without a whole response."""
         content_type = [] if body is None else [("Content-Type", "application/json")]
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), SERVICE_TIMEOUT)
         try:
@@ -124,11 +102,10 @@ class ServiceClient:
                 async for chunk in response.aiter_stream():
                     content += chunk
                     if len(content) > ANSWER_LIMIT:
-                        raise AnswerTooLong(f"{self.url} sends more than {ANSWER_LIMIT} bytes; is it this service?")
-                headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
-                return Answer(response.status, headers, content)
+                        raise Failed(f"{self.url} sends more than {ANSWER_LIMIT} bytes; is it this service?")
+                return Answer(response.status, content)
         except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError) as error:
-            raise ServiceNotReached(f"{self.url} does not respond: {str(error) or type(error).__name__}.") from error
+            raise Failed(f"{self.url} does not respond: {str(error) or type(error).__name__}.") from error
 
     def not_this_service(self, answer: Answer) -> Failed:
         """The error for a response that this service would not send."""

@@ -40,23 +40,23 @@ def test_other_text_is_no_bare_host(written: str) -> None:
     assert candidates(written) == (written,)
 
 
-async def test_check_falls_back_to_http() -> None:
+async def test_decide_falls_back_to_http() -> None:
     async with serve(at_once=http_only(text(200, ROBOTS))) as origin:
-        ended = await run("check", f"{host_of(origin)}/private/", "--agent", "ExampleBot")
+        ended = await run("decide", f"{host_of(origin)}/private/", "--agent", "ExampleBot")
     assert (ended.code, ended.err) == (1, "")
     assert ended.out.startswith(f"disallow  {origin.url}/private/\n")
 
 
-async def test_check_reports_https_if_neither_can_be_reached() -> None:
+async def test_decide_reports_https_if_neither_can_be_reached() -> None:
     async with serve(text(200)) as origin:
         closed = host_of(origin)
-    ended = await run("check", closed, "--agent", "ExampleBot")
+    ended = await run("decide", closed, "--agent", "ExampleBot")
     assert ended.code == 2
     assert ended.out.startswith(f"defer     https://{closed}/\n")
 
 
 async def test_server_error_by_https_is_no_reason_for_http() -> None:
-    ended = await run("check", "https.example", "--agent", "ExampleBot", "--json", settings={"ALLOW_PORTS": "*"})
+    ended = await run("decide", "https.example", "--agent", "ExampleBot", "--json", settings={"ALLOW_PORTS": "*"})
     assert json.loads(ended.out)["url"] == "https://https.example/"  # its name cannot be resolved for http either
 
 
@@ -67,13 +67,11 @@ async def test_why_falls_back_to_http() -> None:
     assert f"URL       {origin.url}/private/\n" in ended.out
 
 
-async def test_warm_and_check_on_a_server_fall_back(store_url: str, store_client: object) -> None:
+async def test_decide_by_a_service_falls_back_to_http(store_url: str, store_client: object) -> None:
     async with serve(at_once=http_only(text(200, ROBOTS))) as origin, service(store_url) as url:
-        warmed = await run("warm", "-", "--server", url, given=f"{host_of(origin)}\n".encode())
-        assert (warmed.code, warmed.err) == (0, "1 origins fetched: 1 successful\n")
         asked = ("--agent", "ExampleBot", "--server", url, "--json")
-        answer = json.loads((await run("check", f"{host_of(origin)}/", *asked)).out)
-    assert (answer["url"], answer["robots"]["source"]) == (f"{origin.url}/", "memory")
+        answer = json.loads((await run("decide", f"{host_of(origin)}/", *asked)).out)
+    assert (answer["url"], answer["robots"]["source"]) == (f"{origin.url}/", "fetched")
 
 
 async def test_pasted_file_says_the_same_of_a_bare_host() -> None:

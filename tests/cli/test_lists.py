@@ -17,7 +17,7 @@ TOKEN = {"ROBOTS_API_KEY": TOKEN_FILE.read_text().strip()}
 
 async def test_version_is_printed() -> None:
     ended = await run("--version")
-    assert (ended.code, ended.out) == (0, f"robots-decisions {__version__}\n")
+    assert (ended.code, ended.out) == (0, f"robots-decisions-server {__version__}\n")
 
 
 async def test_agents_lists_the_directory_by_category() -> None:

@@ -1,4 +1,4 @@
-"""`python -m app check` with several URLs and agents, warnings and colours."""
+"""`python -m app decide` with several URLs and agents, warnings and colours."""
 
 import asyncio
 import json
@@ -20,8 +20,8 @@ async def test_every_url_is_decided_for_every_agent() -> None:
     async with serve(text(200, ROBOTS)) as origin:
         urls = (f"{origin.url}/private/", f"{origin.url}/a")
         agents = ("--agent", "ExampleBot", "--agent", "OtherBot")
-        ended = await run("check", *urls, *agents)
-        lines = (await run("check", *urls, *agents, "--json")).out.splitlines()
+        ended = await run("decide", *urls, *agents)
+        lines = (await run("decide", *urls, *agents, "--json")).out.splitlines()
     assert ended.code == 1
     blocks = [block.splitlines() for block in ended.out.split("\n\n")]
     asked = [(url, agent) for url in urls for agent in agents[1::2]]
@@ -33,10 +33,10 @@ async def test_every_url_is_decided_for_every_agent() -> None:
     assert len(origin.requests) == 2  # one for each command
 
 
-async def test_check_and_test_decide_for_each_agent_alike() -> None:
+async def test_decide_and_test_decide_for_each_agent_alike() -> None:
     async with serve(text(200, ROBOTS)) as origin:
         agents = ("--agent", "@seo", "--agent", "ExampleBot")
-        checked = await run("check", f"{origin.url}/private/", *agents, "--json")
+        checked = await run("decide", f"{origin.url}/private/", *agents, "--json")
         tested = await run("test", "-", f"{origin.url}/private/", *agents, "--json", given=ROBOTS.encode())
     answers = [json.loads(line) for line in checked.out.splitlines()]
     rows = json.loads(tested.out)["rows"]
@@ -45,14 +45,14 @@ async def test_check_and_test_decide_for_each_agent_alike() -> None:
 
 
 async def test_unknown_category_is_an_error() -> None:
-    ended = await run("check", "http://h/", "--agent", "@nothing")
+    ended = await run("decide", "http://h/", "--agent", "@nothing")
     assert (ended.code, ended.out) == (3, "")
     assert "Unknown category 'nothing'" in ended.err
 
 
 async def test_fallback_is_looked_up_where_no_group_names_the_agent() -> None:
     async with serve(text(200, ROBOTS)) as origin:
-        ended = await run("check", f"{origin.url}/private/", "--agent", "NewBot", "--fallback", "ExampleBot")
+        ended = await run("decide", f"{origin.url}/private/", "--agent", "NewBot", "--fallback", "ExampleBot")
     assert ended.code == 1
     assert "group     examplebot (line 1)" in ended.out
 
@@ -62,8 +62,8 @@ async def test_warnings_are_printed_once_for_each_file(store_url: str, store_cli
     async with serve(text(200, ROBOTS)) as origin, service(store_url) as url:
         server = ("--server", url) if on_server else ()
         arguments = (f"{origin.url}/a", f"{origin.url}/b", "--agent", "ExampleBot", *server)
-        assert (await run("check", *arguments)).err == ""
-        ended = await run("check", *arguments, "--warnings")
+        assert (await run("decide", *arguments)).err == ""
+        ended = await run("decide", *arguments, "--warnings")
     warned = ended.err.splitlines()
     assert ended.code == 0
     assert f"{origin.url}/robots.txt:5: typo-key: " in ended.err
@@ -87,7 +87,7 @@ async def test_warnings_are_about_the_file_of_the_fetch_profile(
 ) -> None:
     async with serve(closed_to_acme) as origin, service(store_url, AGENTS_FILE=agents_file) as url:
         server = ("--server", url) if on_server else ()
-        arguments = ("check", f"{origin.url}/a", "--warnings", *server, "--agent")
+        arguments = ("decide", f"{origin.url}/a", "--warnings", *server, "--agent")
         settings = {**LOOPBACK, "AGENTS_FILE": agents_file}
         acme = await run(*arguments, "AcmeBot", settings=settings)
         both = await run(*arguments, "acmebot", "--agent", "ExampleBot", settings=settings)
@@ -102,7 +102,7 @@ async def test_earlier_versions_are_those_of_the_fetch_profile(
 ) -> None:
     async with serve(closed_to_acme) as origin, service(store_url, AGENTS_FILE=agents_file) as url:
         for agent in ("ExampleBot", "AcmeBot"):
-            await run("check", f"{origin.url}/a", "--agent", agent, "--server", url)
+            await run("decide", f"{origin.url}/a", "--agent", agent, "--server", url)
         ended = await run("why", f"{origin.url}/a", "AcmeBot", "--server", url, "--json")
     [version] = json.loads(ended.out)["before"]
     assert version["size"] == len("Usr-agent: *\nDisallow: /")
@@ -110,7 +110,7 @@ async def test_earlier_versions_are_those_of_the_fetch_profile(
 
 async def test_blocked_address_names_its_setting() -> None:
     async with serve(text(200)) as origin:
-        ended = await run("check", f"{origin.url}/", "--agent", "ExampleBot", settings={})
+        ended = await run("decide", f"{origin.url}/", "--agent", "ExampleBot", settings={})
     assert (ended.code, origin.requests) == (1, [])
     assert "ALLOW_ADDRESSES" in ended.out
 

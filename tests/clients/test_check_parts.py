@@ -1,14 +1,19 @@
 """The parts of `robots-decisions check`: sorting in bounded memory, what is done, and whose turn a fetch was."""
 
 import random
+import re
+import tomllib
 
 import pytest
-from robots_decisions.cli import sorting
+from robots_decisions.cli import check, rows, sorting
 from robots_decisions.cli.batches import BATCH_BYTES, BATCH_LINES, Ranges, batches
 from robots_decisions.cli.entries import line_of, read_url, record_of
+from robots_decisions.cli.failures import Parser
 from robots_decisions.cli.origins import candidates, origin_of
 from robots_decisions.cli.pace_audit import PaceAudit
 from robots_decisions.cli.sorting import Sorter
+
+from tests.clients.crawling import ROOT
 
 
 def records(count: int) -> list[bytes]:
@@ -111,6 +116,26 @@ def test_bare_host_is_tried_by_https_first(bare: str) -> None:
 )
 def test_other_text_is_no_bare_host(written: str) -> None:
     assert candidates(written) == (written,)
+
+
+def test_every_option_and_member_is_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/cli.md").read_text().partition("\n## check\n")[2].partition("\n## ")[0]
+    parser = Parser()
+    check.add(parser)
+    options = {name for action in parser._actions for name in action.option_strings} - {"-h", "--help"}
+    assert options == set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))
+    members = rows.COLUMNS.keys() | rows.LOG_COLUMNS.keys()
+    named = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", page, re.MULTILINE)
+    assert members <= {name for cell in named for name in re.findall(r"`([a-z_]+)`", cell)}
+    assert all(f"`{name}`" in page for name in rows.ORIGIN_COLUMNS)
+
+
+def test_commands_of_client_and_server_have_names_of_their_own() -> None:
+    client, server = (
+        tomllib.loads((ROOT / name).read_text()) for name in ("clients/python/pyproject.toml", "pyproject.toml")
+    )
+    assert list(client["project"]["scripts"]) == ["robots-decisions"]
+    assert list(server["project"]["scripts"]) == ["robots-decisions-server"]
 
 
 def test_turns_of_whole_seconds_are_not_blamed() -> None:

@@ -95,8 +95,8 @@ async def test_wheel_serves_beside_a_crawler_without_a_compiler(tmp_path: Path) 
     (crawler / "app" / "__init__.py").write_text("OWN = 'the crawler'\n")
     inherited = {name: value for name, value in os.environ.items() if name not in {"REDIS_URL", "PYTHONPATH"}}
     environment = {**inherited, **SETTINGS, "PYTHONPATH": str(crawler), "CC": "/bin/false"}
-    command = programs / "robots-decisions"
-    assert run(command, "--version", env=environment) == f"robots-decisions {__version__}\n"
+    command = programs / "robots-decisions-server"
+    assert run(command, "--version", env=environment) == f"robots-decisions-server {__version__}\n"
     own = run(programs / "python", "-c", "import app; print(app.OWN)", cwd=crawler, env=environment)
     assert own == "the crawler\n"
 

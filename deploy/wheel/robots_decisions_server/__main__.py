@@ -1,4 +1,4 @@
-"""`robots-decisions`, or `python -m robots_decisions_server`: the commands of the service."""
+"""`robots-decisions-server`, or `python -m robots_decisions_server`: the commands of the service."""
 
 import sys
 from importlib import import_module
@@ -11,7 +11,7 @@ def main() -> int:
     """Run the command in the arguments and return its exit code."""
     # First, so that an `app` in the working directory or in PYTHONPATH is not taken for this one. Workers inherit it.
     sys.path.insert(0, str(IMPORT_PATH))
-    sys.argv[0] = "robots-decisions"
+    sys.argv[0] = "robots-decisions-server"
     code: int = import_module("app.__main__").main()
     return code
 

@@ -1,4 +1,4 @@
-"""`python -m app check`: decide whether agents may fetch URLs, here or by a running service."""
+"""`python -m app decide`: decide whether agents may fetch URLs, here or by a running service."""
 
 import argparse
 import asyncio
@@ -50,10 +50,10 @@ def add(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the answers; return the exit code of the worst verdict. Raise Failed."""
-    return asyncio.run(_check(arguments))
+    return asyncio.run(_decide(arguments))
 
 
-async def _check(arguments: argparse.Namespace) -> int:
+async def _decide(arguments: argparse.Namespace) -> int:
     verdicts: list[str] = []
     warned: set[tuple[str, str | None]] = set()
     async with asking(arguments, arguments.urls, [*arguments.agent, *arguments.fallback]) as asker:
