@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.auth.keys import new_key
+from app.redis.lane import Lane
 from tests.api.service import START, Service, running
 from tests.faults.until import until
 from tests.origins import serve, text
@@ -181,16 +182,15 @@ async def test_without_a_permit_of_the_fleet_nothing_is_recorded(store_url: str,
         assert service.app.state.services.edge.table
 
 
-async def test_a_report_while_the_store_is_down_is_degraded(store_url: str) -> None:
+async def test_a_report_while_the_store_is_down_is_degraded(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serve(text(200, FILE)) as origin, running(store_url) as service:
         url = f"{origin.url}/page"
         held = await permit(service, url)
-        client = service.app.state.services.store.client
 
         async def refuse(*_arguments: object) -> object:
             raise ConnectionError("refused")
 
-        client.evalsha = refuse
+        monkeypatch.setattr(Lane, "call", refuse)
         answer = await report(service, held, status=403)
         assert answer == {"released": False, "backoff": None, "degraded": True}
         assert await edge(service, url) is None

@@ -11,6 +11,7 @@ from app.edge.facts import FACT_KEPT, MAX_AGENTS, EdgeFact, EdgeState
 from app.edge.redis_edge import ORIGINS_PER_CALL, RedisEdge
 from app.edge.replica import EdgeFacts
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.lane import Lane
 from tests.patient_service import STORE_TIMEOUT
 
 ORIGIN, START = "https://example.com", 1_800_000_000
@@ -254,7 +255,7 @@ async def test_the_last_facts_are_kept_while_the_store_is_down(
     async def refuse(*_arguments: object) -> object:
         raise ConnectionError("refused")
 
-    monkeypatch.setattr(store_client, "evalsha", refuse)
+    monkeypatch.setattr(Lane, "call", refuse)
     with pytest.raises(StoreDown):
         await replica.sync()
     with pytest.raises(StoreDown):

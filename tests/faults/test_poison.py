@@ -9,7 +9,7 @@ import json
 import pickle
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -282,12 +282,12 @@ def test_poisoned_quota_counts_as_absent(store_url: str) -> None:
 
         async def example(poison: Poison | bytes) -> None:
             await put(it.client, "robots:{quotas}:crawler", poison)
-            quotas = Quotas(
-                GuardedClient(it.client, monotonic=lambda: 0.0, timeout=PROBE_INTERVAL), lambda: 0.0, lambda _key: None
-            )
-            quotas.add_debt("crawler", 5.0)
-            await quotas.settle()
-            assert quotas.debt("crawler") == 5.0
+            redis = GuardedClient(it.client, monotonic=lambda: 0.0, timeout=PROBE_INTERVAL)
+            async with aclosing(redis):
+                quotas = Quotas(redis, lambda: 0.0, lambda _key: None)
+                quotas.add_debt("crawler", 5.0)
+                await quotas.settle()
+                assert quotas.debt("crawler") == 5.0
 
         @few
         @given(poisons | st.sampled_from([b"inf", b"-inf", b"nan", b"1e300", b"0x7fffffff", b"99999999999.9"]))

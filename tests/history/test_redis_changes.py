@@ -1,6 +1,8 @@
 """Each change is in the feed once, whichever processes find it, and readers continue where they were."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 from redis.asyncio import Redis
@@ -10,7 +12,7 @@ from app.cache.freshness import Snapshot
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, RedisChanges, Since, read_id
 from app.history.redis_history import RedisHistory, history_key
 from app.history.versions import id_of
-from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.guarded_client import GuardedClient, Send, StoreDown
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 
@@ -175,16 +177,19 @@ def test_ids_are_those_of_redis(text: str, id_: ChangeId | None) -> None:
     assert read_id(text) == id_
 
 
+T = TypeVar("T")
+
+
 class Failing(GuardedClient):
     """A store whose `fails` next writes of a history fail after they were sent nowhere."""
 
     fails = 0
 
-    async def run(self, key: str | None, call: object, **options: object) -> object:  # type: ignore[override]
-        if key is not None and key.endswith(":history") and "Script.run" in repr(call) and self.fails:
+    async def with_calls(self, key: str | None, work: Callable[[Send], Awaitable[T]]) -> T | None:
+        if key is not None and key.endswith(":history") and "Script.run" in repr(work) and self.fails:
             self.fails -= 1
             raise StoreDown("as after kill -9")
-        return await super().run(key, call, **options)  # type: ignore[arg-type]
+        return await super().with_calls(key, work)
 
 
 @pytest.fixture
