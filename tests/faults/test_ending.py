@@ -112,57 +112,41 @@ async def test_an_unfinished_request_does_not_delay_shutdown(store_url: str, sto
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("sink", ["pipe", "fifo"])
-async def test_a_decision_log_that_is_not_read_does_not_keep_it(sink: str, workers: int, tmp_path: Path) -> None:
+async def test_nothing_that_waits_keeps_it(
+    sink: str, workers: int, store_url: str, store_client: Redis, tmp_path: Path
+) -> None:
+    """Neither a decision log that is not read, nor a helper, nor requests that wait for changes: these are answered."""
+    faulty = text(200, "Dissallow: /\n" * 10_000)
     reader, writer = os.pipe()
     os.mkfifo(fifo := tmp_path / "fifo")
     path = str(fifo) if sink == "fifo" else "stdout"
-    async with web(CLOSED) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
-        with process(writer, WORKERS=str(workers), DECISION_LOG=path) as service:
+
+    async def looks() -> int:
+        stats: Any = await store_client.info("commandstats")
+        return int(stats.get("cmdstat_xrevrange", {}).get("calls", 0))
+
+    # A client that gives up after half of the wait for changes.
+    async with web(faulty) as origins, httpx.AsyncClient(timeout=30.0) as client:
+        with process(writer, REDIS_URL=store_url, WORKERS=str(workers), DECISION_LOG=path) as service:
             url, origin = service.wait_ready(workers), origins.new()
+            response = await client.get(f"{url}/v1/robots", params={"url": origin}, timeout=PATIENCE)
+            assert len(response.json()["warnings"]) > 100
             items = [{"url": f"{origin}/{'a' * 3000}{number}", "agent": "ExampleBot"} for number in range(200)]
             for _ in range(4):
-                response = await client.post(f"{url}/v1/allowed", json={"items": items})
+                response = await client.post(f"{url}/v1/allowed", json={"items": items}, timeout=PATIENCE)
                 assert response.status_code == 200
+            before = await looks()
+            polls = [asyncio.create_task(client.get(f"{url}/v1/changes", params={"wait": 60})) for _ in range(5)]
+            await until(looks, lambda now: now > before)
             service.send_signal()
+            assert any(str(HELPER) in one.cmdline() for one in service.below)
+            for answer in await asyncio.gather(*polls):
+                assert (answer.status_code, answer.text) == (200, "")
             await asyncio.to_thread(service.ended)
             assert "Traceback" not in service.output
             assert "Fatal Python error" not in service.output
     os.close(reader)
     os.close(writer)
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-async def test_shutdown_ends_requests_that_wait_for_changes(workers: int, store_url: str, store_client: Redis) -> None:
-    async def looks() -> int:
-        stats: Any = await store_client.info("commandstats")
-        return int(stats.get("cmdstat_xrevrange", {}).get("calls", 0))
-
-    # A client that gives up after half of the wait.
-    async with httpx.AsyncClient(timeout=30.0) as client:
-        with process(REDIS_URL=store_url, WORKERS=str(workers)) as service:
-            url = service.wait_ready(workers)
-            before = await looks()
-            polls = [asyncio.create_task(client.get(f"{url}/v1/changes", params={"wait": 60})) for _ in range(5)]
-            await until(looks, lambda now: now > before)
-            service.send_signal()
-            for answer in await asyncio.gather(*polls):
-                assert (answer.status_code, answer.text) == (200, "")
-            await asyncio.to_thread(service.ended)
-            assert "Traceback" not in service.output
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-async def test_shutdown_leaves_no_helper(workers: int) -> None:
-    faulty = text(200, "Dissallow: /\n" * 10_000)
-    async with web(faulty) as origins, httpx.AsyncClient(timeout=PATIENCE) as client:
-        with process(WORKERS=str(workers)) as service:
-            url = service.wait_ready(workers)
-            response = await client.get(f"{url}/v1/robots", params={"url": origins.new()})
-            assert len(response.json()["warnings"]) > 100
-            service.send_signal()
-            assert any(str(HELPER) in one.cmdline() for one in service.below)
-            await asyncio.to_thread(service.ended)
-            assert "Traceback" not in service.output
 
 
 async def test_workers_end_with_their_parent_and_finish_what_was_asked() -> None:
