@@ -7,7 +7,7 @@ tests of several processes assert is not to depend on that.
 import sys
 from functools import partial
 
-from app.__main__ import main as run
+from app.__main__ import main
 from app.main import service
 
 STORE_TIMEOUT = 20.0
@@ -16,4 +16,4 @@ STORE_TIMEOUT = 20.0
 service.create = partial(service.create, store_timeout=STORE_TIMEOUT)
 
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(main())

@@ -1,20 +1,17 @@
 """Commands as users run them: `python -m app ...` in a process of its own."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from app.__main__ import COMMANDS, main, module_of
+from tests.forked import LOOPBACK, ROOT, start
 
-ROOT = Path(__file__).parents[2]
-LOOPBACK = {"ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
 _SETTINGS = ("REDIS_URL", "ROBOTS_API_KEY", "API_KEYS_FILE")
 
 
@@ -67,32 +64,15 @@ async def command(*arguments: str, settings: Mapping[str, str] = LOOPBACK) -> As
             await process.communicate()
 
 
-# A process that has already imported the program and forks for each run.
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["app.__main__", *map(module_of, COMMANDS)])
-
-
 async def run(*arguments: str, given: bytes | None = None, settings: Mapping[str, str] = LOOPBACK) -> Result:
     """Run a command to its end."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, name) for name in ("in", "out", "err")]
         files[0].write_bytes(given or b"")
-        process = _FORKS.Process(target=_main, args=(arguments, {**_environment(), **settings}, files))
-        await asyncio.to_thread(process.start)
+        process = await asyncio.to_thread(start, arguments, {**_environment(), **settings}, files)
         await asyncio.to_thread(process.join)
         assert process.exitcode is not None
         return Result(process.exitcode, files[1].read_text(), files[2].read_text())
-
-
-def _main(arguments: Sequence[str], environment: Mapping[str, str], files: Sequence[Path]) -> NoReturn:
-    os.chdir(ROOT)
-    os.environ.clear()
-    os.environ.update(environment)
-    for number, (path, flags) in enumerate(zip(files, (os.O_RDONLY, *2 * [os.O_WRONLY | os.O_CREAT]), strict=True)):
-        os.dup2(os.open(path, flags, 0o600), number)
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - multiprocessing gives each process an empty one
-    sys.argv = ["python -m app", *arguments]
-    sys.exit(main())
 
 
 def _environment() -> dict[str, str]:

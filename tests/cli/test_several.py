@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import LOOPBACK, run
+from tests.cli.command import run
 from tests.cli.serving import service
+from tests.forked import LOOPBACK
 from tests.origins import Exchange, serve, text
 
 ROBOTS = "User-agent: ExampleBot\nDisallow: /private/\n\nUser-agent: *\nDissalow: /basket/\n"

@@ -1,16 +1,9 @@
 """Four processes on one store fetch an origin once, even if the fetching one is killed."""
 
 import asyncio
-import os
-import re
-import subprocess
-import sys
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import httpx
@@ -21,11 +14,9 @@ from app.cache.codec import encode
 from app.cache.freshness import DAY, Snapshot
 from robots_core.robots.access import Successful, Validators
 from tests.faults.until import until
+from tests.forked import ForkedService
 from tests.origins import Exchange, Gate, LoopbackOrigin, head, serve, text
 
-ROOT = Path(__file__).parent.parent.parent
-LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
-STARTED = "Application startup complete"
 FETCH_TIMEOUT = 60
 """Seconds within which no fetch times out while a test delays it."""
 
@@ -34,53 +25,10 @@ FILE = text(200, "User-agent: *\nDisallow: /private/\n")
 PATIENCE = httpx.Timeout(90.0)
 
 
-class Process:
-    """The service on the store; `listen` waits until it serves, and returns its URL."""
-
-    def __init__(self, store_url: str) -> None:
-        settings = {
-            "REDIS_URL": store_url,
-            "PORT": "0",
-            "ALLOW_ADDRESSES": "127.0.0.0/8",
-            "ALLOW_PORTS": "*",
-            "FETCH_TIMEOUT": str(FETCH_TIMEOUT),
-        }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.patient_service"],
-            cwd=ROOT,
-            env={**os.environ, **settings},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        self._output = self._process.stdout
-        # A pipe without a reader fills up and blocks its writer.
-        self._reader = Thread(target=deque, args=(self._output, 0))
-
-    def listen(self) -> str:
-        output, url = "", None
-        for line in self._output:
-            output += line
-            found = LISTENING.search(line)
-            url = found[1] if found else url
-            if url and STARTED in output:
-                self._reader.start()
-                return url
-        raise AssertionError(f"it ended while starting: {output}")
-
-    def kill(self) -> None:
-        self._process.kill()
-        if self._reader.is_alive():
-            self._reader.join()
-        self._process.wait()
-        self._output.close()
-
-
 class Fleet:
     """Running processes, with their URLs."""
 
-    def __init__(self, processes: Sequence[Process]) -> None:
+    def __init__(self, processes: Sequence[ForkedService]) -> None:
         self.processes = processes
         self.urls = [process.listen() for process in processes]
 
@@ -99,7 +47,7 @@ def running(store_url: str, count: int) -> Iterator[Fleet]:
     with ExitStack() as stack:
         processes = []
         for _ in range(count):
-            processes.append(Process(store_url))
+            processes.append(ForkedService(store_url, FETCH_TIMEOUT=str(FETCH_TIMEOUT)))
             stack.callback(processes[-1].kill)
         yield Fleet(processes)
 

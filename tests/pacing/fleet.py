@@ -2,18 +2,17 @@
 
 import asyncio
 import json
-import os
 import re
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
 
+from tests.forked import ForkedService
+
 ROOT = Path(__file__).parent.parent.parent
-LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
 TURN = re.compile(rb"\r\nTurn: ([0-9.]+)\r\n")
 RATE = 20
 """Documents a second."""
@@ -112,46 +111,15 @@ async def logging_origin() -> AsyncIterator[tuple[str, Log]]:
 
 
 @contextmanager
-def services(store_url: str, count: int, *, module: str = "app", **others: str) -> Iterator[list[str]]:
+def services(store_url: str, count: int, *, module: str = "app.__main__", **others: str) -> Iterator[list[str]]:
     """Processes of the service on one store; `others` override their settings."""
-    settings = {
-        "REDIS_URL": store_url,
-        "PORT": "0",
-        "ALLOW_ADDRESSES": "127.0.0.0/8",
-        "ALLOW_PORTS": "*",
-        "ACCESS_LOG": "false",
-        "PACE_FLOOR": "0.01",
-        "PACE_INSTANCES": str(count),
-        **others,
-    }
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", module],
-            cwd=ROOT,
-            env={**os.environ, **settings},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(count)
-    ]
-    try:
-        yield [_listening(process) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
-
-
-def _listening(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
-    output = ""
-    for line in process.stderr:
-        output += line
-        found = LISTENING.search(output)
-        if found and "startup complete" in output:
-            return found[1]
-    raise AssertionError(f"it ended while starting: {output}")
+    settings = {"PACE_FLOOR": "0.01", "PACE_INSTANCES": str(count), **others}
+    with ExitStack() as stack:
+        processes = []
+        for _ in range(count):
+            processes.append(ForkedService(store_url, module, **settings))
+            stack.callback(processes[-1].kill)
+        yield [process.listen() for process in processes]
 
 
 @dataclass
