@@ -123,6 +123,7 @@ class Case:
         self._case = _filled(case, names)
         self._exchanges: list[Any] = self._case.get("exchanges", [])
         self._asked = 0
+        self._collected: list[Any] = []
         self._wrong: list[str] = []
 
     def public(self) -> dict[str, Any]:
@@ -133,6 +134,11 @@ class Case:
 
     async def play(self, exchange: Exchange, path: str, fields: Mapping[str, str], body: bytes) -> None:
         """Compare a request with the script, and answer it."""
+        if path == "/v1/permits/outcomes":
+            items = json.loads(body)["items"]
+            self._collected += items
+            await _answer(exchange, {"json": {"outcomes": [{"released": False, "backoff": None}] * len(items)}})
+            return
         if not self._exchanges:
             self._wrong.append(f"an unexpected request: {exchange.head!r}")
             return
@@ -151,6 +157,8 @@ class Case:
         missing = [step for step in self._exchanges[self._asked :] if not step.get("answer", {}).get("repeat")]
         if missing:
             wrong.append(f"{self._asked} requests: {missing} are missing")
+        if "collected" in self._case and not _same(self._case["collected"], self._collected):
+            wrong.append(f"collected outcomes: {self._collected}")
         calls = self._case["calls"]
         if len(results) != len(calls):
             wrong.append(f"{len(results)} results, not {len(calls)}")
@@ -203,7 +211,7 @@ async def _answer(exchange: Exchange, answer: Mapping[str, Any]) -> None:
         exchange.reset()
         return
     if fault in {"closed", "garbage"}:
-        await exchange.send(b"SSH-2.0-OpenSSH_9.2\r\n" if fault == "garbage" else b"")
+        await exchange.send(b"220 mail.example ESMTP\r\n\r\n" if fault == "garbage" else b"")
         return
     if fault == "silence":
         await exchange.stall()

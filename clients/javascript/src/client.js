@@ -4,9 +4,10 @@ import { ANSWER_LIMIT, notOurs, parseAnswer, parseItem, parseRefusal, parseVerdi
 import { Patience, conversation } from './conversation.js';
 import { Deferred, NotUnderstood, errorFor, shortened } from './errors.js';
 import { checkedOptions, checkedService } from './options.js';
+import { Outcomes } from './outcomes.js';
 import { LocalPace } from './pace.js';
 import { asking, checkedSeconds } from './question.js';
-import { BATCH_ITEMS, OUTCOME_TIMEOUT, answerTimeout, outcome, permitQuestion, query, question, toReport } from './requests.js';
+import { BATCH_ITEMS, OUTCOME_TIMEOUT, answerTimeout, isUrgent, outcome, permitQuestion, query, question } from './requests.js';
 import { Waits } from './waits.js';
 
 /** Codes of Node.js for what answers, but not in HTTP, without TLS, or with another's certificate. */
@@ -28,10 +29,12 @@ class Permit {
     this.version = version;
   }
 
-  /** Report the status of the page, and its Retry-After header, if the service wants to know. */
+  /** Report the status of the page, and its Retry-After header: at once if the fleet has to know, else with others. */
   async report(status, retryAfter = null) {
-    if (this.#grant === null || !toReport(this.#grant, status)) return;
-    await this.#client._outcome(this.#grant, outcome(status, retryAfter, monotonic() - this.#begun));
+    if (this.#grant === null) return;
+    const elapsed = monotonic() - this.#begun;
+    if (isUrgent(this.#grant, status)) await this.#client._outcome(this.#grant, outcome(status, retryAfter, elapsed));
+    else this.#client._later({ permit: this.#grant.permit, ...outcome(status, null, elapsed) });
   }
 
   /** Release the slot of a page that is not fetched. */
@@ -47,6 +50,10 @@ export class Client {
   #asking;
   #waits;
   #pace = new LocalPace();
+  #outcomes = new Outcomes(async (message) => {
+    const response = await this.#request('POST', '/v1/permits/outcomes', JSON.stringify(message), OUTCOME_TIMEOUT);
+    return response.status === 200;
+  });
 
   constructor(service, options) {
     this.#service = checkedService(service);
@@ -101,6 +108,15 @@ export class Client {
       return this.#open(url, answer, ends - monotonic(), signal);
     }
     throw errorFor(url, this.#service, answer);
+  }
+
+  /** Send the outcomes that wait for others. */
+  async close() {
+    await this.#outcomes.flush();
+  }
+
+  _later(item) {
+    this.#outcomes.add(item);
   }
 
   async _outcome(grant, message) {

@@ -85,7 +85,7 @@ export interface Permit {
   readonly interval: number;
   /** The id of the bytes of robots.txt, if the service gives it. */
   readonly version: string | null;
-  /** Report the status of the page, and its Retry-After header, if the service wants to know. */
+  /** Report the status of the page, and its Retry-After header: at once if the fleet has to know, else with others. */
   report(status: number, retryAfter?: string | null): Promise<void>;
   /** Release the slot of a page that is not fetched. */
   release(): Promise<void>;
@@ -105,6 +105,8 @@ export class Client {
   ): AsyncGenerator<Verdict | Unanswered, void, void>;
   /** Wait for the slot of a page. */
   permit(url: string, options?: PermitOptions): Promise<Permit>;
+  /** Send the outcomes that wait for others, up to a second. */
+  close(): Promise<void>;
 }
 
 /** A page that was not fetched. */

@@ -32,8 +32,8 @@ export function query(members) {
   return new URLSearchParams(pairs);
 }
 
-/** Whether the service should be told that the page answered with this status. */
-export function toReport(grant, status) {
+/** Whether the fleet has to know at once that the page answered with this status. */
+export function isUrgent(grant, status) {
   return REPORTED.has(status) || (grant.refused && status >= 200 && status < 300);
 }
 

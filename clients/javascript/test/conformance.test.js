@@ -60,6 +60,7 @@ async function played({ service, client: options, calls }) {
     const result = await called(client, call);
     results.push({ ...result, at: (performance.now() - begun) / 1000 });
   }
+  await client.close();
   return { results, log };
 }
 

@@ -6,7 +6,7 @@ import { CheerioCrawler, Configuration } from 'crawlee';
 import { Client, Disallowed } from 'robots-decisions';
 import { permitHooks } from 'robots-decisions/crawlee';
 
-import { TICK, allow, defer, double, recording, service, site } from './servers.js';
+import { TICK, allow, defer, disallow, double, recording, service, site } from './servers.js';
 
 async function crawl(url, urls, options = {}) {
   const came = { fetched: [], failed: [] };
@@ -29,15 +29,19 @@ test('crawlee keeps the pace, fetches nothing that is disallowed, and reports', 
   const real = await service({ PACE_FLOOR: '0.05' });
   const origin = await site('User-agent: *\nDisallow: /private/\nCrawl-delay: 0.2\n', {
     '/busy': [[503, { 'retry-after': '1' }], [200, {}]],
+    '/moved': [[302, { location: '/private/moved' }]],
+    '/near': [[302, { location: '/1?near' }]],
   });
   try {
     const slots = recording();
-    const pages = ['/1', '/2', '/3', '/busy'].map((path) => origin.url + path);
-    const { fetched, failed } = await crawl(real.url, [...pages, `${origin.url}/private/page`], { fetch: slots.fetch });
+    const pages = ['/1', '/2', '/3', '/busy', '/near'].map((path) => origin.url + path);
+    const closed = ['/moved', '/private/page'].map((path) => origin.url + path);
+    const { fetched, failed } = await crawl(real.url, [...pages, ...closed], { fetch: slots.fetch });
     assert.deepEqual(fetched.sort(), pages.sort());
-    assert.deepEqual(failed.map(([url]) => url), [`${origin.url}/private/page`]);
-    assert.ok(failed[0][1] instanceof Disallowed);
-    assert.ok(!origin.paths().includes('/private/page'));
+    assert.deepEqual(failed.map(([url]) => url).sort(), closed);
+    assert.ok(failed.every(([, error]) => error instanceof Disallowed || error.cause instanceof Disallowed));
+    assert.ok(origin.paths().includes('/1?near'));
+    assert.deepEqual(origin.paths().filter((path) => path.startsWith('/private/')), []);
     const at = (path) => origin.log.filter((one) => one.path === path).map((one) => one.at);
     assert.deepEqual(slots.early(origin), []);
     assert.ok(slots.shortest() >= 200 - TICK, `${slots.shortest()}`);
@@ -45,6 +49,17 @@ test('crawlee keeps the pace, fetches nothing that is disallowed, and reports', 
   } finally {
     await Promise.all([real.close(), origin.close()]);
   }
+});
+
+test('a page fails that a redirect in a browser took to a disallowed one', async () => {
+  const asked = await double(allow(), disallow());
+  const { preNavigationHooks, postNavigationHooks } = permitHooks(new Client(asked.url, { agent: 'A' }));
+  const [request, page] = [{ url: 'http://h/from' }, {}];
+  await preNavigationHooks[0]({ request, page }, {});
+  const response = { url: () => 'http://h/private/', status: () => 200, headers: () => ({}) }; // as Playwright's
+  await assert.rejects(postNavigationHooks[0]({ request, page, response }), Disallowed);
+  assert.equal(request.noRetry, true);
+  await asked.close();
 });
 
 test('crawlee waits for a deferred page', async () => {

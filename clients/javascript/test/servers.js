@@ -44,6 +44,7 @@ export async function double(...answers) {
       reports.push({ path: request.url, ...JSON.parse(body) });
       return response.end('{"released": false, "backoff": null}');
     }
+    if (request.url.endsWith('/outcomes')) return response.end('{"outcomes": []}');
     const answer = answers[Math.min(asked.length, answers.length - 1)];
     asked.push({ path: request.url, headers: request.headers, body });
     if (answer === 'reset') return request.socket.destroy();

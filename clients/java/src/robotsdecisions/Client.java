@@ -3,22 +3,23 @@ package robotsdecisions;
 import java.net.http.HttpClient;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
-/** Asks the service. It may be shared by threads. An interrupted wait releases its slot. */
-public final class Client {
+/** Asks the service. It may be shared by threads. An interrupted wait releases its slot. Closing it sends the last outcomes. */
+public final class Client implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger(Client.class.getName());
 
     /** Seconds. */
     private static final long CONNECT_TIMEOUT = 15;
 
-    /** Tells the service of slots whose thread was interrupted, and cannot wait itself. */
-    private static final ExecutorService RELEASES = Executors.newCachedThreadPool(task -> {
-        Thread thread = new Thread(task, "robots-decisions-release");
+    /** Tells the service what no caller waits for: slots of interrupted threads, and outcomes that were collected. */
+    private static final ExecutorService REPORTS = Executors.newCachedThreadPool(task -> {
+        Thread thread = new Thread(task, "robots-decisions-report");
         thread.setDaemon(true);
         return thread;
     });
@@ -35,6 +36,7 @@ public final class Client {
     private final Unreachable unreachable;
     private final Waits waits;
     private final LocalPace pace = new LocalPace();
+    private final Outcomes outcomes = new Outcomes(items -> reported("/v1/permits/outcomes", items), REPORTS);
 
     private Client(Builder builder) {
         HttpClient http = builder.http != null
@@ -114,15 +116,30 @@ public final class Client {
         throw PermitException.of(asked.url(), service.url(), answer);
     }
 
+    /** Send the outcomes that wait for others. */
+    @Override
+    public void close() {
+        outcomes.flush();
+    }
+
     /** Report an outcome. If the service cannot be reached, it is lost. */
-    void outcome(Answer.Granted grant, String content) {
+    void outcome(Answer.Granted grant, Map<String, Object> outcome) {
+        reported(Requests.outcomePath(grant), Json.write(outcome));
+    }
+
+    Outcomes outcomes() {
+        return outcomes;
+    }
+
+    private boolean reported(String path, String content) {
         try {
-            service.request(Requests.outcomePath(grant), content, Requests.OUTCOME_TIMEOUT);
+            return service.request(path, content, Requests.OUTCOME_TIMEOUT).status() == 200;
         } catch (NoAnswer lost) {
             LOG.log(System.Logger.Level.DEBUG, "an outcome is lost: {0} {1}", service.url(), lost.getMessage());
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
         }
+        return false;
     }
 
     /** The question with the client's agent and other defaults. */
@@ -203,7 +220,7 @@ public final class Client {
             sleep(seconds);
         } catch (InterruptedException interrupted) {
             if (because instanceof Answer.Granted held) {
-                RELEASES.execute(() -> outcome(held, Requests.RELEASED));
+                REPORTS.execute(() -> outcome(held, Requests.RELEASED));
             }
             throw interrupted;
         } finally {

@@ -2,9 +2,10 @@ package robotsdecisions;
 
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.util.Map;
 
 /**
- * A slot that has begun. Closing it sends the service what was reported, if it wants to know. A slot without a report counts
+ * A slot that has begun. Closing it sends the service what was reported. A slot without a report counts
  * as used.
  */
 public final class Permit implements AutoCloseable {
@@ -12,7 +13,8 @@ public final class Permit implements AutoCloseable {
     private final Answer.Granted grant;
     private final double interval;
     private final long begun = System.nanoTime();
-    private String outcome;
+    private Map<String, Object> outcome;
+    private boolean urgent;
     private boolean closed;
 
     Permit(Client client, Answer.Granted grant) {
@@ -44,7 +46,8 @@ public final class Permit implements AutoCloseable {
     /** Note the status of the page, and its Retry-After header, or null. */
     public synchronized void report(int status, String retryAfter) {
         double elapsed = (System.nanoTime() - begun) / 1e9;
-        outcome = grant != null && Requests.toReport(grant, status) ? Requests.outcome(status, retryAfter, elapsed) : null;
+        urgent = grant != null && Requests.isUrgent(grant, status);
+        outcome = Requests.outcome(status, urgent ? retryAfter : null, elapsed);
     }
 
     /** Note the response of the page. */
@@ -54,14 +57,20 @@ public final class Permit implements AutoCloseable {
 
     /** Note that the page is not fetched, so that the slot is free for the next. */
     public synchronized void release() {
+        urgent = true;
         outcome = Requests.RELEASED;
     }
 
-    /** Send the outcome. It is lost if the service cannot be reached. */
+    /** Send the outcome: at once if the fleet has to know, else with others. It is lost if the service cannot be reached. */
     @Override
     public synchronized void close() {
         if (!closed && grant != null && outcome != null) {
-            client.outcome(grant, outcome);
+            if (urgent) {
+                client.outcome(grant, outcome);
+            } else {
+                outcome.put("permit", grant.permit());
+                client.outcomes().add(outcome);
+            }
         }
         closed = true;
     }

@@ -28,7 +28,7 @@ final class Requests {
     /** Questions that one request of a batch has. */
     static final int BATCH_ITEMS = 500;
 
-    static final String RELEASED = "{\"released\":true}";
+    static final Map<String, Object> RELEASED = Map.of("released", true);
 
     private static final Set<Integer> REPORTED = Set.of(401, 402, 403, 429, 451, 503);
     private static final Pattern KEY = Pattern.compile("[!-~]{1,512}");
@@ -131,20 +131,20 @@ final class Requests {
         return "/v1/permits/" + encoded(grant.permit()) + "/outcome";
     }
 
-    /** Whether the service should be told that the page answered with this status. */
-    static boolean toReport(Answer.Granted grant, int status) {
+    /** Whether the fleet has to know at once that the page answered with this status. */
+    static boolean isUrgent(Answer.Granted grant, int status) {
         return REPORTED.contains(status) || (grant.refused() && status >= 200 && status < 300);
     }
 
-    /** The JSON of an outcome; {@code retryAfter} may be null. */
-    static String outcome(int status, String retryAfter, double elapsed) {
+    /** The members of an outcome; {@code retryAfter} may be null. */
+    static Map<String, Object> outcome(int status, String retryAfter, double elapsed) {
         Map<String, Object> members = new LinkedHashMap<>();
         members.put("status", status);
         members.put("elapsed", rounded(elapsed));
         if (retryAfter != null) {
             members.put("retry_after", retryAfter.substring(0, Math.min(retryAfter.length(), 100)));
         }
-        return Json.write(members);
+        return members;
     }
 
     private static double rounded(double seconds) {

@@ -96,6 +96,7 @@ public class ConformanceTest {
             result.put("at", (System.nanoTime() - begun) / 1e9);
             results.add(result);
         }
+        client.close();
         String name = (String) one.get("name");
         String given = Json.write(Map.of("results", results, "log", log.about(name)));
         List<?> differences = (List<?>) Json.parse(sent(url + "/cases/" + name, given));
@@ -103,7 +104,7 @@ public class ConformanceTest {
     }
 
     private static Client client(String service, Map<String, ?> options) {
-        Client.Builder builder = Client.builder(service);
+        Client.Builder builder = Client.builder(service).http(HTTP);
         options.forEach((name, value) -> {
             switch (name) {
                 case "agent" -> builder.agent(names(value));

@@ -55,7 +55,9 @@ final class FakeService implements AutoCloseable {
             Asked question = new Asked(path, exchange.getRequestHeaders().getFirst("Authorization"), body);
             boolean outcome = path.endsWith("/outcome");
             Reply reply;
-            if (real != null) {
+            if (path.endsWith("/outcomes")) {
+                reply = reply("{\"outcomes\":[]}");
+            } else if (real != null) {
                 reply = relayed(real + path, body, outcome);
             } else if (outcome) {
                 reply = reply("{\"backoff\":null}");
