@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from enum import StrEnum
 from functools import partial
+from threading import Thread
 from types import TracebackType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -25,6 +26,7 @@ TASK = "background_task"
 class BackgroundTask(StrEnum):
     """The background tasks of the service, as asyncio's name of the task and the label of the metric."""
 
+    ARCHIVE = "archive"
     CHANGE_LOOKS = "change-looks"
     COLLECTIONS = "collections"
     DECISION_LOG = "decision-log"
@@ -48,6 +50,32 @@ class BackgroundTask(StrEnum):
     STORE_CONNECTIONS = "store-connections"
     STORE_SEARCHES = "store-searches"
     VISITS = "visits"
+
+
+async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
+    """Call `work` in a thread that does not keep the process: a write may never return, and the process must end."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def finish(result: T | None, failure: Exception | None) -> None:
+        if done.cancelled():
+            return
+        if failure is None:
+            done.set_result(cast("T", result))
+        else:
+            done.set_exception(failure)
+
+    def call() -> None:
+        result, failure = None, None
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - raised where the call is awaited
+            failure = error
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(finish, result, failure)
+
+    Thread(target=call, name=name, daemon=True).start()
+    return await done
 
 
 def report(task: BackgroundTask, record: object, error: BaseException) -> None:

@@ -1,7 +1,7 @@
 """Parsed robots.txt files from the cache, under the recheck model of the crawler that asks."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
@@ -109,7 +109,7 @@ class CachedFiles:
 
     async def past(self, origin: Origin) -> "PastFiles":
         """The origin's file as it was at any instant; nothing is fetched. Raises StoreDown."""
-        return PastFiles(origin, await self._history.read(origin))
+        return PastFiles(origin, await self._history.read(origin), self._history.archived)
 
     async def refresh(self, origin: Origin, caller: str) -> CachedFile:
         """Fetch the file now, whatever the cache has. Raises Busy when the fetch queue is full."""
@@ -176,14 +176,18 @@ class PastFile(NamedTuple):
 class PastFiles:
     """The versions of one origin's file. Only the last one that was asked for stays parsed: files may be large."""
 
-    def __init__(self, origin: Origin, history: History) -> None:
+    def __init__(
+        self, origin: Origin, history: History, archived: Callable[[Origin, float], Awaitable[Version | None]]
+    ) -> None:
+        """`archived` finds a version that is not in the history."""
         self._origin = origin
         self._history = history
+        self._archived = archived
         self._latest: tuple[Version, CachedFile | None] | None = None
 
     async def get(self, at: datetime) -> PastFile:
-        """The version that was in use at the instant `at`. Raises NoVersion."""
-        version = version_at(self._history, at.timestamp())
+        """The version that was in use at the instant `at`. Raises NoVersion, and StoreDown for the archive."""
+        version = version_at(self._history, at.timestamp()) or await self._earlier(at.timestamp())
         is_new = self._latest is None or self._latest[0] is not version
         if version is not None and is_new:
             # In a thread, since versions are stored compressed.
@@ -192,6 +196,12 @@ class PastFiles:
         if version is None or file is None:
             raise NoVersion(self._origin, at, self._history[0].first_seen if self._history else None)
         return PastFile(file, is_new)
+
+    async def _earlier(self, at: float) -> Version | None:
+        latest = None if self._latest is None else self._latest[0]
+        if latest is not None and latest.first_seen <= at <= latest.last_seen:
+            return latest  # the archive, or a version of the history that another one has divided
+        return await self._archived(self._origin, at)
 
 
 def _read(version: Version) -> CachedFile | None:

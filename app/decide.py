@@ -13,7 +13,7 @@ from app.cached_files import BatchMemo, CachedFiles, Models, NoVersion, PastFile
 from app.edge.facts import EdgeTable
 from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy, with_delay
 from app.history.reader import HistoryReader
-from app.history.versions import History
+from app.history.versions import History, Version
 from app.observability.metrics import Metrics
 from app.overrides.apply import apply, decide_by
 from app.overrides.table import Matching, Nothing, Table
@@ -192,6 +192,10 @@ class Decider:
     async def history(self, origin: Origin) -> History:
         """The versions of the origin's file, the current one included; nothing is fetched. Raises StoreDown."""
         return await self._history.read(origin)
+
+    async def archived(self, origin: Origin, wanted: float | str) -> Version | None:
+        """The version of the archive in use at an instant (Unix seconds), or with an id. Raises StoreDown."""
+        return await self._history.archived(origin, wanted)
 
     async def refresh(self, origin: Origin, caller: str = "") -> CachedFile:
         """Fetch the origin's file now, whatever the cache has. Raises Busy when the fetch queue is full."""

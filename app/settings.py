@@ -85,6 +85,7 @@ class Settings(BaseSettings):
     decision_log: str | None = None
     decision_log_share: float = Field(1.0, ge=0, le=1)
     decision_log_url: Literal["whole", "hashed", "none"] = "whole"
+    archive: Path | None = None
     log_format: Literal["json", "text"] | None = None
     log_level: Level = "info"
     access_log: bool = True
@@ -135,6 +136,17 @@ class Settings(BaseSettings):
         if not Path(value).is_absolute():
             raise ValueError("name stdout, redis, or a file by its absolute path")
         check_path(Path(value))
+        return value
+
+    @field_validator("archive")
+    @classmethod
+    def _writable_folder(cls, value: Path | None) -> Path | None:
+        if value is None:
+            return None
+        if not value.is_absolute() or not value.is_dir():
+            raise ValueError("name a folder that exists by its absolute path")
+        if not os.access(value, os.W_OK | os.X_OK):
+            raise ValueError("no file can be made in this folder")
         return value
 
     @field_validator("permit_secret")

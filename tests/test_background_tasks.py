@@ -15,6 +15,9 @@ import pytest
 from redis.asyncio import Redis
 
 from app import background, garbage
+from app.archive.archive import Archive
+from app.archive.folder import Folder
+from app.archive.writer import ArchiveWriter
 from app.auth.keys import Limit
 from app.auth.quotas import Quotas
 from app.background import TASK, BackgroundTask
@@ -166,6 +169,32 @@ class _Sink:
             self.fails = False
             raise Poison
         self.lines += lines
+
+
+class _Files(Folder):
+    """A folder that fails once about files of BAD, as no writer expects."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.failures = 2
+
+    def append(self, name: str, data: bytes) -> None:
+        if self.failures and BAD.key.encode() in data:
+            self.failures -= 1
+            raise Poison
+        super().append(name, data)
+
+
+async def archive(stage: Stage) -> None:
+    lost: list[None] = []
+    versions = Archive(_Files(stage.path))
+    writer = ArchiveWriter(versions, "p", lost=lambda: lost.append(None), every=0.001)
+    async with writer.writing():
+        for origin in (BAD, GOOD):
+            writer.note(origin, Snapshot(Unavailable(404), NOW))
+        await until_so(lambda: writer.lag == 0.0)
+    assert versions.at(BAD, NOW) is None is not versions.at(GOOD, NOW)
+    assert len(lost) == 1
 
 
 async def decision_log(stage: Stage) -> None:
@@ -528,6 +557,7 @@ async def store_connections(stage: Stage) -> None:
 
 
 SCENARIOS: Mapping[BackgroundTask, Callable[[Stage], Coroutine[Any, Any, None]]] = {
+    BackgroundTask.ARCHIVE: archive,
     BackgroundTask.CHANGE_LOOKS: flights(BackgroundTask.CHANGE_LOOKS),
     BackgroundTask.COLLECTIONS: collections,
     BackgroundTask.DECISION_LOG: decision_log,

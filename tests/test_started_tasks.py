@@ -78,6 +78,7 @@ async def test_every_task_of_the_service_is_in_the_list(tmp_path: Path) -> None:
                 agents_file=agents,
                 watch_seconds=0.1,
                 decision_log=str(tmp_path / "log"),
+                archive=tmp_path,
             ) as service,
         ):
             client = connect(url)

@@ -55,6 +55,12 @@ def encode(snapshot: Snapshot) -> bytes:
 
 def plain(snapshot: Snapshot) -> bytes:
     """The content of the compressed part: a line of JSON with the facts, then the body."""
+    body = snapshot.access.body if isinstance(snapshot.access, Successful) else b""
+    return json.dumps(facts_of(snapshot), separators=(",", ":")).encode() + b"\n" + body
+
+
+def facts_of(snapshot: Snapshot) -> dict[str, Any]:
+    """The facts of the fetch, all but the body, as JSON; `from_facts` reads them."""
     facts = {
         "access": _write_access(snapshot.access),
         "fetched_at": snapshot.fetched_at,
@@ -65,9 +71,7 @@ def plain(snapshot: Snapshot) -> bytes:
         "failing": None if snapshot.failing is None else _write_failing(snapshot.failing),
         "since": snapshot.since,
     }
-    stated = {name: value for name, value in facts.items() if value is not None}
-    body = snapshot.access.body if isinstance(snapshot.access, Successful) else b""
-    return json.dumps(stated, separators=(",", ":")).encode() + b"\n" + body
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def decode(data: bytes) -> Snapshot | None:
@@ -75,6 +79,14 @@ def decode(data: bytes) -> Snapshot | None:
     try:
         return _read(data)
     except (ValueError, LookupError, RecursionError, zlib.error):
+        return None
+
+
+def from_facts(facts: object, body: bytes) -> Snapshot | None:
+    """The snapshot with these facts and this body; None if they are invalid."""
+    try:
+        return _snapshot(facts, body)
+    except (ValueError, LookupError):
         return None
 
 
@@ -105,7 +117,10 @@ def _write_failing(failing: Failing) -> list[Any]:
 
 
 def _read(data: bytes) -> Snapshot:
-    facts, body = _unpack(data)
+    return _snapshot(*_unpack(data))
+
+
+def _snapshot(facts: Any, body: bytes) -> Snapshot:
     if not isinstance(facts, dict):
         raise _Invalid
     _natural(facts.get("min_version", VERSION), 0, VERSION)

@@ -1,15 +1,14 @@
 """Where the lines of the decision log go: standard output, a file, or a stream in the store."""
 
-import asyncio
 import errno
 import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 from typing import Final, Protocol
 
+from app.background import in_daemon_thread
 from app.redis.guarded_client import GuardedClient, StoreDown
 
 DECISIONS_STREAM: Final = "robots:{decisions}"
@@ -63,20 +62,7 @@ class FileSink:
 
     async def write(self, lines: Sequence[bytes]) -> None:
         """Write the lines in a thread; raises SinkFailed."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-
-        def work() -> None:
-            failure: Exception | None = None
-            try:
-                self._write(lines)
-            except Exception as error:  # noqa: BLE001 - raised where the write is awaited
-                failure = error
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(_finish, done, failure)
-
-        Thread(target=work, name="decision-log", daemon=True).start()
-        await done
+        await in_daemon_thread("decision-log", lambda: self._write(lines))
 
     def _write(self, lines: Sequence[bytes]) -> None:
         data, written = b"".join(line + b"\n" for line in lines), 0
@@ -96,15 +82,6 @@ class FileSink:
         except OSError as error:
             self._torn = self._torn or not (data[:written] or b"\n").endswith(b"\n")
             raise SinkFailed(str(error), len(lines) - data.count(b"\n", 0, written)) from error
-
-
-def _finish(done: asyncio.Future[None], failure: Exception | None) -> None:
-    if done.cancelled():
-        return
-    if failure is None:
-        done.set_result(None)
-    else:
-        done.set_exception(failure)
 
 
 def _ends_within_a_line(file: int, path: Path | None) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from app.cache.robots_cache import RobotsCache
-from app.history.versions import History, with_current
+from app.history.versions import History, Version, with_current
 from robots_core.origin import Origin
 
 
@@ -16,13 +16,37 @@ class HistoryStore(Protocol):
         """The versions that have ended. Bounded in time; raises only StoreDown."""
 
 
-class HistoryReader:
-    """Reads current versions from the cache, and earlier ones from the store if there is one."""
+class VersionArchive(Protocol):
+    """Where versions are kept that are no longer in the store. Bounded in time; every method raises only StoreDown."""
 
-    def __init__(self, cache: RobotsCache, store: HistoryStore | None, clock: Callable[[], float]) -> None:
+    async def at(self, origin: Origin, at: float) -> Version | None:
+        """The version in use at the instant `at` (Unix seconds)."""
+
+    async def by_id(self, origin: Origin, name: str) -> Version | None:
+        """The newest version whose digest begins with `name`."""
+
+
+class HistoryReader:
+    """Reads current versions from the cache, earlier ones from the store, and those before them from the archive."""
+
+    def __init__(
+        self,
+        cache: RobotsCache,
+        store: HistoryStore | None,
+        clock: Callable[[], float],
+        archive: VersionArchive | None = None,
+    ) -> None:
         self._cache = cache
         self._store = store
         self._clock = clock
+        self._archive = archive
+
+    async def archived(self, origin: Origin, wanted: float | str) -> Version | None:
+        """The version of the archive in use at an instant (Unix seconds), or with an id; raises StoreDown."""
+        if self._archive is None:
+            return None
+        found = self._archive.by_id if isinstance(wanted, str) else self._archive.at
+        return await found(origin, wanted)  # type: ignore[arg-type] # as the type of `wanted` says
 
     async def read(self, origin: Origin) -> History:
         """All versions, the oldest first and the current one last; nothing is fetched. Raises StoreDown."""

@@ -6,7 +6,7 @@ with the same effect are one period, with the text of the last: a comment that c
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -93,21 +93,29 @@ def add(history: History, versions: Iterable[Version], now: float) -> History:
         replace(it, first_seen=min(it.first_seen, latest), last_seen=min(it.last_seen, latest))
         for it in (*history, *added)
     ]
+    new = {it.digest for it in added}  # stored neighbours are known to differ
+
+    def one_period(before: Version, version: Version) -> bool:
+        return (before.digest in new or version.digest in new) and _same_effect(before, version)
+
+    return _bounded(in_order(periods, one_period))
+
+
+def in_order(
+    periods: Iterable[Version], one_period: Callable[[Version, Version], bool] = lambda _before, _version: False
+) -> list[Version]:
+    """The periods without overlaps; neighbours with the same content, or that are `one_period`, are joined."""
     # Of those that began in one second, the one that lasted longest was the last; by digest, so that the order of
     # additions does not matter.
-    periods.sort(key=lambda it: (it.first_seen, it.last_seen, it.digest))
-    new = {it.digest for it in added}  # stored neighbours are known to differ
+    ordered = sorted(periods, key=lambda it: (it.first_seen, it.last_seen, it.digest))
     joined: list[Version] = []
-    for version in _without_overlaps(periods):
+    for version in _without_overlaps(ordered):
         before = joined[-1] if joined else None
-        if before is not None and (
-            before.digest == version.digest
-            or ((before.digest in new or version.digest in new) and _same_effect(before, version))
-        ):
+        if before is not None and (before.digest == version.digest or one_period(before, version)):
             joined[-1] = replace(version, first_seen=before.first_seen)
         else:
             joined.append(version)
-    return _bounded(joined)
+    return joined
 
 
 def is_new(history: History, ended: Snapshot) -> bool:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.archive.reader import ArchiveReader
 from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Visits
 from app.decide import Decider, Models
@@ -68,7 +69,9 @@ def make_decisions(
     decider = Decider(
         files.cache,
         clock,
-        history=HistoryReader(files.cache, files.history, clock),
+        history=HistoryReader(
+            files.cache, files.history, clock, None if files.archive is None else ArchiveReader(files.archive)
+        ),
         memory_bytes=settings.memory_bytes // 2,
         models=models,
         visits=visits,

@@ -7,8 +7,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from secrets import token_hex
 
 from app.agents_file import OwnAgents
+from app.archive.archive import Archive
+from app.archive.folder import Folder
+from app.archive.writer import ArchiveWriter
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import InvalidationListener
@@ -45,12 +49,16 @@ class Files:
     listener: InvalidationListener
     lists: OriginLists
     health: FetchHealth
+    archive: Archive | None
+    archive_writer: ArchiveWriter | None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Listen for invalidations and write what waits for the store; at the end of the block, fetches end first."""
         async with AsyncExitStack() as stack:
             stack.callback(self.resolver.close)
+            if self.archive_writer is not None:
+                await stack.enter_async_context(self.archive_writer.writing())
             for part in (self.snapshots, self.history, self.fetcher, self.cache):
                 stack.push_async_callback(part.aclose)
             for work in (self.listener, self.cache.delivering(), self.lists.flushing()):
@@ -76,10 +84,14 @@ def make_files(
     history = RedisHistory(store.redis, clock, lost=metrics.history_lost, changes=changes)
     lists, fetch_log = OriginLists(RedisOriginLists(store.redis), clock), FetchLog(time.monotonic)
     health = FetchHealth(metrics.contradicted)
+    archive = None if settings.archive is None else Archive(Folder(settings.archive))
+    writer = None if archive is None else ArchiveWriter(archive, _process_name(), lost=metrics.archive_lost)
 
     def on_fetch(origin: Origin, snapshot: Snapshot, seconds: float) -> None:
         lists.note_fetch(origin, snapshot, seconds)
         fetch_log.note(origin, snapshot, seconds)
+        if writer is not None:
+            writer.note(origin, snapshot)
 
     cache = RobotsCache(
         snapshots,
@@ -94,7 +106,12 @@ def make_files(
         health=health,
     )
     listener = InvalidationListener(lambda: subscriber(store.client), snapshots.name, cache.on_event, cache.on_gap)
-    return Files(system_resolver, fetcher, snapshots, cache, history, changes, listener, lists, health)
+    return Files(system_resolver, fetcher, snapshots, cache, history, changes, listener, lists, health, archive, writer)
+
+
+def _process_name() -> str:
+    """What no other process is called, before or after; a file is named so."""
+    return f"{socket.gethostname()}-{os.getpid()}-{token_hex(4)}"
 
 
 def _instance_name(workers: int) -> str:

@@ -184,4 +184,5 @@ def _state(store: Store, files: Files, decisions: Decisions) -> ServiceState:
         fetches_failing=files.health.failing,
         store_clock_offset=store.clocks.offset,
         store_may_evict=store.eviction.risk is not None,
+        archive_lag=0.0 if files.archive_writer is None else files.archive_writer.lag,
     )

@@ -72,7 +72,7 @@ class ServiceState:
 
     `overrides_loaded` is false until the overrides have been read once; until then none is in force.
     `store_connections` counts open connections, including idle ones. `store_clock_offset` is in seconds.
-    `store_may_evict`: its maxmemory-policy may evict what must not be lost.
+    `store_may_evict`: its maxmemory-policy may evict what must not be lost. `archive_lag` is in seconds.
     """
 
     store_degraded: bool
@@ -85,6 +85,7 @@ class ServiceState:
     fetches_failing: bool = False
     store_clock_offset: float = 0.0
     store_may_evict: bool = False
+    archive_lag: float = 0.0
 
 
 class Metrics:
@@ -152,6 +153,10 @@ class Metrics:
             "background_failures", "Records that a background task failed at unexpectedly, and left out.", "task"
         )
         self._history_lost = counter("history_lost", "Versions missing from the history.")
+        self._archive_lost = counter("archive_lost", "Versions missing from the archive.")
+        self._archive_lag = gauge(
+            "livemax", "archive_lag_seconds", "For how long the oldest version waits that is not in the archive yet."
+        )
         self._decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
         self._permits = counter("permits", "Permits requested.", "outcome")
         self._pool_permits = counter("pool_permits", "Permits granted in the pools that the table names.", "pool")
@@ -300,6 +305,10 @@ class Metrics:
         """Count a version that will be missing from the history of its origin."""
         self._history_lost.inc()
 
+    def archive_lost(self) -> None:
+        """Count a version that will be missing from the archive."""
+        self._archive_lost.inc()
+
     def decision_log_lost(self, lines: int) -> None:
         """Count decisions that are missing from the decision log."""
         self._decision_log_lost.inc(lines)
@@ -353,6 +362,7 @@ class Metrics:
         self._connections.set(state.store_connections)
         self._clock_offset.set(state.store_clock_offset)
         self._may_evict.set(state.store_may_evict)
+        self._archive_lag.set(state.archive_lag)
         for cache, (size, entries) in state.memory.items():
             self._bytes.labels(cache).set(size)
             self._entries.labels(cache).set(entries)

@@ -72,7 +72,15 @@ def test_every_status_and_alert_is_where_somebody_in_trouble_looks() -> None:
 def test_every_example_of_a_setting_is_valid() -> None:
     page = (REFERENCE / "settings.md").read_text()
     rows = re.findall(r"^\| `([A-Z_]+)` \| [^|]+ \| `([^`]+)` \|", page, re.MULTILINE)
-    files = {"AGENTS_FILE", "API_KEYS_FILE", "DECISION_LOG", "RECHECK_FILE", "REDIS_PASSWORD_FILE", "SECRETS_DIR"}
+    files = {
+        "AGENTS_FILE",
+        "API_KEYS_FILE",
+        "ARCHIVE",
+        "DECISION_LOG",
+        "RECHECK_FILE",
+        "REDIS_PASSWORD_FILE",
+        "SECRETS_DIR",
+    }
     values: dict[str, Any] = {name.lower(): example for name, example in rows if name not in files}
     assert len(values) > 15
     Settings(**values)

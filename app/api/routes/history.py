@@ -53,11 +53,12 @@ async def history(
     origin = _origin(services, url, agent, profile)
     if version is None and as_ == "text":
         raise bad_value("version", None, "as=text needs a version; send the id of one.")
+    if version is not None and _ID.fullmatch(version) is None:
+        raise bad_value("version", version, f"{version[:100]!r} is not a version id; send 8 to 64 hex digits.")
     versions = await services.decider.history(origin)
     if version is None:
         return await _all(services, origin, versions)
-    if _ID.fullmatch(version) is None:
-        raise bad_value("version", version, f"{version[:100]!r} is not a version id; send 8 to 64 hex digits.")
+    versions = await _with_archived(services, origin, versions, version)
     if as_ == "text":
         return _raw(origin, versions, version)
     return _one(origin, versions, version)
@@ -86,7 +87,7 @@ async def diff(
     origin = _origin(services, url, agent, profile)
     reads = dialect_named(dialect)
     pick_after, pick_before = _picker(to, "to"), _picker(from_, "from")
-    versions = await services.decider.history(origin)
+    versions = await _with_archived(services, origin, await services.decider.history(origin), from_, to)
     after = pick_after(origin, versions) if pick_after else _last(origin, versions, services.now())
     before = pick_before(origin, versions) if pick_before else _before(origin, versions, after)
     return await _difference(request, origin, reads, *(_read_or_404(origin, versions, it) for it in (before, after)))
@@ -110,6 +111,23 @@ def _picker(text: str | None, parameter: str) -> _Pick | None:
     if at is None:
         raise bad_value(parameter, text, f"{text[:100]!r} is neither a version id nor an RFC 3339 instant.")
     return lambda origin, versions: _by_instant(origin, versions, at)
+
+
+async def _with_archived(services: Services, origin: Origin, versions: History, *wanted: str | None) -> History:
+    """The versions, and those of the archive with these ids, or of these instants, if they are no longer stored."""
+    found: dict[tuple[bytes, int], Version] = {}
+    for text in filter(None, wanted):
+        key: float | str = text
+        if _ID.fullmatch(text):
+            known = any(version.digest.hex().startswith(text) for version in versions)
+        else:
+            at = read_instant(text)
+            key = 0.0 if at is None else at.timestamp()
+            known = at is None or version_at(versions, key) is not None
+        archived = None if known else await services.decider.archived(origin, key)
+        if archived is not None:
+            found[archived.digest, archived.first_seen] = archived
+    return tuple(sorted((*versions, *found.values()), key=lambda it: it.first_seen)) if found else versions
 
 
 def _by_id(origin: Origin, versions: History, id_: str) -> Version:

@@ -66,6 +66,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if .Values.storeSecret }}{{- $_ := set $settings "SECRETS_DIR" "/run/secrets/robots" }}{{- end }}
 {{- with .Values.storePasswordKey }}{{- $_ := set $settings "REDIS_PASSWORD_FILE" (print "/run/secrets/robots/" .) }}{{- end }}
 {{- if .Values.apiKeysSecret }}{{- $_ := set $settings "API_KEYS_FILE" "/run/secrets/robots-keys/api-keys" }}{{- end }}
+{{- if .Values.archiveClaim }}{{- $_ := set $settings "ARCHIVE" "/var/lib/robots/archive" }}{{- end }}
 {{- if .Values.allowUnauthenticated }}{{- $_ := set $settings "ALLOW_UNAUTHENTICATED" "1" }}{{- end }}
 {{- with .Values.tracing.endpoint }}{{- $_ := set $settings "OTEL_EXPORTER_OTLP_ENDPOINT" . }}{{- end }}
 {{- toYaml (mergeOverwrite $settings .Values.settings) }}

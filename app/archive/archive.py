@@ -1,0 +1,151 @@
+"""The archive of versions: what was in use at an instant, which text a version has; synchronous, by threads."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Final, NamedTuple, Protocol
+
+from app.archive.span import ArchiveSpan, month_of, origin_name, spans_in
+from app.cache.freshness import DAY, KEEP
+from app.history.versions import Version, in_order, version_at
+from robots_core.origin import Origin
+
+SEEN_EVERY: Final = 7 * DAY
+"""Seconds after which a file that does not change is noted as seen again; less than KEEP, so that no gap opens."""
+
+LONGEST_INDEX: Final = 64 * 1024 * 1024
+"""Bytes of one origin's spans in a month that are read: a file that changes with each fetch has 3 MB."""
+
+LOG, INDEX, OBJECTS = "spans", "index", "objects"
+"""The folders of an archive."""
+
+
+class ArchiveFiles(Protocol):
+    """Where an archive is; see app.archive.folder. Every method raises OSError."""
+
+    def put(self, name: str, data: bytes) -> None: ...
+    def append(self, name: str, data: bytes) -> None: ...
+    def read(self, name: str) -> bytes | None: ...
+    def names(self, below: str) -> Iterator[str]: ...
+
+
+class Damage(NamedTuple):
+    """A fault of an archive: the file, and what is wrong with it."""
+
+    name: str
+    fault: str
+
+
+class Archive:
+    """Versions by origin, instant and id. Every method raises OSError if the files cannot be read or written."""
+
+    def __init__(self, files: ArchiveFiles) -> None:
+        self._files = files
+
+    def write(self, found: Sequence[tuple[ArchiveSpan, bytes | None]], process: str, day: str) -> None:
+        """Keep these spans and their files; to write one twice does no harm. `process` names the log's file."""
+        for span, body in found:
+            if span.body is not None and body is not None:
+                self._files.put(object_name(span.body), body)
+        self._files.append(f"{LOG}/{day}/{process}.ndjson", b"".join(span.line() for span, _ in found))
+        self._index(span for span, _ in found)
+
+    def spans(self, origin: str, months: Iterable[str]) -> list[ArchiveSpan]:
+        """The spans of an origin (see `origin_name`) whose last fetch was in one of these months, as written."""
+        found: list[ArchiveSpan] = []
+        for month in dict.fromkeys(months):
+            data = self._files.read(_index_name(origin, month)) or b""
+            found += [span for span in spans_in(data[:LONGEST_INDEX].splitlines()) if span.origin == origin]
+        return found
+
+    def at(self, origin: Origin, at: float) -> Version | None:
+        """The version in use at the instant `at` (Unix seconds): the last one seen by then, at most KEEP before."""
+        # It was noted every SEEN_EVERY while it was in use, so its last note is from before or soon after.
+        months = map(month_of, (at - KEEP, at, at + SEEN_EVERY, at + KEEP))
+        spans = self.spans(origin_name(origin), months)
+        by_digest = {bytes.fromhex(span.digest): span for span in spans}
+        version = version_at(tuple(in_order(map(_bare, spans))), at)
+        if version is None:
+            return None
+        read = self._read(by_digest[version.digest])
+        return None if read is None else replace(read, first_seen=version.first_seen, last_seen=version.last_seen)
+
+    def by_id(self, origin: Origin, name: str) -> Version | None:
+        """The newest version of the origin whose digest begins with `name`, hexadecimal digits."""
+        key = origin_name(origin)
+        for month in reversed(self.months(key)):
+            matching = [span for span in self.spans(key, [month]) if span.digest.startswith(name)]
+            if matching:
+                return self._read(max(matching, key=lambda span: span.last_seen))
+        return None
+
+    def months(self, origin: str) -> list[str]:
+        """The months of which an origin has spans, in order."""
+        return [name.rpartition("/")[2].removesuffix(".ndjson") for name in self._files.names(_index_folder(origin))]
+
+    def origins(self) -> Iterator[str]:
+        """The names of all origins of the archive; see `origin_name`."""
+        last = ""
+        for name in self._files.names(INDEX):
+            folder = name.rpartition("/")[0]
+            if folder != last:
+                last = folder
+                span = next(spans_in((self._files.read(name) or b"").splitlines()), None)
+                if span is not None:
+                    yield span.origin
+
+    def verify(self) -> Iterator[Damage | None]:
+        """Check every line and every file: for each, None or what is wrong with it."""
+        for name in self._files.names(LOG):
+            for number, line in enumerate((self._files.read(name) or b"").splitlines(), 1):
+                span = next(spans_in([line]), None)
+                if span is None:
+                    yield Damage(f"{name}:{number}", "the line cannot be read")
+                elif span.body is not None and self._files.read(object_name(span.body)) is None:
+                    yield Damage(f"{name}:{number}", f"the file {object_name(span.body)} is missing")
+                else:
+                    yield None
+        for name in self._files.names(OBJECTS):
+            same = sha256(self._files.read(name) or b"").hexdigest() == name.rpartition("/")[2]
+            yield None if same else Damage(name, "its bytes have another SHA-256")
+
+    def rebuild(self, clear: Callable[[str], None]) -> int:
+        """Make the index anew from the log; return the number of spans. `clear` removes a folder with its files."""
+        clear(INDEX)
+        count = 0
+        for name in self._files.names(LOG):
+            spans = list(spans_in((self._files.read(name) or b"").splitlines()))
+            self._index(spans)
+            count += len(spans)
+        return count
+
+    def _index(self, spans: Iterable[ArchiveSpan]) -> None:
+        lines: dict[str, bytes] = {}
+        for span in spans:
+            name = _index_name(span.origin, span.month)
+            lines[name] = lines.get(name, b"") + span.line()
+        for name, data in lines.items():
+            self._files.append(name, data)
+
+    def _read(self, span: ArchiveSpan) -> Version | None:
+        body = b"" if span.body is None else self._files.read(object_name(span.body))
+        return None if body is None else span.version(body)
+
+
+def object_name(body: str) -> str:
+    """The name of the file with this SHA-256."""
+    return f"{OBJECTS}/{body[:2]}/{body}"
+
+
+def _index_folder(origin: str) -> str:
+    name = sha256(origin.encode()).hexdigest()
+    return f"{INDEX}/{name[:2]}/{name}"
+
+
+def _index_name(origin: str, month: str) -> str:
+    return f"{_index_folder(origin)}/{month}.ndjson"
+
+
+def _bare(span: ArchiveSpan) -> Version:
+    """The version of a span, without its text."""
+    return Version(bytes.fromhex(span.digest), span.first_seen, span.last_seen, b"")

@@ -1,0 +1,75 @@
+"""The files of an archive in a folder.
+
+`objects/<first two digits>/<SHA-256>` has the bytes of a robots.txt. `spans/<day>/<process>.ndjson` is the log of
+spans: each process appends to a file of its own. `index/<two digits>/<SHA-256 of the origin>/<month>.ndjson` has the
+same lines by origin; it can be made anew from the log.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+_MODE: Final = 0o640
+
+
+class Folder:
+    """Reads and writes files below `root`; every method raises OSError."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file that never changes, unless there is one; it is never seen in part."""
+        path = self.root / name
+        if path.exists():
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{token_hex(8)}")
+        try:
+            _write(temporary, data, os.O_CREAT | os.O_EXCL)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def append(self, name: str, data: bytes) -> None:
+        """Append to a file. A line that was written in part, on a full disk, is ended first."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, (b"\n" if _ends_within_a_line(path) else b"") + data, os.O_CREAT | os.O_APPEND)
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file, None if there is none."""
+        with suppress(FileNotFoundError):
+            return (self.root / name).read_bytes()
+        return None
+
+    def names(self, below: str) -> Iterator[str]:
+        """The names of all files below a folder, in order."""
+        for folder, folders, files in os.walk(self.root / below):
+            folders.sort()
+            for file in sorted(files):
+                if not file.startswith("."):
+                    yield (Path(folder) / file).relative_to(self.root).as_posix()
+
+
+def _write(path: Path, data: bytes, flags: int) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, _MODE)
+    try:
+        written = 0
+        while written < len(data):
+            written += os.write(file, data[written:])
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _ends_within_a_line(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:  # there is no file, or it is empty
+        return False

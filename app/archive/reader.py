@@ -1,0 +1,43 @@
+"""Read the archive behind the history of the store, without delaying anything else."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from app.archive.archive import Archive
+from app.background import in_daemon_thread
+from app.history.versions import Version
+from app.redis.guarded_client import StoreDown
+from robots_core.origin import Origin
+
+ARCHIVE_READ_TIME: Final = 5.0
+"""Seconds for one read."""
+
+ARCHIVE_READS: Final = 4
+
+T = TypeVar("T")
+
+
+class ArchiveReader:
+    """Versions of the archive; every method raises StoreDown if it cannot be read in ARCHIVE_READ_TIME."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._room = asyncio.Semaphore(ARCHIVE_READS)
+
+    async def at(self, origin: Origin, at: float) -> Version | None:
+        """The version in use at the instant `at` (Unix seconds), None if there is none."""
+        return await self._read(lambda: self._archive.at(origin, at))
+
+    async def by_id(self, origin: Origin, name: str) -> Version | None:
+        """The newest version whose digest begins with `name`, None if there is none."""
+        return await self._read(lambda: self._archive.by_id(origin, name))
+
+    async def _read(self, work: Callable[[], T]) -> T:
+        try:
+            async with asyncio.timeout(ARCHIVE_READ_TIME), self._room:
+                return await in_daemon_thread("archive", work)
+        except TimeoutError:
+            raise StoreDown("the archive cannot be read: it takes too long") from None
+        except OSError as error:
+            raise StoreDown(f"the archive cannot be read: {error}") from error

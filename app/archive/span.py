@@ -1,0 +1,110 @@
+"""A span of an origin's history, as a line of the archive; pure."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from app.cache import codec
+from app.cache.content import digest
+from app.cache.freshness import Snapshot
+from app.history.versions import Version, id_of, version_of
+from robots_core.dates import END_OF_TIME
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
+
+LONGEST_LINE: Final = 256 * 1024
+"""Bytes of the longest line that is read; a final URL and a Content-Type are far shorter."""
+
+
+class ArchiveSpan(NamedTuple):
+    """What fetches found from `first_seen` to `last_seen`, in whole Unix seconds.
+
+    `origin` is from `origin_name`; `digest` is from app.cache.content, and its beginning is the version's id; `body` is
+    the SHA-256 of the file's bytes in hexadecimal digits, None without a file; `facts` are from app.cache.codec.
+    """
+
+    origin: str
+    digest: str
+    body: str | None
+    first_seen: int
+    last_seen: int
+    facts: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The id of the version."""
+        return id_of(bytes.fromhex(self.digest))
+
+    @property
+    def month(self) -> str:
+        """The month of the last fetch, as YYYY-MM."""
+        return month_of(self.last_seen)
+
+    def line(self) -> bytes:
+        """The span as a line of JSON, with its line break."""
+        return json.dumps({"version": self.id, **self._asdict()}, separators=(",", ":")).encode() + b"\n"
+
+    def version(self, body: bytes) -> Version | None:
+        """The version with this file; None if it is not the file of the span."""
+        if (None if self.body is None else sha256(body).hexdigest()) != self.body:
+            return None
+        snapshot = codec.from_facts(self.facts, body)
+        if snapshot is None or digest(snapshot.access).hex() != self.digest:
+            return None
+        return replace(version_of(snapshot), first_seen=self.first_seen, last_seen=self.last_seen)
+
+
+def origin_name(origin: Origin) -> str:
+    """The name of an origin and its fetch profile."""
+    return origin.key if origin.profile is None else f"{origin.key}#{origin.profile}"
+
+
+def month_of(at: float) -> str:
+    """The month of an instant in UTC, as YYYY-MM."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m}"
+
+
+def span_of(origin: Origin, snapshot: Snapshot) -> tuple[ArchiveSpan, bytes | None]:
+    """The span of a snapshot so far, and the bytes of its file."""
+    access, own = snapshot.access, snapshot
+    body = access.body if isinstance(access, Successful) else None
+    if body is not None and snapshot.failing is not None:
+        own = snapshot.without_failing() or snapshot
+    name = None if body is None else sha256(body).hexdigest()
+    first, last = int(snapshot.held_since), int(snapshot.fetched_at)
+    return ArchiveSpan(origin_name(origin), digest(access).hex(), name, first, last, codec.facts_of(own)), body
+
+
+def spans_in(lines: Iterable[bytes]) -> Iterator[ArchiveSpan]:
+    """The spans in these lines; those that cannot be read are left out."""
+    for line in lines:
+        span = read_span(line)
+        if span is not None:
+            yield span
+
+
+def read_span(line: bytes) -> ArchiveSpan | None:
+    """The span in this line, None if it cannot be read."""
+    try:
+        members = json.loads(line) if len(line) <= LONGEST_LINE else None
+    except (ValueError, RecursionError):
+        return None
+    match members:
+        case {
+            "origin": str(origin),
+            "digest": str(name),
+            "body": str() | None as body,
+            "first_seen": int(first),
+            "last_seen": int(last),
+            "facts": dict(facts),
+        } if 0 <= first <= last <= END_OF_TIME and _is_sha256(name) and (body is None or _is_sha256(body)):
+            return ArchiveSpan(origin, name, body, first, last, facts)
+        case _:
+            return None
+
+
+def _is_sha256(text: str) -> bool:
+    return len(text) == 64 and all(character in "0123456789abcdef" for character in text)

@@ -1,0 +1,48 @@
+"""`python -m app archive`: check an archive of versions, or make its index anew."""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from app.archive.archive import Archive
+from app.archive.folder import Folder
+from app.cli.exit_codes import Failed, Parser
+from app.cli.formatting import printable
+
+SOUND, DAMAGED = 0, 1
+"""Exit codes: nothing is wrong; something is."""
+
+
+def add(parser: Parser) -> None:
+    """Add the arguments: what to do, and the folder."""
+    parser.description = (
+        "Check that every line and every file of an archive is whole, or make its index anew from the log of spans. "
+        "Make it while no service writes to the archive."
+    )
+    parser.epilog = "Exit code: 0 if nothing is wrong, 1 if something is, 3 for an error."
+    parser.add_argument("action", choices=["verify", "index"])
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder that ARCHIVE names")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what is wrong, and a summary on standard error; return the exit code. Raise Failed."""
+    folder: Path = arguments.folder
+    if not folder.is_dir():
+        raise Failed(f"{folder} is not a folder.")
+    archive = Archive(Folder(folder))
+    try:
+        if arguments.action == "index":
+            count = archive.rebuild(lambda name: shutil.rmtree(folder / name, ignore_errors=True))
+            sys.stderr.write(f"{count} spans\n")
+            return SOUND
+        checked = damaged = 0
+        for damage in archive.verify():
+            checked += 1
+            if damage is not None:
+                damaged += 1
+                sys.stdout.write(printable(f"{damage.name}: {damage.fault}") + "\n")
+    except OSError as error:
+        raise Failed(f"The archive cannot be read: {error}.") from None
+    sys.stderr.write(f"{checked} lines and files checked, {damaged} damaged\n")
+    return DAMAGED if damaged else SOUND

@@ -1,0 +1,247 @@
+"""What the archive keeps, what it answers from it, and that it never delays or fails an answer."""
+
+import hashlib
+import shutil
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from app.archive import writer as archive_writer
+from app.archive.archive import SEEN_EVERY, Archive, object_name
+from app.archive.folder import Folder
+from app.archive.span import origin_name, read_span, span_of
+from app.archive.writer import ArchiveWriter
+from app.cache.content import digest
+from app.cache.freshness import DAY, KEEP, Failing, Snapshot
+from app.settings import BadSetting, Settings
+from robots_core.origin import Origin
+from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from tests.api.service import START, Service, counted, running
+from tests.cli.command import run
+from tests.faults.until import until, until_so
+from tests.origins import serve, text
+
+SITE = Origin("https", "www.example.com", 443)
+BOT = SITE.with_profile("bot")
+A, B = (Successful(200, f"User-agent: *\nDisallow: /{name}\n".encode(), content_type="text/plain") for name in "ab")
+DOWN = Unreachable(Cause.SERVER_ERROR, 503)
+NOW = 1_790_000_000
+
+
+def found(access: Access, at: float) -> Snapshot:
+    failing = Failing(at, at, 1, access) if isinstance(access, Unreachable) else None
+    return Snapshot(access, at, failing=failing)
+
+
+def write(archive: Archive, *snapshots: Snapshot, origin: Origin = SITE, process: str = "p") -> None:
+    archive.write([span_of(origin, snapshot) for snapshot in snapshots], process, "2026-09-21")
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive(Folder(tmp_path))
+
+
+ACCESSES: list[Access] = [
+    A,
+    Successful(200, b"", content_type=None),
+    Successful(206, b"a" * 1000, truncated=True),
+    Unavailable(404),
+    Unavailable(301, Cause.REDIRECT_LOOP),
+    DOWN,
+    Blocked("::1"),
+]
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_every_outcome_is_read_as_it_was_found(archive: Archive, access: Access) -> None:
+    write(archive, found(access, NOW))
+    version = archive.at(SITE, NOW + 60)
+    assert version is not None
+    snapshot = version.read()
+    assert snapshot is not None
+    assert (snapshot.access, snapshot.fetched_at) == (access, NOW)
+    assert archive.by_id(SITE, version.id) == version
+    assert archive.at(BOT, NOW) is None is archive.at(SITE, NOW - 1)
+    assert [damage for damage in archive.verify() if damage] == []
+
+
+def test_as_of_finds_the_version_of_any_year(archive: Archive) -> None:
+    year = int(365 * DAY)
+    for number in range(3):
+        for week in range(52):
+            at = NOW + number * year + week * SEEN_EVERY
+            write(archive, Snapshot((A, B)[number % 2], at, since=NOW + number * year), process=f"p{week % 3}")
+    for number in range(3):
+        for at in (0, 1000, SEEN_EVERY * 20 + 5, SEEN_EVERY * 51 - 1):
+            version = archive.at(SITE, NOW + number * year + at)
+            assert version is not None
+            assert version.digest == digest((A, B)[number % 2])
+    assert archive.at(SITE, NOW + 2 * year + 51 * SEEN_EVERY + KEEP + 1) is None
+    assert list(archive.origins()) == [origin_name(SITE)]
+
+
+def test_the_index_is_made_anew_from_the_log(archive: Archive, tmp_path: Path) -> None:
+    for number, access in enumerate(ACCESSES):
+        write(archive, found(access, NOW + number), origin=SITE if number % 2 else BOT)
+    before = {path: path.read_bytes() for path in tmp_path.glob("index/**/*.ndjson")}
+    next(iter(before)).unlink()
+    assert archive.rebuild(lambda name: shutil.rmtree(tmp_path / name)) == len(ACCESSES)
+    assert {path: path.read_bytes() for path in tmp_path.glob("index/**/*.ndjson")} == before
+
+
+async def test_the_command_names_what_is_damaged(archive: Archive, tmp_path: Path) -> None:
+    write(archive, found(A, NOW), found(B, NOW + 1), found(DOWN, NOW + 2))
+    assert (await run("archive", "verify", str(tmp_path))).code == 0
+    one, other = (tmp_path / object_name(digest(access).hex()) for access in (A, B))
+    one.write_bytes(one.read_bytes() + b"Allow: /\n")
+    other.unlink()
+    log = tmp_path / "spans/2026-09-21/p.ndjson"
+    log.write_bytes(log.read_bytes() + b'{"half a lin')
+    ended = await run("archive", "verify", str(tmp_path))
+    assert ended.code == 1
+    assert len(ended.out.splitlines()) == 3
+    assert "another SHA-256" in ended.out
+    assert "missing" in ended.out
+    assert f"{log.relative_to(tmp_path)}:4: the line cannot be read" in ended.out
+    # A damaged text is not given out, and half a line swallows no other.
+    assert [archive.at(SITE, NOW + at) for at in (0, 1)] == [None, None]
+    write(archive, found(B, NOW + 9))
+    assert archive.at(SITE, NOW + 9) is not None
+    assert archive.rebuild(lambda name: shutil.rmtree(tmp_path / name)) == 4
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"[]", b"{}", b"[" * 100_000, b'{"origin":1}', b"\xff", span_of(SITE, found(A, 1))[0].line()[:-9]]
+)
+def test_a_foreign_line_is_no_span(line: bytes) -> None:
+    assert read_span(line) is None
+
+
+class Stuck(Folder):
+    """A folder that takes nothing until it is released."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.released = threading.Event()
+
+    def put(self, name: str, data: bytes) -> None:
+        self.released.wait(30)
+        super().put(name, data)
+
+
+@pytest.fixture
+def stuck(tmp_path: Path) -> Iterator[Stuck]:
+    folder = Stuck(tmp_path)
+    yield folder
+    folder.released.set()
+
+
+async def test_what_waits_for_a_slow_archive_is_bounded(stuck: Stuck, caplog: pytest.LogCaptureFixture) -> None:
+    lost: list[None] = []
+    now = [0.0]
+    writer = ArchiveWriter(
+        Archive(stuck),
+        "p",
+        lost=lambda: lost.append(None),
+        monotonic=lambda: now[0],
+        waiting_bytes=100_000,
+        every=0.001,
+    )
+    async with writer.writing():
+        for number in range(10):
+            writer.note(Origin("https", f"h{number}", 443), found(Successful(200, b"#" * 20_000), NOW))
+        now[0] = 60.0
+        assert (len(lost), writer.lag) == (6, 60.0)
+        assert "The archive lacks the version" in caplog.text
+        assert "https://h9" in caplog.text
+        stuck.released.set()
+        await until_so(lambda: writer.lag == 0.0)
+        writer.note(Origin("https", "h9", 443), found(Successful(200, b"#" * 20_000), NOW))
+    assert len(lost) == 6
+    assert len(list(Archive(stuck).origins())) == 5
+
+
+async def test_a_full_archive_is_tried_again(tmp_path: Path) -> None:
+    blocked = tmp_path / "objects"
+    blocked.write_text("no folder")
+    writer = ArchiveWriter(Archive(Folder(tmp_path)), "p", lost=lambda: pytest.fail("lost"), every=0.001)
+    async with writer.writing():
+        writer.note(SITE, found(A, NOW))
+        await until_so(lambda: writer._failing)
+        blocked.unlink()
+        await until_so(lambda: writer.lag == 0.0)
+    assert Archive(Folder(tmp_path)).at(SITE, NOW) is not None
+
+
+async def test_the_same_file_is_written_once_a_week(tmp_path: Path) -> None:
+    writer = ArchiveWriter(Archive(Folder(tmp_path)), "p", lost=lambda: pytest.fail("lost"))
+    async with writer.writing():
+        for day in range(15):
+            writer.note(SITE, Snapshot(A, NOW + day * DAY, since=NOW))
+        failing = Failing(NOW + 16 * DAY, NOW + 16 * DAY, 1, DOWN)
+        writer.note(SITE, Snapshot(A, NOW + 14 * DAY, failing=failing, since=NOW))
+    lines = [Folder(tmp_path).read(name) for name in Folder(tmp_path).names("spans")]
+    assert b"".join(line or b"" for line in lines).count(b"\n") == 3
+
+
+OLD, NEW = "User-agent: *\nDisallow: /old\n", "User-agent: *\nDisallow: /new\n"
+
+
+async def answer(service: Service, url: str, **query: str) -> Any:
+    response = await service.client.get("/v1/robots/history", params={"url": url, **query})
+    assert response.status_code == 200, response.text
+    return response.json() if query.get("as") != "text" else response.text
+
+
+async def test_the_past_is_answered_when_the_store_is_empty(
+    store_url: str, store_client: Redis, tmp_path: Path
+) -> None:
+    bodies = [OLD, *[f"# generated {number}\n{NEW}" for number in range(25)]]
+    async with serve(*[text(200, body) for body in bodies]) as origin, running(store_url, archive=tmp_path) as service:
+        page = f"{origin.url}/old"
+        for number in range(len(bodies)):
+            service.now = START + number * 3600
+            await service.client.post("/v1/robots/refresh", params={"url": origin.url})
+        await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag == 0)
+        await store_client.flushall()
+        service.now = START + 400 * DAY
+        for hour in range(len(bodies)):
+            found_ = await service.allowed(page, as_of=f"{_at(START + hour * 3600)}")
+            assert found_["verdict"] == ("allow" if hour else "disallow")
+            assert found_["version"] == hashlib.sha256(bodies[hour].encode()).hexdigest()[:16]
+            assert await answer(service, origin.url, version=found_["version"], **{"as": "text"}) == bodies[hour]
+        diff = await service.client.get(
+            "/v1/robots/diff", params={"url": origin.url, "from": _at(START), "to": _at(START + 3600)}
+        )
+        assert [change["agents"] for change in diff.json()["agents"]] == [["*"]]
+        assert await counted(service, "robots_archive_lost_total") == 0
+
+
+async def test_an_archive_that_hangs_delays_no_answer(
+    store_url: str, store_client: Redis, stuck: Stuck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.main.files.Folder", lambda _path: stuck)
+    monkeypatch.setattr(archive_writer, "ARCHIVE_CLOSING_TIME", 0.01)
+    async with serve(text(200, OLD)) as origin, running(store_url, archive=stuck.root) as service:
+        assert (await service.allowed(f"{origin.url}/old"))["verdict"] == "disallow"
+        await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag > 0)
+        assert (await service.allowed(f"{origin.url}/"))["verdict"] == "allow"
+        metrics = service.app.state.services.metrics
+    assert b"robots_archive_lost_total 1.0" in metrics.text()
+
+
+def _at(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@pytest.mark.parametrize("value", ["relative", "/nonexistent", __file__])
+def test_an_archive_that_is_no_folder_stops_the_start(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("ARCHIVE", value)
+    with pytest.raises(BadSetting, match=r"^ARCHIVE=.* is invalid: "):
+        Settings.read()
