@@ -19,6 +19,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+import psutil
+
 from app.redis.embedded import serve
 from tests.bench.core import processor
 from tests.bench.crawl import Site, file_of
@@ -62,10 +64,16 @@ def took(service: Server, command: list[str], environment: Mapping[str, str], fo
     """Run a client to its end."""
     begun, before = time.perf_counter(), service.cpu()
     running = subprocess.Popen([sys.executable, *command], cwd=folder, env=environment)
-    _, status, usage = os.wait4(running.pid, 0)
+    peak = 0.0
+    while (ended := os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is None:
+        peak = max(peak, psutil.Process(running.pid).memory_info().rss / 2**20)
+        time.sleep(0.1)
     wall = time.perf_counter() - begun
-    assert os.waitstatus_to_exitcode(status) in {0, 1}, command
-    return Took(wall, usage.ru_utime + usage.ru_stime, service.cpu() - before, usage.ru_maxrss / 1024)
+    times = psutil.Process(running.pid).cpu_times()  # it has ended, and is not reaped yet
+    client = times.user + times.system
+    running.wait()
+    assert running.returncode in {0, 1}, (command, ended)
+    return Took(wall, client, service.cpu() - before, peak)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import gzip
+import hashlib
 import json
 import os
 import pty
@@ -48,9 +49,11 @@ async def test_every_line_has_a_row_whatever_the_order(service_url: str, tmp_pat
         None,
         "allow",
     ]
+    version = hashlib.sha256(ROBOTS.encode()).hexdigest()[:16]
     assert private[0] == {
         "line": 3, "url": urls[0], "agent": "ExampleBot", "verdict": "disallow", "reason": "rule",
-        "rule": "disallow: /private/", "rule_line": 2, "interval": 7.0, "retry_at": None, "detail": None,
+        "rule": "disallow: /private/", "rule_line": 2, "version": version, "interval": 7.0,
+        "retry_at": None, "detail": None,
     }  # fmt: skip
     assert rows[5]["retry_at"] is not None
     assert [rows[n]["reason"] for n in (12, 13)] == ["unreadable", "unreadable"]

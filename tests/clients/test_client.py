@@ -98,10 +98,14 @@ async def test_question_of_a_batch_has_parameters_of_its_own(service_url: str) -
         each = [Question(url), Question(url, dialect="draft1996"), Question(url, ["OtherBot", "OneBot"])]
         past = Question(url, as_of="2001-01-01T00:00:00Z")
         *answers, unknown = [answer async for answer in client.batch([*each, past])]
+        [few] = [answer async for answer in client.batch([url], fields=["dialect"])]
     assert [bool(answer) for answer in answers] == [False, True, False]
     assert [answer.agent for answer in answers] == ["OneBot", "OneBot", "OtherBot"]
     assert isinstance(unknown, Unanswered)
     assert unknown.status == 404
+    assert isinstance(few, Verdict)
+    assert (few.rule, few.line, few.members["dialect"]) == ("disallow: /*.pdf", 2, "rfc9309")
+    assert "robots" not in few.members
 
 
 async def test_batch_of_an_endless_iterator_begins_at_once(service_url: str) -> None:

@@ -21,6 +21,9 @@ from robots_decisions.permits import (
 
 PATH: Final = "/v1/allowed"
 
+VERDICT_FIELDS: Final = ("verdict", "allowed", "reason", "rule", "rate", "retry_at", "version")
+"""The members of an answer that a Verdict is made of."""
+
 LINES: Final = "application/x-ndjson"
 
 BATCH_ITEMS, BATCH_BYTES = 500, 1024 * 1024
@@ -111,6 +114,11 @@ def parse_verdict(url: str, agent: str, status: int, fields: Fields, body: bytes
         return failure
     verdict = _verdict(url, agent, message)
     return verdict if isinstance(verdict, Verdict) else NoAnswer(verdict)
+
+
+def batch_path(fields: Sequence[str] | None) -> str:
+    """The path that asks a batch: for whole answers, or for no more than these members and those of a verdict."""
+    return PATH if fields is None else f"{PATH}?fields={','.join(dict.fromkeys((*VERDICT_FIELDS, *fields)))}"
 
 
 def encode_item(question: Question) -> bytes:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 
 from robots_decisions._async.permit_client import ANSWER_TIMEOUT, AsyncPermitClient
@@ -14,13 +14,13 @@ from robots_decisions.outcomes import Permit
 from robots_decisions.permits import Unavailable
 from robots_decisions.verdicts import (
     LINES,
-    PATH,
     Asked,
     Batch,
     LineSplitter,
     Unanswered,
     Verdict,
     agent_of,
+    batch_path,
     parse_item,
     question_of,
 )
@@ -70,17 +70,22 @@ class AsyncClient:
         answer = await self._permits.verdict(url, asked, options.max_wait, retry=options.retry)
         return options.verdict(url, answer)
 
-    async def batch(self, asked: AsyncIterable[Asked] | Iterable[Asked]) -> AsyncGenerator[Verdict | Unanswered, None]:
-        """The verdicts on any number of pages, in their order. A question without a verdict fails alone."""
+    async def batch(
+        self, asked: AsyncIterable[Asked] | Iterable[Asked], *, fields: Sequence[str] | None = None
+    ) -> AsyncGenerator[Verdict | Unanswered, None]:
+        """The verdicts on any number of pages, in their order. A question without a verdict fails alone.
+
+        With `fields`, `members` has no more than these and those of a verdict, which costs a fraction of whole answers.
+        """
         batch = Batch()
         async for one in async_each(asked):
             batch.add(question_of(one, self._agent))
             if batch.is_full():
-                async with aclosing(self._answers(batch)) as answers:
+                async with aclosing(self._answers(batch, fields)) as answers:
                     async for answer in answers:
                         yield answer
                 batch = Batch()
-        async with aclosing(self._answers(batch)) as answers:
+        async with aclosing(self._answers(batch, fields)) as answers:
             async for answer in answers:
                 yield answer
 
@@ -104,13 +109,15 @@ class AsyncClient:
                     permit.grant, permit.status, permit.retry_after, permit.elapsed
                 )
 
-    async def _answers(self, batch: Batch) -> AsyncGenerator[Verdict | Unanswered, None]:
+    async def _answers(self, batch: Batch, fields: Sequence[str] | None) -> AsyncGenerator[Verdict | Unanswered, None]:
         if not batch.questions:
             return
         questions, splitter = iter(batch.questions), LineSplitter()
         left = len(batch.questions)
         try:
-            async with self._service.stream("POST", PATH, bytes(batch.content), ANSWER_TIMEOUT, LINES) as reply:
+            async with self._service.stream(
+                "POST", batch_path(fields), bytes(batch.content), ANSWER_TIMEOUT, LINES
+            ) as reply:
                 if reply.status != 200:
                     raise Unavailable(f"it answers {reply.status}")
                 async for piece in reply.pieces:

@@ -2,7 +2,7 @@
 """A plain client for crawlers that send their requests themselves."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from robots_decisions._default_http import default_http
@@ -14,13 +14,13 @@ from robots_decisions.outcomes import Permit
 from robots_decisions.permits import Unavailable
 from robots_decisions.verdicts import (
     LINES,
-    PATH,
     Asked,
     Batch,
     LineSplitter,
     Unanswered,
     Verdict,
     agent_of,
+    batch_path,
     parse_item,
     question_of,
 )
@@ -70,17 +70,22 @@ class Client:
         answer = self._permits.verdict(url, asked, options.max_wait, retry=options.retry)
         return options.verdict(url, answer)
 
-    def batch(self, asked: Iterable[Asked]) -> Generator[Verdict | Unanswered, None, None]:
-        """The verdicts on any number of pages, in their order. A question without a verdict fails alone."""
+    def batch(
+        self, asked: Iterable[Asked], *, fields: Sequence[str] | None = None
+    ) -> Generator[Verdict | Unanswered, None, None]:
+        """The verdicts on any number of pages, in their order. A question without a verdict fails alone.
+
+        With `fields`, `members` has no more than these and those of a verdict, which costs a fraction of whole answers.
+        """
         batch = Batch()
         for one in each(asked):
             batch.add(question_of(one, self._agent))
             if batch.is_full():
-                with closing(self._answers(batch)) as answers:
+                with closing(self._answers(batch, fields)) as answers:
                     for answer in answers:
                         yield answer
                 batch = Batch()
-        with closing(self._answers(batch)) as answers:
+        with closing(self._answers(batch, fields)) as answers:
             for answer in answers:
                 yield answer
 
@@ -100,13 +105,13 @@ class Client:
             elif permit.grant is not None and permit.grant.to_report(permit.status):
                 permit.backoff = self._permits.report(permit.grant, permit.status, permit.retry_after, permit.elapsed)
 
-    def _answers(self, batch: Batch) -> Generator[Verdict | Unanswered, None, None]:
+    def _answers(self, batch: Batch, fields: Sequence[str] | None) -> Generator[Verdict | Unanswered, None, None]:
         if not batch.questions:
             return
         questions, splitter = iter(batch.questions), LineSplitter()
         left = len(batch.questions)
         try:
-            with self._service.stream("POST", PATH, bytes(batch.content), ANSWER_TIMEOUT, LINES) as reply:
+            with self._service.stream("POST", batch_path(fields), bytes(batch.content), ANSWER_TIMEOUT, LINES) as reply:
                 if reply.status != 200:
                     raise Unavailable(f"it answers {reply.status}")
                 for piece in reply.pieces:

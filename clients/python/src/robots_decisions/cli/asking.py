@@ -37,7 +37,7 @@ Done: TypeAlias = Callable[[Batch, Sequence[Any]], None]
 
 
 class Asking:
-    """Asks batches of lines, `concurrency` at a time.
+    """Asks batches of lines, `concurrency` at a time, for the members `fields` besides those of a verdict.
 
     A batch that waits for a site leaves its place to others, and batches of that site are put off until the end. `done`
     is called for each batch as it is answered; with `in_order`, in the order of the batches, of which none waits.
@@ -50,6 +50,7 @@ class Asking:
         shape: Shape,
         done: Done,
         *,
+        fields: Sequence[str] = (),
         concurrency: int,
         in_order: bool = False,
     ) -> None:
@@ -57,6 +58,7 @@ class Asking:
         self._question = question
         self._shape = shape
         self._done = done
+        self._fields = fields
         self._places = concurrency
         self._in_order = in_order
         self._running: dict[asyncio.Task[None], _Running] = {}
@@ -188,7 +190,8 @@ class Asking:
         at = 0
         running.origin = asked[0].line.origin
         try:
-            async with aclosing(self._client.batch(questions)) as answers:
+            fields = (*self._fields, "robots") if any(one.others for one in asked) else self._fields
+            async with aclosing(self._client.batch(questions, fields=fields)) as answers:
                 async for answer in answers:
                     yield asked[at], answer
                     at += 1
@@ -218,11 +221,11 @@ class _Asked:
         self.entry = entry
         if urls is None:
             urls = candidates(entry.url) if entry.at is None else (entry.url,)
-        self.url, *self._others = urls
+        self.url, *self.others = urls
 
     def has_other(self, verdict: Verdict) -> bool:
         robots = verdict.members.get("robots")
-        return bool(self._others) and isinstance(robots, dict) and lacks_https(robots)
+        return bool(self.others) and isinstance(robots, dict) and lacks_https(robots)
 
     def other(self) -> "_Asked":
-        return _Asked(self.at, self.line, self.entry, self._others)
+        return _Asked(self.at, self.line, self.entry, self.others)

@@ -144,6 +144,7 @@ class Work(NamedTuple):
     columns: Mapping[str, type]
     only: frozenset[str] | None
     code: Callable[[rows.Counts], int]
+    fields: Sequence[str] = ()
     is_log: bool = False
     per_origin: bool = False
 
@@ -155,7 +156,7 @@ def _work(arguments: argparse.Namespace) -> Work:
         agent = arguments.agent or WARM_AGENT
         return Work(
             "origin", read_url, URL_LIMIT + 8, lambda it: Question(it.url, agent=agent), rows.row_of_origin,
-            rows.ORIGIN_COLUMNS, None, _code_of_origins, per_origin=True,
+            rows.ORIGIN_COLUMNS, None, _code_of_origins, fields=("robots",), per_origin=True,
         )  # fmt: skip
     only = frozenset(arguments.only) if arguments.only else None
     purpose, dialect = arguments.purpose, arguments.dialect
@@ -181,6 +182,7 @@ def _work(arguments: argparse.Namespace) -> Work:
             rows.LOG_COLUMNS,
             only,
             _code_of_log,
+            fields=("agent",),
             is_log=True,
         )
     if arguments.agent is None:
@@ -271,7 +273,13 @@ class Checking:
             records, count = _counted(_first_of_each(records))
         left = batches(records, self._ranges.gaps(count))
         asking = Asking(
-            client, work.question, work.shape, self._done, concurrency=arguments.concurrency, in_order=work.is_log
+            client,
+            work.question,
+            work.shape,
+            self._done,
+            fields=work.fields,
+            concurrency=arguments.concurrency,
+            in_order=work.is_log,
         )
         failed: Failed | None = None
         interrupted = False

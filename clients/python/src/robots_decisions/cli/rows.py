@@ -15,7 +15,7 @@ Row: TypeAlias = dict[str, Any]
 
 COLUMNS: Mapping[str, type] = {
     "line": int, "url": str, "agent": str, "verdict": str, "reason": str, "rule": str, "rule_line": int,
-    "interval": float, "retry_at": str, "detail": str,
+    "version": str, "interval": float, "retry_at": str, "detail": str,
 }  # fmt: skip
 """The members of a row about a page, and their types. Each may be null."""
 
@@ -68,8 +68,6 @@ def row_of_fetch(line: Line, answer: Answer) -> Outcome:
     outcome = _decided(row, answer)
     if not isinstance(answer, Verdict):
         return outcome
-    version = answer.members.get("version")
-    row["version"] = version if isinstance(version, str) else None
     if urlsplit(entry.url).path == "/robots.txt":  # no rate holds for the file itself
         return outcome
     agent = str(answer.members.get("agent"))[:100]
@@ -98,6 +96,8 @@ def _decided(row: Row, answer: Answer) -> Outcome:
         row["agent"] = row["agent"] or answer.agent
         row["verdict"], row["reason"] = answer.verdict, answer.reason
         row["rule"], row["rule_line"] = answer.rule, answer.line
+        version = answer.members.get("version")
+        row["version"] = version if isinstance(version, str) else None
         row["interval"] = answer.interval
         if "retry_at" in row and answer.retry_at is not None:
             row["retry_at"] = rfc3339(answer.retry_at.timestamp())
