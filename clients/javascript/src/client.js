@@ -182,20 +182,23 @@ export class Client {
   /** The answers to questions; while the service is silent or busy, those that are left are asked again. */
   async *#answers(batch, signal) {
     const { maxWait, unreachable } = this.#options;
-    let [asked, patience] = [0, new Patience(maxWait, unreachable === 'wait', monotonic)];
+    let [asked, patience] = [0, null];
+    const begun = () => new Patience(maxWait, unreachable === 'wait', monotonic);
     while (asked < batch.length) {
+      patience ??= begun();
       const rest = batch.slice(asked);
       let answer = null;
       for await (answer of this.#lines(rest, signal)) {
         if (answer.kind !== 'verdict') break;
         this.#waits.heard(batch[asked].url, answer);
         asked += 1;
-        patience = new Patience(maxWait, unreachable === 'wait', monotonic);
+        patience = null;
         yield answer.verdict;
       }
       if (asked === batch.length && answer.set === undefined) return;
       signal?.throwIfAborted();
       this.#waits.heard(rest[0].url, answer);
+      patience ??= begun(); // since the last answer
       const seconds = patience.after(answer);
       if (seconds === null) throw errorFor(pages(Math.max(batch.length - asked, 1)), this.#service, answer);
       const counted = this.#waits.count(rest[0].url, answer);

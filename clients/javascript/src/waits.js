@@ -23,6 +23,7 @@ export class Waits {
 
   /** What the service answered about a page. */
   heard(url, answer) {
+    if (this.#states.size === 0 && (answer.kind === 'verdict' || answer.kind === 'granted')) return;
     const origin = originOf(url);
     if (answer.kind === 'none') {
       if (answer.set === undefined && !this.#opens) this.#change(this.#service, 'silent', `${this.#service} ${answer.sentence}`);

@@ -22,6 +22,9 @@ final class Waits {
 
     /** What the service answered about a page. */
     synchronized void heard(String url, Answer answer) {
+        if (states.isEmpty() && (answer instanceof Answer.Decided || answer instanceof Answer.Granted)) {
+            return;
+        }
         String origin = Requests.origin(url);
         if (answer instanceof Answer.None none) {
             if (none.silent() && !opens) {
