@@ -22,6 +22,9 @@ export const silent = (sentence) => ({ kind: 'none', sentence });
 /** An answer that no robots.txt decision service gives. */
 export const notOurs = (what) => ({ kind: 'none', sentence: `answers with ${what}.`, set: SET_URL });
 
+/** Without HTTP, without TLS, or with a certificate that is not trusted, something else answers. */
+export const notHttp = (why) => ({ kind: 'none', sentence: `does not answer in HTTP with a trusted certificate: ${why}.`, set: SET_URL });
+
 /** What a response to a question of a permit means. `headers` has get(); `now` is in Unix seconds. */
 export function parseAnswer({ status, headers, body }, now) {
   const message = parsed(body);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { ANSWER_LIMIT, notOurs, parseAnswer, parseItem, parseRefusal, parseVerdict, silent } from './answers.js';
+import { ANSWER_LIMIT, notHttp, notOurs, parseAnswer, parseItem, parseRefusal, parseVerdict, silent } from './answers.js';
 import { Patience, conversation } from './conversation.js';
 import { Deferred, NotUnderstood, errorFor, shortened } from './errors.js';
 import { checkedOptions, checkedService } from './options.js';
@@ -10,8 +10,8 @@ import { asking, checkedSeconds } from './question.js';
 import { BATCH_ITEMS, OUTCOME_TIMEOUT, answerTimeout, isUrgent, outcome, permitQuestion, query, question } from './requests.js';
 import { Waits } from './waits.js';
 
-/** Codes of Node.js for what answers, but not in HTTP, without TLS, or with another's certificate. */
-const OTHERS = /^(?:HPE_|ERR_SSL_|ERR_TLS_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
+/** Codes of Node.js for what answers, but not in HTTP, without TLS, or with a certificate that is not trusted; and for a port that fetch refuses. */
+const OTHERS = /^(?:HPE_|ERR_SSL_|ERR_TLS_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|bad port$)/;
 
 const monotonic = () => performance.now() / 1000;
 
@@ -318,7 +318,7 @@ async function slept(seconds, signal, instead) {
 function failure(error, seconds) {
   if (error.name === 'TimeoutError') return silent(`does not respond within ${shortened(seconds)} s.`);
   const cause = String(error.cause?.message || error.cause?.code || error.message).slice(0, 300);
-  if (OTHERS.test(error.cause?.code)) return notOurs(`no HTTP or no TLS: ${cause}`);
+  if (OTHERS.test(error.cause?.code ?? cause)) return notHttp(cause);
   return silent(`cannot be reached: ${cause}.`);
 }
 

@@ -48,6 +48,11 @@ final class Answers {
         return new Answer.None("answers with " + what + ".", SET_URL);
     }
 
+    /** Without HTTP, without TLS, or with a certificate that is not trusted, something else answers. */
+    static Answer.None notHttp(String why) {
+        return new Answer.None("does not answer in HTTP with a trusted certificate: " + why + ".", SET_URL);
+    }
+
     /** What a response to a question of a permit means, at {@code now}. */
     static Answer permit(Response response, Instant now) {
         Object message = response.message();

@@ -35,12 +35,24 @@ final class NoAnswer extends Exception {
 
     /** Why an exchange failed. Without TLS, with another's certificate, or without HTTP, something else answers. */
     static NoAnswer of(Throwable cause) {
-        String why = cause.getMessage() == null ? cause.getClass().getSimpleName() : Answers.text(cause.getMessage());
+        String why = Answers.text(why(cause));
         if (cause instanceof ProtocolException || cause instanceof SSLPeerUnverifiedException
                 || (cause instanceof SSLHandshakeException && !why.contains("terminated"))) {
-            return new NoAnswer(Answers.notOurs("no HTTP or no TLS: " + why), cause);
+            return new NoAnswer(Answers.notHttp(why), cause);
         }
         return silent("cannot be reached: " + why + ".", cause);
+    }
+
+    /** The first message of a failure and its causes, or their names. */
+    private static String why(Throwable failure) {
+        StringBuilder names = new StringBuilder();
+        for (Throwable one = failure; one != null; one = one.getCause()) {
+            if (one.getMessage() != null) {
+                return one.getMessage();
+            }
+            names.append(names.isEmpty() ? "" : ", ").append(one.getClass().getSimpleName());
+        }
+        return names.toString();
     }
 
     static String shortened(double seconds) {
