@@ -1,8 +1,10 @@
 """`robots-decisions check` while the service is busy, down or strange."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from robots_decisions.cli.batches import BATCH_LINES
 
 from tests.clients.commands import ALLOW, DISALLOW, LINES, answering, busy, log, numbered, run
 from tests.origins import serve, text
@@ -24,6 +26,21 @@ async def test_only_lines_without_an_answer_are_asked_again(first: dict[str, obj
     assert (ended.code, ended.err) == (1, "4 lines: 4 disallow (4 rule)\n")
     assert asked == {1: 1, 2: 2, 3: 3, 4: 1}
     assert sorted(row["line"] for row in ended.rows()) == [1, 2, 3, 4]
+
+
+async def test_service_that_stays_busy_ends_the_command_after_the_lines_before(tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+    handler = answering(lambda number: DISALLOW if number <= BATCH_LINES else busy())
+    async with serve(handler) as server:
+        arguments = ("check", "-", "--log", "--server", server.url, "--state", state)
+        ended = await run(*arguments, given=log(3 * BATCH_LINES))
+    assert ended.code == 3
+    assert [row["line"] for row in ended.rows()] == list(range(1, BATCH_LINES + 1))
+    assert ended.err.splitlines() == [
+        f"{BATCH_LINES} lines: {BATCH_LINES} disallow ({BATCH_LINES} rule)",
+        f"Not finished. Run the same command with --state {state} to resume.",
+        "robots-decisions: The service stays busy.",
+    ]
 
 
 async def test_page_whose_file_stays_pending_is_deferred() -> None:

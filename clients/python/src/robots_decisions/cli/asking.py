@@ -133,6 +133,7 @@ class Asking:
             kept = await self._answers(running)
             if before is not None:
                 await asyncio.wait({before})
+                before.result()  # if it failed, what comes after it is not done either
             self._done(running.batch, kept)
         finally:
             self._leave(running)

@@ -101,7 +101,9 @@ def add(parser: Parser) -> None:
         action="store_true",
         help="let the service fetch the robots.txt of each origin once, and write a row for each",
     )
-    parser.add_argument("--output", metavar="PATH", help="where rows go; default standard output")
+    parser.add_argument(
+        "--output", metavar="PATH", help="where rows go, in place of what the file had; default standard output"
+    )
     parser.add_argument("--format", choices=FORMATS, default="jsonl", help="default jsonl; parquet writes a directory")
     parser.add_argument(
         "--only",
