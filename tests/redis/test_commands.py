@@ -107,8 +107,8 @@ async def use_everything(one: Service, other: Service, site: str) -> None:
             permit = await ask(service, asked, "POST /v1/permits", json=body)
             path = {"permit": permit["permit"]}
             await ask(service, asked, "POST /v1/permits/{permit}/outcome", path=path, json=report)
-    outcomes = {"items": [{"permit": permit["permit"], "status": 200}]}
-    await ask(one, asked, "POST /v1/permits/outcomes", json=outcomes)
+            outcomes = {"items": [{**path, **report}]}
+            await ask(service, asked, "POST /v1/permits/outcomes", json=outcomes)
     row = {"scope": "shop.example", "action": "deny", "reason": "moved"}
     await ask(one, asked, "PUT /v1/overrides/{id}", path={"id": "shop"}, json=row)
     await ask(other, asked, "GET /v1/overrides")
