@@ -100,7 +100,12 @@ async def use_everything(one: Service, other: Service, site: str) -> None:
     await ask(one, asked, "GET /v1/robots/history", params={"url": site})
     await ask(one, asked, "GET /v1/robots/diff", params={"url": site})
     await ask(one, asked, "POST /v1/indexing", json={"agents": ["a"], "headers": ["noindex"]})
-    reports = ({"status": 200}, {"released": True}, {"status": 403}, {"status": 429, "retry_after": 60})
+    reports: tuple[dict[str, object], ...] = (
+        {"status": 200},
+        {"released": True},
+        {"status": 403},
+        {"status": 429, "retry_after": 60},
+    )
     for number, report in enumerate(reports):
         for service in (one, other):
             body = {**page, "agent": f"Bot{number}", "max_wait": 60}
