@@ -6,5 +6,5 @@ jar=${1:-$here/../../build/java/robots-decisions.jar}
 mkdir -p "$(dirname "$jar")"
 classes=$(mktemp -d)
 trap 'rm -rf "$classes"' EXIT
-javac -Xlint:all -Werror --release 17 -encoding UTF-8 -d "$classes" "$here"/src/module-info.java "$here"/src/robotsdecisions/*.java
+${JAVAC:-javac} -Xlint:all -Werror --release 17 -encoding UTF-8 -d "$classes" "$here"/src/module-info.java "$here"/src/robotsdecisions/*.java
 jar --create --file "$jar" -C "$classes" .

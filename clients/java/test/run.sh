@@ -5,11 +5,14 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 libraries=/usr/share/java/junit4.jar:/usr/share/java/hamcrest.jar
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+# All of these run for seconds: to optimize less takes a third of the CPU time away.
+quick="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+export MAVEN_OPTS="$quick" JAVAC="javac -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC"
 mvn --offline --quiet --file "$here/pom.xml" validate
 sh "$here/build.sh" "$out/robots-decisions.jar"
 find "$here/test" -name "*.java" >"$out/sources"
-javac -Xlint:all,-processing -Werror --release 17 -encoding UTF-8 -cp "$out/robots-decisions.jar:$libraries" -d "$out/classes" "@$out/sources"
+$JAVAC -Xlint:all,-processing -Werror --release 17 -encoding UTF-8 -cp "$out/robots-decisions.jar:$libraries" -d "$out/classes" "@$out/sources"
 tests=$(cd "$here/test" && find . -name '*Test.java' | sed -e 's|^\./||' -e 's|/|.|g' -e 's|\.java$||' | sort)
 cd "$here/../.."
 # shellcheck disable=SC2086
-java -cp "$out/classes:$out/robots-decisions.jar:$libraries" org.junit.runner.JUnitCore $tests
+java $quick -cp "$out/classes:$out/robots-decisions.jar:$libraries" org.junit.runner.JUnitCore $tests
