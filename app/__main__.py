@@ -17,6 +17,7 @@ COMMANDS = {
     "decide": "decide whether agents may fetch URLs, by fetching the site's robots.txt from here",
     "why": "explain a decision: the file, the group, the rules, and earlier versions",
     "test": "test a local robots.txt with several URLs and agents",
+    "audit": "verify a decision log by the archive alone",
     "archive": "check an archive of versions, or make its index anew",
     "overrides": "list, set or remove operators' overrides in a running service",
     "agents": "list the crawlers that are known by name",

@@ -36,11 +36,21 @@ class BadSetting(ValueError):
     """An invalid setting; the message names it, its value and what is expected."""
 
 
+def _signing_key(path: Path) -> object:
+    try:
+        from app.decision_log.signing import load_key
+    except ImportError:
+        text = "signing needs the extra `signatures`: install deploy/requirements-signatures.txt"
+        raise ValueError(text) from None
+    return load_key(path)
+
+
 _LOADED: Final[Mapping[str, Callable[[Path], object]]] = {
     "redis_password_file": load_password,
     "recheck_file": load,
     "agents_file": agents_file.load,
     "api_keys_file": load_keys,
+    "decision_log_key_file": _signing_key,
 }
 """How the files that settings name are loaded."""
 
@@ -83,6 +93,7 @@ class Settings(BaseSettings):
     watch_seconds: float | None = Field(None, ge=0.1, le=3600)
     max_connection_age: float | None = Field(None, ge=1, le=86_400)
     decision_log: str | None = None
+    decision_log_key_file: Path | None = None
     decision_log_share: float = Field(1.0, ge=0, le=1)
     decision_log_url: Literal["whole", "hashed", "none"] = "whole"
     archive: Path | None = None

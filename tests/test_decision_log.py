@@ -31,7 +31,8 @@ FILE = "User-agent: *\nDisallow: /private\n"
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """The decisions in a file, without the mark of the log's end."""
+    return [members for line in path.read_text().splitlines() if "mark" not in (members := json.loads(line))]
 
 
 async def test_every_decision_is_a_line(store_url: str, store_client: Redis, tmp_path: Path) -> None:
@@ -74,8 +75,9 @@ async def test_lines_go_to_a_stream(store_url: str, store_client: Redis) -> None
         async with running(store_url, decision_log="redis") as service:
             await service.allowed(f"{origin.url}/")
         entries: Any = await store_client.xrange(DECISIONS_STREAM)
-        [(_, entry)] = entries
+        [(_, entry), (_, end)] = entries
         assert json.loads(entry[b"decision"])["url"] == f"{origin.url}/"
+        assert json.loads(end[b"decision"])["mark"] == "end"
 
 
 async def test_a_log_that_cannot_be_written_fails_no_answer(

@@ -70,7 +70,10 @@ def test_every_misspelt_setting_is_told_its_right_name(name: str) -> None:
         ("RECHECK_MODE", "did you mean RECHECK_MODEL?"),
         (
             "DECISION_LOG_FORMAT",
-            "the settings of that prefix are DECISION_LOG, DECISION_LOG_SHARE, DECISION_LOG_URL.",
+            (
+                "the settings of that prefix are DECISION_LOG, DECISION_LOG_KEY_FILE, DECISION_LOG_SHARE, "
+                "DECISION_LOG_URL."
+            ),
         ),
         ("PACE_XYZ", "the settings of that prefix are PACE_BY, PACE_CAP, PACE_FLOOR, PACE_INSTANCES."),
     ],

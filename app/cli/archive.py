@@ -10,7 +10,7 @@ from app.archive.folder import Folder
 from app.cli.exit_codes import Failed, Parser
 from app.cli.formatting import printable
 
-SOUND, DAMAGED = 0, 1
+UNDAMAGED, DAMAGED = 0, 1
 """Exit codes: nothing is wrong; something is."""
 
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.action == "index":
             count = archive.rebuild(lambda name: shutil.rmtree(folder / name, ignore_errors=True))
             sys.stderr.write(f"{count} spans\n")
-            return SOUND
+            return UNDAMAGED
         checked = damaged = 0
         for damage in archive.verify():
             checked += 1
@@ -45,4 +45,4 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise Failed(f"The archive cannot be read: {error}.") from None
     sys.stderr.write(f"{checked} lines and files checked, {damaged} damaged\n")
-    return DAMAGED if damaged else SOUND
+    return DAMAGED if damaged else UNDAMAGED

@@ -8,6 +8,7 @@ import msgspec
 from app.evaluate import Decision
 from app.observability.logs import timestamp
 from robots_core.robots.lines import readable
+from robots_core.robots.verdict import Verdict
 
 UrlForm = Literal["whole", "hashed", "none"]
 """How a line names the page: its URL, the first 32 hexadecimal digits of the URL's SHA-256, or not at all."""
@@ -16,11 +17,21 @@ PATTERN_LENGTH = 200
 """Characters of a rule's pattern in a line."""
 
 
+def rule_named(verdict: Verdict) -> dict[str, object]:
+    """The members of a line that name the rule."""
+    if verdict.rule is None:
+        return {"line": None, "rule": None}
+    number, name, value = verdict.rule.directive
+    return {"line": number, "rule": f"{name}: {readable(value)[:PATTERN_LENGTH]}"}
+
+
 class LineWriter:
     """Writes decisions as lines of JSON."""
 
-    def __init__(self, url_form: UrlForm) -> None:
+    def __init__(self, url_form: UrlForm, *, forbidden: bool = False) -> None:
+        """`forbidden`: whether a 401 or 403 of robots.txt closes a site."""
         self._url_form = url_form
+        self._forbidden = forbidden
 
     def write(self, decision: Decision, request_id: str | None, key: str | None) -> bytes:
         """The line, with the ids of the request and of the caller's API key; without a line break."""
@@ -36,16 +47,31 @@ class LineWriter:
             "dialect": question.dialect.name,
             "verdict": verdict.permission,
             "reason": verdict.reason,
-            "line": None,
-            "rule": None,
+            **rule_named(verdict),
             "version": decision.version,
             "source": decision.cached.source,
             "override": None if deciding is None else deciding.id,
         }
-        if verdict.rule is not None:
-            number, name, value = verdict.rule.directive
-            line |= {"line": number, "rule": f"{name}: {readable(value)[:PATTERN_LENGTH]}"}
+        line |= self._basis(decision)
         return msgspec.json.encode(line)
+
+    def _basis(self, decision: Decision) -> dict[str, object]:
+        """What else the verdict rests on, to decide it again from the line and the file; as a rule nothing."""
+        question = decision.question
+        agent, policy = question.agent, question.policy
+        own = (agent.token.lower(),)
+        basis: dict[str, object] = {}
+        if agent.profile is not None:
+            basis["profile"] = agent.profile
+        if (agent.chain, agent.names, agent.star) != (own, own, True):
+            basis["reads_as"] = {"chain": agent.chain, "names": agent.names, "star": agent.star}
+        if policy is not None and policy.enforce:
+            basis["enforced"] = policy.purposes
+        if self._forbidden:
+            basis["on_forbidden"] = "deny"
+        if decision.overrides is not None and decision.overrides.deciding is not None:
+            basis["action"] = decision.overrides.deciding.action_name
+        return basis
 
     def _page(self, url: str) -> dict[str, str]:
         match self._url_form:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from app.background import BackgroundTask, Surviving, periodically
+from app.decision_log.chain import Chain, Mark
 from app.decision_log.line import LineWriter
 from app.decision_log.sinks import Sink, SinkFailed
 from app.evaluate import Decision
@@ -40,14 +41,16 @@ class DecisionLog:
         lost: Callable[[int], None],
         *,
         every: float = WRITE_EVERY,
+        chain: Chain | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """`share`: from 0 to 1; `every`: see WRITE_EVERY."""
+        """`share`: from 0 to 1; `every`: see WRITE_EVERY; `chain` links the lines."""
         self._sink = sink
         self._writer = writer
         self._share = share
         self._lost = lost
         self._every = every
+        self._chain = chain
         self._chance = chance
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
@@ -80,6 +83,7 @@ class DecisionLog:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOG_CLOSING_TIME):
                         await self._write_all()
+                        await self._write_mark("end")
         if self._waiting:
             self._lost(len(self._waiting))
             _log.warning("The decision log loses the %d lines that still wait at the end", len(self._waiting))
@@ -98,15 +102,38 @@ class DecisionLog:
                     self._bytes -= sum(map(sys.getsizeof, lines))
                 if survival.failed:
                     self._lost(len(lines))
+        if self._chain is not None and self._chain.checkpoint_is_due:
+            await self._write_mark("checkpoint")
+
+    async def _write_mark(self, kind: Mark) -> None:
+        if self._chain is None or self._chain.state[0] == 0:
+            return
+        async with self._writing:
+            before = self._chain.state
+            mark = self._chain.mark(kind)
+            try:
+                await self._sink.write([mark])
+            except SinkFailed as error:
+                self._chain.unlink([mark], 0, before)
+                self._fail(str(error))
 
     async def _write(self, lines: Sequence[bytes]) -> None:
+        chain = self._chain
+        before = (0, "") if chain is None else chain.state
+        linked = lines if chain is None else chain.link(lines)
+        written = 0
         try:
-            await self._sink.write(lines)
+            await self._sink.write(linked)
+            written = len(linked)
         except SinkFailed as error:
+            written = len(linked) - error.lost
             self._lost(error.lost)
             self._fail(str(error))
         else:
             self._failing = False
+        finally:
+            if chain is not None and written < len(linked):
+                chain.unlink(linked, written, before)
 
     def _fail(self, reason: str) -> None:
         if not self._failing:

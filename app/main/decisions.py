@@ -10,13 +10,14 @@ from app.archive.reader import ArchiveReader
 from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Visits
 from app.decide import Decider, Models
+from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
 from app.decision_log.sinks import FileSink, StreamSink
 from app.edge.redis_edge import RedisEdge
 from app.edge.replica import EdgeFacts
 from app.history.reader import HistoryReader
-from app.main.files import Files
+from app.main.files import Files, process_name
 from app.main.store import Store
 from app.observability.metrics import Metrics
 from app.overrides.redis_overrides import RedisOverrides
@@ -93,5 +94,14 @@ def _decision_log(settings: Settings, store: Store, metrics: Metrics) -> Decisio
         return None
     file = FileSink(None if name == "stdout" else Path(name))
     sink = StreamSink(store.redis) if name == "redis" else file
-    writer = LineWriter(settings.decision_log_url)
-    return DecisionLog(sink, writer, settings.decision_log_share, metrics.decision_log_lost)
+    writer = LineWriter(settings.decision_log_url, forbidden=settings.on_forbidden == "deny")
+    chain = Chain(process_name(), time.time, _signing(settings.decision_log_key_file))
+    return DecisionLog(sink, writer, settings.decision_log_share, metrics.decision_log_lost, chain=chain)
+
+
+def _signing(path: Path | None) -> Callable[[bytes], bytes] | None:
+    if path is None:
+        return None
+    from app.decision_log.signing import load_key
+
+    return load_key(path).sign

@@ -85,7 +85,7 @@ def make_files(
     lists, fetch_log = OriginLists(RedisOriginLists(store.redis), clock), FetchLog(time.monotonic)
     health = FetchHealth(metrics.contradicted)
     archive = None if settings.archive is None else Archive(Folder(settings.archive))
-    writer = None if archive is None else ArchiveWriter(archive, _process_name(), lost=metrics.archive_lost)
+    writer = None if archive is None else ArchiveWriter(archive, process_name(), lost=metrics.archive_lost)
 
     def on_fetch(origin: Origin, snapshot: Snapshot, seconds: float) -> None:
         lists.note_fetch(origin, snapshot, seconds)
@@ -109,7 +109,7 @@ def make_files(
     return Files(system_resolver, fetcher, snapshots, cache, history, changes, listener, lists, health, archive, writer)
 
 
-def _process_name() -> str:
+def process_name() -> str:
     """What no other process is called, before or after; a file is named so."""
     return f"{socket.gethostname()}-{os.getpid()}-{token_hex(4)}"
 

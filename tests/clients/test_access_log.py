@@ -53,6 +53,7 @@ def test_lines_are_read(line: str, read: Entry) -> None:
         (f'h - - [{STAMP}] "-" 408 - "-" "-"', "no_url"),
         (f'h - - [{STAMP}] "GET http://h/ HTTP/1.1" 403 1 "-" "A" TCP_DENIED:HIER_NONE', "refused"),
         ('{"verdict": "defer", "url": "http://h/"}', "refused"),
+        ('{"mark": "end", "lost": 0, "process": "p", "number": 2, "previous": ""}', "mark"),
         ('{"verdict": "allow", "url_sha256": "0", "origin": "http://h"}', "no_url"),
     ],
 )

@@ -77,6 +77,7 @@ def test_every_example_of_a_setting_is_valid() -> None:
         "API_KEYS_FILE",
         "ARCHIVE",
         "DECISION_LOG",
+        "DECISION_LOG_KEY_FILE",
         "RECHECK_FILE",
         "REDIS_PASSWORD_FILE",
         "SECRETS_DIR",

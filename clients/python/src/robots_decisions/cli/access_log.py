@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from robots_decisions.cli.combined_log import ServedRequest, read_request
-from robots_decisions.cli.entries import AGENT_LIMIT, NO_URL, REFUSED, UNREADABLE, URL_LIMIT, Entry, NotAsked
+from robots_decisions.cli.entries import AGENT_LIMIT, MARK, NO_URL, REFUSED, UNREADABLE, URL_LIMIT, Entry, NotAsked
 from robots_decisions.cli.instants import read_instant, rfc3339
 
 LOGGED_LINE_LIMIT = 8 * URL_LIMIT
@@ -41,6 +41,8 @@ def read_entry(written: bytes, defaults: Defaults) -> Entry:
 
 
 def _from_json(line: Mapping[str, Any], defaults: Defaults) -> Entry:
+    if "mark" in line and "process" in line:
+        raise NotAsked(MARK)
     verdict = line.get("verdict")
     if verdict in ("disallow", "defer"):
         raise NotAsked(REFUSED)

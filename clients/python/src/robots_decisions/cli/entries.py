@@ -15,6 +15,7 @@ AGENT_LIMIT = 4096
 UNREADABLE: Final = "unreadable"
 NO_URL: Final = "no_url"
 REFUSED: Final = "refused"
+MARK: Final = "mark"
 """Why a line asks nothing: it cannot be read; it does not say which page; the page was refused at that time."""
 
 _ASKED, _NOT_ASKED = b"+", b"-"
@@ -31,7 +32,7 @@ class Entry(NamedTuple):
 
 
 class NotAsked(Exception):
-    """A line that asks nothing: `reason` is UNREADABLE, NO_URL or REFUSED; `detail` says what is wrong."""
+    """A line that asks nothing: `reason` is UNREADABLE, NO_URL, REFUSED or MARK; `detail` says what is wrong."""
 
     def __init__(self, reason: str, detail: str | None = None) -> None:
         super().__init__(reason, detail)

@@ -1,0 +1,92 @@
+"""`python -m app audit`: verify a decision log, by the archive alone."""
+
+import argparse
+import gzip
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from app.archive.archive import Archive
+from app.archive.folder import Folder
+from app.cli.exit_codes import Failed, Parser
+from app.cli.formatting import printable
+from app.decision_log.verify import LogVerifier
+
+SOUND, FAULTY = 0, 1
+"""Exit codes: nothing is wrong; something is."""
+
+LONGEST_LOG_LINE = 1024 * 1024
+"""Bytes of the longest line that is read."""
+
+
+def add(parser: Parser) -> None:
+    """Add the arguments: logs and the archive."""
+    parser.description = (
+        "Verify decision logs without a service: find lines that are missing, changed or moved, and decide each again "
+        "by the file that the archive has for its version."
+    )
+    parser.epilog = "Exit code: 0 if nothing is wrong, 1 if something is, 3 for an error."
+    parser.add_argument(
+        "--verify",
+        metavar="LOG",
+        nargs="+",
+        type=Path,
+        required=True,
+        help="files of the decision log, the oldest first; those that end with .gz are decompressed",
+    )
+    parser.add_argument(
+        "--archive", metavar="FOLDER", type=Path, required=True, help="the folder that ARCHIVE names, or a copy of it"
+    )
+    parser.add_argument("--public-key", metavar="FILE", type=Path, help="the key of DECISION_LOG_KEY_FILE, as PEM")
+    parser.add_argument(
+        "--partial",
+        action="store_true",
+        help="the logs may begin after the processes have, and end before: say nothing of lines outside of them",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print each fault, and a summary on standard error; return the exit code. Raise Failed."""
+    if not arguments.archive.is_dir():
+        raise Failed(f"{arguments.archive} is not a folder.")
+    verifier = LogVerifier(
+        Archive(Folder(arguments.archive)), _verifying(arguments.public_key), partial=arguments.partial
+    )
+    faults = 0
+    try:
+        for path in arguments.verify:
+            for fault in verifier.verify(str(path), _lines(path)):
+                faults += 1
+                sys.stdout.write(printable(f"{fault.place}: {fault.fault}") + "\n")
+        for fault in verifier.end():
+            faults += 1
+            sys.stdout.write(printable(f"{fault.place}: {fault.fault}") + "\n")
+    except (OSError, EOFError) as error:
+        raise Failed(f"It cannot be read: {error}.") from None
+    counts = verifier.counts
+    signed = f", {counts['signed']} signed checkpoints" if arguments.public_key else ""
+    sys.stderr.write(
+        f"{counts['lines']} lines checked, {counts['decided']} decided again{signed}: "
+        f"{faults or 'no'} fault{'' if faults == 1 else 's'}\n"
+    )
+    return FAULTY if faults else SOUND
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        for line in iter(partial(file.readline, LONGEST_LOG_LINE), b""):
+            yield line.rstrip(b"\n")
+
+
+def _verifying(path: Path | None) -> Callable[[bytes, bytes], bool] | None:
+    if path is None:
+        return None
+    try:
+        from app.decision_log.signing import is_signed, load_public_key
+
+        return partial(is_signed, load_public_key(path))
+    except ImportError:
+        raise Failed("--public-key needs the extra `signatures`: install deploy/requirements-signatures.txt.") from None
+    except ValueError as error:
+        raise Failed(f"--public-key {path}: {error}.") from None

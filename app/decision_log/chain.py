@@ -1,0 +1,88 @@
+"""Link the lines of a process, so that one that is changed, dropped or moved later is found.
+
+Each line ends with the `process` that wrote it, its `number` there, and `previous`: the SHA-256 of the line before. The
+chain goes on in the next file when the log is rotated, and ends with a mark. With a key, a mark that is signed follows
+every minute: who has no key can shorten or rewrite nothing before it.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Final, Literal
+
+from app.observability.logs import timestamp
+
+CHECKPOINT_EVERY: Final = 60.0
+"""Seconds from one signed checkpoint to the next, if there were lines."""
+
+SIGNATURE: Final = b',"signature":"'
+"""What begins the signature at the end of a mark; all before it, and `}`, is signed."""
+
+Mark = Literal["checkpoint", "end"]
+
+
+class Chain:
+    """Links lines as they are written. `sign` makes an Ed25519 signature, None for a log without a key."""
+
+    def __init__(self, process: str, clock: Callable[[], float], sign: Callable[[bytes], bytes] | None = None) -> None:
+        """`process` names this process among all that write to the log; `clock` is in Unix seconds."""
+        self._process = json.dumps(process).encode()
+        self._clock = clock
+        self._sign = sign
+        self._number = 0
+        self._previous = ""
+        self._lost = 0
+        self._checked = (0, clock())
+
+    def link(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The lines, each an object of JSON, with their links."""
+        return [self._linked(line) for line in lines]
+
+    def unlink(self, linked: Sequence[bytes], written: int, before: tuple[int, str]) -> None:
+        """Go on after the first `written` of these lines, since the others were lost; `before` was `state`."""
+        self._lost += len(linked) - written
+        number, previous = before
+        self._number = number + written
+        self._previous = sha256(linked[written - 1]).hexdigest() if written else previous
+
+    @property
+    def state(self) -> tuple[int, str]:
+        """The number and the SHA-256 of the last line."""
+        return self._number, self._previous
+
+    @property
+    def checkpoint_is_due(self) -> bool:
+        """Whether there are lines to sign for."""
+        number, at = self._checked
+        return self._sign is not None and number < self._number and self._clock() >= at + CHECKPOINT_EVERY
+
+    def mark(self, kind: Mark) -> bytes:
+        """A checkpoint, or the end of the chain, linked and signed. `lost`: lines that could not be written so far."""
+        now = self._clock()
+        line = self._text({"time": timestamp(now), "mark": kind, "lost": self._lost})
+        if self._sign is not None:
+            signature = base64.b64encode(self._sign(line))
+            line = line[:-1] + SIGNATURE + signature + b'"}'
+        self._advance(line)
+        self._checked = self._number, now
+        return line
+
+    def _linked(self, line: bytes) -> bytes:
+        linked = line[:-1] + self._links()
+        self._advance(linked)
+        return linked
+
+    def _text(self, members: dict[str, object]) -> bytes:
+        return json.dumps(members, separators=(",", ":")).encode()[:-1] + self._links()
+
+    def _links(self) -> bytes:
+        return b',"process":%s,"number":%d,"previous":"%s"}' % (
+            self._process,
+            self._number + 1,
+            self._previous.encode(),
+        )
+
+    def _advance(self, line: bytes) -> None:
+        self._number += 1
+        self._previous = sha256(line).hexdigest()

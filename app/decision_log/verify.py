@@ -1,0 +1,213 @@
+"""Verify a decision log: that no line is missing, changed or moved, and that each is decided again as it says.
+
+Nothing is asked but the lines and an archive: no service, no store, and no clock.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from app.archive.archive import Archive
+from app.cache.byte_lru import ByteLRU
+from app.cache.result import CacheResult, Source
+from app.decision_log.chain import SIGNATURE
+from app.decision_log.line import rule_named
+from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy
+from robots_core.origin import BadUrl, Origin, read_target
+from robots_core.purposes.policy import PurposePolicy, UnknownPurpose, read_purposes
+from robots_core.robots.access import Successful
+from robots_core.robots.agents import Agent
+from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import ROBOTS_PATH, RobotsTxt
+from robots_core.robots.verdict import Permission, Reason
+
+FILE_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of parsed files in memory."""
+
+_UNFETCHED: Final = {
+    Reason.PENDING: Permission.DEFER,
+    Reason.UNREACHABLE: Permission.DEFER,
+    Reason.CHALLENGE: Permission.DEFER,
+    Reason.BLOCKED_ADDRESS: Permission.DISALLOW,
+}
+"""The verdicts without a version, by their reasons."""
+
+_ACTIONS: Final = {"allow": Permission.ALLOW, "deny": Permission.DISALLOW}
+
+
+class Fault(NamedTuple):
+    """A line with a fault: its file and number, and what is wrong."""
+
+    place: str
+    fault: str
+
+
+class _Undecidable(Exception):
+    """A line that says too little to decide it again; the text says what."""
+
+
+@dataclass(slots=True)
+class _Process:
+    """The last line of a process."""
+
+    number: int
+    hash: str
+    place: str
+    ended: bool = False
+
+
+class LogVerifier:
+    """Verifies lines in the order of their files, the oldest first; `counts` has the lines by what was done.
+
+    `is_signed` tells whether a signature, in Base64, is that of a text; None if signatures are not looked at.
+    """
+
+    def __init__(
+        self, archive: Archive, is_signed: Callable[[bytes, bytes], bool] | None = None, *, partial: bool = False
+    ) -> None:
+        """`partial`: the files may begin after a process has, and before it has ended."""
+        self._archive = archive
+        self._is_signed = is_signed
+        self._partial = partial
+        self._processes: dict[str, _Process] = {}
+        self._files: ByteLRU[tuple[Origin, str], CachedFile] = ByteLRU(FILE_BYTES)
+        self.counts: Counter[str] = Counter()
+
+    def verify(self, name: str, lines: Iterable[bytes]) -> Iterator[Fault]:
+        """The faults of the lines of one file; raises OSError if the archive cannot be read."""
+        for number, line in enumerate(lines, 1):
+            place = f"{name}:{number}"
+            if not line:
+                continue  # it ends one that was written in part
+            self.counts["lines"] += 1
+            try:
+                members: Any = msgspec.json.decode(line)
+            except (ValueError, RecursionError):
+                yield Fault(place, "the line cannot be read: it was changed, or written in part")
+                continue
+            match members:
+                case {"process": str(process), "number": int(own), "previous": str(previous)} if own > 0:
+                    yield from self._linked(place, line, process, own, previous, members.get("mark"))
+                case _:
+                    yield Fault(place, "the line has no link: it was changed, or written by an earlier release")
+                    continue
+            if "mark" in members:
+                yield from self._marked(place, line)
+            else:
+                yield from self._decided(place, members)
+
+    def end(self) -> Iterator[Fault]:
+        """The faults that only the end of the last file shows."""
+        for name, process in self._processes.items():
+            if not process.ended and not self._partial:
+                yield Fault(process.place, f"lines are missing after this one: process {name} has no end")
+
+    def _linked(self, place: str, line: bytes, name: str, number: int, previous: str, mark: object) -> Iterator[Fault]:
+        before = self._processes.get(name)
+        if before is None:
+            if number == 1 and previous:
+                yield Fault(place, "the line was changed: it is the first of its process, and names one before")
+            elif number > 1 and not self._partial:
+                yield Fault(place, f"lines 1 to {number - 1} of process {name} are missing before it")
+        elif number > before.number + 1:
+            yield Fault(place, f"lines {before.number + 1} to {number - 1} of process {name} are missing before it")
+        elif number <= before.number:
+            yield Fault(place, f"the line was moved or repeated: line {before.number} of process {name} is before it")
+        elif previous != before.hash:
+            yield Fault(place, f"the line before it ({before.place}) was changed, or its own link")
+        if before is None or number > before.number:
+            self._processes[name] = _Process(number, sha256(line).hexdigest(), place, mark == "end")
+
+    def _marked(self, place: str, line: bytes) -> Iterator[Fault]:
+        self.counts["marks"] += 1
+        if self._is_signed is None:
+            return
+        text, found, signature = line.rpartition(SIGNATURE)
+        if not found or not signature.endswith(b'"}') or not self._is_signed(text + b"}", signature[:-2]):
+            yield Fault(place, "its signature is missing or wrong")
+        else:
+            self.counts["signed"] += 1
+
+    def _decided(self, place: str, members: dict[str, Any]) -> Iterator[Fault]:
+        try:
+            expected = self._again(members)
+        except _Undecidable as error:
+            self.counts["undecided"] += 1
+            yield Fault(place, f"it cannot be decided again: {error}")
+            return
+        except (BadUrl, UnknownPurpose, LookupError, TypeError, ValueError) as error:
+            yield Fault(place, f"the line was changed, or cannot be read: {type(error).__name__}: {error}")
+            return
+        self.counts["decided"] += 1
+        logged = {name: members.get(name) for name in expected}
+        if logged != expected:
+            yield Fault(place, f"it is decided otherwise: {_text(expected)}, not {_text(logged)}")
+
+    def _again(self, members: dict[str, Any]) -> dict[str, object]:
+        """The members of a line that a decision determines, decided anew."""
+        url, version, reason = members.get("url"), members["version"], Reason(members["reason"])
+        if not isinstance(url, str):
+            raise _Undecidable("it has no URL (DECISION_LOG_URL)")
+        target = read_target(url)
+        if reason is Reason.OVERRIDDEN:
+            if members["action"] not in _ACTIONS:
+                raise _Undecidable(f"the file of the override {members['override']} decided")
+            return _without_rule(_ACTIONS[members["action"]], reason)
+        if version is None:
+            if reason is Reason.IMPLICIT and target.path == ROBOTS_PATH:
+                return _without_rule(Permission.ALLOW, reason)
+            return _without_rule(_UNFETCHED[reason], reason)
+        origin = target.origin.with_profile(members.get("profile"))
+        if reason is Reason.IMPLICIT and target.path == ROBOTS_PATH:
+            return _without_rule(Permission.ALLOW, reason)
+        question = Question(target, _agent(members), DIALECTS[members["dialect"]])
+        forbidden = members.get("on_forbidden") == "deny"
+        decision = evaluate(question, self._file(origin, version), 0.0, forbidden=forbidden)
+        return _members(decision, members.get("enforced"))
+
+    def _file(self, origin: Origin, version: str) -> CachedFile:
+        key = origin, version
+        file = self._files.get(key)
+        if file is None:
+            found = self._archive.by_id(origin, version)
+            snapshot = None if found is None else found.read()
+            if snapshot is None:
+                raise _Undecidable(f"the archive has no version {version} of {origin.key}")
+            access = snapshot.access
+            robots = RobotsTxt(access.body, truncated=access.truncated) if isinstance(access, Successful) else None
+            file = CachedFile(CacheResult(snapshot, None, Source.HISTORY), robots, version=version)
+            self._files.put(key, file, 1024 if robots is None else robots.size)
+        return file
+
+
+def _members(decision: Decision, enforced: Any) -> dict[str, object]:
+    if enforced is not None:
+        decision = judge_policy(decision, PurposePolicy(read_purposes(enforced), enforce=True))
+    verdict = decision.verdict
+    return {"verdict": verdict.permission, "reason": verdict.reason, **rule_named(verdict)}
+
+
+def _without_rule(permission: Permission, reason: Reason) -> dict[str, object]:
+    return {"verdict": permission, "reason": reason, "line": None, "rule": None}
+
+
+def _agent(members: dict[str, Any]) -> Agent:
+    token, reads_as = members["agent"], members.get("reads_as")
+    if reads_as is None:
+        return _plain_agent(token)
+    return Agent(token, tuple(reads_as["names"]), chain=tuple(reads_as["chain"]), star=reads_as["star"])
+
+
+@lru_cache(1024)
+def _plain_agent(token: str) -> Agent:
+    return Agent(token, (token.lower(),), chain=(token.lower(),))
+
+
+def _text(members: dict[str, object]) -> str:
+    rule = f", line {members['line']}: {members['rule']}" if members["rule"] else ""
+    return f"{members['verdict']} ({members['reason']}{rule})"
