@@ -13,7 +13,7 @@ from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.robots_txt import RobotsTxt
 from tests.robots.bodies import ANY
 
-FACTS = {"robots": {"url": "https://h/robots.txt", "source": "memory"}, "dialect": "rfc9309"}
+FACTS = {"robots": {"url": "https://h/robots.txt", "source": "memory"}, "dialect": "rfc9309", "version": None}
 AGENTS = [None, *map(read_agent, ("*", "Googlebot-News", "bingbot", "SeznamBot", "Google-Extended", "a"))]
 LINES = b"""
 User-agent: *
