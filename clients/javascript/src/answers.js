@@ -7,9 +7,13 @@ export const ANSWER_LIMIT = 4 * 1024 * 1024;
 
 const MAX_PERMIT_WAIT = 3600;
 const [MIN_DELAY, MAX_DELAY, MIN_DEFER] = [0.05, 86_400, 1];
+/** Seconds until the next request after a 429 that names no time. */
+const QUOTA_DELAY = 30;
 const SET_KEY = 'Set `key` to an API key of the service.';
 const SET_URL = 'Set the URL of a robots.txt decision service, without a path such as /v1.';
 const INVALID_QUESTION = new Set([400, 413, 422]);
+/** The problem of an `asOf` at which no version was stored. */
+const NO_VERSION = 'urn:robots-decisions:problem:no-version';
 const PERMIT = /^[A-Za-z0-9_=-]{1,2048}(?:\.[A-Za-z0-9_=-]{1,64})?$/;
 const REASON = /^[a-z_]{1,40}$/;
 const VERSION = /^[!-~]{1,128}$/;
@@ -60,13 +64,14 @@ export const parseRefusal = ({ status, headers, body }) => parseFailure(status, 
 
 function parseFailure(status, headers, message) {
   if (status === 200) return null;
-  const detail = isObject(message) && typeof message.detail === 'string' ? `: ${sentence(message.detail)}` : '.';
+  const problem = isObject(message) && typeof message.detail === 'string';
+  const detail = problem ? `: ${sentence(message.detail)}` : '.';
   const said = `answers ${status}${detail}`;
   const retryAfter = SECONDS.test(headers.get('retry-after') ?? '') ? bounded(Number(headers.get('retry-after'))) : null;
   if (status === 429 || (status === 503 && retryAfter !== null)) {
-    return { kind: 'later', status, seconds: retryAfter ?? MIN_DEFER, reason: 'busy', sentence: said };
+    return { kind: 'later', status, seconds: retryAfter ?? QUOTA_DELAY, reason: 'busy', sentence: said };
   }
-  if (INVALID_QUESTION.has(status)) return { kind: 'invalid', sentence: `${status}${detail}` };
+  if (problem && (INVALID_QUESTION.has(status) || message.type === NO_VERSION)) return { kind: 'invalid', sentence: `${status}${detail}` };
   if (status >= 500) return silent(said);
   return { kind: 'none', sentence: said, set: status === 401 || status === 403 ? SET_KEY : SET_URL };
 }

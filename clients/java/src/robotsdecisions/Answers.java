@@ -22,9 +22,16 @@ final class Answers {
 
     private static final double MIN_DELAY = 0.05;
     private static final double MIN_DEFER = 1;
+
+    /** Seconds until the next request after a 429 that names no time. */
+    private static final double QUOTA_DELAY = 30;
+
     private static final String SET_KEY = "Set `key` to an API key of the service.";
     private static final String SET_URL = "Set the URL of a robots.txt decision service, without a path such as /v1.";
     private static final Set<Integer> INVALID_QUESTION = Set.of(400, 413, 422);
+
+    /** The problem of an {@code asOf} at which no version was stored. */
+    private static final String NO_VERSION = "urn:robots-decisions:problem:no-version";
     private static final Pattern PERMIT = Pattern.compile("[A-Za-z0-9_=-]{1,2048}(?:\\.[A-Za-z0-9_=-]{1,64})?");
     private static final Pattern REASON = Pattern.compile("[a-z_]{1,40}");
     private static final Pattern VERSION = Pattern.compile("[!-~]{1,128}");
@@ -118,16 +125,15 @@ final class Answers {
         if (status == 200) {
             return null;
         }
-        String detail = message instanceof Map<?, ?> members && members.get("detail") instanceof String said
-                ? ": " + sentence(said)
-                : ".";
+        Map<?, ?> problem = message instanceof Map<?, ?> members && members.get("detail") instanceof String ? members : null;
+        String detail = problem == null ? "." : ": " + sentence((String) problem.get("detail"));
         String said = "answers " + status + detail;
         String retryAfter = response.retryAfter();
         boolean seconds = retryAfter != null && SECONDS.matcher(retryAfter).matches();
         if (status == 429 || (status == 503 && seconds)) {
-            return new Answer.Later(seconds ? bounded(Double.parseDouble(retryAfter)) : MIN_DEFER, Answer.Later.BUSY, said);
+            return new Answer.Later(seconds ? bounded(Double.parseDouble(retryAfter)) : QUOTA_DELAY, Answer.Later.BUSY, said);
         }
-        if (INVALID_QUESTION.contains(status)) {
+        if (problem != null && (INVALID_QUESTION.contains(status) || NO_VERSION.equals(problem.get("type")))) {
             return new Answer.Invalid(status + detail);
         }
         return new Answer.None(said, status >= 500 ? null : status == 401 || status == 403 ? SET_KEY : SET_URL);
