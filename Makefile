@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test test-browser test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-bulk bench-crawl bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
+.PHONY: run demo test test-browser test-engines test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-bulk bench-crawl bench-engines bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
 
 # The token for operators' routes, of a service without API keys.
 run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
@@ -49,6 +49,18 @@ test-proxies: $(VENV)/.dev
 # Tests of the tester page in Chromium, which is installed from the system's packages if it is missing.
 test-browser: $(VENV)/.dev chromium
 	$(PYTEST) tests/browser
+
+# Tests of the core in engines that hold Arrow batches: pyarrow, DuckDB and Spark, which needs Debian's headless JRE. ENGINE_ROWS:
+# how many rows each of them decides.
+ENGINE_ROWS ?= 200000
+
+test-engines: build/engines/.installed $(VENV)/.compiled $(CORPUS)
+	@sh tests/bulk/install.sh
+	ENGINE_ROWS=$(ENGINE_ROWS) build/engines/venv/bin/python -m pytest -c tests/bulk/pytest.ini -q tests/bulk
+
+# Rows per second and core of each engine, beside the plain loop and protego.
+bench-engines: build/engines/.installed $(VENV)/.compiled $(CORPUS)
+	@PYTHONPATH=. build/engines/venv/bin/python -m tests.bulk.bench $(BENCH_ROWS)
 
 # Tests of the JavaScript client with Node.js 20 or later, crawlee from npm, and the service.
 test-javascript: $(VENV)/.service clients/javascript/node_modules/.package-lock.json
@@ -183,7 +195,7 @@ deploy-check: $(VENV)/.dev build/deploy/.installed
 	@sh tests/deploy/check.sh $(BIN) build/deploy/venv/bin build/deploy
 
 # Tools that have an environment of their own, since what they require differs from what the service does.
-build/clients/.installed build/deploy/.installed build/docs/.installed build/sbom/.installed: build/%/.installed: deploy/requirements-%.txt
+build/clients/.installed build/deploy/.installed build/docs/.installed build/engines/.installed build/sbom/.installed: build/%/.installed: deploy/requirements-%.txt
 	@mkdir -p build/$*
 	@test -x build/$*/venv/bin/python || $(PYTHON) -m venv build/$*/venv
 	build/$*/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes $(ONLY_BINARY) -r $<
@@ -292,6 +304,7 @@ lock:
 	$(UV_COMPILE) $(UPGRADE) --group bench -c deploy/requirements-dev.txt -o deploy/requirements-bench.txt
 	$(UV_COMPILE) $(UPGRADE) --group corpus -c deploy/requirements-bench.txt -o deploy/requirements-corpus.txt
 	$(UV_COMPILE) $(UPGRADE) --group fuzz -c deploy/requirements-dev.txt -o deploy/requirements-fuzz.txt
+	$(UV_COMPILE) $(UPGRADE) --group engines -c deploy/requirements-bench.txt -o deploy/requirements-engines.txt
 	$(UV_COMPILE) $(UPGRADE) --group deploy -o deploy/requirements-deploy.txt
 	$(UV_COMPILE) $(UPGRADE) --group sbom -o deploy/requirements-sbom.txt
 	$(UV_COMPILE) $(UPGRADE) --group docs -o deploy/requirements-docs.txt

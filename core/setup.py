@@ -12,13 +12,16 @@ modules = [
     Extension(
         path.removesuffix(".pyx").replace("/", "."),
         [path],
-        depends=["setup.py", *sorted(glob(f"{WHERE}/*.h"))],  # noqa: PTH207 - paths as text
+        depends=["setup.py", *sorted(glob(f"{WHERE}/*.pxd") + glob(f"{WHERE}/*.h"))],  # noqa: PTH207 - paths as text
         include_dirs=[WHERE],
         py_limited_api=True,
         define_macros=[("Py_LIMITED_API", "0x030b0000")],
-        # Cython compares signed numbers with sizes. A function outside the stable ABI is not declared, and would be
-        # called as one that returns an int: the module would crash.
-        extra_compile_args=["-O2", "-Wno-sign-compare", "-Werror=implicit-function-declaration"],
+        # Cython compares signed numbers with sizes, and a module may use a part of a header only. A function outside
+        # the stable ABI is not declared, and would be called as one that returns an int: the module would crash.
+        extra_compile_args=[
+            *("-O2", "-Wno-sign-compare", "-Wno-unused-function"),
+            "-Werror=implicit-function-declaration",
+        ],
     )
     for path in sorted(glob(f"{WHERE}/*.pyx"))  # noqa: PTH207
 ]

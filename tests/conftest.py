@@ -15,6 +15,8 @@ os.umask(0o077)  # files that tests write are private, as key files must be
 
 pytest_plugins = ["tests.valkey"]
 
+collect_ignore = ["bulk"]  # `make test-engines`, which has libraries of its own
+
 # Machines are shared, so the time of an example says nothing about the code. `make fuzz` searches longer.
 settings.register_profile("shared", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")

@@ -2,11 +2,13 @@
 
 import json
 import sys
+from array import array
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
 import robots_core
+from robots_core.robots._native.batches import split
 
 INSTANT = "2026-11-21T12:00:00+00:00"
 
@@ -19,7 +21,11 @@ def answers(lines: Iterable[str]) -> list[list[object]]:
         at = datetime.fromisoformat(INSTANT)
         it = file.decide(case["url"], case["agent"], dialect=case["dialect"], at=at)
         warnings = [[advice.line, advice.code] for advice in file.lint()]
-        found.append([it.verdict, it.reason, it.rule, it.line, it.rate and it.rate.interval, *file.sitemaps, warnings])
+        data, ends = case["url"].encode(), array("i", bytes(4))
+        split(data, array("i", [0, len(data)]), 0, 1, {}, array("i", bytes(4)), array("i", bytes(4)), ends)
+        found.append(
+            [ends[0], it.verdict, it.reason, it.rule, it.line, it.rate and it.rate.interval, *file.sitemaps, warnings]
+        )
     return found
 
 

@@ -15,8 +15,8 @@ CORE: Final = Path(__file__).parents[2] / "core" / "robots_core" / "robots"
 LIMIT: Final = 4000
 COMPILED_LIMIT: Final = 1000
 
-PYTHON: Final = (".py", ".pyi", ".pyx")
-COMPILED: Final = (".pyx", ".h")
+PYTHON: Final = (".py", ".pyi", ".pyx", ".pxd")
+COMPILED: Final = (".pyx", ".pxd", ".h")
 COUNTED: Final = (*PYTHON, ".h", ".toml")
 
 _LAYOUT: Final = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)

@@ -163,6 +163,12 @@ class Ruleset:
     def _matcher_for(self, path: str) -> Matcher:
         return (self._by_query or self._for_query(path)) if self.has_query_form and "?" in path else self.matcher
 
+    @property
+    def with_query(self) -> Matcher:
+        """The matcher for any path with a query."""
+        # A query with a delimiter may have two forms, so this is the matcher that has both, if they can differ.
+        return self._matcher_for("/?:")
+
     def _for_query(self, path: str) -> Matcher:
         """The matcher for a path with a query. It has a second index if the two forms can differ (spec X5)."""
         lines, patterns = self._groups[0].scan.lines, self.matcher.patterns

@@ -65,7 +65,10 @@ class AgentRules:
 
     def judge(self, path: str) -> Verdict:
         """The verdict for `path`."""
-        number = self.ruleset.first(path)
+        return self.verdict(self.ruleset.first(path))
+
+    def verdict(self, number: int) -> Verdict:
+        """The verdict by the rule with this number, as Ruleset.first counts them."""
         return self._verdicts.get(number) or self._verdict(number)
 
     def _verdict(self, number: int) -> Verdict:
@@ -103,10 +106,15 @@ class Reading:
 
     def judge(self, agent: Agent, path: str) -> Verdict:
         """The verdict for `agent` and `path`."""
-        token = self._selector.token(agent)
-        if token is None:
+        rules = self.rules_of(agent)
+        if rules is None:
             return _NO_GROUP if self.groups.spans else _NO_RULES
-        return (self._rules.get(token) or self._compile(token)).judge(path)
+        return rules.judge(path)
+
+    def rules_of(self, agent: Agent) -> AgentRules | None:
+        """The rules that bind `agent`, None if no group does."""
+        token = self._selector.token(agent)
+        return None if token is None else self._rules.get(token) or self._compile(token)
 
     def select(self, agent: Agent) -> Selection | None:
         """The groups that bind `agent`; None if there are none."""

@@ -11,23 +11,15 @@ from libc.string cimport memchr, memcmp, memcpy, memset
 
 
 cdef extern from "percent.h":
-    ctypedef struct Normalisation:
-        uint8_t escaped[256]
-        uint8_t decoded[256]
     size_t normalise(const Normalisation *by, const uint8_t *bytes, size_t length, uint8_t *out) nogil
 
 
 cdef extern from "globs.h":
     const uint32_t NONE
-    const int64_t NO_MEMORY
     ctypedef struct Text:
         const uint8_t *bytes
         uint32_t length
         uint32_t number
-    ctypedef struct Index:
-        pass
-    ctypedef struct Globs:
-        pass
     int build_index(Index *it, const Text *patterns, uint32_t count, uint32_t stars, int literal) nogil
     int build_globs(Globs *it, const Text *patterns, uint32_t count, uint32_t bytes) nogil
     int64_t match(const Index *it, const uint8_t *path, uint32_t length, int64_t steps, uint8_t *matched) nogil
@@ -47,9 +39,6 @@ cdef class Spelling:
     All other escapes get upper-case digits (RFC 3986 6.2.2). `kept_last`: a byte that is kept if it is the last one.
     Linear in the length of a text.
     """
-
-    cdef Normalisation _by
-    cdef int _kept_last
 
     def __init__(self, bytes escaped not None, bytes decoded not None, *, bytes kept_last=b""):
         cdef uint8_t byte
@@ -102,12 +91,6 @@ cdef class Patterns:
     plain prefix (spec E6). `globs`: globs of version 2.0, which match whole paths (spec F10, F11). `steps` limits the
     work of a search in addition to what is linear in the path and the patterns.
     """
-
-    cdef Index *_index
-    cdef Globs *_globs  # instead of the index
-    cdef bytes _bytes  # the text that either points into
-    cdef int64_t _steps
-    cdef uint32_t _count
 
     def __cinit__(self, list patterns not None, *, int64_t steps, bint literal=False, bint globs=False):
         cdef Text *texts = <Text *>malloc((len(patterns) + 1) * sizeof(Text))
@@ -169,11 +152,6 @@ cdef class Matcher:
     against `query_patterns`: the same patterns in their second form (spec X5).
     """
 
-    cdef Spelling _subject
-    cdef Spelling _query
-    cdef readonly Patterns patterns
-    cdef Patterns _query_patterns
-
     def __init__(
         self, Spelling subject not None, Patterns patterns not None, Spelling query=None, Patterns query_patterns=None
     ):
@@ -210,13 +188,13 @@ cdef class Matcher:
         cdef uint8_t *room = <uint8_t *>malloc(12 * <size_t>length + 1)
         cdef int64_t found = NO_MEMORY
         if room != NULL:
-            found = self._find_in(<const uint8_t *>PyBytes_AsString(text), length, room, matched)
+            found = self.find_in(<const uint8_t *>PyBytes_AsString(text), length, room, matched)
         free(room)
         if found == NO_MEMORY:
             raise MemoryError
         return found
 
-    cdef int64_t _find_in(self, const uint8_t *path, uint32_t length, uint8_t *room, uint8_t *matched) noexcept:
+    cdef int64_t find_in(self, const uint8_t *path, uint32_t length, uint8_t *room, uint8_t *matched) noexcept:
         """The first pattern that matches in either form, as Patterns.find; marks all in `matched` unless it is NULL.
 
         `room` takes the normalised path, and behind it its second form: 12 bytes for each byte of the path.

@@ -1,0 +1,464 @@
+"""Decide Arrow batches of URLs by a bundle: a table of origins and their files.
+
+    bundle = Bundle.open("bundle.parquet")
+    answers = decide(batch, bundle)
+
+A batch has the columns `url` and `agent`, and any others. The answers have a row for each, with the columns of SCHEMA.
+Requires pyarrow.
+"""
+
+import gc
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from os import PathLike
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from robots_core.file import Decision, File, dialect_of, outcome, read
+from robots_core.origin import BadUrl, Origin, read_target
+from robots_core.purposes.policy import read_purposes
+from robots_core.robots._native.batches import first_of_each, split
+from robots_core.robots._native.matching import Matcher
+from robots_core.robots.agents import STAR, Agent, BadAgent, read_agent
+from robots_core.robots.robots_txt import ROBOTS_PATH, AgentRules
+
+SCHEMA: Final = pa.schema(
+    [
+        ("verdict", pa.string()),
+        ("reason", pa.string()),
+        ("rule", pa.string()),
+        ("line", pa.int32()),
+        ("interval", pa.float64()),
+        ("version", pa.string()),
+    ]
+)
+"""The columns of answers.
+
+`verdict` is allow, disallow or defer, null if the URL or the agent is none. `reason` is as in a Decision, or one of
+the three below. `interval` is in seconds, and `version` is that of the file, from the bundle.
+"""
+
+UNKNOWN_ORIGIN: Final = "unknown_origin"
+"""The reason of a defer for an origin that the bundle lacks."""
+
+BAD_URL: Final = "bad_url"
+BAD_AGENT: Final = "bad_agent"
+"""The reasons of rows without a verdict."""
+
+BUNDLE_SCHEMA: Final = pa.schema(
+    [
+        ("origin", pa.string()),
+        ("profile", pa.string()),
+        ("valid_from", pa.timestamp("us", "UTC")),
+        ("valid_until", pa.timestamp("us", "UTC")),
+        ("outcome", pa.string()),
+        ("version", pa.string()),
+        ("truncated", pa.bool_()),
+        ("body", pa.binary()),
+    ]
+)
+"""The columns of a bundle: a row for each origin, and each fetch profile that it was fetched with.
+
+`outcome` is the status, or why there was no response to read (robots_core.outcomes). `body` is null if that brought no
+file. `profile` and `version` may be null. A bundle needs `origin`, `outcome` and `body` only.
+"""
+
+MADE_AT: Final = b"robots_core.made_at"
+"""The key of a bundle's metadata that has the instant for which it was made (ISO 8601, UTC)."""
+
+KEEP_BYTES: Final = 1 << 30
+"""Bytes of the parsed files that a bundle keeps, as RobotsTxt.size estimates them; they take less."""
+
+_FILE_BYTES: Final = 1000  # of a file that is kept, and of each agent that was decided by it, beside RobotsTxt.size
+_BATCH: Final = 65_536
+_AGENTS: Final = 4096  # distinct texts of agents between two clearings
+_BEGINNINGS: Final = 500_000  # distinct beginnings of URLs between two clearings
+_ANSWERS: Final = 1000  # answers that are remembered for an agent and an origin
+_FAR: Final = 1 << 32
+_ROBOTS_TXT: Final = -3
+_LOWEST: Final = 8  # more than a number of first_of_each is below 0
+_NONE, _UNREAD = -1, -2
+
+_Row = tuple[str | None, str | None, str | None, int | None, float | None, str | None]
+_NO_URL: Final[_Row] = (None, BAD_URL, None, None, None, None)
+_NO_AGENT: Final[_Row] = (None, BAD_AGENT, None, None, None, None)
+_UNKNOWN: Final[_Row] = ("defer", UNKNOWN_ORIGIN, None, None, None, None)
+
+
+class MissingOrigins(LookupError):
+    """A batch has origins that the bundle lacks; the message names some."""
+
+
+class _Options(NamedTuple):
+    """The arguments of `decide` that are the same for all rows."""
+
+    dialect: str | None
+    purposes: tuple[str, ...]
+    at: datetime
+    profile: str | None
+    forbidden: bool
+
+
+class _Kept:
+    """A parsed file of a bundle, with what was found for the agents of these numbers."""
+
+    __slots__ = ("file", "groups", "size", "version")
+
+    def __init__(self, file: File, version: str | None) -> None:
+        self.file = file
+        self.version = version
+        self.groups: dict[int, _OfAgent] = {}
+        self.size = _FILE_BYTES + (0 if file.robots is None else file.robots.size)
+
+
+class _OfAgent:
+    """What decides for an agent on an origin: one answer, or rules with the answers by their numbers, or each row."""
+
+    __slots__ = ("agent", "answers", "constant", "kept", "plain", "rules", "with_query")
+
+    def __init__(
+        self,
+        constant: _Row | None = None,
+        kept: _Kept | None = None,
+        agent: Agent | None = None,
+        rules: AgentRules | None = None,
+    ) -> None:
+        self.constant, self.kept, self.agent, self.rules = constant, kept, agent, rules
+        self.answers: dict[int, _Row] = {}
+        self.plain: Matcher | None = None
+        self.with_query: Matcher | None = None
+        if rules is not None:
+            self.plain, self.with_query = rules.ruleset.matcher, rules.ruleset.with_query
+
+
+class Bundle:
+    """Origins and their files. Bodies stay in Arrow's memory; parsed files are kept up to `keep_bytes`, the last used.
+
+    What was found is kept for one set of `decide`'s arguments: make a bundle of the same table for another. Any number
+    of threads may use it, one at a time. A pickled bundle has the table, and no parsed file.
+    """
+
+    def __init__(self, table: pa.Table, *, keep_bytes: int = KEEP_BYTES) -> None:
+        missing = {"origin", "outcome", "body"} - set(table.column_names)
+        if missing:
+            raise ValueError(f"A bundle has the columns origin, outcome and body; this table lacks {sorted(missing)}.")
+        names = table.column("origin").cast(pa.large_string())
+        if names.null_count:
+            raise ValueError("A row of the bundle has no origin.")
+        if "profile" in table.column_names:
+            profiles = table.column("profile").cast(pa.large_string())
+            separator = pa.scalar("#", pa.large_string())
+            names = pc.binary_join_element_wise(names, profiles, separator, null_handling="skip")
+        self.table = table
+        self.keep_bytes = keep_bytes
+        self.parsed = 0
+        """How many files were parsed: more than the bundle has, if `keep_bytes` is too small for the order of rows."""
+        self._names = names.combine_chunks()
+        self._order: pa.Array | None = None
+        if table.num_rows > 1 and not pc.all(pc.less(self._names[:-1], self._names[1:])).as_py():
+            self._order = pc.sort_indices(self._names)
+        made_at = (table.schema.metadata or {}).get(MADE_AT)
+        self.made_at = (
+            datetime.now(UTC) if made_at is None else datetime.fromisoformat(made_at.decode()).astimezone(UTC)
+        )
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._size = 0
+        self._decider: _Decider | None = None
+        self._lock = Lock()
+
+    @classmethod
+    def open(
+        cls, path: str | PathLike[str], *, origins: Sequence[str] | None = None, keep_bytes: int = KEEP_BYTES
+    ) -> "Bundle":
+        """The bundle in a Parquet file, or only the rows of some origins: row groups without them are not read."""
+        filters = None if origins is None else pc.field("origin").isin(pa.array(origins, pa.string()))
+        return cls(pq.read_table(path, filters=filters, memory_map=True), keep_bytes=keep_bytes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _bundle, (self.table, self.keep_bytes)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def row(self, origin: Origin) -> int:
+        """The row of an origin, with the fetch profile that it has; -1 if there is none."""
+        place = bisect_left(range(len(self)), origin.key, key=self._name)
+        return self._place(place) if place < len(self) and self._name(place) == origin.key else _NONE
+
+    def _place(self, place: int) -> int:
+        return place if self._order is None else int(self._order[place].as_py())
+
+    def _name(self, place: int) -> str:
+        return str(self._names[self._place(place)].as_py())
+
+    def _value(self, name: str, row: int) -> Any:
+        return self.table.column(name)[row].as_py() if name in self.table.column_names else None
+
+    def _file(self, row: int) -> _Kept:
+        kept = self._kept.get(row)
+        if kept is not None:
+            self._kept.move_to_end(row)
+            return kept
+        word, body = self._value("outcome", row), self._value("body", row)
+        file = outcome(word) if body is None else read(body, truncated=bool(self._value("truncated", row)))
+        self.parsed += 1
+        kept = self._kept[row] = _Kept(file, self._value("version", row))
+        self._grow(kept.size)
+        return kept
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        while self._size > self.keep_bytes and len(self._kept) > 1:
+            self._size -= self._kept.popitem(last=False)[1].size
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._size = 0
+
+    def _decide(self, batches: Sequence[pa.RecordBatch], options: _Options) -> list[pa.RecordBatch]:
+        with self._lock, _collector_paused():
+            if self._decider is None or self._decider.options != options:
+                self._forget()
+                self._decider = _Decider(self, options)
+            return [self._decider.decide(batch) for batch in batches]
+
+
+def _bundle(table: pa.Table, keep_bytes: int) -> Bundle:
+    return Bundle(table, keep_bytes=keep_bytes)
+
+
+def decide(
+    batch: pa.RecordBatch | pa.Table,
+    bundle: Bundle,
+    *,
+    dialect: str | None = None,
+    purpose: str | Sequence[str] = (),
+    at: datetime | None = None,
+    profile: str | None = None,
+    forbidden: bool = False,
+    missing: str = "defer",
+) -> pa.RecordBatch:
+    """The answers to the rows of a batch, in order.
+
+    `dialect`, `purpose` and `forbidden` are as for File.decide. `at` is the instant that intervals are for, by default
+    that of the bundle. `profile`: the fetch profile whose files decide. `missing`: an origin that the bundle lacks is a
+    defer with the reason `unknown_origin`; with "error", MissingOrigins is raised instead.
+    """
+    if missing not in ("defer", "error"):
+        raise ValueError(f"missing is 'defer' or 'error', not {missing!r}")
+    if dialect is not None:
+        dialect_of(dialect, read_agent(STAR))
+    purposes = read_purposes((purpose,) if isinstance(purpose, str) else purpose)
+    options = _Options(dialect, purposes, at or bundle.made_at, profile, forbidden)
+    batches = batch.to_batches(max_chunksize=_BATCH) if isinstance(batch, pa.Table) else [batch]
+    answers = pa.Table.from_batches(bundle._decide([each for each in batches if each.num_rows], options), SCHEMA)
+    if missing == "error" and pc.any(pc.equal(answers.column("reason"), UNKNOWN_ORIGIN)).as_py():
+        names = missing_origins(batch, bundle).to_pylist()
+        raise MissingOrigins(f"The bundle lacks {len(names)} origins of the batch, such as {', '.join(names[:3])}.")
+    found = answers.combine_chunks().to_batches()
+    return found[0] if found else pa.RecordBatch.from_pylist([], SCHEMA)
+
+
+def missing_origins(batch: pa.RecordBatch | pa.Table, bundle: Bundle, *, profile: str | None = None) -> pa.Array:
+    """The origins of a batch's URLs that the bundle lacks, sorted: what to make another bundle of."""
+    found = set()
+    for url in pc.unique(batch.column("url")).to_pylist():
+        try:
+            found.add(read_target(url or "").origin)
+        except BadUrl:
+            continue
+    return pa.array(sorted(it.key for it in found if bundle.row(it.with_profile(profile)) == _NONE), pa.string())
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    # It would walk all files that are kept, again and again, while more are read.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class _Decider:
+    """Decides batches with the same options. URLs are split and matched in C.
+
+    Python sees each pair of an origin and an agent, and each distinct answer, once in a batch; what it makes of them is
+    kept with the file.
+    """
+
+    def __init__(self, bundle: Bundle, options: _Options) -> None:
+        self.options = options
+        self._bundle = bundle
+        self._clear()
+
+    def _clear(self) -> None:
+        self._seen: dict[bytes, int] = {}
+        self._rows: list[int] = []
+        self._numbers: dict[str | None, int] = {}
+        self._agents: list[Agent | None] = []
+
+    def decide(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The answers to a batch with at least one row."""
+        count, urls, names = batch.num_rows, _strings(batch, "url").fill_null(""), _encoded(batch, "agent")
+        if len(self._seen) > _BEGINNINGS or len(self._numbers) + len(names.dictionary) > _AGENTS:
+            self._clear()
+            self._bundle._forget()
+        agents = pa.array([self._agent(name) for name in names.dictionary.to_pylist()], pa.int64())
+        _, offsets, data = urls.buffers()
+        data = data or b""
+        codes, starts, ends, found = (pa.allocate_buffer(4 * count) for _ in range(4))
+        split(data, offsets, urls.offset, count, self._seen, codes, starts, ends)
+        for beginning in islice(self._seen, len(self._rows), None):
+            self._rows.append(self._row(beginning.decode("utf-8", "replace")))
+        beginnings = _ints(codes, count).cast(pa.int64())
+        pairs = pc.add(pc.multiply(beginnings, len(self._agents)), agents.take(names.indices)).dictionary_encode()
+        groups = [self._group(*divmod(pair, len(self._agents))) for pair in pairs.dictionary.to_pylist()]
+        matchers = [it.plain for it in groups], [it.with_query for it in groups]
+        first_of_each(*matchers, pairs.indices.buffers()[1], data, starts, ends, count, found)
+        numbers = _ints(found, count).cast(pa.int64())
+        results = pc.add(pc.multiply(pairs.indices.cast(pa.int64()), _FAR), numbers).dictionary_encode()
+        picked, answers, unread = results.indices, [], []
+        for place, result in enumerate(results.dictionary.to_pylist()):
+            group, number = divmod(result + _LOWEST, _FAR)
+            answer = self._answer(groups[group], number - _LOWEST)
+            if answer is None:
+                unread.append(place)
+            answers.append(answer or _NO_URL)
+        if unread:
+            picked = self._each(picked, unread, urls, names, answers)
+        columns = zip(zip(*answers, strict=True), SCHEMA, strict=True)
+        return pa.record_batch([pa.array(it, field.type).take(picked) for it, field in columns], schema=SCHEMA)
+
+    def _agent(self, name: str | None) -> int:
+        """The number of an agent."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self._agents)
+            try:
+                self._agents.append(read_agent(name or ""))
+            except BadAgent:
+                self._agents.append(None)
+        return number
+
+    def _row(self, url: str) -> int:
+        """The bundle's row for the origin of a URL; _NONE if it has none, _UNREAD if the URL is none."""
+        try:
+            return self._bundle.row(read_target(url).origin.with_profile(self.options.profile))
+        except BadUrl:
+            return _UNREAD
+
+    def _group(self, beginning: int, number: int) -> _OfAgent:
+        """What decides for the beginning of a URL, -1 for a URL that was not split, and an agent, by their numbers."""
+        if beginning < 0:
+            return _BY_ROW
+        row, agent = self._rows[beginning], self._agents[number]
+        if row == _UNREAD:
+            return _OF_NO_URL
+        if agent is None:
+            return _OF_NO_AGENT
+        if row == _NONE:
+            return _OF_UNKNOWN
+        kept = self._bundle._file(row)
+        group = kept.groups.get(number)
+        if group is None:
+            group = kept.groups[number] = self._new_group(kept, agent)
+            kept.size += _FILE_BYTES
+            self._bundle._grow(_FILE_BYTES)
+        return group
+
+    def _new_group(self, kept: _Kept, agent: Agent) -> _OfAgent:
+        if kept.file.robots is not None:
+            reading = kept.file.robots.reading(dialect_of(self.options.dialect, agent))
+            rules = reading.rules_of(agent)
+            if rules is not None:
+                if self.options.purposes and reading.terms(rules.selection, agent).usage is not None:
+                    return _BY_ROW  # statements about usage have paths of their own
+                return _OfAgent(None, kept, agent, rules)
+        return _OfAgent(self._decided(kept, agent, "/"), kept, agent)
+
+    def _answer(self, group: _OfAgent, number: int) -> _Row | None:
+        """The answer of a group by the number of a rule; None if it decides row by row."""
+        if group.kept is None or group.agent is None or (group.constant is not None and number != _ROBOTS_TXT):
+            return group.constant
+        answer = group.answers.get(number)
+        if answer is None:
+            if number == _ROBOTS_TXT or group.rules is None:
+                answer = self._decided(group.kept, group.agent, ROBOTS_PATH)
+            else:
+                dialect = dialect_of(self.options.dialect, group.agent)
+                verdict = group.rules.verdict(number)
+                answer = _written(group.kept.file.decision(verdict, group.agent, dialect, self.options.at), group.kept)
+            if len(group.answers) >= _ANSWERS:
+                group.answers.clear()
+            group.answers[number] = answer
+        return answer
+
+    def _each(
+        self, picked: pa.Array, unread: list[int], urls: pa.Array, names: pa.DictionaryArray, answers: list[_Row]
+    ) -> pa.Array:
+        """Decide the rows whose answer is in `unread` one by one; their answers are added to `answers` and picked."""
+        mask = pc.is_in(picked, value_set=pa.array(unread, picked.type))
+        where = pc.indices_nonzero(mask)
+        places: dict[_Row, int] = {}
+        found = []
+        texts = names.dictionary.to_pylist()
+        for url, name in zip(
+            urls.take(where).cast(pa.binary()).to_pylist(), names.indices.take(where).to_pylist(), strict=True
+        ):
+            answer = self._one(url.decode("utf-8", "replace"), self._agents[self._agent(texts[name])])
+            place = places.setdefault(answer, len(answers))
+            if place == len(answers):
+                answers.append(answer)
+            found.append(place)
+        return pc.replace_with_mask(picked, mask, pa.array(found, picked.type))
+
+    def _one(self, url: str, agent: Agent | None) -> _Row:
+        try:
+            target = read_target(url)
+        except BadUrl:
+            return _NO_URL
+        if agent is None:
+            return _NO_AGENT
+        row = self._bundle.row(target.origin.with_profile(self.options.profile))
+        return _UNKNOWN if row == _NONE else self._decided(self._bundle._file(row), agent, target.path)
+
+    def _decided(self, kept: _Kept, agent: Agent, path: str) -> _Row:
+        dialect, purposes, at, _, forbidden = self.options
+        found = kept.file.decide(path, agent, dialect=dialect, purpose=purposes, at=at, forbidden=forbidden)
+        return _written(found, kept)
+
+
+_BY_ROW: Final = _OfAgent()
+_OF_NO_URL: Final = _OfAgent(_NO_URL)
+_OF_NO_AGENT: Final = _OfAgent(_NO_AGENT)
+_OF_UNKNOWN: Final = _OfAgent(_UNKNOWN)
+
+
+def _written(it: Decision, kept: _Kept) -> _Row:
+    interval = None if it.rate is None else it.rate.interval
+    return (it.verdict.value, it.reason.value, it.rule, it.line, interval, kept.version)
+
+
+def _strings(batch: pa.RecordBatch, name: str) -> pa.Array:
+    column = batch.column(name)
+    return column if column.type == pa.string() else column.cast(pa.string())
+
+
+def _encoded(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray:
+    """A column of strings with each text once, null among them."""
+    return _strings(batch, name).dictionary_encode(null_encoding="encode")
+
+
+def _ints(buffer: pa.Buffer, count: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.int32(), count, [None, buffer])

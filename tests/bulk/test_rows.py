@@ -1,0 +1,163 @@
+"""Arrow batches are decided as the library decides each row, in any batches, in any order, and with little memory."""
+
+import gc
+import pickle
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from robots_core.arrow import BUNDLE_SCHEMA, SCHEMA, Bundle, MissingOrigins, decide, missing_origins
+from robots_core.purposes.policy import PURPOSES
+from robots_core.robots.dialects import DIALECTS
+from tests.bulk.bundles import bundle_of
+from tests.core.library import AT, answers
+from tests.core.questions import Asked, files, host, questions
+
+FILES = 1000
+ASKED = 100_000
+SEED = 20_261_124
+
+
+def batch_of(asked: list[Asked]) -> pa.RecordBatch:
+    return pa.record_batch([[it.url for it in asked], [it.agent for it in asked]], names=["url", "agent"])
+
+
+def rows_of(answered: pa.RecordBatch | pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(answered.column(name).to_pylist() for name in SCHEMA.names[:-1]), strict=True))
+
+
+BODIES = files(SEED, FILES)
+QUESTIONS = list(questions(SEED, BODIES, ASKED))
+TABLE = bundle_of(BODIES)
+
+
+@pytest.mark.timeout(600)
+def test_batches_are_answered_as_each_row_is() -> None:
+    expected = answers(BODIES, QUESTIONS)
+    bundle = Bundle(TABLE)
+    whole = decide(pa.Table.from_batches([batch_of(QUESTIONS)]), bundle)
+    assert whole.schema == SCHEMA
+    for question, row, want in zip(QUESTIONS, rows_of(whole), expected, strict=True):
+        assert row == want, question
+    assert len({row[1] for row in expected}) > 10
+    assert bundle.parsed <= len(bundle)
+    versions = {
+        question.file: version
+        for question, version in zip(QUESTIONS, whole["version"].to_pylist(), strict=True)
+        if version
+    }
+    assert versions == {file: f"v{file}" for file in versions}
+
+    # Again with what is kept, then in small batches, in another order, with little room.
+    assert decide(pa.Table.from_batches([batch_of(QUESTIONS)]), bundle) == whole
+    small = Bundle(TABLE.take(pa.array(Random(1).sample(range(FILES), FILES))), keep_bytes=200_000)
+    order = Random(2).sample(range(ASKED), 5000)
+    for start in range(0, len(order), 333):
+        part = order[start : start + 333]
+        found = decide(batch_of([QUESTIONS[it] for it in part]), small)
+        assert rows_of(found) == [expected[it] for it in part]
+    assert small.parsed > FILES
+    assert small._size < 200_000 + 1_000_000
+
+
+@pytest.mark.parametrize("purpose", [(), PURPOSES], ids=["", "purposes"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_and_purpose(dialect: str, purpose: tuple[str, ...]) -> None:
+    asked = QUESTIONS[:5000]
+    found = decide(batch_of(asked), Bundle(TABLE), dialect=dialect, purpose=purpose)
+    assert rows_of(found) == answers(BODIES, asked, dialect, purpose)
+
+
+def test_columns_of_every_kind_of_text() -> None:
+    asked = QUESTIONS[:500]
+    batch, bundle = batch_of(asked), Bundle(TABLE)
+    expected = decide(batch, bundle)
+    for kind in pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()):
+        texts = batch.column("url"), batch.column("agent")
+        cast = [it.dictionary_encode() if pa.types.is_dictionary(kind) else it.cast(kind) for it in texts]
+        assert decide(pa.record_batch(cast, names=["url", "agent"]), bundle) == expected, kind
+    assert decide(batch.slice(100, 50), bundle) == expected.slice(100, 50)
+    assert decide(batch.slice(0, 0), bundle).num_rows == 0
+
+
+def test_nulls_are_answers() -> None:
+    for kind in pa.string(), pa.null():
+        urls = pa.array([None, None], kind)
+        found = decide(pa.record_batch([urls, pa.array(["A", None])], names=["url", "agent"]), Bundle(TABLE))
+        assert found["reason"].to_pylist() == ["bad_url", "bad_url"]
+    urls = pa.array([f"https://{host(0)}/"])
+    found = decide(pa.record_batch([urls, pa.array([None], pa.string())], names=["url", "agent"]), Bundle(TABLE))
+    assert found["reason"].to_pylist() == ["bad_agent"]
+
+
+def test_damaged_arrays_are_refused() -> None:
+    for ends in [[0, 5, 3], [0, -1, 3], [0, 40, 3], [0, 3, 400]]:
+        buffers = [None, pa.array(ends, pa.int32()).buffers()[1], pa.py_buffer(b"https://a.example/")]
+        with pytest.raises(ValueError, match=r"ascend|shorter|offsets"):  # noqa: PT012 - pyarrow refuses some itself
+            urls = pa.Array.from_buffers(pa.string(), 2, buffers)
+            decide(pa.record_batch([urls, pa.array(["A", "A"])], names=["url", "agent"]), Bundle(TABLE))
+    urls = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.array([0, 12], pa.int32()).buffers()[1], pa.py_buffer(b"https://\xff\xfe/x")]
+    )
+    found = decide(pa.record_batch([urls, pa.array(["A"])], names=["url", "agent"]), Bundle(TABLE))
+    assert found["reason"].to_pylist() == ["bad_url"]
+
+
+def test_many_agents_and_origins_are_forgotten_in_time() -> None:
+    bundle = Bundle(TABLE)
+    agents = [f"Bot{chr(97 + number % 26)}{number}" for number in range(9000)]
+    for start in range(0, len(agents), 3000):
+        urls = [f"https://{host(number % FILES)}/" for number in range(3000)]
+        found = decide(pa.record_batch([urls, agents[start : start + 3000]], names=["url", "agent"]), bundle)
+        asked = [Asked(0, url, agent) for url, agent in zip(urls, agents[start : start + 3000], strict=True)]
+        assert rows_of(found) == answers(BODIES, asked)
+
+
+def test_fetch_profiles_have_rows_of_their_own() -> None:
+    table = pa.table(
+        {
+            "origin": ["https://a.example", "https://a.example"],
+            "profile": [None, "signed"],
+            "outcome": ["200", "200"],
+            "body": [b"User-agent: *\nDisallow: /", b""],
+        }
+    )
+    batch = pa.record_batch([["https://a.example/"], ["A"]], names=["url", "agent"])
+    found = [decide(batch, Bundle(table), profile=name)["verdict"].to_pylist() for name in (None, "signed", "other")]
+    assert found == [["disallow"], ["allow"], ["defer"]]
+
+
+def test_missing_origins_are_named() -> None:
+    bundle = Bundle(bundle_of([b"", b""]))
+    batch = pa.record_batch([[f"https://{host(number)}/" for number in range(4)], ["A"] * 4], names=["url", "agent"])
+    assert missing_origins(batch, bundle).to_pylist() == [f"https://{host(2)}", f"https://{host(3)}"]
+    with pytest.raises(MissingOrigins, match=f"lacks 2 origins of the batch, such as https://{host(2)}"):
+        decide(batch, bundle, missing="error")
+
+
+def test_a_bundle_is_read_by_origins_and_pickled(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.parquet"
+    unset = [field for field in BUNDLE_SCHEMA if field.name not in TABLE.column_names]
+    columns = {field.name: pa.nulls(FILES, field.type) for field in unset}
+    pq.write_table(bundle_of(BODIES, **columns), path, row_group_size=100, compression="zstd")
+    some = Bundle.open(path, origins=[f"https://{host(3)}", f"https://{host(700)}", "https://other.example"])
+    assert (len(some), some.made_at) == (2, AT)
+    asked = [it for it in QUESTIONS if it.file in (3, 700)]
+    again = pickle.loads(pickle.dumps(some))
+    assert decide(batch_of(asked), again) == decide(batch_of(asked), some) == decide(batch_of(asked), Bundle(TABLE))
+
+
+def test_what_is_no_bundle_or_no_argument_is_refused() -> None:
+    batch = batch_of(QUESTIONS[:1])
+    with pytest.raises(ValueError, match=r"lacks \['body', 'outcome'\]"):
+        Bundle(pa.table({"origin": ["https://a.example"]}))
+    with pytest.raises(ValueError, match="no origin"):
+        Bundle(pa.table({"origin": pa.array([None], pa.string()), "outcome": ["200"], "body": [b""]}))
+    for wrong in {"dialect": "latin"}, {"purpose": "fun"}, {"missing": "skip"}:
+        with pytest.raises(ValueError, match=r"latin|fun|skip"):
+            decide(batch, Bundle(TABLE), **wrong)  # type: ignore[arg-type]
+    assert gc.isenabled()
