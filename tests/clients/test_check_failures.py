@@ -1,5 +1,6 @@
 """`robots-decisions check` while the service is busy, down or strange."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from robots_decisions.cli.batches import BATCH_LINES
 
 from tests.clients.commands import ALLOW, DISALLOW, LINES, answering, busy, log, numbered, run
-from tests.origins import serve, text
+from tests.origins import Exchange, serve, text
 
 AGENT = ("--agent", "ExampleBot")
 PENDING = {"verdict": "defer", "allowed": False, "reason": "pending"}
@@ -52,8 +53,31 @@ async def test_page_whose_file_stays_pending_is_deferred() -> None:
 
 
 async def test_service_that_is_down_is_named() -> None:
-    ended = await run("check", "-", "--log", "--server", "http://127.0.0.1:1", given=b"")
-    assert (ended.code, ended.out, ended.err) == (0, "", "0 lines\n")
+    arguments = ("check", "-", "--log", "--server", "http://127.0.0.1:1")
+    ended, empty = await run(*arguments, given=log(3)), await run(*arguments)
+    assert (ended.code, ended.out) == (3, "")
+    assert "cannot be reached" in ended.err
+    assert (empty.code, empty.err) == (0, "0 lines\n")
+
+
+async def test_service_that_restarts_or_is_busy_is_asked_again_for_what_is_left() -> None:
+    lines = "".join(json.dumps(ALLOW) + "\n" for _ in range(3))
+    whole = text(200, lines, LINES)
+    busy_now = text(503, "{}", {"Content-Type": "application/problem+json", "Retry-After": "0"})
+
+    async def reset(exchange: Exchange) -> None:
+        exchange.reset()
+
+    async def half(exchange: Exchange) -> None:
+        head, _, body = whole.partition(b"\r\n\r\n")
+        await exchange.send(head + b"\r\n\r\n" + body[: 2 * len(body) // 3 + 5])
+
+    rest = text(200, json.dumps(ALLOW) + "\n", LINES)
+    async with serve(busy_now, half, reset, busy_now, rest) as server:
+        ended = await run("check", "-", "--log", "--server", server.url, "--all", given=log(3))
+    assert (ended.code, ended.err) == (0, "3 lines: 3 allow (3 no_match)\n")
+    assert [row["line"] for row in ended.rows()] == [1, 2, 3]
+    assert len(server.requests) == 5
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -249,6 +249,24 @@ async def test_bad_answer_to_a_batch_is_unavailable(http: Any, reply: Any, why: 
 
 
 @over_every_library
+async def test_batch_asks_again_for_what_was_not_answered(http: Any) -> None:
+    busy = text(503, "{}", {"Retry-After": "0"})
+    refusal = text(401, '{"detail": "Unknown API key."}')
+    questions = [(f"http://h/{number}", "A") for number in range(3)]
+    async with (
+        serve(busy, text(200, LINE.decode()), b"", busy, text(200, LINE.decode() * 2)) as service,
+        serve(refusal) as refusing,
+        client_of(http, service.url, unreachable="wait") as client,
+        client_of(http, refusing.url, unreachable="wait") as refused,
+    ):
+        answers = [answer async for answer in client.batch(questions)]
+        with pytest.raises(ServiceUnavailable, match="it answers 401: Unknown API key"):
+            [answer async for answer in refused.batch(questions)]
+    assert [answer.url for answer in answers] == [url for url, _ in questions]
+    assert (len(service.requests), len(refusing.requests)) == (5, 1)
+
+
+@over_every_library
 @pytest.mark.parametrize("members", [{"verdict": "maybe"}, {"verdict": []}, {"allowed": 1}, {"verdict": "disallow"}])
 async def test_malformed_verdict_is_unavailable(http: Any, members: Any) -> None:
     answer = text(200, json.dumps({**ANSWER, **members}))

@@ -62,11 +62,20 @@ _KEY = re.compile(r"[!-~]{1,512}")
 _CALLER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _AUTHORITY = re.compile(r"[^/?\\]*")
 _SECONDS = re.compile(r"[0-9]{1,6}")
+_TEMPORARY = frozenset({408, 429})
 _INVALID_QUESTION = frozenset({400, 413, 422})
 
 
 class Unavailable(Exception):
-    """The service did not respond; the text says why. Callers see NoAnswer or ServiceUnavailable."""
+    """The service did not respond; the text says why. Callers see NoAnswer or ServiceUnavailable.
+
+    `seconds` is after how many to ask again, if the service says so. `is_final`: asking again does not help.
+    """
+
+    def __init__(self, why: str, *, seconds: float | None = None, is_final: bool = False) -> None:
+        super().__init__(why)
+        self.seconds = seconds
+        self.is_final = is_final
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +233,17 @@ def parse_failure(status: int, fields: Fields, message: object) -> RetryLater | 
         return None
     why = f"it answers {status}" + (f": {problem}" if (problem := detail(message)) else "")
     return InvalidQuestion(why) if status in _INVALID_QUESTION else NoAnswer(why)
+
+
+def refusal(status: int, fields: Fields, message: object) -> Unavailable:
+    """The error for a response that is not a 200."""
+    failure = parse_failure(status, fields, message)
+    why = f"it answers {status}" + (f": {problem}" if (problem := detail(message)) else "")
+    return Unavailable(
+        why,
+        seconds=failure.seconds if isinstance(failure, RetryLater) else None,
+        is_final=400 <= status < 500 and status not in _TEMPORARY,
+    )
 
 
 def parse_answer(status: int, fields: Fields, body: bytes, now: float) -> Answer:

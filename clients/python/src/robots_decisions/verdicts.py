@@ -30,6 +30,9 @@ BATCH_ITEMS, BATCH_BYTES = 500, 1024 * 1024
 """Questions, and their bytes, that one request of a batch has. The service reads twice as many ahead of its answers,
 and so does not wait for a client that sends all of them before it reads an answer."""
 
+PROBLEM_LIMIT = 65_536
+"""Bytes that are read of a response without answers."""
+
 LINE_LIMIT = 4 * 1024 * 1024
 """Bytes of the longest line of an answer."""
 
@@ -141,7 +144,7 @@ def parse_item(url: str, agent: str, line: bytes) -> Verdict | Unanswered:
         return Unanswered(url, agent, int(status) if status < 1000 else 0, why, number(problem.get("retry_after")))
     verdict = _verdict(url, agent, message)
     if not isinstance(verdict, Verdict):
-        raise Unavailable(verdict)
+        raise Unavailable(verdict, is_final=True)
     return verdict
 
 
@@ -163,7 +166,7 @@ class LineSplitter:
 
     def _add(self, data: bytes) -> None:
         if len(self._rest) + len(data) > LINE_LIMIT:
-            raise Unavailable(f"a line of its answer is longer than {LINE_LIMIT} bytes")
+            raise Unavailable(f"a line of its answer is longer than {LINE_LIMIT} bytes", is_final=True)
         self._rest += data
 
 
@@ -172,22 +175,20 @@ class Batch:
 
     def __init__(self) -> None:
         self.questions: list[tuple[str, str]] = []
-        self.content = bytearray()
+        self.lines: list[bytes] = []
+        self._size = 0
 
     def add(self, question: Question) -> None:
         """Add a question that has an agent."""
         agents = [question.agent] if isinstance(question.agent, str) else question.agent or [""]
         self.questions.append((question.url, agents[0]))
-        self.content += encode_item(question)
+        line = encode_item(question)
+        self.lines.append(line)
+        self._size += len(line)
 
     def is_full(self) -> bool:
         """Whether to send it."""
-        return len(self.questions) >= BATCH_ITEMS or len(self.content) >= BATCH_BYTES
-
-    def clear(self) -> None:
-        """Begin the next request."""
-        self.questions.clear()
-        self.content.clear()
+        return len(self.questions) >= BATCH_ITEMS or self._size >= BATCH_BYTES
 
 
 def question_of(asked: Asked, agent: str | None) -> Question:

@@ -11,9 +11,11 @@ from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncHttp, async_each
 from robots_decisions.errors import MAX_WAIT, Options, ServiceUnavailable, Unreachable, checked_seconds
 from robots_decisions.outcomes import Permit
-from robots_decisions.permits import Unavailable
+from robots_decisions.parsing import json_value
+from robots_decisions.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY, Unavailable, refusal
 from robots_decisions.verdicts import (
     LINES,
+    PROBLEM_LIMIT,
     Asked,
     Batch,
     LineSplitter,
@@ -52,6 +54,7 @@ class AsyncClient:
         self._service = AsyncService(service, key, http or default_async_http())
         self._permits = AsyncPermitClient(self._service, caller=caller, monotonic=monotonic, sleep=sleep)
         self._monotonic = monotonic
+        self._sleep = sleep
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -75,7 +78,9 @@ class AsyncClient:
     ) -> AsyncGenerator[Verdict | Unanswered, None]:
         """The verdicts on any number of pages, in their order. A question without a verdict fails alone.
 
-        With `fields`, `members` has no more than these and those of a verdict, which costs a fraction of whole answers.
+        While the service is busy, or with `unreachable="wait"` does not respond, what was not answered is asked again,
+        until no answer has come for `max_wait` seconds. With `fields`, `members` has no more than these and those of a
+        verdict, which costs a fraction of whole answers.
         """
         batch = Batch()
         async for one in async_each(asked):
@@ -110,26 +115,50 @@ class AsyncClient:
                 )
 
     async def _answers(self, batch: Batch, fields: Sequence[str] | None) -> AsyncGenerator[Verdict | Unanswered, None]:
-        if not batch.questions:
-            return
-        questions, splitter = iter(batch.questions), LineSplitter()
-        left = len(batch.questions)
-        try:
-            async with self._service.stream(
-                "POST", batch_path(fields), bytes(batch.content), ANSWER_TIMEOUT, LINES
-            ) as reply:
-                if reply.status != 200:
-                    raise Unavailable(f"it answers {reply.status}")
+        """The answers to a batch. What was not answered is asked again, until none has come for `max_wait` seconds."""
+        answered, total = 0, len(batch.questions)
+        max_wait, ends, pause = self._options.max_wait, 0.0, FIRST_RETRY_DELAY
+        while answered < total:
+            before = answered
+            try:
+                async with aclosing(self._rest(batch, answered, fields)) as answers:
+                    async for answer in answers:
+                        answered += 1
+                        yield answer
+                return
+            except Unavailable as error:
+                now = self._monotonic()
+                if answered > before or not ends:
+                    ends, pause = now + max_wait, FIRST_RETRY_DELAY
+                seconds = pause if error.seconds is None else error.seconds
+                waits = error.seconds is not None or (self._options.retry and not error.is_final)
+                if not waits or now + seconds > ends:
+                    message = f"There is no verdict on {total - answered} of {total} pages: {error}."
+                    raise ServiceUnavailable(message) from None
+                pause = min(pause * 2, LAST_RETRY_DELAY)
+            await self._sleep(seconds)
+
+    async def _rest(
+        self, batch: Batch, answered: int, fields: Sequence[str] | None
+    ) -> AsyncGenerator[Verdict | Unanswered, None]:
+        """The answers to the questions of a batch after the first `answered`. Raise Unavailable."""
+        questions, splitter = iter(batch.questions[answered:]), LineSplitter()
+        left = len(batch.questions) - answered
+        content = b"".join(batch.lines[answered:])
+        async with self._service.stream("POST", batch_path(fields), content, ANSWER_TIMEOUT, LINES) as reply:
+            if reply.status != 200:
+                problem = bytearray()
                 async for piece in reply.pieces:
-                    for line in splitter.feed(piece):
-                        question = next(questions, None)
-                        if question is None:
-                            raise Unavailable("it has more answers than questions")
-                        left -= 1
-                        yield parse_item(*question, line)
-            if left:
-                raise Unavailable(f"{left} answers are missing")
-        except Unavailable as error:
-            raise ServiceUnavailable(
-                f"There is no verdict on {left} of {len(batch.questions)} pages: {error}."
-            ) from None
+                    problem += piece[:PROBLEM_LIMIT]
+                    if len(problem) >= PROBLEM_LIMIT:
+                        break
+                raise refusal(reply.status, reply.fields, json_value(bytes(problem)))
+            async for piece in reply.pieces:
+                for line in splitter.feed(piece):
+                    question = next(questions, None)
+                    if question is None:
+                        raise Unavailable("it has more answers than questions", is_final=True)
+                    left -= 1
+                    yield parse_item(*question, line)
+        if left:
+            raise Unavailable(f"{left} answers are missing")

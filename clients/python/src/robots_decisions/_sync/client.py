@@ -11,9 +11,11 @@ from robots_decisions._sync.permit_client import ANSWER_TIMEOUT, PermitClient
 from robots_decisions._sync.service import Service
 from robots_decisions.errors import MAX_WAIT, Options, ServiceUnavailable, Unreachable, checked_seconds
 from robots_decisions.outcomes import Permit
-from robots_decisions.permits import Unavailable
+from robots_decisions.parsing import json_value
+from robots_decisions.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY, Unavailable, refusal
 from robots_decisions.verdicts import (
     LINES,
+    PROBLEM_LIMIT,
     Asked,
     Batch,
     LineSplitter,
@@ -52,6 +54,7 @@ class Client:
         self._service = Service(service, key, http or default_http())
         self._permits = PermitClient(self._service, caller=caller, monotonic=monotonic, sleep=sleep)
         self._monotonic = monotonic
+        self._sleep = sleep
 
     def __enter__(self) -> "Client":
         return self
@@ -75,7 +78,9 @@ class Client:
     ) -> Generator[Verdict | Unanswered, None, None]:
         """The verdicts on any number of pages, in their order. A question without a verdict fails alone.
 
-        With `fields`, `members` has no more than these and those of a verdict, which costs a fraction of whole answers.
+        While the service is busy, or with `unreachable="wait"` does not respond, what was not answered is asked again,
+        until no answer has come for `max_wait` seconds. With `fields`, `members` has no more than these and those of a
+        verdict, which costs a fraction of whole answers.
         """
         batch = Batch()
         for one in each(asked):
@@ -106,24 +111,50 @@ class Client:
                 permit.backoff = self._permits.report(permit.grant, permit.status, permit.retry_after, permit.elapsed)
 
     def _answers(self, batch: Batch, fields: Sequence[str] | None) -> Generator[Verdict | Unanswered, None, None]:
-        if not batch.questions:
-            return
-        questions, splitter = iter(batch.questions), LineSplitter()
-        left = len(batch.questions)
-        try:
-            with self._service.stream("POST", batch_path(fields), bytes(batch.content), ANSWER_TIMEOUT, LINES) as reply:
-                if reply.status != 200:
-                    raise Unavailable(f"it answers {reply.status}")
+        """The answers to a batch. What was not answered is asked again, until none has come for `max_wait` seconds."""
+        answered, total = 0, len(batch.questions)
+        max_wait, ends, pause = self._options.max_wait, 0.0, FIRST_RETRY_DELAY
+        while answered < total:
+            before = answered
+            try:
+                with closing(self._rest(batch, answered, fields)) as answers:
+                    for answer in answers:
+                        answered += 1
+                        yield answer
+                return
+            except Unavailable as error:
+                now = self._monotonic()
+                if answered > before or not ends:
+                    ends, pause = now + max_wait, FIRST_RETRY_DELAY
+                seconds = pause if error.seconds is None else error.seconds
+                waits = error.seconds is not None or (self._options.retry and not error.is_final)
+                if not waits or now + seconds > ends:
+                    message = f"There is no verdict on {total - answered} of {total} pages: {error}."
+                    raise ServiceUnavailable(message) from None
+                pause = min(pause * 2, LAST_RETRY_DELAY)
+            self._sleep(seconds)
+
+    def _rest(
+        self, batch: Batch, answered: int, fields: Sequence[str] | None
+    ) -> Generator[Verdict | Unanswered, None, None]:
+        """The answers to the questions of a batch after the first `answered`. Raise Unavailable."""
+        questions, splitter = iter(batch.questions[answered:]), LineSplitter()
+        left = len(batch.questions) - answered
+        content = b"".join(batch.lines[answered:])
+        with self._service.stream("POST", batch_path(fields), content, ANSWER_TIMEOUT, LINES) as reply:
+            if reply.status != 200:
+                problem = bytearray()
                 for piece in reply.pieces:
-                    for line in splitter.feed(piece):
-                        question = next(questions, None)
-                        if question is None:
-                            raise Unavailable("it has more answers than questions")
-                        left -= 1
-                        yield parse_item(*question, line)
-            if left:
-                raise Unavailable(f"{left} answers are missing")
-        except Unavailable as error:
-            raise ServiceUnavailable(
-                f"There is no verdict on {left} of {len(batch.questions)} pages: {error}."
-            ) from None
+                    problem += piece[:PROBLEM_LIMIT]
+                    if len(problem) >= PROBLEM_LIMIT:
+                        break
+                raise refusal(reply.status, reply.fields, json_value(bytes(problem)))
+            for piece in reply.pieces:
+                for line in splitter.feed(piece):
+                    question = next(questions, None)
+                    if question is None:
+                        raise Unavailable("it has more answers than questions", is_final=True)
+                    left -= 1
+                    yield parse_item(*question, line)
+        if left:
+            raise Unavailable(f"{left} answers are missing")

@@ -14,8 +14,9 @@ from robots_decisions.cli.origins import candidates, lacks_https
 IN_FLIGHT = 64
 """Batches that are being asked, at most: those that are answered, and those that wait for a site."""
 
-PATIENCE, LOOK = 0.5, 0.1
-"""Seconds without an answer after which a batch waits for a site, and how often that is looked at."""
+PATIENCE, OTHERS, SILENCE, LOOK = 0.5, 1000, 1.0, 0.1
+"""A batch waits for a site after so many seconds without an answer, if so many others came meanwhile, or none at all
+for so long: a service that is slow for all batches gets no more of them. LOOK: seconds from one look to the next."""
 
 PENDING_ATTEMPTS = 3
 """How often a page is asked again whose file is still being fetched; each time the service waits for it."""
@@ -41,11 +42,12 @@ class Asking:
 
     A batch that waits for a site leaves its place to others, and batches of that site are put off until the end. `done`
     is called for each batch as it is answered; with `in_order`, in the order of the batches, of which none waits.
+    The first of two clients asks until the first answer has come: a service that never answered is not waited for.
     """
 
     def __init__(
         self,
-        client: AsyncClient,
+        clients: Sequence[AsyncClient],
         question: Callable[[Entry], Question],
         shape: Shape,
         done: Done,
@@ -54,7 +56,7 @@ class Asking:
         concurrency: int,
         in_order: bool = False,
     ) -> None:
-        self._client = client
+        self._first, self._client = clients
         self._question = question
         self._shape = shape
         self._done = done
@@ -63,7 +65,7 @@ class Asking:
         self._in_order = in_order
         self._running: dict[asyncio.Task[None], _Running] = {}
         self._changed = asyncio.Event()
-        self._answered = 0
+        self._answered = self._heard = 0
         self._paused_until = 0.0
 
     async def run(self, batches: Iterable[Batch]) -> None:
@@ -117,8 +119,10 @@ class Asking:
             now = asyncio.get_running_loop().time()
             if now < self._paused_until:
                 continue
+            is_silent = now - max((it.heard for it in self._running.values()), default=now) > SILENCE
             for running in self._running.values():
-                if not running.waits and now - running.heard > PATIENCE:
+                others = self._heard - running.heard_before
+                if not running.waits and (is_silent or (now - running.heard > PATIENCE and others > OTHERS)):
                     running.waits = True
                     self._leave(running)
 
@@ -180,7 +184,7 @@ class Asking:
         now = asyncio.get_running_loop().time
         while (remaining := self._paused_until - now()) > 0:  # noqa: ASYNC110 - other batches make it longer
             await asyncio.sleep(remaining)
-        running.heard = now()
+        running.heard, running.heard_before = now(), self._heard
 
     async def _each(
         self, asked: "Sequence[_Asked]", running: "_Running"
@@ -188,26 +192,31 @@ class Asking:
         """Each question with its answer. Raise Failed."""
         now = asyncio.get_running_loop().time
         questions = [self._question(one.entry._replace(url=one.url)) for one in asked]
+        fields = (*self._fields, "robots") if any(one.others for one in asked) else self._fields
         at = 0
         running.origin = asked[0].line.origin
-        try:
-            fields = (*self._fields, "robots") if any(one.others for one in asked) else self._fields
-            async with aclosing(self._client.batch(questions, fields=fields)) as answers:
-                async for answer in answers:
-                    yield asked[at], answer
-                    at += 1
-                    running.heard, running.waits = now(), False
-                    running.origin = asked[at].line.origin if at < len(asked) else ""
-        except PermitError as error:
-            raise Failed(str(error)) from None
+        while at < len(asked):
+            client = self._client if self._heard else self._first
+            try:
+                async with aclosing(client.batch(questions[at:], fields=fields)) as answers:
+                    async for answer in answers:
+                        yield asked[at], answer
+                        at += 1
+                        self._heard += 1
+                        running.heard, running.heard_before, running.waits = now(), self._heard, False
+                        running.origin = asked[at].line.origin if at < len(asked) else ""
+            except PermitError as error:
+                if client is self._client or not self._heard:
+                    raise Failed(str(error)) from None
 
 
 class _Running:
-    """A batch that is being asked: when it last had an answer, and the origin of the next."""
+    """A batch that is being asked: when it last had an answer, how many all had by then, and the origin of the next."""
 
     def __init__(self, batch: Batch, now: float) -> None:
         self.batch = batch
         self.heard = now
+        self.heard_before = 0
         self.origin = ""
         self.has_place = True
         self.waits = False

@@ -127,11 +127,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Write a row for each line, and a summary on standard error; return the exit code. Raise Failed."""
     work = _work(arguments)
     sources = Sources(arguments.inputs)
-    client = _client(arguments)
+    clients = [_client(arguments, unreachable) for unreachable in ("fail", "wait")]
     sorter = _sorted(sources, work)
     with StateFile(arguments.state) as state:
         checking = Checking(arguments, work, sources, sorter, state)
-        interrupted = asyncio.run(checking.run(client))
+        interrupted = asyncio.run(checking.run(clients))
     return INTERRUPTED if interrupted else work.code(checking.counts)
 
 
@@ -202,10 +202,10 @@ def _work(arguments: argparse.Namespace) -> Work:
     )
 
 
-def _client(arguments: argparse.Namespace) -> AsyncClient:
+def _client(arguments: argparse.Namespace, unreachable: Any) -> AsyncClient:
     try:
         return AsyncClient(
-            arguments.server, key=os.environ.get(API_KEY) or None, max_wait=RESTART_WAIT, unreachable="wait"
+            arguments.server, key=os.environ.get(API_KEY) or None, max_wait=RESTART_WAIT, unreachable=unreachable
         )
     except ValueError as error:
         raise Failed(f"{error}.") from None
@@ -264,7 +264,7 @@ class Checking:
         self._uncommitted = rows.Counts()
         self._places: list[tuple[int, int]] = []
 
-    async def run(self, client: AsyncClient) -> bool:
+    async def run(self, clients: Sequence[AsyncClient]) -> bool:
         """Do all that is left. Return whether it was interrupted. Raise Failed."""
         position = self._resume()
         work, arguments = self._work, self._arguments
@@ -275,7 +275,7 @@ class Checking:
             records, count = _counted(_first_of_each(records))
         left = batches(records, self._ranges.gaps(count))
         asking = Asking(
-            client,
+            clients,
             work.question,
             work.shape,
             self._done,
@@ -289,7 +289,7 @@ class Checking:
             with _bar(count, work.what, to_terminal=arguments.output is None) as self._bar:
                 self._bar.update(self.counts.total)
                 try:
-                    async with client:
+                    async with clients[0], clients[1]:
                         interrupted = await _until_interrupted(asking.run(left))
                 except Failed as error:
                     failed = error
