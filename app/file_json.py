@@ -6,7 +6,14 @@ from typing import Any, TypeVar
 
 from robots_core.lint.linter import lint
 from robots_core.robots.agents import Agent
-from robots_core.robots.as_json import dumped, extension_members, fitting, rule_members, span_members, window_members
+from robots_core.robots.as_json import (
+    dumped,
+    extension_members,
+    group_members,
+    rule_members,
+    span_members,
+    window_members,
+)
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.groups import Group
 from robots_core.robots.lines import Directive, Key, readable
@@ -23,9 +30,6 @@ from robots_core.robots.rates import (
 )
 from robots_core.robots.robots_txt import Reading, RobotsTxt
 from robots_core.robots.usage import USAGE_KEYS, UsageTerms
-
-AGENTS_ROOM = 4096
-"""Bytes of JSON for the agents of the group that applies."""
 
 T = TypeVar("T")
 _Members = dict[str, Any]
@@ -77,18 +81,12 @@ def _reader(reading: Reading, agent: Agent) -> _Members:
         "agent": agent.token,
         "policy": agent.policy,
         "exempt": agent.exempt,
-        "group": None if selection is None else _selected(selection.token, selection.groups[0]),
+        "group": None if selection is None else group_members(selection.token, selection.groups[0]),
         "crawl_delay": terms and terms.crawl_delay and _delay(terms.crawl_delay),
         "schedule": [] if terms is None else list(map(span_members, schedule(terms.rates))),
         "visits": None if terms is None or terms.visits is None else _open(terms.visits),
         "usage": terms and terms.usage and _usage(terms.usage),
     }
-
-
-def _selected(token: str, group: Group) -> _Members:
-    agents = group.agents
-    shown = fitting(map(readable, agents), AGENTS_ROOM)
-    return {"token": token, "agents": shown, "more_agents": len(agents) - len(shown), "line": group.line}
 
 
 def _read(lines: Iterable[Directive], wanted: Key, parse: Callable[[str, int], Parsed[T]]) -> Iterator[T]:

@@ -1,14 +1,14 @@
 """Turn decisions into the models of `schemas`; nothing is computed here."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import datetime
-from typing import assert_never
+from typing import Any, assert_never
 
 from app.api.schemas.answers import (
     AnswerOut,
     EdgeOut,
     ExplanationOut,
-    ExtensionOut,
     GroupOut,
     MatchOut,
     NextRateOut,
@@ -25,13 +25,11 @@ from app.api.schemas.answers import (
     UsageOut,
     VisitOut,
     WarningOut,
-    WindowOut,
 )
 from app.api.summary import summary
 from app.cache.result import CacheResult
 from app.edge.facts import EdgeFact
 from app.evaluate import Decision
-from app.file_json import AGENTS_ROOM
 from app.instants import instant, rfc3339
 from app.overrides.table import Matching
 from robots_core.lint.linter import lint
@@ -40,12 +38,11 @@ from robots_core.origin import Origin
 from robots_core.purposes.judge import Judgements
 from robots_core.purposes.policy import Purpose
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from robots_core.robots.as_json import fitting, json_size
+from robots_core.robots.as_json import fitting, group_members, json_size, rate_members, rule_members, span_members
 from robots_core.robots.explain import explain
-from robots_core.robots.groups import Group
-from robots_core.robots.lines import Directive, readable
+from robots_core.robots.lines import Directive
 from robots_core.robots.patterns import NormalisedRule
-from robots_core.robots.rates import Rate, RateChange, Span, Visit, Window, schedule
+from robots_core.robots.rates import Rate, RateChange, Visit, schedule
 from robots_core.robots.robots_txt import RobotsTxt
 from robots_core.robots.usage import Preference, Usage
 from robots_core.robots.verdict import Verdict
@@ -103,16 +100,10 @@ def notes_out(notes: Iterable[Note]) -> list[NoteOut] | None:
     return [NoteOut(code=code, message=message) for code, message in notes] or None
 
 
-def extensions_out(directives: Iterable[Directive]) -> Iterator[ExtensionOut]:
-    """Lines that decide nothing, as written."""
-    return (ExtensionOut(key=key, value=readable(value), line=line) for line, key, value in directives)
-
-
 def warnings_out(robots: RobotsTxt, content_type: str | None = None, origin: Origin | None = None) -> list[WarningOut]:
     """Warnings for the owner of a file; `content_type` and `origin` are those of a file that was fetched."""
     site = None if origin is None else origin.key
-    found = lint(robots, content_type, site)
-    return [WarningOut(code=it.code, line=it.line, message=it.message, instead=it.instead) for it in found]
+    return [WarningOut(**asdict(it)) for it in lint(robots, content_type, site)]
 
 
 def robots_out(origin: Origin, cached: CacheResult) -> RobotsOut:
@@ -177,36 +168,23 @@ def rule_out(verdict: Verdict, robots: RobotsTxt | None) -> RuleTextOut | None:
     if verdict.rule is None or robots is None:
         return None
     rule = verdict.rule.directive
-    return RuleTextOut(**dict(_brief(rule)), text=_shortened(robots.line_text(rule.line) or ""))
+    return RuleTextOut(**_brief(rule), text=_shortened(robots.line_text(rule.line) or ""))
 
 
-def _brief(rule: Directive) -> RuleOut:
-    """A rule with the beginning of its pattern."""
-    line, key, value = rule
-    return RuleOut(directive=str(key), pattern=_shortened(readable(value)), line=line)
+def _brief(rule: Directive) -> dict[str, Any]:
+    """The members of RuleOut, with the beginning of the pattern."""
+    members = rule_members(rule)
+    return {**members, "pattern": _shortened(members["pattern"])}
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= RULE_SHOWN else text[:RULE_SHOWN] + "…"
 
 
-def directive_out(rule: Directive) -> RuleOut:
-    """A rule as written, of any length."""
-    line, key, value = rule
-    return RuleOut(directive=str(key), pattern=readable(value), line=line)
-
-
-def group_out(token: str, group: Group) -> GroupOut:
-    """The group that `token` selected."""
-    agents = group.agents
-    shown = fitting(map(readable, agents), AGENTS_ROOM)
-    return GroupOut(token=token, agents=shown, more_agents=len(agents) - len(shown), line=group.line)
-
-
 def _group(verdict: Verdict) -> GroupOut | None:
     if verdict.group is None or verdict.selection is None:
         return None
-    return group_out(verdict.selection.token, verdict.group)
+    return GroupOut(**group_members(verdict.selection.token, verdict.group))
 
 
 def usage_out(usage: Usage) -> UsageOut:
@@ -216,7 +194,7 @@ def usage_out(usage: Usage) -> UsageOut:
         content_usage={name: stated.value for name, stated in usages.items()},
         content_signal={name: stated.value for name, stated in signals.items()},
         more=len(usage.content_usage) + len(usage.content_signal) - len(usages) - len(signals),
-        ai_training=None if usage.ai_training is None else _brief(usage.ai_training),
+        ai_training=None if usage.ai_training is None else RuleOut(**_brief(usage.ai_training)),
         lines=UsageLinesOut(
             content_usage={name: stated.line for name, stated in usages.items()},
             content_signal={name: stated.line for name, stated in signals.items()},
@@ -283,40 +261,20 @@ def _explanation(decision: Decision, *, detailed: bool) -> SummaryOut | Explanat
         group=found.group,
         matched=found.matched,
         rules=_matching(found.rules),
-        schedule=spans_out(schedule(decision.terms.rates)) if decision.terms else [],
+        schedule=[SpanOut(**span_members(it)) for it in schedule(decision.terms.rates)] if decision.terms else [],
     )
 
 
 def _matching(rules: Iterable[NormalisedRule]) -> list[MatchOut]:
     """The rules that an explanation lists: those that fit, and always the one that decided."""
-    matching = [MatchOut(**dict(_brief(rule.directive)), length=rule.length) for rule in rules]
+    matching = [MatchOut(**_brief(rule.directive), length=rule.length) for rule in rules]
     return matching[: max(1, len(fitting((rule.pattern for rule in matching), EXPLAINED_ROOM)))]
-
-
-def spans_out(spans: Iterable[Span]) -> list[SpanOut]:
-    """The rates of a day."""
-    return [SpanOut(start=span.start, end=span.end, rate=rate_out(span.rate, None)) for span in spans]
-
-
-def window_out(window: Window | None) -> WindowOut | None:
-    """The daily window; None for the whole day."""
-    return None if window is None else WindowOut(start=window.start_text, end=window.end_text)
 
 
 def rate_out(rate: Rate | None, valid_until: datetime | None) -> RateOut | None:
     if rate is None:
         return None
-    return RateOut(
-        interval=rate.interval,
-        documents=rate.documents,
-        seconds=rate.seconds,
-        declared_interval=rate.declared_interval,
-        source=rate.source,
-        line=rate.line or None,
-        inherited=rate.inherited,
-        window=window_out(rate.window),
-        valid_until=rfc3339(valid_until) if valid_until else None,
-    )
+    return RateOut(**{**rate_members(rate), "valid_until": rfc3339(valid_until) if valid_until else None})
 
 
 def next_rate_out(change: RateChange | None) -> NextRateOut | None:

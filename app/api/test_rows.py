@@ -37,7 +37,6 @@ from app.api.schemas.answers import (
 )
 from app.api.serialize import (
     answer_out,
-    extensions_out,
     next_rate_out,
     notes_out,
     rate_out,
@@ -53,6 +52,7 @@ from robots_core.notes import agent_notes
 from robots_core.origin import Target
 from robots_core.purposes.policy import Purpose, PurposePolicy
 from robots_core.robots.agents import Agent
+from robots_core.robots.as_json import extension_members
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.robots_txt import RobotsTxt
 from robots_core.robots.verdict import Permission, Reason
@@ -207,7 +207,7 @@ def answer(
     whole = {
         "sitemaps": msgspec.json.encode(robots.sitemaps),
         "licenses": msgspec.json.encode(robots.licenses),
-        "extensions": to_json(list(extensions_out(robots.extensions))),
+        "extensions": to_json(list(map(extension_members, robots.extensions))),
         "warnings": to_json(warnings),
     }
     room -= sum(map(len, whole.values()))
