@@ -88,6 +88,7 @@ class Settings(BaseSettings):
     pace_by: Literal["origin", "host", "domain"] = "host"
     pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
     pace_cap: float = Field(SLOWEST, ge=0, le=SLOWEST)
+    pace_latency: float = Field(1.2, ge=0, le=100)
     pace_instances: int | None = Field(None, ge=1, le=100_000)
     permit_secret: SecretStr | None = None
     watch_seconds: float | None = Field(None, ge=0.1, le=3600)

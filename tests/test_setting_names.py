@@ -75,7 +75,7 @@ def test_every_misspelt_setting_is_told_its_right_name(name: str) -> None:
                 "DECISION_LOG_URL."
             ),
         ),
-        ("PACE_XYZ", "the settings of that prefix are PACE_BY, PACE_CAP, PACE_FLOOR, PACE_INSTANCES."),
+        ("PACE_XYZ", "the settings of that prefix are PACE_BY, PACE_CAP, PACE_FLOOR, PACE_INSTANCES, PACE_LATENCY."),
     ],
 )
 def test_start_stops_with_the_right_name(monkeypatch: pytest.MonkeyPatch, name: str, hint: str) -> None:

@@ -75,8 +75,12 @@ def make_files(
     resolver: Resolver | None,
     agents: Reread[OwnAgents] | None,
     ssl_context: ssl.SSLContext | None,
+    on_answer: Callable[[Origin, float], None],
 ) -> Files:
-    """The files; None for the server's clock, for the system's resolver and for its trust store."""
+    """The files; None for the server's clock, for the system's resolver and for its trust store.
+
+    `on_answer` gets the seconds of each fetch that the origin answered.
+    """
     system_resolver, clock = SystemResolver(), store.clocks.fleet
     fetcher = fetcher_from(settings, resolver or system_resolver, ssl_context or client_tls(), agents, clock)
     snapshots = RedisSnapshots(store.redis, instance=_instance_name(settings.workers), clock=store_clock)
@@ -92,6 +96,8 @@ def make_files(
         fetch_log.note(origin, snapshot, seconds)
         if writer is not None:
             writer.note(origin, snapshot)
+        if snapshot.failing is None:
+            on_answer(origin, seconds)
 
     cache = RobotsCache(
         snapshots,

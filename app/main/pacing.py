@@ -51,7 +51,7 @@ def make_pacing(
     instances, secret = settings.pace_instances, settings.permit_secret
     local_pacer = LocalPacer(None if instances is None else instances * settings.workers, lambda: membership.rank)
     pacer = Pacer(
-        RedisPacer(store.redis, clocks=store.clocks),
+        RedisPacer(store.redis, clocks=store.clocks, latency_factor=settings.pace_latency),
         local_pacer,
         store.clocks,
         clock_stepped=metrics.store_clock_stepped,

@@ -94,6 +94,7 @@ def create(
         resolver=resolver,
         agents=agents,
         ssl_context=ssl_context,
+        on_answer=lambda origin, seconds: pacing.pacer.note_fetch(pool_of(origin), seconds),
     )
     turns = WorkTurns(refused=metrics.request_overloaded)
     models = recheck_models(settings, table)

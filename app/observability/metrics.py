@@ -159,6 +159,8 @@ class Metrics:
         )
         self._decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
         self._permits = counter("permits", "Permits requested.", "outcome")
+        bounds = counter("permit_bounds", "Permits granted, by what decided their interval.", "bound")
+        self._of_bound = _Children(bounds.labels)
         self._pool_permits = counter("pool_permits", "Permits granted in the pools that the table names.", "pool")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
         self._clock_steps = counter("store_clock_steps", "Permit queues moved because the clock of the store was set.")
@@ -313,8 +315,12 @@ class Metrics:
         """Count decisions that are missing from the decision log."""
         self._decision_log_lost.inc(lines)
 
-    def permit_granted(self, wait: float, pool: str | None = None, *, degraded: bool) -> None:
-        """Count a permit whose slot begins in `wait` seconds; `pool` is one that the operator has named."""
+    def permit_granted(self, wait: float, bound: str, pool: str | None = None, *, degraded: bool) -> None:
+        """Count a permit whose slot begins in `wait` seconds, and whose interval `bound` decided.
+
+        `pool` is one that the operator has named.
+        """
+        self._of_bound[bound,].inc()
         self._permits.labels("granted").inc()
         if pool is not None:
             self._pool_permits.labels(pool).inc()

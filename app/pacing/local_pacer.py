@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from app.pacing.bounded_dict import BoundedDict
 from app.pacing.membership import Rank
-from app.pacing.schedule import advance, interval_at
+from app.pacing.schedule import advance, at_least, interval_at, window_at
 from app.pacing.slots import PaceKey, Slot, SlotRequest, SlotResult, WaitTooLong, wait_too_long
 
 HORIZON = 2.0
@@ -54,7 +54,7 @@ class LocalPacer:
         if not fleet:
             return WaitTooLong(UNKNOWN_FLEET_RETRY, UNKNOWN_FLEET_RETRY, interval_at(request.windows, now))
         least = self._slowest(request.key, interval_at(request.windows, now), now)
-        own = tuple(replace(window, interval=max(window.interval, least)) for window in request.windows)
+        own = at_least(request.windows, least, window_at(request.windows, now).bound)
         windows = tuple(replace(window, interval=window.interval * fleet) for window in own)
         after_fetch = advance(own, min(request.fetched_at, now), 1) if request.fetched_at else 0.0
         start = max(now, not_before, after_fetch)
@@ -71,9 +71,9 @@ class LocalPacer:
         wait, interval = start - now, interval_at(windows, start)
         longest = min(request.max_wait, HORIZON)
         if wait > longest:
-            return wait_too_long(wait, interval, longest)
+            return wait_too_long(wait, interval, longest, window_at(own, start).bound)
         self._ends[request.key] = advance(windows, start, request.cost)
-        return Slot(request.key, LOCAL_SLOT, start, wait, interval)
+        return Slot(request.key, LOCAL_SLOT, start, wait, interval, window_at(own, start).bound)
 
     def _slowest(self, key: PaceKey, interval: float, now: float) -> float:
         """The longest interval that the queue was asked for of late, this one included."""

@@ -29,7 +29,7 @@ if ARGV[7] == 'released' then
   return {1, now, 0}
 end
 
-local ends, given_back = settle_backoff()
+local ends, given_back, bad, bad_at = settle_backoff()
 if ARGV[7] == 'known' then return {given_back and 1 or 0, now, ends} end
 
 local retry_after, first_step, longest_step = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
@@ -52,6 +52,9 @@ if now >= ends then
     step = math.min(step * 2, longest_step)
   end
   reported, began = now + math.max(step, retry_after), now
+  local queue = redis.call('HMGET', QUEUE, 'pace', 'told', 'seen')
+  local told = shifted(queue[2], step_since(queue[3]))
+  bad, bad_at = refused(duration(queue[1], MAX_COST), told, bad, bad_at)
 end
 
 local by = stored[3] or ''
@@ -71,7 +74,8 @@ end
 local changed = believed > ends
 ends = math.max(ends, believed)
 redis.call('HSET', BACKOFF, 'until', text(ends), 'step', text(step), 'began', text(began),
-  'by', by, 'claim', text(claim), 'agreed', text(agreed), 'seen', text(now))
+  'by', by, 'claim', text(claim), 'agreed', text(agreed), 'seen', text(now), 'bad', text(bad), 'bad_at', text(bad_at))
 save_durable(SITE_FIELD, text(ends) .. ' ' .. text(now), ends)
-redis.call('PEXPIRE', BACKOFF, math.ceil((ends - now + math.max(reset_after, step) + LINGER) / 1000))
+local kept = math.max(ends - now + math.max(reset_after, step) + LINGER, MEMORY)
+redis.call('PEXPIRE', BACKOFF, math.ceil(kept / 1000))
 return {changed and 1 or 0, now, ends}

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.slots import PaceKey, QueueState, QueueView, SlotRequest, SlotResult
 
 
@@ -20,6 +21,7 @@ class PaceStore(Protocol):
         *,
         closed_for: float,
         closed_if_behind: float,
+        pages: PageReports = NO_PAGES,
     ) -> tuple[SlotResult, QueueView]:
         """Reserve the next free slot; see `RedisPacer`."""
         ...

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from app.pacing.bounded_dict import BoundedDict
@@ -9,8 +10,10 @@ from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.local_pacer import LOCAL_SLOT, LocalPacer
 from app.pacing.origin_backoffs import OriginBackoffs
 from app.pacing.pace_store import PaceStore
+from app.pacing.page_times import PageTimes
+from app.pacing.permit import SlotRef
 from app.pacing.recovery import Recovery
-from app.pacing.schedule import advance, interval_at
+from app.pacing.schedule import Bound, advance, at_least, interval_at
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK, ShardState, UnreportedSlot
 from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.redis.connect import ANY
@@ -21,6 +24,16 @@ CLOCK_STEP_TOLERANCE = 0.1
 """Seconds by which the clocks of a master and of the replica that replaces it may differ unreported."""
 
 _UNSEEN = QueueState()
+
+
+class _Least(NamedTuple):
+    """The interval that the store set last for a queue. Without the store it holds on, and nothing is learned."""
+
+    interval: float
+    bound: Bound
+
+
+_NO_LEAST = _Least(0.0, "latency")
 
 
 class Grant(NamedTuple):
@@ -70,6 +83,8 @@ class Pacer:
         self._clock_stepped = clock_stepped
         self._given_back = backoff_given_back
         self._policy = BackoffPolicy()
+        self._pages = PageTimes()
+        self._least: BoundedDict[PaceKey, _Least] = BoundedDict()
         self._queues: BoundedDict[PaceKey, QueueState] = BoundedDict()
         self._shards = _Shards(clocks)
         self._backoffs = KnownBackoffs(self._shards[ANY].clock.steady)
@@ -119,6 +134,14 @@ class Pacer:
         await self._origin_backoffs.note(key, origin, seconds, reporter)
         return OutcomeResult(seconds, degraded=False)
 
+    def note_page(self, key: PaceKey, slot: SlotRef, status: int | None, elapsed: float) -> None:
+        """Note how long the page of a slot took, in the queue `key`; a status of None: it was not answered."""
+        self._pages.note(key, slot, status, elapsed, self._state(slot.key).clock())
+
+    def note_fetch(self, pool: str, seconds: float) -> None:
+        """Note how long the service's own fetch of a robots.txt of the pool took."""
+        self._pages.note_fetch(pool, seconds)
+
     def on_loss(self) -> None:
         """Report all backoffs that this process remembers: the store has lost what was written last."""
         for state in self._shards.values():
@@ -137,7 +160,10 @@ class Pacer:
             self._backoffs.left(key.site),
             closed_for=closed_for,
             closed_if_behind=RECOVERY_PERIOD,
+            pages=self._pages.take(key),
         )
+        self._pages.learned(key, view.latency)
+        self._least[key] = _Least(view.least, view.bound)
         queue, now = view.queue, state.clock.steady()
         self._queues[key] = QueueState(now + queue.ends - queue.seen_at, queue.count, now)
         self._backoffs.note(key, view.backoff_until - queue.seen_at)
@@ -149,7 +175,8 @@ class Pacer:
         return result
 
     def _reserve_locally(self, request: SlotRequest) -> SlotResult:
-        key, state = request.key, self._state(request.key)
+        key, state, least = request.key, self._state(request.key), self._least.get(request.key, _NO_LEAST)
+        request = replace(request, windows=at_least(request.windows, least.interval, least.bound))
         failing_since = self._recovery.on_failure(state)
         if not state.local:
             left = max(failing_since + PROBE_INTERVAL - state.clock.steady(), SLACK)

@@ -200,6 +200,8 @@ class Permits:
             )
             backoff, degraded = result.value, degraded or result.degraded
             self._on_backoff(slot.origin, backoff)
+        if outcome.elapsed is not None and not outcome.released:
+            self._pacer.note_page(self._queue_of(slot), slot, outcome.status, outcome.elapsed)
         if outcome.status is not None and not outcome.released:
             try:
                 await self._edge.report(slot.origin, slot.key.agent, outcome.status, slot.token)
@@ -218,8 +220,8 @@ class Permits:
         request = allowed.slot
         pool, grant = request.key.pool, await self._pacer.reserve(request)
         match grant.result:
-            case Slot(key=key, name=name, go_at=go_at, wait=wait):
-                self._metrics.permit_granted(wait, key.name, degraded=grant.degraded)
+            case Slot(key=key, name=name, go_at=go_at, wait=wait, bound=bound):
+                self._metrics.permit_granted(wait, bound, key.name, degraded=grant.degraded)
                 permit = sign(SlotRef(request.origin, key, name, go_at), self._secret.current)
                 return PermitResult(allowed.answer, pool, grant, permit)
             case WaitTooLong():
@@ -242,6 +244,7 @@ class Permits:
             request.max_wait,
             fetched_at,
             origin.key,
+            bounds.cap,
         )
 
     def _queue_of(self, slot: SlotRef) -> PaceKey:

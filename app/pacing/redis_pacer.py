@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from secrets import token_hex
 from typing import Any
 
+from app.pacing.page_times import NO_PAGES, PageReports
+from app.pacing.schedule import Bound, window_at
 from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, QueueView, Slot, SlotRequest, SlotResult, wait_too_long
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
@@ -19,17 +21,31 @@ BUCKETS = 4096
 be evicted. All processes on a store have to use the same number."""
 
 
-_RESERVE = Script.load(__package__, "state.lua", "reserve.lua")
-_OUTCOME = Script.load(__package__, "state.lua", "outcome.lua")
+_RESERVE = Script.load(__package__, "state.lua", "pace.lua", "reserve.lua")
+_OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua")
+
+_BOUNDS: tuple[Bound, ...] = ("latency", "latency", "backoff")
+"""What decided the least interval, by the number that the script gives it; 0 is nothing."""
+
+AHEAD_FOR, AHEAD_SLOTS = 2.0, 8
+"""Seconds, or intervals, that slots are given ahead at most once pages were reported (reserve.lua)."""
+
+LATENCY_FACTOR, LONGEST_BY_LATENCY = 1.2, 30.0
+"""An interval is at least so many times the mean time of a page, but that sets none longer than so many seconds."""
 
 
 class RedisPacer:
     """The PaceStore in Redis, under `robots:{pace:<bucket>}:`."""
 
     def __init__(
-        self, store: GuardedClient, backoff: BackoffPolicy | None = None, clocks: StoreClocks | None = None
+        self,
+        store: GuardedClient,
+        backoff: BackoffPolicy | None = None,
+        clocks: StoreClocks | None = None,
+        latency_factor: float = LATENCY_FACTOR,
     ) -> None:
-        """`clocks` are those of the store's servers, which every reply sets."""
+        """`clocks` are those of the store's servers, which every reply sets. `latency_factor` is PACE_LATENCY."""
+        self._latency_factor = latency_factor
         self._store = store
         self._backoff = backoff or BackoffPolicy()
         self._clocks = clocks or StoreClocks(time.time, time.monotonic)
@@ -42,6 +58,7 @@ class RedisPacer:
         *,
         closed_for: float,
         closed_if_behind: float,
+        pages: PageReports = NO_PAGES,
     ) -> tuple[SlotResult, QueueView]:
         """Reserve the next free slot; return the result and the queue after it. Raises StoreDown.
 
@@ -49,7 +66,7 @@ class RedisPacer:
         backoff; if the store knows less of that, it takes the process's word. No slot begins within `closed_for`
         seconds: after a failure of the store, callers may still use slots that were given without it. Nor does one
         within `closed_if_behind` seconds if the store knows less of the queue than `known`: other processes may know
-        more, and need time to say.
+        more, and need time to say. `pages` is what the process was told of the queue's pages since its last call.
         """
         key, name = request.key, token_hex(8)
         windows = [
@@ -68,17 +85,28 @@ class RedisPacer:
             _micro(max(0.0, known.ends - known.seen_at)),
             str(known.count),
             _micro(request.fetched_at),
+            str(pages.pages),
+            _micro(pages.mean),
+            "1" if pages.timed_out else "0",
+            f"{self._latency_factor:.6f}",
+            _micro(LONGEST_BY_LATENCY),
+            _micro(request.cap),
             *windows,
             key_id=request.key_id,
-            length=10,
+            length=13,
         )
-        reserved, now, go, end, length, queue_end, count, backoff_until, step, given_back = reply
+        reserved, now, go, end, length, queue_end, count, backoff_until, step, given_back, *learned = reply
+        latency, least = learned[0] / MICROSECONDS, learned[1] / MICROSECONDS
         queue = QueueState(queue_end / MICROSECONDS, count, now / MICROSECONDS)
-        view = QueueView(queue, backoff_until / MICROSECONDS, step / MICROSECONDS, bool(given_back))
-        wait, interval = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS
+        by = _BOUNDS[learned[2] % len(_BOUNDS)]
+        view = QueueView(queue, backoff_until / MICROSECONDS, step / MICROSECONDS, bool(given_back), latency, least, by)
+        wait, interval, go_at = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS, go / MICROSECONDS
+        own = window_at(request.windows, go_at)
+        bound = by if least > own.interval + 1 / MICROSECONDS else own.bound
         if not reserved:
-            return wait_too_long(wait, interval, request.max_wait), view
-        return Slot(key, f"{end}:{name}:{request.caller}", go / MICROSECONDS, wait, interval), view
+            longest = max(AHEAD_FOR, AHEAD_SLOTS * interval) if latency and self._latency_factor else math.inf
+            return wait_too_long(wait, interval, min(request.max_wait, longest), bound), view
+        return Slot(key, f"{end}:{name}:{request.caller}", go_at, wait, interval, bound), view
 
     async def release(self, key: PaceKey, name: str) -> bool:
         """Free a slot that was not used; False if there is none of that name. Raises StoreDown."""

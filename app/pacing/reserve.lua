@@ -5,7 +5,9 @@
 --       11 give no slot for so long, or 0   12 give none for so long if slots were lost
 --       13, 14 the time to the end of the queue and its count, as this process remembers them, or 0
 --       15 when robots.txt was last fetched, or 0
---       16.. the windows: until (an instant), interval; the last one never ends
+--       16 how many pages were reported to the process of late   17 the mean of their times   18 1 if one timed out
+--       19 PACE_LATENCY   20 the longest interval that latency sets   21 PACE_CAP
+--       22.. the windows: until (an instant), interval; the last one never ends
 --
 -- A slot lasts from the instant at which it begins to its end, from which the pace permits the next document. Slots
 -- never overlap.
@@ -15,8 +17,8 @@
 -- count, this server has lost slots, as a replica does that lagged behind its master.
 --
 -- Returns {1, now, begin, end, interval, tail, count, end of the backoff, by how much the clock was set back (negative:
--- forward), 1 if the end of the backoff is from this process}. If the slot is too far ahead: 0 in place of the first 1,
--- and 0 as its end.
+-- forward), 1 if the end of the backoff is from this process, the latency, the least interval by it and by refusals,
+-- which of them decided (`least_interval`)}. If the slot is too far ahead: 0 in place of the first 1, and 0 as its end.
 local CALLER_EXPIRY = 10e6   -- a caller that last asked longer ago is gone
 local MAX_CALLERS = 1000
 local MAX_SEARCH = 500       -- slots that are searched for a gap, after the first FEW
@@ -27,6 +29,8 @@ local PERIOD = 20            -- intervals: one slot in this time is left for key
 local MAX_DEBT = 20          -- intervals that a key waits at most for having had more than its share
 local SOME_SLOTS = 60        -- searched for a gap within the share of a key: the first, and those after its latest one
 local LAST_SLOTS = 30        -- of the queue, searched if there is none
+local AHEAD_FOR = 2e6        -- slots are given so far ahead at most, or
+local AHEAD_SLOTS = 8        -- so many intervals
 
 if redis.call('ZCARD', SLOTS) > 2 * MAX_SLOTS then redis.call('UNLINK', SLOTS) end
 for _, asking in ipairs({CALLERS, API_KEYS}) do
@@ -37,7 +41,7 @@ if redis.call('HLEN', AHEAD) > 2 * MAX_SLOTS then redis.call('UNLINK', AHEAD) en
 local max_wait, cost, caller, nonce = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
 local key = key_of(caller)
 local untils, intervals = {}, {}
-for i = 16, #ARGV, 2 do
+for i = 22, #ARGV, 2 do
   untils[#untils + 1], intervals[#intervals + 1] = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
 end
 untils[#untils] = math.huge
@@ -70,7 +74,8 @@ local function slot_times(slot, go)
 end
 
 -- Read the state of the queue.
-local stored = redis.call('HMGET', QUEUE, 'tail', 'hint', 'hold', 'fetched', 'counted', 'count', 'seen')
+local stored = redis.call('HMGET', QUEUE, 'tail', 'hint', 'hold', 'fetched', 'counted', 'count', 'seen', 'latency',
+  'recent', 'told', 'reports', 'run', 'pace')
 local durable = durable_numbers(QUEUE_FIELD, 4)
 local clock_step, durable_step = step_since(stored[7]), step_since(durable[4])
 local tail, hint, fetched, counted = 0, instant(stored[2]), instant(stored[4]), instant(stored[5])
@@ -87,6 +92,20 @@ if clock_step ~= 0 then
   redis.call('UNLINK', SLOTS, CALLERS, AHEAD, API_KEYS)
   hint, fetched, counted = 0, math.min(fetched, now), now
 end
+
+-- Learn from the pages that were reported, and raise the intervals to what the pool bears.
+local backoff_until, given_back, bad, bad_at = settle_backoff()
+local latency, recent = duration(stored[8], LONGEST), duration(stored[9], LONGEST)
+local told, reports = math.min(shifted(stored[10], clock_step), now), math.min(duration(stored[11], FEW), FEW)
+local run = shifted(stored[12], clock_step)
+if latency == 0 then reports = 0 end
+latency, recent, told, reports = learn(latency, recent, told, reports, tonumber(ARGV[16]), tonumber(ARGV[17]))
+local timed_out = ARGV[18] == '1'
+if timed_out and now >= run then latency = math.max(latency, math.min(2 * latency, TIME_OUT)) end
+local factor = tonumber(ARGV[19])
+local least, decided = least_interval(factor, tonumber(ARGV[20]), tonumber(ARGV[21]), latency, recent, reports, bad, bad_at)
+least = math.ceil(least)
+for i, own in ipairs(intervals) do intervals[i] = math.max(own, least) end
 
 local last
 for attempt = 1, 20 do
@@ -156,9 +175,10 @@ local function note_asking(asking, who, expiry)
   return redis.call('ZCARD', asking)
 end
 
-local backoff_until, given_back = settle_backoff()
 local open = math.max(now, closed_until, backoff_until)
 local interval = interval_at(open)
+-- Slots that were given do not move. So that the pace follows soon, they are not given far ahead.
+if factor > 0 and reports > 0 then max_wait = math.min(max_wait, math.max(AHEAD_FOR, AHEAD_SLOTS * interval)) end
 
 local active, active_keys = note_asking(CALLERS, caller, CALLER_EXPIRY), 1
 if key then
@@ -319,11 +339,18 @@ if reserved then
   if from_hint and not passed then hint = slot_end end
   tail = math.max(tail, slot_end)
 end
+if timed_out and now >= run then run = math.max(now, tail) + 1e6 end
 
 redis.call('HSET', QUEUE, 'tail', text(tail), 'hint', text(hint), 'hold', text(closed_until),
-  'fetched', text(fetched), 'counted', text(counted), 'count', text(count), 'seen', text(now))
+  'fetched', text(fetched), 'counted', text(counted), 'count', text(count), 'seen', text(now),
+  'pace', text(reserved and interval_at(go) or duration(stored[13], MAX_COST)))
+if timed_out or told == now or clock_step ~= 0 then
+  redis.call('HSET', QUEUE, 'latency', text(latency), 'recent', text(recent), 'told', text(told),
+    'reports', text(reports), 'run', text(run))
+end
 save_durable_queue(tail, closed_until, count)
 local expiry = math.ceil((math.max(tail, closed_until, now) - now + LINGER) / 1000)
 for i = 4, 8 do redis.call('PEXPIRE', KEYS[i], expiry) end
 local first = reserved and 1 or 0
-return {first, now, go, slot_end, interval_at(go), tail, count, backoff_until, clock_step, given_back and 1 or 0}
+return {first, now, go, slot_end, interval_at(go), tail, count, backoff_until, clock_step, given_back and 1 or 0,
+  math.floor(latency), least, decided}

@@ -3,11 +3,12 @@
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal, TypeAlias
 
 from app.cache.recheck import Pace
 from app.evaluate import with_delay
 from app.overrides.table import Override
-from robots_core.robots.rates import Rate, Timetable
+from robots_core.robots.rates import Rate, RateSource, Timetable
 
 MAX_WINDOWS = 16
 """Windows of one schedule, at most; the last one never ends."""
@@ -47,12 +48,20 @@ def host_bounds(default: Bounds, pace: Pace | None) -> Bounds:
     return Bounds(floor if pace.floor is not None else min(floor, cap), max(floor, cap) if pace.cap is None else cap)
 
 
+Bound: TypeAlias = Literal["file", "override", "floor", "latency", "backoff"]
+"""What decides an interval: the file, an operator's delay, the floor, the time of pages, or an earlier refusal."""
+
+
 @dataclass(frozen=True, slots=True)
 class PaceWindow:
-    """One document every `interval` seconds, up to the Unix second `until` (infinity for the last window)."""
+    """One document every `interval` seconds, up to the Unix second `until` (infinity for the last window).
+
+    `bound` is what decided the interval.
+    """
 
     until: float
     interval: float
+    bound: Bound = "floor"
 
 
 def pace_windows(
@@ -73,15 +82,30 @@ def pace_windows(
         rate, at = (None, None) if rate_at is None else (rate_at.value, rate_at.valid_until)
         until = math.inf if at is None else at.timestamp()
         interval = bounds.clamp(None if rate is None else rate.interval)
+        bound = _bound(rate, bounds)
         if windows and windows[-1].interval == interval:
-            windows[-1] = PaceWindow(until, interval)
+            windows[-1] = PaceWindow(until, interval, windows[-1].bound)
         else:
-            windows.append(PaceWindow(until, interval))
-    last = windows[-1].interval
+            windows.append(PaceWindow(until, interval, bound))
+    last, bound = windows[-1].interval, windows[-1].bound
     if at is not None and rates is not None:
-        last = max(last, *(bounds.clamp(None if rate is None else rate.interval) for rate in rates.values))
-    windows[-1] = PaceWindow(math.inf, last)
+        slowest = max(bounds.clamp(None if rate is None else rate.interval) for rate in rates.values)
+        last, bound = (slowest, "file") if slowest > last else (last, bound)
+    windows[-1] = PaceWindow(math.inf, last, bound)
     return tuple(windows)
+
+
+def _bound(rate: Rate | None, bounds: Bounds) -> Bound:
+    if rate is None or rate.interval < bounds.floor:
+        return "floor"
+    return "override" if rate.source is RateSource.OVERRIDE else "file"
+
+
+def at_least(windows: tuple[PaceWindow, ...], interval: float, bound: Bound) -> tuple[PaceWindow, ...]:
+    """The windows with intervals of at least this one, which `bound` decided."""
+    return tuple(
+        window if window.interval >= interval else PaceWindow(window.until, interval, bound) for window in windows
+    )
 
 
 def advance(windows: tuple[PaceWindow, ...], at: float, documents: float) -> float:
@@ -95,6 +119,11 @@ def advance(windows: tuple[PaceWindow, ...], at: float, documents: float) -> flo
     return at + documents * window.interval
 
 
+def window_at(windows: tuple[PaceWindow, ...], at: float) -> PaceWindow:
+    """The window in force at the Unix second `at`."""
+    return next(window for window in windows if at < window.until)
+
+
 def interval_at(windows: tuple[PaceWindow, ...], at: float) -> float:
     """The interval in force at the Unix second `at`."""
-    return next(window.interval for window in windows if at < window.until)
+    return window_at(windows, at).interval

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from app.pacing.schedule import PaceWindow
+from app.pacing.schedule import Bound, PaceWindow
 from robots_core.robots.agents import agent_key
 
 NAMED = "pool:"
@@ -43,7 +43,8 @@ class SlotRequest:
 
     `windows` is the pace. Slots are shared fairly between values of `caller`, or where that is `<key id>/<name>`, first
     between API keys and then between the callers of a key. `fetched_at` (Unix seconds, 0 for never) is the last fetch
-    of robots.txt, which counts as a document. `origin` is the key of the page's origin.
+    of robots.txt, which counts as a document. `origin` is the key of the page's origin, and `cap` the longest interval
+    that the operator lets the time of pages and refusals set.
     """
 
     key: PaceKey
@@ -53,6 +54,7 @@ class SlotRequest:
     max_wait: float = 0.0
     fetched_at: float = 0.0
     origin: str = ""
+    cap: float = 86_400.0
 
     @property
     def key_id(self) -> str:
@@ -64,7 +66,8 @@ class SlotRequest:
 class Slot:
     """A reserved slot. It begins at `go_at` (Unix seconds by the store's clock), in `wait` seconds.
 
-    `name` identifies it in its queue. `interval` is the seconds between documents at that time.
+    `name` identifies it in its queue. `interval` is the seconds between documents at that time, and `bound` what
+    decided that.
     """
 
     key: PaceKey
@@ -72,6 +75,7 @@ class Slot:
     go_at: float
     wait: float
     interval: float
+    bound: Bound = "floor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class WaitTooLong:
     wait: float
     retry_after: float
     interval: float
+    bound: Bound = "floor"
 
 
 SlotResult: TypeAlias = Slot | WaitTooLong
@@ -128,18 +133,23 @@ class QueueView:
 
     `clock_step` is by how many seconds the store's clock was found to be set back (negative: forward); the queue was
     moved by as much. `given_back`: the store did not have the end of the backoff that this process remembers.
+    `latency` is the mean time of a page in seconds, 0 if none was reported. It and refusals set the interval `least`,
+    by `bound`.
     """
 
     queue: QueueState
     backoff_until: float = 0.0
     clock_step: float = 0.0
     given_back: bool = False
+    latency: float = 0.0
+    least: float = 0.0
+    bound: Bound = "latency"
 
 
-def wait_too_long(wait: float, interval: float, max_wait: float) -> WaitTooLong:
+def wait_too_long(wait: float, interval: float, max_wait: float, bound: Bound = "floor") -> WaitTooLong:
     """The result for a wait that is longer than `max_wait`.
 
     All refused callers come back for the same slot. So none is asked back at once, even if its wait is nearly short
     enough.
     """
-    return WaitTooLong(wait, max(wait - max_wait, min(wait, interval), max_wait / 10), interval)
+    return WaitTooLong(wait, max(wait - max_wait, min(wait, interval), max_wait / 10), interval, bound)

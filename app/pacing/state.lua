@@ -2,8 +2,9 @@
 --
 -- KEYS  1 durable record        hash: by site "<until> <seen>", by queue "<tail> <hold> <count> <seen>"
 --       2 its expiries          sorted set: the same fields, by the instant from which they are of no use
---       3 the site's backoff    hash: until, step, began, by, claim, agreed, seen
---       4 the queue             hash: tail, hint, hold, fetched, counted, count, seen
+--       3 the site's backoff    hash: until, step, began, by, claim, agreed, seen, bad, bad_at
+--       4 the queue             hash: tail, hint, hold, fetched, counted, count, seen, latency, recent, told, reports, run,
+--                               pace
 --       5 its slots             sorted set: "<end>:<nonce>:<caller>" by the instant at which they begin
 --       6 callers               sorted set: by the instant they last asked; with API keys, those of the caller's key
 --       7 slots ahead           hash: by caller, and by API key as "<key id>/"; as "<key id>//" when its latest begins
@@ -32,6 +33,7 @@ local MAX_COST = 2592000e6        -- the longest time that one slot takes
 local MAX_AHEAD = 2 * MAX_COST    -- instants farther ahead are not valid
 local MAX_SLOTS = 10000
 local LINGER = 600e6              -- a queue is remembered for so long after its last slot
+local MEMORY = 10800e6            -- and a refusal at least
 local CLOSE = 0.5e6               -- ends of a backoff that differ by less are the same: calls take time
 
 for i, kind in ipairs({'hash', 'zset', 'hash', 'hash', 'zset', 'zset', 'hash', 'zset'}) do
@@ -119,10 +121,17 @@ local function save_durable_queue(tail, closed_until, count)
   save_durable(QUEUE_FIELD, table.concat(numbers, ' '), math.max(tail, closed_until))
 end
 
+-- A valid duration, or 0.
+local function duration(value, longest)
+  local long = tonumber(value) or 0
+  return long >= 0 and long <= longest and long or 0
+end
+
 -- When the fleet's backoff from the site ends, and whether the process remembers a later end, which then holds: this
--- server was emptied, came back as it was before, or did not get the report. What has changed is written.
+-- server was emptied, came back as it was before, or did not get the report. What has changed is written. Returns the
+-- interval that the site refused, and when, too (`pace.lua`).
 local function settle_backoff()
-  local stored = redis.call('HMGET', BACKOFF, 'until', 'began', 'claim', 'agreed', 'seen')
+  local stored = redis.call('HMGET', BACKOFF, 'until', 'began', 'claim', 'agreed', 'seen', 'bad', 'bad_at')
   local durable = durable_numbers(SITE_FIELD, 2)
   local step, durable_step = step_since(stored[5]), step_since(durable[2])
   local ends = math.max(shifted(stored[1], step), shifted(durable[1], durable_step))
@@ -136,13 +145,15 @@ local function settle_backoff()
     local began, claim, agreed = shifted(stored[2], step), shifted(stored[3], step), shifted(stored[4], step)
     redis.call('HSET', BACKOFF, 'began', text(began), 'claim', text(claim), 'agreed', text(agreed))
   end
+  local bad, bad_at = duration(stored[6], MAX_COST), math.min(shifted(stored[7], step), now)
+  if step ~= 0 and bad_at > 0 then redis.call('HSET', BACKOFF, 'bad_at', text(bad_at)) end
   if given_back or step ~= 0 or durable_step ~= 0 then
     redis.call('HSET', BACKOFF, 'until', text(ends), 'seen', text(now))
     save_durable(SITE_FIELD, text(ends) .. ' ' .. text(now), ends)
     local expiry = math.ceil((math.max(ends, now) - now + LINGER) / 1000)
     redis.call('PEXPIRE', BACKOFF, math.max(expiry, redis.call('PTTL', BACKOFF)))
   end
-  return ends, given_back
+  return ends, given_back, bad, bad_at
 end
 
 -- The key of a caller "<key id>/<name>", with its slash; nil without API keys.

@@ -25,7 +25,7 @@ from tests.origins import head, serve, text
 pytestmark = pytest.mark.usefixtures("store_client")
 
 RULES = "User-agent: *\nDisallow: /private/\nRequest-rate: 1/5s\n"
-SLOT_MEMBERS = {"pool", "permit", "go_at", "wait", "interval", "retry_after", "degraded"}
+SLOT_MEMBERS = {"pool", "bound", "permit", "go_at", "wait", "interval", "retry_after", "degraded"}
 
 
 async def permit(service: Service, url: str, agent: object = "ExampleBot", **members: object) -> dict[str, Any]:

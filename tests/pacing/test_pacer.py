@@ -10,6 +10,7 @@ import pytest
 
 from app.pacing.local_pacer import LOCAL_SLOT, UNKNOWN_FLEET_RETRY, LocalPacer
 from app.pacing.pacer import Grant, Pacer
+from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.recovery import REPORT_ATTEMPTS
 from app.pacing.schedule import PaceWindow
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK
@@ -47,6 +48,7 @@ class OneQueue:
         self.pings = 0
         self.refuses_reports = False
         self.shards: dict[PaceKey, int] = {}
+        self.pages: list[PageReports] = []
 
     def shard_of(self, key: PaceKey) -> int:
         return self.shards.get(key, 0)
@@ -59,6 +61,7 @@ class OneQueue:
         *,
         closed_for: float,
         closed_if_behind: float,
+        pages: PageReports = NO_PAGES,
     ) -> tuple[SlotResult, QueueView]:
         self._fail(request.key)
         clock = self.clocks.of(self.shard_of(request.key))
@@ -66,6 +69,7 @@ class OneQueue:
         given_back = self._learn(backoff)
         self.closed_for.append(closed_for)
         self.known.append(known)
+        self.pages.append(pages)
         go = max(self.now + closed_for, self.queue.ends)
         reply: SlotResult = WaitTooLong(go - self.now, go - self.now, 1.0)
         if go - self.now <= request.max_wait:

@@ -45,18 +45,18 @@ def test_without_a_rate_the_floor_is_the_interval() -> None:
 
 
 def test_a_rate_without_a_window_never_ends() -> None:
-    assert pace_windows(rates((1, 5, None, None)), NOON, BOUNDS) == (PaceWindow(math.inf, 5.0),)
+    assert pace_windows(rates((1, 5, None, None)), NOON, BOUNDS) == (PaceWindow(math.inf, 5.0, "file"),)
 
 
 def test_windows_follow_each_other_from_now() -> None:
     found = pace_windows(rates((1, 10, 14, 18), (1, 2, None, None)), NOON, BOUNDS)
     assert found[:3] == (
-        PaceWindow(NOON + 2 * HOUR, 2.0),
-        PaceWindow(NOON + 6 * HOUR, 10.0),
-        PaceWindow(NOON + 26 * HOUR, 2.0),
+        PaceWindow(NOON + 2 * HOUR, 2.0, "file"),
+        PaceWindow(NOON + 6 * HOUR, 10.0, "file"),
+        PaceWindow(NOON + 26 * HOUR, 2.0, "file"),
     )
     assert len(found) == MAX_WINDOWS
-    assert found[-1] == PaceWindow(math.inf, 10.0)
+    assert found[-1] == PaceWindow(math.inf, 10.0, "file")
 
 
 def test_beyond_max_windows_the_slowest_interval_holds() -> None:
@@ -110,20 +110,20 @@ def test_a_delay_override_slows_down_until_it_expires() -> None:
     file = rates((1, 10, 14, 18), (1, 2, None, None))
     found = pace_windows(file, NOON, BOUNDS, delay(5, NOON + HOUR))
     assert found[:3] == (
-        PaceWindow(NOON + HOUR, 5.0),
-        PaceWindow(NOON + 2 * HOUR, 2.0),
-        PaceWindow(NOON + 6 * HOUR, 10.0),
+        PaceWindow(NOON + HOUR, 5.0, "override"),
+        PaceWindow(NOON + 2 * HOUR, 2.0, "file"),
+        PaceWindow(NOON + 6 * HOUR, 10.0, "file"),
     )
-    assert pace_windows(file, NOON, BOUNDS, delay(30)) == (PaceWindow(math.inf, 30.0),)
+    assert pace_windows(file, NOON, BOUNDS, delay(30)) == (PaceWindow(math.inf, 30.0, "override"),)
     assert pace_windows(None, NOON, BOUNDS, delay(30, NOON + HOUR)) == (
-        PaceWindow(NOON + HOUR, 30.0),
+        PaceWindow(NOON + HOUR, 30.0, "override"),
         PaceWindow(math.inf, 1.0),
     )
     assert pace_windows(None, NOON, BOUNDS, delay(30, NOON - HOUR)) == (PaceWindow(math.inf, 1.0),)
 
 
 def test_a_delay_override_is_capped() -> None:
-    assert pace_windows(None, NOON, Bounds(1, 10), delay(30)) == (PaceWindow(math.inf, 10.0),)
+    assert pace_windows(None, NOON, Bounds(1, 10), delay(30)) == (PaceWindow(math.inf, 10.0, "override"),)
 
 
 STEPS = (PaceWindow(100.0, 10.0), PaceWindow(200.0, 2.0), PaceWindow(math.inf, 50.0))

@@ -28,6 +28,7 @@ from app.api.services import services_of
 from app.durations import read_retry_after
 from app.pacing.permit import BadPermit, SlotRef
 from app.pacing.permits import BatchResult, Encode, Outcome, PermitRequest, PermitResult, Report, Reported
+from app.pacing.schedule import Bound
 from app.pacing.slots import Slot
 from app.question import Asking, QuestionNowIn
 from app.work_turns import YieldBudget
@@ -82,6 +83,10 @@ class PermitOut(AnswerOut):
     go_at: str | None = Field(description="When the slot begins: RFC 3339 with milliseconds, by the store's clock.")
     wait: float | None = Field(description="Seconds until the slot, or until the next free one if it is too far away.")
     interval: float | None = Field(description="Seconds between documents at that time.")
+    bound: Bound | None = Field(
+        description="What decided the interval: the file, an operator's override, the floor, the time that pages take, "
+        "or what is left of a refusal."
+    )
     retry_after: float | None = Field(
         description="Seconds after which to ask again, if the wait is longer than max_wait: nothing was reserved."
     )
@@ -294,12 +299,12 @@ def _with_slot(result: PermitResult) -> bytes:
 
 def _members(result: PermitResult) -> Mapping[str, object]:
     """The members of PermitOut beside those of AnswerOut."""
-    members: dict[str, object] = dict.fromkeys(("pool", "permit", "go_at", "wait", "interval", "retry_after"))
+    members: dict[str, object] = dict.fromkeys(("pool", "permit", "go_at", "wait", "interval", "bound", "retry_after"))
     grant, permit = result.grant, result.permit
     if grant is None:
         return {**members, "degraded": False}
     slot = grant.result
-    members.update(pool=result.pool, wait=round(slot.wait, 6), interval=slot.interval)
+    members.update(pool=result.pool, wait=round(slot.wait, 6), interval=slot.interval, bound=slot.bound)
     if isinstance(slot, Slot):
         members.update(permit=permit, go_at=_milliseconds_up(slot.go_at))
     else:

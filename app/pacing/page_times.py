@@ -1,0 +1,71 @@
+"""How long pages took, as callers reported it to this process: added up until the store is told with the next slot."""
+
+from typing import NamedTuple
+
+from app.pacing.bounded_dict import BoundedDict
+from app.pacing.permit import SlotRef
+from app.pacing.slots import PaceKey
+
+LONGEST = 60.0
+"""Seconds that one page counts for at most."""
+
+TOLERANCE = 0.1
+"""Seconds by which a page may seem to have been asked for before its slot: clocks and timers are not exact."""
+
+
+class PageReports(NamedTuple):
+    """So many `pages` took `mean` seconds each; `timed_out`: at least one was not answered."""
+
+    pages: int = 0
+    mean: float = 0.0
+    timed_out: bool = False
+
+
+NO_PAGES = PageReports()
+
+
+class PageTimes:
+    """The reports that wait, by queue. A report counts once for each slot.
+
+    An error may be quick, so it counts only if it took longer than the pages before: it never makes the pace faster.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: BoundedDict[PaceKey, PageReports] = BoundedDict()
+        self._latencies: BoundedDict[PaceKey, float] = BoundedDict()
+        self._first: BoundedDict[str, float] = BoundedDict()
+        self._reported: BoundedDict[SlotRef, bool] = BoundedDict()
+
+    def note_fetch(self, pool: str, seconds: float) -> None:
+        """Note how long the service's own fetch of a robots.txt took: the first report, once there is another."""
+        self._first[pool] = seconds
+
+    def note(self, key: PaceKey, slot: SlotRef, status: int | None, elapsed: float, now: float) -> None:
+        """Note that the page of a slot, of the queue `key`, took `elapsed` seconds; a status of None: no answer.
+
+        It is ignored if the slot was reported before, or began after the page was asked for.
+        """
+        if elapsed > now - slot.go_at + TOLERANCE or self._reported.get(slot, False):
+            return
+        self._reported[slot] = True
+        if status is None or not 200 <= status < 300:
+            latency = self._latencies.get(key, None)
+            if latency is None or elapsed <= latency:
+                return
+        pages, mean, timed_out = self._waiting.get(key, NO_PAGES)
+        mean += (min(elapsed, LONGEST) - mean) / (pages + 1)
+        self._waiting[key] = PageReports(pages + 1, mean, timed_out or status is None)
+
+    def take(self, key: PaceKey) -> PageReports:
+        """What waits for the store, which is removed."""
+        found = self._waiting.pop(key) or NO_PAGES
+        if found.pages and not self._latencies.get(key, 0.0):
+            first = self._first.pop(key.pool)
+            if first is not None:
+                mean = found.mean + (min(first, LONGEST) - found.mean) / (found.pages + 1)
+                return found._replace(pages=found.pages + 1, mean=mean)
+        return found
+
+    def learned(self, key: PaceKey, latency: float) -> None:
+        """Note the queue's latency, as the store has it."""
+        self._latencies[key] = latency
