@@ -10,7 +10,7 @@ from robots_decisions.cli.batches import BATCH_BYTES, BATCH_LINES, Ranges, batch
 from robots_decisions.cli.entries import line_of, read_url, record_of
 from robots_decisions.cli.failures import Parser
 from robots_decisions.cli.origins import candidates, origin_of
-from robots_decisions.cli.pace_audit import PaceAudit
+from robots_decisions.cli.pace_audit import CRAWLERS, PaceAudit
 from robots_decisions.cli.sorting import Sorter
 
 from tests.clients.crawling import ROOT
@@ -144,6 +144,15 @@ def test_turns_of_whole_seconds_are_not_blamed() -> None:
     assert [pace.early("http://h", "A", at, 0.2) for at in honest] == [None] * 100
     burst = [pace.early("http://h", "A", 1000, 0.2) for _ in range(10)]
     assert burst.count(None) == 6
+
+
+def test_turns_of_many_crawlers_take_little_memory() -> None:
+    pace = PaceAudit(0.0)
+    names = [str(number) for number in range(CRAWLERS + 1)]
+    assert {pace.early("http://h", name, 0.0, 60.0) for name in names} == {None}
+    assert {pace.early("http://h", name, 1.0, None) for name in ("A", "B")} == {None}
+    assert len(pace.saved()["due"]) == CRAWLERS
+    assert [pace.early("http://h", name, 2.0, 60.0) for name in (names[-1], names[0])] == [58.0, None]
 
 
 def test_each_crawler_of_each_origin_has_its_turns() -> None:

@@ -14,7 +14,7 @@ from robots_decisions.cli.origins import candidates, lacks_https
 IN_FLIGHT = 64
 """Batches that are being asked, at most: those that are answered, and those that wait for a site."""
 
-PATIENCE, OTHERS, SILENCE, LOOK = 0.5, 1000, 1.0, 0.1
+PATIENCE, OTHERS, SILENCE, LOOK = 0.5, 1000, 2.0, 0.1
 """A batch waits for a site after so many seconds without an answer, if so many others came meanwhile, or none at all
 for so long: a service that is slow for all batches gets no more of them. LOOK: seconds from one look to the next."""
 

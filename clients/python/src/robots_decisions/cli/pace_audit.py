@@ -6,6 +6,9 @@ from typing import Any
 _LONGEST = 86_400.0
 """Seconds that a fetch can oblige the next one to wait, so that a hostile file cannot fill the memory."""
 
+CRAWLERS = 10_000
+"""Crawlers of an origin whose turns are known: those that fetched last."""
+
 _ROUNDING = 1e-6  # seconds by which sums of intervals may be wrong
 
 
@@ -28,7 +31,11 @@ class PaceAudit:
         due = self._due.get(agent, at)
         if interval is not None and due - at > self._tolerance + _ROUNDING:
             return round(due - at, 3)
-        self._due[agent] = max(at, due) + min(interval or 0.0, _LONGEST)
+        self._due.pop(agent, None)
+        if interval:
+            self._due[agent] = max(at, due) + min(interval, _LONGEST)
+            if len(self._due) > CRAWLERS:
+                del self._due[next(iter(self._due))]
         return None
 
     def saved(self) -> Mapping[str, Any]:
