@@ -188,11 +188,11 @@ def instant_from(text: str | None, parameter: str = "at") -> datetime | None:
     return at
 
 
-def past_from(text: str, now: datetime, parameter: str = "as_of") -> datetime | None:
-    """Parse an RFC 3339 instant that is not in the future."""
-    at = instant_from(text, parameter)
+def past_from(text: str, now: datetime) -> datetime | None:
+    """Parse `as_of`, an RFC 3339 instant that is not in the future."""
+    at = instant_from(text, "as_of")
     if at is not None and at > now:
-        raise BadQuestion(parameter, text, f"{text!r} is in the future; the service's time is {rfc3339(now)}.")
+        raise BadQuestion("as_of", text, f"{text!r} is in the future; the service's time is {rfc3339(now)}.")
     return at
 
 
