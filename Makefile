@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test test-browser test-engines test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-bulk bench-crawl bench-engines bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
+.PHONY: run demo test test-browser test-engines test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-bulk bench-crawl bench-engines bench-evidence bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
 
 # The token for operators' routes, of a service without API keys.
 run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
@@ -155,6 +155,10 @@ bench-http: $(VENV)/.bench
 # with AGAINST=TREE, also the service of another checkout that is compiled in place.
 bench-crawl: $(VENV)/.bench
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.crawl $(if $(AGAINST),--against $(AGAINST)) $(PARTS)
+
+# What a decision log and an archive cost: the bytes, and the time to verify a log of LINES (1,000,000) about real files.
+bench-evidence: $(VENV)/.bench $(CORPUS)
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.evidence $(LINES)
 
 # `robots-decisions check` for URLS (1,000,000) of 2,000 warm sites in random order, beside the client's `batch` for the sorted
 # list; with AGAINST=TREE, the `batch` of another checkout.
