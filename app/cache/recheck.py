@@ -54,10 +54,11 @@ MODELS: Row = {RFC9309_MODEL: Recheck(), SEZNAM_MODEL: VisitBasedRecheck()}
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds between two documents: at least `floor`, at most `cap`; None if the table does not say."""
+    """Seconds between two documents: at least `floor`, at most `cap`; and documents a day. None: it does not say."""
 
     floor: float | None = None
     cap: float | None = None
+    budget: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """RECHECK_FILE: the domain table as TOML, by host suffix.
 
 A row is `"example.com" = {model = "seznam", min = "1d", max = "7d"}`, or `{delay = "2h"}` for a fixed delay. Either may
-also have `floor` and `cap`, the bounds of the pace. All fields are optional; durations are seconds, or texts like
-"90s", "15m", "12h", "3d" and "1w".
+also have `floor` and `cap`, the bounds of the pace, and `budget`, in documents a day. All fields are optional.
+Durations are seconds, or texts like "90s", "15m", "12h", "3d" and "1w".
 
 The table `[pools]` has names of pools, and for each the suffixes whose hosts share its queue of permits.
 """
@@ -11,12 +11,15 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
 from app.cache.recheck import LONGEST_RECHECK, MODELS, SHORTEST_RECHECK, SLOWEST, DomainTable, Pace, Row, fixed, within
 from app.durations import read_seconds
 from app.toml_file import parse, read_file, read_row
 from robots_core.origin import BadUrl, read_suffix
+
+MAX_BUDGET = 1_000_000_000
+"""Documents a day: the largest budget."""
 
 POOLS = "pools"
 """The key of the table of pools; no host has this name alone."""
@@ -50,7 +53,7 @@ def read_table(text: str) -> DomainTable:
         if row.model_fields_set & _RECHECK_FIELDS:
             rows[suffix] = row.rechecks()
         if row.model_fields_set & _PACE_FIELDS:
-            paces[suffix] = Pace(row.floor, row.cap)
+            paces[suffix] = Pace(row.floor, row.cap, row.budget)
     return DomainTable(rows, paces, pools)
 
 
@@ -102,6 +105,7 @@ class _TableRow(BaseModel):
     max: _Delay | None = None
     floor: Interval | None = None
     cap: Interval | None = None
+    budget: Annotated[int, Field(ge=1, le=MAX_BUDGET)] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -122,5 +126,5 @@ class _TableRow(BaseModel):
         return {own: within(MODELS[self.model or own], self.min, self.max) for own in MODELS}
 
 
-_PACE_FIELDS = {"floor", "cap"}
+_PACE_FIELDS = {"floor", "cap", "budget"}
 _RECHECK_FIELDS = _TableRow.model_fields.keys() - _PACE_FIELDS

@@ -91,6 +91,6 @@ def pace_bounds(
         found = host_bounds(host_bounds(default, own), None if table is None else table.value.pace(host))
         if own is None or own.floor is None or own.floor <= found.floor:
             return found
-        return Bounds(own.floor, max(own.floor, found.cap))
+        return Bounds(own.floor, max(own.floor, found.cap), found.budget)
 
     return bounds

@@ -224,8 +224,9 @@ class Permits:
                 self._metrics.permit_granted(wait, bound, key.name, degraded=grant.degraded)
                 permit = sign(SlotRef(request.origin, key, name, go_at), self._secret.current)
                 return PermitResult(allowed.answer, pool, grant, permit)
-            case WaitTooLong():
-                self._metrics.permit_denied("wait_too_long", degraded=grant.degraded)
+            case WaitTooLong(bound=bound):
+                outcome = "budget_used_up" if bound == "budget" else "wait_too_long"
+                self._metrics.permit_denied(outcome, degraded=grant.degraded)
                 return PermitResult(allowed.answer, pool, grant)
             case unknown:
                 assert_never(unknown)
@@ -245,6 +246,7 @@ class Permits:
             fetched_at,
             origin.key,
             bounds.cap,
+            bounds.budget,
         )
 
     def _queue_of(self, slot: SlotRef) -> PaceKey:

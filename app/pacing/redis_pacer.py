@@ -9,7 +9,17 @@ from typing import Any
 
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.schedule import Bound, window_at
-from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, QueueView, Slot, SlotRequest, SlotResult, wait_too_long
+from app.pacing.slots import (
+    BackoffPolicy,
+    PaceKey,
+    QueueState,
+    QueueView,
+    Slot,
+    SlotRequest,
+    SlotResult,
+    WaitTooLong,
+    wait_too_long,
+)
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 from app.redis.store_clock import StoreClocks
@@ -23,6 +33,8 @@ be evicted. All processes on a store have to use the same number."""
 
 _RESERVE = Script.load(__package__, "state.lua", "pace.lua", "reserve.lua")
 _OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua")
+
+_BUDGET = 3
 
 _BOUNDS: tuple[Bound, ...] = ("latency", "latency", "backoff")
 """What decided the least interval, by the number that the script gives it; 0 is nothing."""
@@ -91,6 +103,7 @@ class RedisPacer:
             f"{self._latency_factor:.6f}",
             _micro(LONGEST_BY_LATENCY),
             _micro(request.cap),
+            str(request.budget),
             *windows,
             key_id=request.key_id,
             length=13,
@@ -103,6 +116,8 @@ class RedisPacer:
         wait, interval, go_at = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS, go / MICROSECONDS
         own = window_at(request.windows, go_at)
         bound = by if least > own.interval + 1 / MICROSECONDS else own.bound
+        if learned[2] == _BUDGET:  # no slot is nearer, so none is worth coming back for
+            return WaitTooLong(wait, wait, interval, "budget"), view
         if not reserved:
             longest = max(AHEAD_FOR, AHEAD_SLOTS * interval) if latency and self._latency_factor else math.inf
             return wait_too_long(wait, interval, min(request.max_wait, longest), bound), view

@@ -7,7 +7,8 @@
 --       15 when robots.txt was last fetched, or 0
 --       16 how many pages were reported to the process of late   17 the mean of their times   18 1 if one timed out
 --       19 PACE_LATENCY   20 the longest interval that latency sets   21 PACE_CAP
---       22.. the windows: until (an instant), interval; the last one never ends
+--       22 documents a day, or 0
+--       23.. the windows: until (an instant), interval; the last one never ends
 --
 -- A slot lasts from the instant at which it begins to its end, from which the pace permits the next document. Slots
 -- never overlap.
@@ -18,7 +19,7 @@
 --
 -- Returns {1, now, begin, end, interval, tail, count, end of the backoff, by how much the clock was set back (negative:
 -- forward), 1 if the end of the backoff is from this process, the latency, the least interval by it and by refusals,
--- which of them decided (`least_interval`)}. If the slot is too far ahead: 0 in place of the first 1, and 0 as its end.
+-- which of them decided (`least_interval`; 3: the documents of the day are used up)}. If the slot is too far ahead: 0 in place of the first 1, and 0 as its end.
 local CALLER_EXPIRY = 10e6   -- a caller that last asked longer ago is gone
 local MAX_CALLERS = 1000
 local MAX_SEARCH = 500       -- slots that are searched for a gap, after the first FEW
@@ -29,6 +30,7 @@ local PERIOD = 20            -- intervals: one slot in this time is left for key
 local MAX_DEBT = 20          -- intervals that a key waits at most for having had more than its share
 local SOME_SLOTS = 60        -- searched for a gap within the share of a key: the first, and those after its latest one
 local LAST_SLOTS = 30        -- of the queue, searched if there is none
+local DAY = 86400e6
 local AHEAD_FOR = 2e6        -- slots are given so far ahead at most, or
 local AHEAD_SLOTS = 8        -- so many intervals
 
@@ -41,7 +43,7 @@ if redis.call('HLEN', AHEAD) > 2 * MAX_SLOTS then redis.call('UNLINK', AHEAD) en
 local max_wait, cost, caller, nonce = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
 local key = key_of(caller)
 local untils, intervals = {}, {}
-for i = 22, #ARGV, 2 do
+for i = 23, #ARGV, 2 do
   untils[#untils + 1], intervals[#intervals + 1] = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
 end
 untils[#untils] = math.huge
@@ -75,7 +77,7 @@ end
 
 -- Read the state of the queue.
 local stored = redis.call('HMGET', QUEUE, 'tail', 'hint', 'hold', 'fetched', 'counted', 'count', 'seen', 'latency',
-  'recent', 'told', 'reports', 'run', 'pace')
+  'recent', 'told', 'reports', 'run', 'pace', 'day', 'spent')
 local durable = durable_numbers(QUEUE_FIELD, 4)
 local clock_step, durable_step = step_since(stored[7]), step_since(durable[4])
 local tail, hint, fetched, counted = 0, instant(stored[2]), instant(stored[4]), instant(stored[5])
@@ -325,7 +327,14 @@ if ahead_of_key > 0 then
   end
 end
 
-local reserved = go - now <= max_wait and room >= 1
+-- The documents that the pool has had today, a day of UTC: those of slots that were given today.
+local budget, day = tonumber(ARGV[22]), math.floor(now / DAY)
+local counts = budget > 0 or tonumber(stored[14]) == day
+local spent = tonumber(stored[14]) == day and duration(stored[15], 1e15) or 0
+local used_up = budget > 0 and spent + cost > budget
+if used_up then go, decided = math.max(go, (day + 1) * DAY), 3 end
+
+local reserved = go - now <= max_wait and room >= 1 and not used_up
 local slot_end = 0
 if reserved then
   slot_end = advance(go, cost)
@@ -344,6 +353,9 @@ if timed_out and now >= run then run = math.max(now, tail) + 1e6 end
 redis.call('HSET', QUEUE, 'tail', text(tail), 'hint', text(hint), 'hold', text(closed_until),
   'fetched', text(fetched), 'counted', text(counted), 'count', text(count), 'seen', text(now),
   'pace', text(reserved and interval_at(go) or duration(stored[13], MAX_COST)))
+if counts then
+  redis.call('HSET', QUEUE, 'day', text(day), 'spent', string.format('%.6f', spent + (reserved and cost or 0)))
+end
 if timed_out or told == now or clock_step ~= 0 then
   redis.call('HSET', QUEUE, 'latency', text(latency), 'recent', text(recent), 'told', text(told),
     'reports', text(reports), 'run', text(run))
@@ -351,6 +363,7 @@ end
 save_durable_queue(tail, closed_until, count)
 local expiry = math.ceil((math.max(tail, closed_until, now) - now + LINGER) / 1000)
 for i = 4, 8 do redis.call('PEXPIRE', KEYS[i], expiry) end
+if counts then redis.call('PEXPIRE', QUEUE, math.max(expiry, math.ceil(((day + 1) * DAY - now) / 1000))) end
 local first = reserved and 1 or 0
 return {first, now, go, slot_end, interval_at(go), tail, count, backoff_until, clock_step, given_back and 1 or 0,
   math.floor(latency), least, decided}

@@ -22,10 +22,14 @@ MIN_INTERVAL = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The operator's limits for every interval, in seconds: at least `floor`, at most `cap`."""
+    """The operator's limits for every interval, in seconds: at least `floor`, at most `cap`.
+
+    `budget` is in documents a day; 0: none.
+    """
 
     floor: float = 1.0
     cap: float = 86_400.0
+    budget: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.floor <= self.cap:
@@ -45,11 +49,16 @@ def host_bounds(default: Bounds, pace: Pace | None) -> Bounds:
         return default
     floor = default.floor if pace.floor is None else pace.floor
     cap = default.cap if pace.cap is None else pace.cap
-    return Bounds(floor if pace.floor is not None else min(floor, cap), max(floor, cap) if pace.cap is None else cap)
+    budget = default.budget if pace.budget is None else pace.budget
+    least, most = floor if pace.floor is not None else min(floor, cap), max(floor, cap) if pace.cap is None else cap
+    return Bounds(least, most, budget)
 
 
-Bound: TypeAlias = Literal["file", "override", "floor", "latency", "backoff"]
-"""What decides an interval: the file, an operator's delay, the floor, the time of pages, or an earlier refusal."""
+Bound: TypeAlias = Literal["file", "override", "floor", "latency", "backoff", "budget"]
+"""What decides an interval: the file, an operator's delay, the floor, the time of pages, or an earlier refusal.
+
+"budget" is not about an interval: the documents of the day are used up.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ class SlotRequest:
     `windows` is the pace. Slots are shared fairly between values of `caller`, or where that is `<key id>/<name>`, first
     between API keys and then between the callers of a key. `fetched_at` (Unix seconds, 0 for never) is the last fetch
     of robots.txt, which counts as a document. `origin` is the key of the page's origin, and `cap` the longest interval
-    that the operator lets the time of pages and refusals set.
+    that the operator lets the time of pages and refusals set. `budget` is how many documents a day the pool may have, 0
+    for any number.
     """
 
     key: PaceKey
@@ -55,6 +56,7 @@ class SlotRequest:
     fetched_at: float = 0.0
     origin: str = ""
     cap: float = 86_400.0
+    budget: int = 0
 
     @property
     def key_id(self) -> str:

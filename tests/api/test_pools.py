@@ -95,3 +95,17 @@ async def test_a_delay_that_covers_the_pool_is_a_floor_for_all_of_it(store_url: 
         answers = [await permit(service, url) for url in urls]
         assert {answer["interval"] for answer in answers} == {20.0}
         assert all(later - go >= 20 - 0.002 for (go, _), (later, _) in pairwise(slots(answers)))
+
+
+async def test_a_budget_of_the_table_refuses_what_is_beyond_it(store_url: str, tmp_path: Path) -> None:
+    table = tmp_path / "recheck.toml"
+    table.write_text('"example.com" = {budget = 3, floor = 0}\n')
+    async with serve(text(404)) as origin, running(store_url, NAMES, recheck_file=table) as service:
+        items = {"url": f"http://www.example.com:{origin.port}/a", "agent": "ExampleBot"}
+        response = await service.client.post("/v1/permits", json={"items": [items] * 4})
+        answers = response.json()["permits"]
+        assert [answer["permit"] is None for answer in answers] == [False, False, False, True]
+        assert (answers[3]["bound"], answers[3]["verdict"]) == ("budget", "allow")
+        assert 0 < answers[3]["retry_after"] <= 86_400
+        assert (await permit(service, f"http://shop.example.com:{origin.port}/a"))["permit"]
+        assert await counted(service, "robots_permits_total", outcome="budget_used_up") == 1

@@ -197,7 +197,7 @@ def test_a_lookup_costs_one_probe_for_each_label() -> None:
     ("text", "message"),
     [
         ("a = ", "not TOML"),
-        ("a = 1", "'a' has 1, where a table of model, delay, min, max, floor, cap is expected"),
+        ("a = 1", "'a' has 1, where a table of model, delay, min, max, floor, cap, budget is expected"),
         ("a = {}", "'a' has no field"),
         (
             '"a.b" = {modell = "seznam"}',

@@ -85,7 +85,7 @@ class PermitOut(AnswerOut):
     interval: float | None = Field(description="Seconds between documents at that time.")
     bound: Bound | None = Field(
         description="What decided the interval: the file, an operator's override, the floor, the time that pages take, "
-        "or what is left of a refusal."
+        "or what is left of a refusal; budget: the documents of the day are used up."
     )
     retry_after: float | None = Field(
         description="Seconds after which to ask again, if the wait is longer than max_wait: nothing was reserved."
