@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test test-browser test-engines test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-bulk bench-crawl bench-engines bench-evidence bench-pace bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
+.PHONY: run demo test test-browser test-engines test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-bulk bench-crawl bench-engines bench-evidence bench-pace bench-polite bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
 
 # The token for operators' routes, of a service without API keys.
 run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
@@ -166,6 +166,10 @@ URLS ?= 1000000
 
 bench-bulk: $(VENV)/.dev
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.bulk --urls $(URLS) $(if $(AGAINST),--against $(AGAINST))
+
+# How a site feels the fleet; it takes POLITE_SECONDS, 900 by default.
+bench-polite: $(VENV)/.dev
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.polite
 
 # The cost of a permit to the store, compared with a plain SET; and 400 workers that crawl by permits for CRAWL_SECONDS (30).
 bench-pace: $(VENV)/.dev
