@@ -107,7 +107,8 @@ async def serving(
     store_url: str, clock: Callable[[], float] = NOW.timestamp, keys: Path | None = None
 ) -> AsyncIterator[str]:
     """The URL of the application, which may fetch from loopback and resolves one name, to a private address."""
-    settings = settings_on(store_url, api_keys_file=keys)
+    # All sites of the tests are ports of one host.
+    settings = settings_on(store_url, api_keys_file=keys, pace_by="origin")
     resolver = Names({"private.example": ["10.0.0.1"]})
     app = create(settings, clock=clock, steady=clock, store_clock=clock, store_timeout=STORE_TIMEOUT, resolver=resolver)
     server = uvicorn.Server(uvicorn.Config(Prefixed(app), ws="none", log_config=None, access_log=False))
