@@ -78,9 +78,10 @@ class Web:
 
 
 @asynccontextmanager
-async def web(reply: Reply) -> AsyncIterator[Web]:
-    """Serve until the block ends."""
+async def web(reply: Reply, given: int = 0) -> AsyncIterator[Web]:
+    """Serve until the block ends; the first `given` addresses are another's."""
     found = Web(reply)
+    found._given = given
     server = await asyncio.start_server(found._serve, "0.0.0.0", 0, backlog=2048)
     found.port = server.sockets[0].getsockname()[1]
     try:

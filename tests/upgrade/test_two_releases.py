@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import count, pairwise
 from subprocess import DEVNULL
 from typing import Any
 
@@ -23,6 +23,7 @@ from tests.upgrade.trees import last_release
 OPEN = text(200, "User-agent: *\nDisallow: /private/\nCrawl-delay: 2\n")
 CLOSED = text(200, "User-agent: *\nDisallow: /\n")
 SLOTS = 12
+BLOCKS = count(0, 100)
 BY_ORIGIN = "this release, by origin"
 PATIENCE = httpx.Timeout(90.0)
 BOTH_WAYS = pytest.mark.parametrize(
@@ -70,7 +71,8 @@ async def pair(urls: dict[str, str], first: str, second: str) -> AsyncIterator[P
 
 @pytest.fixture
 async def sites() -> AsyncIterator[Web]:
-    async with web(OPEN) as origins:
+    # The host of an origin is its pool, whatever the port, so what a test did to a host would hold for the next one.
+    async with web(OPEN, next(BLOCKS)) as origins:
         yield origins
 
 
