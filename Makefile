@@ -292,7 +292,7 @@ $(VENV)/.fuzz: $(VENV)/.service deploy/requirements-fuzz.txt
 	$(PIP) -r deploy/requirements-fuzz.txt
 	@touch $@
 
-UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-strip-extras --no-emit-index-url --no-emit-find-links \
 	--python-version 3.11 --custom-compile-command "make lock"
 
 # The image, and platforms without a binary, have no embedded server.
