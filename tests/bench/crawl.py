@@ -19,6 +19,7 @@ from itertools import accumulate, count
 from pathlib import Path
 from random import Random
 from statistics import median
+from string import ascii_letters
 from tempfile import NamedTemporaryFile
 from typing import cast
 
@@ -211,9 +212,15 @@ async def permits(meter: Meter, server: Server) -> None:
     """Permits and outcomes beside a hot GET, of 40 origins whose files are in memory."""
     async with site(300) as port:
         urls = [f"http://p{number % 40}.{SITE}:{port}/{number}" for number in range(REQUESTS)]
-        wanted = [{"url": url, "agent": f"Bot{number % 20}", "max_wait": 3600} for number, url in enumerate(urls)]
-        batches = [wanted[start : start + ITEMS] for start in range(0, REQUESTS, ITEMS)]
         granted: list[bytes] = []
+
+        def wanted(agent: str) -> list[dict[str, object]]:
+            # Agents have queues of their own. Once the times of pages are known, one gives slots for some seconds only.
+            return [{"url": url, "agent": agent, "max_wait": 3600} for url in urls]
+
+        def batches(items: Sequence[object]) -> Iterator[bytes]:
+            parts = (items[start : start + ITEMS] for start in range(0, REQUESTS, ITEMS))
+            return (post("/v1/permits", {"items": part}) for part in parts)
 
         def outcomes() -> Iterator[bytes]:
             reported = {"status": 200, "elapsed": 0.1}
@@ -221,13 +228,13 @@ async def permits(meter: Meter, server: Server) -> None:
 
         found = {name: Rounds() for name in ("a hot GET", "a permit", "an outcome", "a permit, 100 items")}
         await meter.spent(server, map(get, urls))
-        for _ in range(ROUNDS):
+        for letter in ascii_letters[:ROUNDS]:
             granted.clear()
             turns = [
                 await meter.spent(server, map(get, urls)),
-                await meter.spent(server, (post("/v1/permits", it) for it in wanted), answers=granted),
+                await meter.spent(server, (post("/v1/permits", it) for it in wanted(f"One{letter}")), answers=granted),
                 await meter.spent(server, iter(list(outcomes()))),
-                await meter.spent(server, (post("/v1/permits", {"items": it}) for it in batches), per=ITEMS),
+                await meter.spent(server, batches(wanted(f"Several{letter}")), per=ITEMS),
             ]
             for rounds, spent in zip(found.values(), turns, strict=True):
                 rounds.found.append(spent)
