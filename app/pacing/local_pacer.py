@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Callable
-from dataclasses import replace
 
 from app.pacing.bounded_dict import BoundedDict
 from app.pacing.membership import Rank
@@ -55,7 +54,7 @@ class LocalPacer:
             return WaitTooLong(UNKNOWN_FLEET_RETRY, UNKNOWN_FLEET_RETRY, interval_at(request.windows, now))
         least = self._slowest(request.key, interval_at(request.windows, now), now)
         own = at_least(request.windows, least, window_at(request.windows, now).bound)
-        windows = tuple(replace(window, interval=window.interval * fleet) for window in own)
+        windows = tuple(window._replace(interval=window.interval * fleet) for window in own)
         after_fetch = advance(own, min(request.fetched_at, now), 1) if request.fetched_at else 0.0
         start = max(now, not_before, after_fetch)
         end = self._ends.get(request.key, 0.0)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 from app.pacing.bounded_dict import BoundedDict
@@ -165,7 +164,7 @@ class Pacer:
         self._pages.learned(key, view.latency)
         self._least[key] = _Least(view.least, view.bound)
         queue, now = view.queue, state.clock.steady()
-        self._queues[key] = QueueState(now + queue.ends - queue.seen_at, queue.count, now)
+        self._queues[key] = QueueState(now + queue.ends - queue.seen_at, queue.given, now)
         self._backoffs.note(key, view.backoff_until - queue.seen_at)
         if abs(view.clock_step) > CLOCK_STEP_TOLERANCE:
             self._clock_stepped()
@@ -176,7 +175,7 @@ class Pacer:
 
     def _reserve_locally(self, request: SlotRequest) -> SlotResult:
         key, state, least = request.key, self._state(request.key), self._least.get(request.key, _NO_LEAST)
-        request = replace(request, windows=at_least(request.windows, least.interval, least.bound))
+        request = request._replace(windows=at_least(request.windows, least.interval, least.bound))
         failing_since = self._recovery.on_failure(state)
         if not state.local:
             left = max(failing_since + PROBE_INTERVAL - state.clock.steady(), SLACK)
@@ -202,7 +201,7 @@ class Pacer:
         queue, local = self._queues.get(key, _UNSEEN), state.unreported_slots.get(key, None)
         ends = queue.ends if local is None else max(queue.ends, local.ends)
         slack = SLACK if state.local else 0.0
-        return QueueState(ends + slack, queue.count, state.clock.steady())
+        return QueueState(ends + slack, queue.given, state.clock.steady())
 
     def _state(self, key: PaceKey) -> ShardState:
         return self._shards[self._store.shard_of(key)]

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple, TypeAlias, assert_never
 
@@ -27,8 +26,7 @@ OVERLOADED = (429, 503)
 """Statuses of a page that make the whole fleet back off from its origin."""
 
 
-@dataclass(frozen=True, slots=True)
-class PermitRequest:
+class PermitRequest(NamedTuple):
     """A question, and the slot to reserve if it is allowed. `cost` is in documents, `max_wait` in seconds."""
 
     question: Question
@@ -37,8 +35,7 @@ class PermitRequest:
     max_wait: float
 
 
-@dataclass(frozen=True, slots=True)
-class PermitResult:
+class PermitResult(NamedTuple):
     """The encoded decision, the pool and the grant if the verdict is allow, and the permit if a slot was reserved."""
 
     answer: bytes
@@ -59,8 +56,7 @@ class _Allowed(NamedTuple):
     slot: SlotRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A caller's report on its slot: the page's status and time, or that the slot was not used (`released`).
 
     `retry_after` and `elapsed` are in seconds. `reporter` is None for an operator.
@@ -80,8 +76,7 @@ class Report(NamedTuple):
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(NamedTuple):
     """The effect of an outcome. `backoff` is the seconds left of a backoff that it began or extended."""
 
     released: bool

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 
 from app.background import BackgroundTask, Surviving
@@ -114,9 +113,9 @@ class Recovery:
             now = state.clock.steady()
             if slot.ends <= now:
                 continue
-            known = QueueState(slot.ends, self._queues.get(key, QueueState()).count, now)
+            known = QueueState(slot.ends, self._queues.get(key, QueueState()).given, now)
             # A negative max_wait reserves nothing: the call only tells the store where the queue ends.
-            request = replace(slot.request, max_wait=-1.0, fetched_at=0.0)
+            request = slot.request._replace(max_wait=-1.0, fetched_at=0.0)
             closed_for = state.closed_for()
             report = partial(
                 self._store.reserve, request, known, closed_for=max(closed_for, SLACK), closed_if_behind=closed_for

@@ -95,7 +95,7 @@ class RedisPacer:
             _micro(closed_for),
             _micro(closed_if_behind),
             _micro(max(0.0, known.ends - known.seen_at)),
-            str(known.count),
+            str(known.given),
             _micro(request.fetched_at),
             str(pages.pages),
             _micro(pages.mean),

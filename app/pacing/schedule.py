@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from app.cache.recheck import Pace
 from app.evaluate import with_delay
@@ -61,8 +61,7 @@ Bound: TypeAlias = Literal["file", "override", "floor", "latency", "backoff", "b
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PaceWindow:
+class PaceWindow(NamedTuple):
     """One document every `interval` seconds, up to the Unix second `until` (infinity for the last window).
 
     `bound` is what decided the interval.

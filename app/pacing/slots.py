@@ -1,7 +1,7 @@
 """The types that all parts of pacing share: a slot request, its result, and the state of a queue of slots."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from app.pacing.schedule import Bound, PaceWindow
 from robots_core.robots.agents import agent_key
@@ -10,8 +10,7 @@ NAMED = "pool:"
 """The beginning of a pool that the domain table names. No host and no origin begins so."""
 
 
-@dataclass(frozen=True, slots=True)
-class PaceKey:
+class PaceKey(NamedTuple):
     """A queue of slots: the agents of one product token in one pool (`pools.py`)."""
 
     pool: str
@@ -37,8 +36,7 @@ class PaceKey:
         return self.pool if "://" in self.pool or self.pool.startswith(NAMED) else f"https://{self.pool}"
 
 
-@dataclass(frozen=True, slots=True)
-class SlotRequest:
+class SlotRequest(NamedTuple):
     """A request for the next slot. `cost` is in documents, `max_wait` in seconds.
 
     `windows` is the pace. Slots are shared fairly between values of `caller`, or where that is `<key id>/<name>`, first
@@ -64,8 +62,7 @@ class SlotRequest:
         return self.caller.rpartition("/")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A reserved slot. It begins at `go_at` (Unix seconds by the store's clock), in `wait` seconds.
 
     `name` identifies it in its queue. `interval` is the seconds between documents at that time, and `bound` what
@@ -80,8 +77,7 @@ class Slot:
     bound: Bound = "floor"
 
 
-@dataclass(frozen=True, slots=True)
-class WaitTooLong:
+class WaitTooLong(NamedTuple):
     """Nothing was reserved: the next free slot is `wait` seconds away; ask again in `retry_after` seconds."""
 
     wait: float
@@ -116,8 +112,7 @@ class BackoffPolicy:
         return min(max(retry_after, self.first), self.max_retry_after if confirmed else self.max_unconfirmed)
 
 
-@dataclass(frozen=True, slots=True)
-class QueueState:
+class QueueState(NamedTuple):
     """A queue as seen at `seen_at`: when its last slot ends, and how many slots it has ever given.
 
     Both instants are in seconds of one clock: the store's (Unix) as the store says them, and a steady one as a process
@@ -125,12 +120,11 @@ class QueueState:
     """
 
     ends: float = 0.0
-    count: int = 0
+    given: int = 0
     seen_at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class QueueView:
+class QueueView(NamedTuple):
     """What the store says about a queue. `backoff_until` is Unix seconds by the store's clock, or 0.
 
     `clock_step` is by how many seconds the store's clock was found to be set back (negative: forward); the queue was

@@ -155,6 +155,7 @@ class _Connection(asyncio.Protocol):
         self.was_late = False
         self._follows_master = borrowed.follows_master
         self._sent: deque[tuple[_Waiting, int]] = deque()
+        self._unwritten: list[bytes] = []
         self._replies = Replies()
         self._transport = borrowed.transport
         self._before = self._transport.get_protocol()
@@ -174,8 +175,11 @@ class _Connection(asyncio.Protocol):
         return self._sent[0][1] if self._sent else now
 
     def send(self, waiting: _Waiting, tick: int, data: bytes) -> None:
+        # What is sent in one turn of the loop is written at once: uvloop makes a system call of every write.
         self._sent.append((waiting, tick))
-        self._transport.write(data)
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._write)
+        self._unwritten.append(data)
 
     def close(self, error: Exception) -> None:
         """Close the connection; calls that wait fail with the error."""
@@ -186,6 +190,11 @@ class _Connection(asyncio.Protocol):
         self._transport.abort()
         while self._sent:
             _settle(self._sent.popleft()[0], error)
+
+    def _write(self) -> None:
+        if self.is_open:
+            self._transport.write(b"".join(self._unwritten))
+        self._unwritten.clear()
 
     # asyncio calls these.
 

@@ -3,7 +3,6 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -73,9 +72,9 @@ class OneQueue:
         go = max(self.now + closed_for, self.queue.ends)
         reply: SlotResult = WaitTooLong(go - self.now, go - self.now, 1.0)
         if go - self.now <= request.max_wait:
-            self.queue = QueueState(go + request.cost, self.queue.count + 1)
-            reply = Slot(request.key, f"{self.queue.count}", go, go - self.now, 1.0)
-        return reply, QueueView(replace(self.queue, seen_at=self.now), self.backoff_until, given_back=given_back)
+            self.queue = QueueState(go + request.cost, self.queue.given + 1)
+            reply = Slot(request.key, f"{self.queue.given}", go, go - self.now, 1.0)
+        return reply, QueueView(self.queue._replace(seen_at=self.now), self.backoff_until, given_back=given_back)
 
     async def release(self, key: PaceKey, name: str) -> bool:
         self._fail(key)
@@ -172,7 +171,7 @@ async def test_slots_come_from_a_store_that_answers(rig: Rig) -> None:
     assert [grant.degraded for grant in grants] == [False] * 3
     assert [grant.result.wait for grant in grants] == [0, 1, 2]
     assert rig.store.closed_for == [0, 0, 0]
-    assert [known.count for known in rig.store.known] == [0, 1, 2]
+    assert [known.given for known in rig.store.known] == [0, 1, 2]
 
 
 async def test_a_brief_store_failure_asks_callers_to_come_back(rig: Rig) -> None:
@@ -224,8 +223,8 @@ async def test_local_pacer_expects_a_queue_as_deep_as_it_was(rig: Rig) -> None:
 
 
 async def test_local_pacer_leaves_an_interval_after_the_failure(rig: Rig) -> None:
-    slow = replace(REQUEST, windows=(PaceWindow(math.inf, 10.0),))
-    await rig.reserve(replace(REQUEST, key=PaceKey.of(HOST, "OtherBot")))
+    slow = REQUEST._replace(windows=(PaceWindow(math.inf, 10.0),))
+    await rig.reserve(REQUEST._replace(key=PaceKey.of(HOST, "OtherBot")))
     await rig.lose_the_store()
     grant = await rig.reserve(slow)
     assert isinstance(grant.result, WaitTooLong)
@@ -252,7 +251,7 @@ async def test_recovered_queues_are_closed_and_learn_local_slots(rig: Rig) -> No
 
 
 async def test_local_slots_are_reported_without_any_caller(rig: Rig) -> None:
-    slow = replace(REQUEST, windows=(PaceWindow(math.inf, 30.0),))
+    slow = REQUEST._replace(windows=(PaceWindow(math.inf, 30.0),))
     await rig.reserve(slow)
     await rig.lose_the_store()
     await rig.later(30.0)
@@ -264,7 +263,7 @@ async def test_local_slots_are_reported_without_any_caller(rig: Rig) -> None:
 
 
 async def test_a_failing_shard_does_not_affect_the_others(rig: Rig) -> None:
-    other = replace(REQUEST, key=PaceKey.of(HOST, "OtherBot"))
+    other = REQUEST._replace(key=PaceKey.of(HOST, "OtherBot"))
     rig.store.shards[other.key] = 1
     await rig.reserve()
     rig.store.down = {0}
@@ -282,7 +281,7 @@ async def test_a_fleet_backoff_holds_without_the_store(rig: Rig) -> None:
     rig.store.backoff_until = rig.store.now + 600
     await rig.reserve()
     await rig.lose_the_store()
-    other = replace(REQUEST, key=PaceKey.of(HOST, "OtherBot"))
+    other = REQUEST._replace(key=PaceKey.of(HOST, "OtherBot"))
     grant = await rig.reserve(other)
     assert isinstance(grant.result, WaitTooLong)
     assert grant.result.wait == pytest.approx(600 - PROBE_INTERVAL)
@@ -321,7 +320,7 @@ async def test_one_reporter_without_the_store_gets_the_unconfirmed_maximum(rig: 
     assert await rig.pacer.back_off(KEY, 86_400.0, "one") == (policy.max_unconfirmed, True)
     assert await rig.pacer.back_off(KEY, 5.0, "two") == (policy.max_unconfirmed, True)
     assert await rig.pacer.back_off(KEY, 1e12) == (policy.max_retry_after, True)  # an operator
-    other = replace(REQUEST, key=PaceKey.of(HOST, "OtherBot"))
+    other = REQUEST._replace(key=PaceKey.of(HOST, "OtherBot"))
     assert isinstance((await rig.reserve(other)).result, WaitTooLong)
     await rig.later(policy.max_retry_after)
     assert isinstance((await rig.reserve(other)).result, Slot)
@@ -339,7 +338,7 @@ async def test_a_backoff_reported_in_a_brief_failure_reaches_the_store(rig: Rig)
 async def test_a_backoff_is_told_with_the_next_slot(rig: Rig) -> None:
     await rig.pacer.back_off(KEY, 600.0)
     rig.store.backoff_until = 0.0
-    await rig.reserve(replace(REQUEST, key=PaceKey.of(HOST, "OtherBot")))
+    await rig.reserve(REQUEST._replace(key=PaceKey.of(HOST, "OtherBot")))
     assert rig.store.backoff_until - rig.store.now == pytest.approx(600)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -224,7 +224,7 @@ async def test_a_process_reports_slots_that_a_server_lost(pace: RedisPacer, stor
             SlotRequest(KEY, SECOND, "w", max_wait=60), queue, closed_for=0, closed_if_behind=3
         )
         queue = seen.queue
-    assert queue.count == 6
+    assert queue.given == 6
     await store_client.flushall()
     reply = await asked(pace, SlotRequest(KEY, SECOND, "w", max_wait=60), queue)
     assert isinstance(reply, Slot)
@@ -535,7 +535,7 @@ class PacingMachine(RuleBasedStateMachine):
             left = round((self.queue.ends - self.queue.seen_at) * MICRO)
             reply, seen = self._run(self.pace.reserve(request, self.queue, closed_for=closed_for, closed_if_behind=3.0))
             self.queue = seen.queue
-            request = replace(request, windows=at_least(pace_windows, seen.least, seen.bound))
+            request = request._replace(windows=at_least(pace_windows, seen.least, seen.bound))
             now = round(
                 self._run(self.client.zscore(keys_of(KEY, request.key_id)[5], caller))
             )  # the script's own instant
