@@ -14,7 +14,7 @@ from app.cli.exit_codes import Failed, Parser
 from app.cli.formatting import printable
 from robots_core.robots.access import BODY_LIMIT
 
-ACTIONS = ("allow", "deny", "delay", "robots")
+ACTIONS = ("allow", "deny", "delay", "budget", "robots")
 
 
 def add(parser: Parser) -> None:
@@ -33,6 +33,9 @@ def add(parser: Parser) -> None:
     setting.add_argument("--reason", required=True, help="why; answers quote it")
     setting.add_argument("--agent", action="append", default=[], help="a crawler it holds for; default all")
     setting.add_argument("--delay", type=float, metavar="SECONDS", help="with the action delay: least seconds")
+    setting.add_argument(
+        "--budget", type=int, metavar="DOCUMENTS", help="with the action budget: the most documents of a pool in a day"
+    )
     setting.add_argument("--robots", metavar="FILE", help="with the action robots: the text to read; - for stdin")
     setting.add_argument("--expires-at", metavar="INSTANT", help="RFC 3339 instant at which it ends; default never")
     setting.add_argument("--shadow", action="store_true", help="count what it would change, but change nothing")
@@ -92,6 +95,7 @@ def _body(arguments: argparse.Namespace) -> Mapping[str, Any]:
         "reason": arguments.reason,
         "agents": arguments.agent,
         "delay": arguments.delay,
+        "budget": arguments.budget,
         "robots": None if arguments.robots is None else _read(arguments.robots),
         "expires_at": arguments.expires_at,
         "shadow": arguments.shadow,
@@ -116,9 +120,11 @@ def _print(record: Mapping[str, Any], *, as_json: bool) -> None:
         sys.stdout.write(json.dumps(record, separators=(",", ":")) + "\n")
         return
     delay = "" if record["delay"] is None else f" {record['delay']:g} s"
+    # A service of an earlier release knows no budgets.
+    budget = "" if record.get("budget") is None else f" {record['budget']} documents a day"
     agents = ", ".join(record["agents"]) or "all crawlers"
     until = "" if record["expires_at"] is None else f", until {record['expires_at']}"
     state = " (shadow)" if record["shadow"] else " (expired)" if record["expired"] else ""
-    effect = f"{record['action']}{delay} for {agents} on {record['scope']}{until}{state}"
+    effect = f"{record['action']}{delay}{budget} for {agents} on {record['scope']}{until}{state}"
     line = f"{record['id']}  {effect}: {record['reason']} [{record['updated_by']}, {record['updated_at']}]"
     sys.stdout.write(printable(line) + "\n")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from app.evaluate import Decision
-from app.overrides.table import Allow, Delay, Deny, Matching, Override, Replace
+from app.overrides.table import Allow, Budget, Delay, Deny, Matching, Override, Replace
 from robots_core.robots.access import Blocked, Successful
 from robots_core.robots.robots_txt import ROBOTS_PATH, RobotsTxt
 from robots_core.robots.verdict import Permission, Reason, Verdict
@@ -17,7 +17,9 @@ def apply(decision: Decision, matching: Matching, parse: Parse) -> Decision:
     """The decision with `matching` applied; its `overrides.deciding` is None if no override decided the verdict."""
     decided = decide_by(decision, matching.deciding, parse)
     override = matching.deciding if decided.verdict.reason is Reason.OVERRIDDEN else None
-    matching = Matching(override, matching.delaying, matching.shadow_deciding, matching.shadow_delaying)
+    matching = Matching(
+        override, matching.delaying, matching.shadow_deciding, matching.shadow_delaying, matching.limiting
+    )
     if decided is decision and matching.delaying is None:
         return decision._replace(overrides=matching)
     retry_at = decision.retry_at if decided.verdict.permission is Permission.DEFER else None
@@ -44,7 +46,7 @@ def decide_by(decision: Decision, override: Override | None, parse: Parse) -> De
             robots = parse(own)
             verdict = robots.judge(question.dialect, question.agent, question.target.path)
             return decision._replace(verdict=verdict._replace(reason=Reason.OVERRIDDEN), robots=robots)
-        case Delay():
+        case Delay() | Budget():
             return decision
         case unknown:
             assert_never(unknown)

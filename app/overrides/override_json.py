@@ -15,7 +15,7 @@ from pydantic import (
     field_validator,
 )
 
-from app.overrides.table import Action, ActionName, Allow, Delay, Deny, Override, Replace
+from app.overrides.table import Action, ActionName, Allow, Budget, Delay, Deny, Override, Replace
 from app.validation import message, shown
 from robots_core.dates import END_OF_TIME
 from robots_core.origin import Origin, read_suffix, read_target
@@ -29,6 +29,9 @@ AGENTS_LIMIT = 32
 """Crawlers that one override may name."""
 
 LONGEST_DELAY = 86_400.0
+
+LARGEST_BUDGET = 1_000_000_000
+"""Documents a day."""
 
 _SCOPE_LIMIT = 400
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -78,11 +81,12 @@ class OverrideMembers(BaseModel):
     action: ActionName
     robots: str | None = Field(None, validate_default=True)
     delay: float | None = Field(None, gt=0, le=LONGEST_DELAY, validate_default=True)
+    budget: int | None = Field(None, ge=1, le=LARGEST_BUDGET, validate_default=True)
     reason: Annotated[str, Field(max_length=REASON_LIMIT), AfterValidator(_one_line)]
     expires_at: float | None = Field(None, ge=0, le=END_OF_TIME)
     shadow: bool = False
 
-    @field_validator("robots", "delay")
+    @field_validator("robots", "delay", "budget")
     @classmethod
     def _belongs_to_its_action(cls, value: object, info: ValidationInfo) -> object:
         action = info.data.get("action")
@@ -90,6 +94,15 @@ class OverrideMembers(BaseModel):
             raise ValueError(f"the action {action!r} needs it")
         if value is not None and action != info.field_name:
             raise ValueError(f"it belongs to the action {info.field_name!r} only, so leave it out")
+        return value
+
+    @field_validator("shadow")
+    @classmethod
+    def _can_be_tried(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("action") == "budget":
+            raise ValueError(
+                "a budget changes no answer until it is used up, so there is nothing to count: leave it out"
+            )
         return value
 
     @field_validator("robots")
@@ -116,6 +129,8 @@ class OverrideMembers(BaseModel):
             return Replace(Successful(200, self.robots.encode(), content_type="text/plain"))
         if self.delay is not None:
             return Delay(self.delay)
+        if self.budget is not None:
+            return Budget(self.budget)
         return Allow() if self.action == "allow" else Deny()
 
 
@@ -138,6 +153,7 @@ def write_override(override: Override) -> dict[str, object]:
         "action": override.action_name,
         "robots": action.access.body.decode() if isinstance(action, Replace) else None,
         "delay": action.seconds if isinstance(action, Delay) else None,
+        "budget": action.documents if isinstance(action, Budget) else None,
         "reason": override.reason,
         "expires_at": override.expires_at,
         "shadow": override.shadow,

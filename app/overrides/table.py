@@ -2,13 +2,14 @@
 
 Several may hold at once. Of those that allow, deny or replace the robots.txt, one decides. An origin precedes a suffix,
 and a longer suffix a shorter one; in the same scope, an override that names the crawler precedes one for all; then deny
-precedes robots, robots precedes allow, and at last the id decides. Delays do not compete: the longest one holds,
-whatever its scope. All instants are Unix seconds, all delays seconds.
+precedes robots, robots precedes allow, and at last the id decides. Delays and budgets do not compete: the longest
+delay and the smallest budget hold, whatever their scope. All instants are Unix seconds, all delays seconds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Literal, TypeAlias, assert_never
 
 from robots_core.origin import Origin
@@ -40,9 +41,16 @@ class Delay:
     seconds: float
 
 
-Action: TypeAlias = Allow | Deny | Replace | Delay
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Give permits for so many documents a day at most; a smaller budget of the domain table stays in force."""
 
-ActionName: TypeAlias = Literal["allow", "deny", "robots", "delay"]
+    documents: int
+
+
+Action: TypeAlias = Allow | Deny | Replace | Delay | Budget
+
+ActionName: TypeAlias = Literal["allow", "deny", "robots", "delay", "budget"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,8 @@ class Override:
                 return "robots"
             case Delay():
                 return "delay"
+            case Budget():
+                return "budget"
             case _:
                 assert_never(self.action)
 
@@ -97,16 +107,23 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The overrides that hold for an origin and a crawler: the one that decides and the longest delay.
+    """The overrides that hold for an origin and a crawler: the one that decides, the longest delay, the least budget.
 
-    `deciding` is never a delay, and `delaying` always is. `shadow_deciding` and `shadow_delaying` are what they would
-    be if shadows were in force.
+    `deciding` is neither a delay nor a budget, `delaying` is a delay, and `limiting` a budget. `shadow_deciding` and
+    `shadow_delaying` are what they would be if shadows were in force.
     """
 
     deciding: Override | None
     delaying: Override | None
     shadow_deciding: Override | None
     shadow_delaying: Override | None
+    limiting: Override | None = None
+
+    @property
+    def budget(self) -> int | None:
+        """The documents a day of `limiting`."""
+        limiting = self.limiting
+        return limiting.action.documents if limiting is not None and isinstance(limiting.action, Budget) else None
 
 
 class Table:
@@ -159,7 +176,9 @@ class Table:
         in_force = [one for one in holding if not one.shadow]
         deciding, delaying = _outcome(in_force)
         shadow_deciding, shadow_delaying = _outcome(holding)
-        return Matching(deciding, delaying, shadow_deciding, shadow_delaying)
+        budgets = [(one.action.documents, one) for one in in_force if isinstance(one.action, Budget)]
+        limiting = min(budgets, key=itemgetter(0))[1] if budgets else None
+        return Matching(deciding, delaying, shadow_deciding, shadow_delaying, limiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +190,7 @@ class Nothing:
 
 def _outcome(holding: Sequence[Override]) -> tuple[Override | None, Override | None]:
     """The override that decides and the longest delay, of overrides in order of precedence."""
-    deciding = next((one for one in holding if not isinstance(one.action, Delay)), None)
+    deciding = next((one for one in holding if not isinstance(one.action, Delay | Budget)), None)
     delaying, longest = None, 0.0
     for one in holding:
         if isinstance(one.action, Delay) and one.action.seconds > longest:
@@ -179,7 +198,7 @@ def _outcome(holding: Sequence[Override]) -> tuple[Override | None, Override | N
     return deciding, delaying
 
 
-_RANKS = {"deny": 0, "robots": 1, "allow": 2, "delay": 3}
+_RANKS = {"deny": 0, "robots": 1, "allow": 2, "delay": 3, "budget": 4}
 
 
 def _precedence(override: Override) -> tuple[bool, int, str]:

@@ -241,13 +241,19 @@ class Permits:
             fetched_at,
             origin.key,
             bounds.cap,
-            bounds.budget,
+            _least_budget(bounds.budget, decision),
         )
 
     def _queue_of(self, slot: SlotRef) -> PaceKey:
         """The queue that the slot's origin has now: the table may have changed since, or the last release given it."""
         origin = read_key(slot.origin)
         return slot.key if origin is None else PaceKey(self._pool_of(origin), slot.key.agent)
+
+
+def _least_budget(of_table: int, decision: Decision) -> int:
+    """Documents a day: the smaller budget of the domain table and of the overrides; 0 if neither has one."""
+    of_override = None if decision.overrides is None else decision.overrides.budget
+    return of_override if of_override is not None and (not of_table or of_override < of_table) else of_table
 
 
 def _grouped(numbers: Iterable[int], key: Callable[[int], Hashable]) -> Iterator[Sequence[int]]:

@@ -109,3 +109,31 @@ async def test_a_budget_of_the_table_refuses_what_is_beyond_it(store_url: str, t
         assert 0 < answers[3]["retry_after"] <= 86_400
         assert (await permit(service, f"http://shop.example.com:{origin.port}/a"))["permit"]
         assert await counted(service, "robots_permits_total", outcome="budget_used_up") == 1
+
+
+@pytest.mark.parametrize(
+    ("of_table", "of_override", "holds"), [(None, 3, 3), (5, 3, 3), (2, 3, 2)], ids=["alone", "smaller", "larger"]
+)
+async def test_the_smaller_budget_of_an_override_and_the_table_holds(
+    store_url: str, tmp_path: Path, of_table: int | None, of_override: int, holds: int
+) -> None:
+    table = tmp_path / "recheck.toml"
+    table.write_text('"example.com" = {floor = 0' + (f", budget = {of_table}}}\n" if of_table else "}\n"))
+    async with serve(text(404)) as origin, running(store_url, NAMES, recheck_file=table, pace_by="domain") as service:
+        body = {"scope": "example.com", "action": "budget", "budget": of_override, "reason": "They asked for it."}
+        response = await service.client.put("/v1/overrides/few", json={**body, "agents": ["ExampleBot"]})
+        assert response.json()["budget"] == of_override
+        # All hosts of the pool spend it.
+        urls = [f"http://{host}:{origin.port}/a" for host in ("www.example.com", "shop.example.com")]
+        answers = [await permit(service, urls[turn % 2]) for turn in range(holds + 1)]
+        assert [answer["permit"] is None for answer in answers] == [False] * holds + [True]
+        refused = answers[-1]
+        assert (refused["bound"], refused["verdict"], refused["override"]) == ("budget", "allow", None)
+        assert 0 < refused["retry_after"] <= 86_400
+        assert (await permit(service, f"http://other.example:{origin.port}/a"))["permit"]
+        assert (await permit(service, urls[0], agent="OtherBot"))["permit"]
+        # A larger one opens the day again, since documents are counted with and without a budget.
+        larger = {**body, "budget": 1000}
+        assert (await service.client.put("/v1/overrides/few", json=larger)).status_code == 200
+        again = await permit(service, urls[1])
+        assert (again["permit"] is None) == (of_table is not None and of_table <= holds)

@@ -88,6 +88,20 @@ def test_in_one_scope_named_crawlers_precede_then_effect_then_id() -> None:
     assert deciding(allow, robots) == "a"
 
 
+def test_the_smallest_budget_holds_and_budgets_never_decide() -> None:
+    small = override("small", scope="com", action="budget", budget=10)
+    large = override("large", scope="https://www.example.com", action="budget", budget=20)
+    found = Table([large, small]).find(WWW, BOT, NOW)
+    assert found is not None
+    assert (found.deciding, found.delaying, found.limiting, found.budget) == (None, None, small, 10)
+    found = Table([large, override()]).find(WWW, BOT, NOW)
+    assert found is not None
+    assert (found.deciding, found.budget) == (override(), 20)
+    found = Table([override()]).find(WWW, BOT, NOW)
+    assert found is not None
+    assert found.budget is None
+
+
 def test_the_longest_delay_holds_and_delays_never_decide() -> None:
     long = override("long", scope="com", action="delay", delay=20)
     short = override("short", scope="https://www.example.com", action="delay", delay=5)
@@ -143,7 +157,7 @@ def test_overrides_of_an_origin_are_in_order_of_precedence() -> None:
         ({"agents": ["ok", 7]}, "agents", "agents is 7: expected a valid string"),
         ({"agents": [""]}, "agents", "no product token"),
         ({"agents": ["a"] * 33}, "agents", "at most 32"),
-        ({"action": "open"}, "action", "action is 'open': expected 'allow', 'deny', 'robots' or 'delay'"),
+        ({"action": "open"}, "action", "action is 'open': expected 'allow', 'deny', 'robots', 'delay' or 'budget'"),
         ({"action": ["deny"]}, "action", "expected 'allow'"),
         ({"robots": ""}, "robots", "belongs to the action 'robots' only"),
         ({"delay": 1}, "delay", "delay is 1: it belongs to the action 'delay' only, so leave it out"),
@@ -151,6 +165,12 @@ def test_overrides_of_an_origin_are_in_order_of_precedence() -> None:
         ({"action": "robots", "robots": "a" * (BODY_LIMIT + 1)}, "robots", "512001 bytes"),
         ({"action": "robots", "robots": "\ud800"}, "robots", "lone surrogate"),
         ({"action": "delay"}, "delay", "the action 'delay' needs it"),
+        ({"action": "budget"}, "budget", "the action 'budget' needs it"),
+        ({"action": "budget", "budget": 0}, "budget", "budget is 0: expected greater than or equal to 1"),
+        ({"action": "budget", "budget": 10**10}, "budget", "less than or equal to 1000000000"),
+        ({"action": "budget", "budget": 1.5}, "budget", "expected a valid integer"),
+        ({"action": "delay", "delay": 1, "budget": 2}, "budget", "it belongs to the action 'budget' only"),
+        ({"action": "budget", "budget": 2, "shadow": True}, "shadow", "a budget changes no answer"),
         ({"action": "delay", "delay": 0}, "delay", "delay is 0: expected greater than 0"),
         ({"action": "delay", "delay": 86_401}, "delay", "less than or equal to 86400"),
         ({"action": "delay", "delay": True}, "delay", "expected a valid number"),
@@ -209,6 +229,7 @@ def test_a_changed_table_equals_a_new_one(before: list[Override], changes: list[
         {"scope": "http://[2001:db8::1]:8080", "shadow": True},
         {"action": "robots", "robots": "User-agent: ü\nDisallow: /\x00"},
         {"action": "delay", "delay": 0.5, "reason": "Zähne"},
+        {"action": "budget", "budget": 1000},
     ],
 )
 def test_a_written_override_is_read_back(members: Mapping[str, Any]) -> None:

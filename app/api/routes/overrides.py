@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.json_bodies import RequestModel
+from app.api.json_bodies import RequestModel, Whole
 from app.api.middleware.auth import admin
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
@@ -39,7 +39,7 @@ Id = Annotated[str, Path(alias="id", max_length=64, description="You choose it: 
 
 
 class OverrideIn(RequestModel):
-    """An override to set. The actions `robots` and `delay` need the member of the same name."""
+    """An override to set. The actions `robots`, `delay` and `budget` need the member of the same name."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -51,8 +51,11 @@ class OverrideIn(RequestModel):
     )
     robots: str | None = Field(None, description="The robots.txt that replaces the origin's file.")
     delay: float | None = Field(None, description=f"Least seconds between two documents, up to {LONGEST_DELAY:.0f}.")
+    budget: Annotated[int | None, Whole] = Field(
+        None, description="The most documents that each crawler may have of a pool in a day of UTC, by its permits."
+    )
     expires_at: str | None = Field(None, description="RFC 3339 instant at which it stops to apply.")
-    shadow: bool = Field(False, description="Count what it would change, but change no answer.")
+    shadow: bool = Field(False, description="Count what it would change, but change no answer; not with budget.")
 
 
 class OverrideRecordOut(BaseModel):
@@ -65,6 +68,7 @@ class OverrideRecordOut(BaseModel):
     agents: list[str]
     robots: str | None
     delay: float | None
+    budget: int | None
     expires_at: str | None
     shadow: bool
     expired: bool
