@@ -2,6 +2,7 @@
 --
 -- latency   mean time of a page, weighted by time: as many reports as come in a minute weigh as much as a few
 -- recent    mean of the last RECENT reports, which counts as soon as it is EXCESS times the latency
+-- apart     mean time between these
 -- told      when a process last handed reports over
 -- reports   how many there were, counted up to FEW
 -- run       until then, time-outs are of the run that is known
@@ -9,22 +10,28 @@
 -- bad, bad_at   the interval at which the site refused, and when; with the site's backoff
 --
 -- By Little's law, an interval of k x the mean time of a page keeps 1/k requests in the pool on average.
-local MEAN_OVER, MOST_WEIGHT, LEAST_REPORTS = 60e6, 0.25, 4
+--
+-- Reports weigh alike for as long as they come at one rate. The time since the report before would be no weight: after a
+-- slow page it is long, so slow pages would count for more than they are.
+local MEAN_OVER, MOST_WEIGHT = 60e6, 0.25
 local FEW, CLIP, RECENT, EXCESS = 8, 8, 16, 1.5
 local SHORTEST, LONGEST, TIME_OUT = 1e3, 60e6, 30e6
 local NEAR, QUICK, SLOW = 1.25, 60e6, 3600e6
 local QUICK_PART = QUICK * math.log(2 / NEAR) / math.log(2)
 
 -- One hand-over: `count` reports and the mean of their times. Errors quicker than the latency are not among them.
-local function learn(latency, recent, told, reports, count, mean)
-  if count < 1 then return latency, recent, told, reports end
+local function learn(latency, recent, apart, told, reports, count, mean)
+  if count < 1 then return latency, recent, apart, told, reports end
   mean = math.max(SHORTEST, math.min(mean, LONGEST))
   if reports >= FEW then mean = math.min(mean, CLIP * math.max(latency, recent / EXCESS)) end
   local early = reports < FEW and count / (reports + count) or 0   -- the first few count alike
-  local weight = math.min(MOST_WEIGHT, count / LEAST_REPORTS, math.max(0, now - told) / MEAN_OVER)
+  local few = math.min(0.5, count / RECENT)
+  local since = reports > 0 and math.min(math.max(0, now - told) / count, MEAN_OVER) or 0
+  if apart == 0 then apart = since end
+  local weight = math.min(MOST_WEIGHT, count * apart / MEAN_OVER)
   latency = latency + math.max(early, weight) * (mean - latency)
-  recent = recent + math.max(early, math.min(0.5, count / RECENT)) * (mean - recent)
-  return latency, recent, now, math.min(reports + count, FEW)
+  recent = recent + math.max(early, few) * (mean - recent)
+  return latency, recent, apart + few * (since - apart), now, math.min(reports + count, FEW)
 end
 
 -- What is left of a refusal: twice the interval that was refused, soon NEAR of it, and then half of the rest each hour.

@@ -77,7 +77,7 @@ end
 
 -- Read the state of the queue.
 local stored = redis.call('HMGET', QUEUE, 'tail', 'hint', 'hold', 'fetched', 'counted', 'count', 'seen', 'latency',
-  'recent', 'told', 'reports', 'run', 'pace', 'day', 'spent')
+  'recent', 'told', 'reports', 'run', 'pace', 'day', 'spent', 'apart')
 local durable = durable_numbers(QUEUE_FIELD, 4)
 local clock_step, durable_step = step_since(stored[7]), step_since(durable[4])
 local tail, hint, fetched, counted = 0, instant(stored[2]), instant(stored[4]), instant(stored[5])
@@ -100,8 +100,10 @@ local backoff_until, given_back, bad, bad_at = settle_backoff()
 local latency, recent = duration(stored[8], LONGEST), duration(stored[9], LONGEST)
 local told, reports = math.min(shifted(stored[10], clock_step), now), math.min(duration(stored[11], FEW), FEW)
 local run = shifted(stored[12], clock_step)
+local apart = duration(stored[16], MEAN_OVER)
 if latency == 0 then reports = 0 end
-latency, recent, told, reports = learn(latency, recent, told, reports, tonumber(ARGV[16]), tonumber(ARGV[17]))
+latency, recent, apart, told, reports =
+  learn(latency, recent, apart, told, reports, tonumber(ARGV[16]), tonumber(ARGV[17]))
 local timed_out = ARGV[18] == '1'
 if timed_out and now >= run then latency = math.max(latency, math.min(2 * latency, TIME_OUT)) end
 local factor = tonumber(ARGV[19])
@@ -357,7 +359,7 @@ if counts then
   redis.call('HSET', QUEUE, 'day', text(day), 'spent', string.format('%.6f', spent + (reserved and cost or 0)))
 end
 if timed_out or told == now or clock_step ~= 0 then
-  redis.call('HSET', QUEUE, 'latency', text(latency), 'recent', text(recent), 'told', text(told),
+  redis.call('HSET', QUEUE, 'latency', text(latency), 'recent', text(recent), 'apart', text(apart), 'told', text(told),
     'reports', text(reports), 'run', text(run))
 end
 save_durable_queue(tail, closed_until, count)

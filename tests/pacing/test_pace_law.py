@@ -30,6 +30,7 @@ class Model:
 
     latency: float = 0.0
     recent: float = 0.0
+    apart: float = 0.0
     told: float = 0.0
     reports: int = 0
     run: float = 0.0
@@ -43,7 +44,7 @@ class Model:
     def forget(self, now: float) -> None:
         """Lose what has expired: the queue, and a refusal after three hours."""
         if now > self.forgotten_at:
-            self.latency = self.recent = self.told = self.run = self.pace = 0.0
+            self.latency = self.recent = self.apart = self.told = self.run = self.pace = 0.0
             self.reports = 0
         if now > self.refused_at + 3 * 3600:
             self.bad = self.bad_at = 0.0
@@ -56,9 +57,11 @@ class Model:
             if self.reports >= 8:
                 mean = min(mean, 8 * max(self.latency, self.recent / 1.5))
             early = count / (self.reports + count) if self.reports < 8 else 0.0
-            by_time = min(0.25, count / 4, (now - self.told) / 60)
-            self.latency += max(early, by_time) * (mean - self.latency)
+            since = min((now - self.told) / count, 60.0) if self.reports else 0.0
+            self.apart = self.apart or since
+            self.latency += max(early, min(0.25, count * self.apart / 60)) * (mean - self.latency)
             self.recent += max(early, min(0.5, count / 16)) * (mean - self.recent)
+            self.apart += min(0.5, count / 16) * (since - self.apart)
             self.told, self.reports = now, min(self.reports + count, 8)
         begins = pages.timed_out and now >= self.run
         if begins:
@@ -148,6 +151,22 @@ async def test_the_script_follows_the_law(clocked_server: tuple[ServerClock, Nod
                 model.refuse(now, now + seconds)
 
 
+async def test_a_slow_page_weighs_no_more_because_its_report_comes_late(
+    clocked_server: tuple[ServerClock, Node],
+) -> None:
+    clock, server = clocked_server
+    server.ask("FLUSHALL")
+    ahead = 0
+    async with client_of(server) as client:
+        guarded = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
+        for turn in range(80):
+            seconds, apart = ((0.1, 2), (1.0, 8))[turn % 2]
+            ahead += apart
+            clock.set(server, ahead)
+            _, view = await ask(RedisPacer(guarded), 0.05, PageReports(1, seconds))
+    assert view.latency == pytest.approx(0.55, abs=0.08)
+
+
 async def slowed(pace: RedisPacer, seconds: float) -> tuple[SlotResult, QueueView]:
     """A slot after eight pages that took so long."""
     return await ask(pace, 0.05, PageReports(8, seconds))
@@ -173,7 +192,7 @@ async def test_slots_are_given_far_ahead_until_pages_are_reported(store_client: 
 @pytest.mark.parametrize(
     "poison",
     [
-        dict.fromkeys(("latency", "recent", "told", "reports", "run", "pace"), value)
+        dict.fromkeys(("latency", "recent", "apart", "told", "reports", "run", "pace"), value)
         for value in ("x", "nan", "inf", "-1", "1e300", "9" * 40)
     ],
 )
