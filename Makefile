@@ -167,9 +167,10 @@ URLS ?= 1000000
 bench-bulk: $(VENV)/.dev
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.bulk --urls $(URLS) $(if $(AGAINST),--against $(AGAINST))
 
-# How a site feels the fleet; it takes POLITE_SECONDS, 900 by default.
-bench-polite: $(VENV)/.dev
-	@PYTHONPATH=. $(BIN)/python -m tests.bench.polite
+# How a site feels the fleet: the table and the picture of docs/explanation/pacing.md. It takes POLITE_SECONDS, 900 by default.
+# POLITE_SITES=M/M/1,knee crawls only these; POLITE_RUNS=3 three of each at once.
+bench-polite: $(VENV)/.bench
+	@PYTHONPATH=. $(BIN)/python -m tests.bench.polite docs/explanation/pacing.png
 
 # The cost of a permit to the store, compared with a plain SET; and 400 workers that crawl by permits for CRAWL_SECONDS (30).
 bench-pace: $(VENV)/.dev
