@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 ROWS = CASES / "verdict-cases.jsonl"
 OLDEST = (3, 11)
 SECONDS = 600
+SOURCES = (".pyx", ".pxd", ".h")
 DEPENDENCIES = ("http_sf", "idna", "typing_extensions")
 
 
@@ -54,9 +55,9 @@ def test_wheel_has_what_the_checkout_has(wheel: Path) -> None:
     assert "-cp311-abi3-" in wheel.name
     files = set(zipfile.ZipFile(wheel).namelist())
     listed = subprocess.run(["git", "ls-files", "robots_core"], cwd=ROOT / "core", capture_output=True, text=True)
-    assert {name for name in listed.stdout.split() if not name.endswith((".pyx", ".h"))} - files == set()
+    assert {name for name in listed.stdout.split() if not name.endswith(SOURCES)} - files == set()
     assert {name.partition("/")[0] for name in files} == {"robots_core", "robots_core-0.1.0.dist-info"}
-    assert not {name for name in files if name.endswith((".pyx", ".h", ".c"))}
+    assert not {name for name in files if name.endswith((*SOURCES, ".c"))}
     assert {name.split(".", 1)[1] for name in files if name.endswith(".so")} == {"abi3.so"}
 
 

@@ -19,7 +19,7 @@ from app.api.problems import Problem, documented
 from app.api.questions import asking, question_of, read_all
 from app.api.routes.allowed import ALLOWED_PATH
 from app.api.routing import DirectRoute, api_router, body_schema, parameters_of, query_of, reference
-from app.api.schemas.answers import AnswerOut, ProblemOut
+from app.api.schemas.answers import AnswerOut, ProblemOut, SelectedOut
 from app.api.services import Services, services_of
 from app.api.stream import LINES, AnswerLines
 from app.evaluate import Decision
@@ -47,7 +47,9 @@ class BatchQuery(BaseModel):
     """What the answers have."""
 
     fields: str | None = Field(
-        None, description="Members that the answers shall have, such as `verdict,rule,rate`; by default all of them."
+        None,
+        description="Members that the answers shall have, such as `verdict,rule,rate`; by default all of them.",
+        json_schema_extra={"pattern": "^{0}(?:,{0})*$".format(f"(?:{'|'.join(AnswerOut.model_fields)})")},
     )
 
 
@@ -60,7 +62,7 @@ class FailedOut(BaseModel):
 class BatchOut(BaseModel):
     """An answer for every item, in the order of the items."""
 
-    answers: list[AnswerOut | FailedOut]
+    answers: list[AnswerOut | FailedOut | SelectedOut]
 
 
 def streams(scope: Scope) -> bool:
@@ -78,7 +80,10 @@ _QUESTIONS["requestBody"]["content"][LINES] = {"schema": reference(QuestionIn)}
 @router.post(
     ALLOWED_PATH,
     response_model=BatchOut,
-    responses={200: {"content": {LINES: {"schema": reference(AnswerOut, FailedOut)}}}, **documented(413, 422)},
+    responses={
+        200: {"content": {LINES: {"schema": reference(AnswerOut, FailedOut, SelectedOut)}}},
+        **documented(413, 422),
+    },
     openapi_extra=_QUESTIONS,
 )
 async def batch(request: Request) -> Response:

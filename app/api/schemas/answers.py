@@ -1,6 +1,8 @@
 """The JSON schemas of answers, as OpenAPI describes them. Instants are RFC 3339 in UTC, durations seconds."""
 
-from pydantic import BaseModel, Field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from app.cache.result import Source
 from app.edge.facts import EdgeState
@@ -248,6 +250,19 @@ class AnswerOut(BaseModel):
         exclude_if=is_none,
         description="The refusals that callers reported for this origin and agent; absent if there are none.",
     )
+
+
+class _SelectedOut(BaseModel):
+    """The members of an answer that the parameter `fields` names; no others."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+_any_member: Any = {
+    name: (field.annotation, Field(None, description=field.description))
+    for name, field in AnswerOut.model_fields.items()
+}
+SelectedOut = create_model("SelectedOut", __base__=_SelectedOut, __doc__=_SelectedOut.__doc__, **_any_member)
 
 
 class ExtensionOut(BaseModel):
