@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 
 from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
 from app.cache.recheck import RFC9309_MODEL, Model, VisitBasedRecheck
-from app.cache.result import CacheResult, Source
+from app.cache.result import CacheResult, Source, found
 from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.evaluate import CachedFile, Question
@@ -16,7 +16,7 @@ from app.history.versions import History, Version, version_at, version_id
 from app.parsed_files import ParsedFiles, is_short, parse
 from app.reading_turns import ReadingTurns
 from robots_core.origin import Origin
-from robots_core.robots.access import Successful
+from robots_core.robots.access import Fetched, Successful
 from robots_core.robots.agents import Agent
 
 Models = Callable[[str, str], Model]
@@ -116,6 +116,12 @@ class CachedFiles:
         recheck = await self._recheck(origin, None)
         return await self._file(origin, await self._cache.refresh(origin, recheck, caller), "")
 
+    async def ingest(self, origin: Origin, fetched: Fetched, at: float) -> tuple[CachedFile, bool]:
+        """Take what a caller fetched at `at` (Unix seconds): see RobotsCache.ingest(). Raises Busy as get() does."""
+        recheck = await self._recheck(origin, None)
+        cached, in_use = await self._cache.ingest(origin, fetched, at, recheck)
+        return await self._file(origin, cached, ""), in_use
+
     async def _file(self, origin: Origin, cached: CacheResult, dialect: str) -> CachedFile:
         snapshot = cached.snapshot
         if snapshot is None:
@@ -148,7 +154,7 @@ class CachedFiles:
         if self._cache.is_too_old(snapshot, max_age, now):
             return None
         if latest is None or fresh is not previous:
-            result = CacheResult(snapshot, fresh, Source.MEMORY)
+            result = found(snapshot, fresh, Source.MEMORY)
             latest = CachedFile(result, parsed.robots, parsed.revision, parsed.version)
             parsed.keep(latest, recheck)
         return latest
@@ -210,5 +216,4 @@ def _read(version: Version) -> CachedFile | None:
     if snapshot is None:
         return None
     robots = parse(snapshot.access) if isinstance(snapshot.access, Successful) else None
-    found = CacheResult(snapshot, None, Source.HISTORY)
-    return CachedFile(found, robots, version=version_id(snapshot.access))
+    return CachedFile(found(snapshot, None, Source.HISTORY), robots, version=version_id(snapshot.access))

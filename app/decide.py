@@ -21,7 +21,7 @@ from app.parsed_files import ParsedFiles
 from app.work_turns import Overloaded
 from robots_core.origin import Origin
 from robots_core.purposes.policy import PurposePolicy
-from robots_core.robots.access import Busy, Successful
+from robots_core.robots.access import Busy, Fetched, Successful
 from robots_core.robots.agents import Agent
 from robots_core.robots.robots_txt import RobotsTxt
 
@@ -200,6 +200,13 @@ class Decider:
     async def refresh(self, origin: Origin, caller: str = "") -> CachedFile:
         """Fetch the origin's file now, whatever the cache has. Raises Busy when the fetch queue is full."""
         return await self._files.refresh(origin, caller)
+
+    async def ingest(self, origin: Origin, fetched: Fetched, at: float) -> tuple[CachedFile, bool]:
+        """Take what a caller fetched at `at` (Unix seconds); return the file in use, and whether it is the caller's.
+
+        Raises Busy when too many files are new.
+        """
+        return await self._files.ingest(origin, fetched, at)
 
     async def purge(self, origin: Origin) -> None:
         """Remove the origin's file from the cache of the whole fleet. Raises StoreDown."""

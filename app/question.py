@@ -4,7 +4,7 @@ Every route and command that decides questions reads them by a model of this mod
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, NamedTuple, TypeAlias
 
@@ -188,12 +188,14 @@ def instant_from(text: str | None, parameter: str = "at") -> datetime | None:
     return at
 
 
-def past_from(text: str, now: datetime) -> datetime | None:
-    """Parse `as_of`, an RFC 3339 instant that is not in the future."""
-    at = instant_from(text, "as_of")
-    if at is not None and at > now:
-        raise BadQuestion("as_of", text, f"{text!r} is in the future; the service's time is {rfc3339(now)}.")
-    return at
+def past_from(text: str, now: datetime, parameter: str = "as_of", ahead: float = 0.0) -> datetime | None:
+    """Parse an RFC 3339 instant that is not in the future; one that is so by up to `ahead` seconds counts as now."""
+    at = instant_from(text, parameter)
+    if at is None or at <= now:
+        return at
+    if at > now + timedelta(seconds=ahead):
+        raise BadQuestion(parameter, text, f"{text!r} is in the future; the service's time is {rfc3339(now)}.")
+    return now
 
 
 def asked_policy(purposes: Sequence[Purpose] | None, caller: PurposePolicy) -> PurposePolicy | None:

@@ -81,7 +81,7 @@ class ArchiveWriter:
             return  # the fetch failed, and the copy is as old as before
         span, body = span_of(origin, snapshot)
         known = self._known.get(span.origin)
-        if known is not None and known[0] == span.digest and span.last_seen < known[1] + SEEN_EVERY:
+        if known is not None and known[0] == span.digest and 0 <= span.last_seen - known[1] < SEEN_EVERY:
             return
         size = _OVERHEAD + len(body or b"")
         if size > self._room:

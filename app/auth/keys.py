@@ -38,10 +38,22 @@ _NO_DIGEST = "0" * 64
 
 
 class Scope(StrEnum):
-    """What a key permits: asking questions, or also changing the service for others."""
+    """What a key permits; each includes those before it.
+
+    Asking questions, also sending robots.txt files that the caller fetched, or also all that operators do.
+    """
 
     READ = "read"
+    INGEST = "ingest"
     ADMIN = "admin"
+
+    @property
+    def rank(self) -> int:
+        """Its place in this order."""
+        return _SCOPES.index(self)
+
+
+_SCOPES = tuple(Scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +86,8 @@ class ApiKey:
     enforce: bool | None = None
 
     def may(self, scope: Scope) -> bool:
-        """Whether the key has the scope; ADMIN includes all others."""
-        return scope in self.scopes or Scope.ADMIN in self.scopes
+        """Whether the key has the scope, or one that includes it."""
+        return any(own.rank >= scope.rank for own in self.scopes)
 
     def policy(self, default: PurposePolicy) -> PurposePolicy:
         """The purpose policy for requests with this key; `default` is that of the service."""
@@ -166,7 +178,7 @@ class _KeyFields(BaseModel):
 
     # Not quoted in errors: it may be a key, pasted in place of its digest.
     sha256: Annotated[str, AfterValidator(_check_digest), Field(repr=False)]
-    scopes: list[Literal["read", "admin"]] = Field(min_length=1)
+    scopes: list[Literal["read", "ingest", "admin"]] = Field(min_length=1)
     limit: _LimitFields | None = None
     purposes: list[Purpose] | None = None
     enforce: bool | None = None

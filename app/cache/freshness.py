@@ -62,7 +62,7 @@ class Snapshot:
     `access` is what was found at `fetched_at`; `lifetime` is the freshness that the response asked for, None if it did
     not. `failing` describes the attempts that have failed since. With it, a Successful `access` is the copy in use, and
     an Unreachable one, if there is no copy, is `failing.failure`. `since`, in whole seconds, is when this content was
-    found first; None if this fetch was the first.
+    found first; None if this fetch was the first. `ingested`: a caller fetched it, and sent it.
     """
 
     access: Access
@@ -72,6 +72,7 @@ class Snapshot:
     lifetime: float | None = None
     failing: Failing | None = None
     since: int | None = None
+    ingested: bool = False
 
     @property
     def held_since(self) -> float:
@@ -131,7 +132,7 @@ class Freshness:
     stale: bool
 
 
-def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float) -> Snapshot:
+def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float, *, ingested: bool = False) -> Snapshot:
     """The snapshot after a fetch: an answer replaces the previous one, a failure keeps its copy.
 
     Only a 2xx is a copy. An earlier 404 is not used for an origin that has become unreachable, since that would be an
@@ -140,9 +141,9 @@ def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float) -> Sn
     match fetched.access:
         case Successful() | Unavailable() | Blocked() as access:
             seconds, since = lifetime(fetched.lifetime, now), _since(previous, access, now)
-            return Snapshot(access, now, fetched.final_url, fetched.validators, seconds, since=since)
+            return Snapshot(access, now, fetched.final_url, fetched.validators, seconds, since=since, ingested=ingested)
         case Unreachable() as failure:
-            return _fail(previous, failure, fetched.final_url, now)
+            return _fail(previous, failure, fetched.final_url, now, ingested=ingested)
         case NotModified():
             if previous is None or not isinstance(previous.access, Successful):
                 return _fail(previous, Unreachable(Cause.BAD_RESPONSE, status=304), fetched.final_url, now)
@@ -233,7 +234,9 @@ def lifetime(fields: Lifetime, now: float) -> float | None:
     return min(max(0.0, until.timestamp() - since - age), LONGEST_DELTA)
 
 
-def _fail(previous: Snapshot | None, failure: Unreachable, final_url: str | None, now: float) -> Snapshot:
+def _fail(
+    previous: Snapshot | None, failure: Unreachable, final_url: str | None, now: float, *, ingested: bool = False
+) -> Snapshot:
     before = None if previous is None else previous.failing
     if before is None:
         failing = Failing(now, now, 1, failure)
@@ -241,7 +244,8 @@ def _fail(previous: Snapshot | None, failure: Unreachable, final_url: str | None
         failing = Failing(min(before.since, now), now, before.attempts + 1, failure)
     if previous is not None and isinstance(previous.access, Successful) and now - previous.fetched_at <= KEEP:
         return replace(previous, failing=failing)
-    return Snapshot(failure, now, final_url, failing=failing, since=_since(previous, failure, now))
+    since = _since(previous, failure, now)
+    return Snapshot(failure, now, final_url, failing=failing, since=since, ingested=ingested)
 
 
 def _renew(previous: Snapshot, fetched: Fetched, now: float) -> Snapshot:

@@ -7,12 +7,13 @@ from app.cache.freshness import Freshness, Snapshot
 
 
 class Source(StrEnum):
-    """Where an answer's snapshot comes from."""
+    """Where an answer's snapshot comes from; INGESTED: a caller sent it, wherever it was since."""
 
     MEMORY = "memory"
     STORE = "store"
     FETCHED = "fetched"
     REVALIDATED = "revalidated"
+    INGESTED = "ingested"
     HISTORY = "history"
     NONE = "none"
 
@@ -24,3 +25,8 @@ class CacheResult:
     snapshot: Snapshot | None
     freshness: Freshness | None
     source: Source
+
+
+def found(snapshot: Snapshot, freshness: Freshness | None, source: Source) -> CacheResult:
+    """What is known by this snapshot; `source` is where it was, which counts unless a caller sent it."""
+    return CacheResult(snapshot, freshness, Source.INGESTED if snapshot.ingested else source)

@@ -7,11 +7,11 @@ from functools import partial
 
 from app.background import BackgroundTask
 from app.cache.fetch_health import FetchHealth
-from app.cache.freshness import Recheck, Snapshot, State, freshness
+from app.cache.freshness import KEEP, Recheck, Snapshot, State, freshness, next_snapshot
 from app.cache.invalidation import Event
 from app.cache.lease import Lease, LeaseStore
 from app.cache.refresher import Fetch, OnFetch, Refresher
-from app.cache.result import CacheResult, Source
+from app.cache.result import CacheResult, Source, found
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import SnapshotWriter
@@ -19,12 +19,18 @@ from app.cache.tiered_snapshots import TieredSnapshots
 from app.redis.single_flight import SingleFlight
 from app.redis.store_clock import StoreClock
 from robots_core.origin import Origin
-from robots_core.robots.access import Busy, Successful
+from robots_core.robots.access import Busy, Fetched, Successful, Unreachable
 
 __all__ = ["Fetch", "RobotsCache"]
 
+OnIngested = Callable[[Origin, Snapshot, bool], None]
+
 
 def _ignore_fetch(_origin: Origin, _snapshot: Snapshot, _seconds: float) -> None:
+    pass
+
+
+def _ignore_ingested(_origin: Origin, _snapshot: Snapshot, _past: bool) -> None:
     pass
 
 
@@ -43,7 +49,7 @@ class RobotsCache:
     callers cannot have an origin asked all the time. A fetch is to end within `lease` seconds, after which another
     process may begin one. While the store is down, the cache answers from memory and by fetching. `on_fetch` and
     `health` are called after every fetch, and `on_version_ended` with the last snapshot of each content that has ended,
-    and the one that replaced it.
+    and the one that replaced it. `on_ingested` is called with what callers sent, and whether that is of the past alone.
     """
 
     def __init__(
@@ -59,12 +65,14 @@ class RobotsCache:
         min_refetch: float = 0.0,
         on_version_ended: Callable[[Origin, Snapshot, Snapshot | None], None] = _ignore_version,
         on_fetch: OnFetch = _ignore_fetch,
+        on_ingested: OnIngested = _ignore_ingested,
         health: FetchHealth | None = None,
     ) -> None:
         health = health or FetchHealth()
         self._clock = clock
         self._min_refetch = min_refetch
         self._on_version_ended = on_version_ended
+        self._on_ingested = on_ingested
         self._memory = SnapshotMemory(memory_bytes, clock, trust)
         self._writer = SnapshotWriter(
             store,
@@ -152,6 +160,25 @@ class RobotsCache:
         finally:
             del ordered
 
+    async def ingest(self, origin: Origin, fetched: Fetched, at: float, recheck: Recheck) -> tuple[CacheResult, bool]:
+        """Take what a caller fetched, whose fetch began at `at` (Unix seconds, not after now).
+
+        Returns what is known then, and whether the caller's is in use: not if a later fetch is known. An earlier file
+        is of the past alone, and so is one older than KEEP; an earlier failure says nothing and is dropped.
+        """
+        known = await self.last_found(origin)
+        earlier = known is not None and at < known.checked_at
+        snapshot = next_snapshot(None if earlier else known, fetched, at, ingested=True)
+        failed = isinstance(fetched.access, Unreachable)
+        if (known is not None and at < known.fetched_at) or self._clock() - at > KEEP:
+            if not failed:
+                self._on_ingested(origin, snapshot, True)
+            return self._result(known, Source.MEMORY, origin, recheck), False
+        self._on_ingested(origin, snapshot, False)
+        kept = await self._writer.save(origin, snapshot, None if earlier else known)
+        in_use = kept is not None and at == (kept.checked_at if failed else kept.fetched_at)
+        return self._result(kept, Source.MEMORY, origin, recheck), in_use
+
     async def purge(self, origin: Origin) -> None:
         """Remove the origin here and in the fleet; raises StoreDown if that is left until the store is back.
 
@@ -204,7 +231,7 @@ class RobotsCache:
     def _result(self, snapshot: Snapshot | None, source: Source, origin: Origin, recheck: Recheck) -> CacheResult:
         if snapshot is None:
             return CacheResult(None, None, Source.NONE)
-        return CacheResult(snapshot, freshness(snapshot, recheck, origin.key, self._clock()), source)
+        return found(snapshot, freshness(snapshot, recheck, origin.key, self._clock()), source)
 
     def _state(self, snapshot: Snapshot, origin: Origin, recheck: Recheck, max_age: float | None, now: float) -> State:
         if self.is_too_old(snapshot, max_age, now):

@@ -15,15 +15,23 @@ def add(parser: Parser) -> None:
         "The file must not be readable by other users: chmod 600 keys.toml."
     )
     parser.add_argument("id", metavar="ID", help="the name of the key in the file, in logs and in the audit")
-    parser.add_argument("--admin", action="store_true", help="grant the scope admin, for the routes of operators")
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument("--admin", action="store_true", help="grant the scope admin, for the routes of operators")
+    scope.add_argument("--ingest", action="store_true", help="grant the scope ingest, for a crawler's own copies")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the key and its lines. Raise Failed for an invalid id."""
     try:
-        key, lines = new_key(arguments.id, Scope.ADMIN if arguments.admin else Scope.READ)
+        key, lines = new_key(arguments.id, _scope(arguments))
     except ValueError as error:
         raise Failed(str(error)) from None
     sys.stderr.write(f"{key}\n")
     sys.stdout.write(lines)
     return 0
+
+
+def _scope(arguments: argparse.Namespace) -> Scope:
+    if arguments.admin:
+        return Scope.ADMIN
+    return Scope.INGEST if arguments.ingest else Scope.READ

@@ -21,6 +21,7 @@ _SOURCES = {
     "store": "from the store",
     "fetched": "fetched for this answer",
     "revalidated": "revalidated for this answer, unchanged",
+    "ingested": "sent by a crawler that fetched it",
     "history": "from the history",
     "none": "nothing cached",
 }

@@ -21,18 +21,15 @@ from app.fetch.profile import FetchProfile
 from app.fetch.queue import FetchQueue
 from app.fetch.response import (
     ACCEPT_ENCODING,
-    Body,
+    REDIRECTS,
     Headers,
     Unreadable,
-    decoder,
-    field,
-    is_challenge,
-    is_html,
+    body_of,
+    read_access,
     read_lifetime,
     read_location,
     read_validators,
     readable,
-    retry_after,
 )
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import (
@@ -41,16 +38,12 @@ from robots_core.robots.access import (
     Blocked,
     Cause,
     Fetched,
-    NotModified,
-    Successful,
     Unavailable,
     Unreachable,
     Validators,
 )
 
 UNCONDITIONAL = Validators()
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _CAUSES: tuple[tuple[type[Exception], Cause], ...] = (
     (NameNotResolved, Cause.DNS),
@@ -183,7 +176,7 @@ class Fetcher:
 
     async def _ask(self, walk: _Walk, validators: Validators, deadline: float) -> Fetched | _Redirect:
         conditions = _conditions(validators)
-        exchange = Exchange(self._request(walk, conditions), _body_of)
+        exchange = Exchange(self._request(walk, conditions), body_of)
         origin = walk.target.origin
         tls = self._ssl_context if origin.scheme == "https" else None
         connection = await self._network.open(exchange, origin.host, origin.port, tls, deadline)
@@ -211,39 +204,14 @@ class Fetcher:
         status, headers = exchange.status, exchange.headers
         if exchange.failure is not None or status is None:
             return walk.end(Unreachable(exchange.failure or Cause.BAD_RESPONSE, status))
-        if status in _REDIRECTS:
+        if status in REDIRECTS:
             return _Redirect(status, read_location(walk.target, headers))
         return Fetched(
-            self._access(status, headers, exchange.body, conditional=conditional),
+            read_access(status, headers, exchange.body, self._now(), conditional=conditional),
             final_url=walk.final_url,
             validators=read_validators(headers),
             lifetime=read_lifetime(headers),
         )
-
-    def _access(self, status: int, headers: Headers, body: Body | None, *, conditional: bool) -> Access | NotModified:
-        wait = retry_after(headers, self._now())
-        if is_challenge(headers):
-            return Unreachable(Cause.CHALLENGE, status, wait)
-        if body is not None:
-            content = body.read()
-            return Successful(status, content, body.truncated, field(headers, b"content-type"))
-        if status == 304 and conditional:
-            return NotModified()
-        if status == 429:
-            return Unreachable(Cause.TOO_MANY_REQUESTS, status, wait)
-        page = status in (403, 503) and is_html(headers)
-        if 400 <= status < 500:
-            return Unavailable(status, Cause.HTML_PAGE if page else None)
-        if 500 <= status < 600:
-            return Unreachable(Cause.HTML_PAGE if page else Cause.SERVER_ERROR, status, wait)
-        return Unreachable(Cause.BAD_RESPONSE, status)
-
-
-def _body_of(status: int, headers: Headers) -> Body | None:
-    """The body of a file. No other is read, and a part of a file is not the file (spec A7)."""
-    if not 200 <= status < 300 or status == 206 or is_challenge(headers):
-        return None
-    return Body(decoder(headers))
 
 
 def _conditions(validators: Validators) -> Headers:

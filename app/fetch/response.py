@@ -3,12 +3,26 @@
 import math
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeAlias
 from urllib.parse import quote, urljoin
 
 from app.durations import read_retry_after
 from robots_core.origin import URL_LIMIT, OtherScheme, Target, read_target
-from robots_core.robots.access import BODY_LIMIT, Lifetime, Validators, media_type, readable_part
+from robots_core.robots.access import (
+    BODY_LIMIT,
+    Access,
+    Cause,
+    Fetched,
+    Lifetime,
+    NotModified,
+    Successful,
+    Unavailable,
+    Unreachable,
+    Validators,
+    media_type,
+    readable_part,
+)
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -17,6 +31,9 @@ FIELD_LIMIT = 1024
 
 LONGEST_WAIT = 24 * 60 * 60
 """Seconds of the longest Retry-After that is respected."""
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""The statuses whose Location is followed."""
 
 # Characters that a request target may contain (RFC 3986 3.3, 3.4); `%` too, since it may be encoded already.
 _TARGET_SAFE = "/?%:@!$&'()*+,;="
@@ -231,3 +248,53 @@ class Body:
         if not self.truncated and not self._decoder.finished():
             raise Unreadable("the body ends in the middle of its content coding")
         return readable_part(bytes(self._kept))
+
+
+def body_of(status: int, headers: Headers) -> Body | None:
+    """The body of a file. No other is read, and a part of a file is not the file (spec A7). Raises Unreadable."""
+    if not 200 <= status < 300 or status == 206 or is_challenge(headers):
+        return None
+    return Body(decoder(headers))
+
+
+def read_access(
+    status: int, headers: Headers, body: Body | None, now: float, *, conditional: bool = False
+) -> Access | NotModified:
+    """What a response says that is no redirect to follow; `body` is from `body_of`, and all of it has been fed.
+
+    `now`: see `retry_after`. `conditional`: the request had validators. Raises Unreadable.
+    """
+    wait = retry_after(headers, now)
+    if is_challenge(headers):
+        return Unreachable(Cause.CHALLENGE, status, wait)
+    if body is not None:
+        content = body.read()
+        return Successful(status, content, body.truncated, field(headers, b"content-type"))
+    if status == 304 and conditional:
+        return NotModified()
+    if status == 429:
+        return Unreachable(Cause.TOO_MANY_REQUESTS, status, wait)
+    page = status in (403, 503) and is_html(headers)
+    if 400 <= status < 500:
+        return Unavailable(status, Cause.HTML_PAGE if page else None)
+    if 500 <= status < 600:
+        return Unreachable(Cause.HTML_PAGE if page else Cause.SERVER_ERROR, status, wait)
+    return Unreachable(Cause.BAD_RESPONSE, status)
+
+
+def read_observed(
+    status: int, headers: Headers, data: bytes, at: float, final_url: str | None, *, truncated: bool = False
+) -> Fetched:
+    """What a response says that another client received at `at` (Unix time), as if the fetch had received it.
+
+    `data` is the body as sent, in its content coding. Its validators are left out, so that the next fetch asks for the
+    whole file: a 304 would confirm bytes that this service never received. `truncated`: the client kept the first part
+    of a longer file. Raises Unreadable if the body is not valid in its content coding.
+    """
+    body = body_of(status, headers)
+    if body is not None:
+        body.feed(data)
+    access = read_access(status, headers, body, at)
+    if truncated and isinstance(access, Successful):
+        access = replace(access, truncated=True)
+    return Fetched(access, final_url, lifetime=read_lifetime(headers))

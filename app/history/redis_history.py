@@ -48,6 +48,7 @@ class _Waiting(NamedTuple):
     ended: Snapshot
     following: Snapshot | None
     size: int
+    is_change: bool
 
 
 class RedisHistory:
@@ -89,7 +90,13 @@ class RedisHistory:
     def note(self, origin: Origin, ended: Snapshot, following: Snapshot | None = None) -> None:
         """Write the version that ended with this snapshot, in the background. `following`: None after a purge."""
         size = _size(ended) + (0 if following is None else _size(following))
-        waiting = _Waiting(origin, ended, following, size)
+        self._write_later(_Waiting(origin, ended, following, size, is_change=True))
+
+    def note_past(self, origin: Origin, found: Snapshot) -> None:
+        """Write a version that was in use before the current one, in the background; it is no change of today."""
+        self._write_later(_Waiting(origin, found, None, _size(found), is_change=False))
+
+    def _write_later(self, waiting: _Waiting) -> None:
         self._waiting.append(waiting)
         self._room -= waiting.size
         while self._room < 0 and self._waiting:
@@ -138,7 +145,7 @@ class RedisHistory:
         for _ in range(_ATTEMPTS):
             stored = await self._read(waiting.origin)
             known = history.read(stored)
-            if self._changes is not None and history.is_new(known, waiting.ended):
+            if self._changes is not None and waiting.is_change and history.is_new(known, waiting.ended):
                 # First, or a process that is killed in between would leave a change that no process reports.
                 await self._changes.add(waiting.origin, waiting.ended, waiting.following)
             # In a thread: compressing half a megabyte would block the event loop.

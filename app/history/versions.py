@@ -77,7 +77,14 @@ History: TypeAlias = tuple[Version, ...]
 def version_of(snapshot: Snapshot) -> Version:
     """The version of a snapshot; encoding it takes some milliseconds if the file is large."""
     first_seen, last_seen = int(snapshot.held_since), int(snapshot.fetched_at)
-    packed = codec.encode(Snapshot(snapshot.access, first_seen, snapshot.final_url, failing=_own_failing(snapshot)))
+    own = Snapshot(
+        snapshot.access,
+        first_seen,
+        snapshot.final_url,
+        failing=_own_failing(snapshot),
+        ingested=snapshot.ingested,
+    )
+    packed = codec.encode(own)
     return Version(digest(snapshot.access), first_seen, last_seen, packed)
 
 

@@ -99,6 +99,14 @@ def make_files(
         if snapshot.failing is None:
             on_answer(origin, seconds)
 
+    def on_ingested(origin: Origin, snapshot: Snapshot, past: bool) -> None:
+        if writer is not None:
+            writer.note(origin, snapshot)
+        if past:
+            history.note_past(origin, snapshot)
+        else:
+            lists.note_fetch(origin, snapshot, 0.0)
+
     cache = RobotsCache(
         snapshots,
         RedisLeases(store.redis, clock=store_clock),
@@ -109,6 +117,7 @@ def make_files(
         min_refetch=settings.min_refetch_seconds,
         on_version_ended=history.note,
         on_fetch=on_fetch,
+        on_ingested=on_ingested,
         health=health,
     )
     listener = InvalidationListener(lambda: subscriber(store.client), snapshots.name, cache.on_event, cache.on_gap)

@@ -74,6 +74,7 @@ async def test_versions_are_listed_with_their_times(store_url: str) -> None:
             "from": at(START),
             "seen": at(START),
             "until": at(START + HOUR),
+            "source": "fetched",
         }
         assert (new["id"], new["from"], new["until"]) == (id_of(NEW), at(START + HOUR), at(START + 2 * HOUR))
         assert (gone["outcome"], gone["status"], gone["size"], gone["until"]) == ("unavailable", 404, None, None)

@@ -8,7 +8,9 @@ from app.auth.keys import Scope, load_keys
 from tests.cli.command import run
 
 
-@pytest.mark.parametrize(("flags", "scope"), [((), Scope.READ), (("--admin",), Scope.ADMIN)])
+@pytest.mark.parametrize(
+    ("flags", "scope"), [((), Scope.READ), (("--ingest",), Scope.INGEST), (("--admin",), Scope.ADMIN)]
+)
 async def test_printed_lines_admit_the_key_in_its_scope(tmp_path: Path, flags: tuple[str, ...], scope: Scope) -> None:
     ended = await run("key", "crawler-7", *flags)
     assert ended.code == 0, ended.err

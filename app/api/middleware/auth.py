@@ -1,4 +1,5 @@
-"""API keys: once any is configured, every caller needs one. Operators' routes always need one with the scope admin.
+"""API keys: once any is configured, every caller needs one. Operators' routes always need one with the scope admin, and
+`PUT /v1/robots` one with the scope ingest.
 
 Without API keys, that is the operator's token, which the service makes at its start.
 """
@@ -52,11 +53,20 @@ def caller_of(scope: Scope) -> str:
 
 def admin(request: Request) -> str:
     """The id of the operator's key. Raises 401 or 403 for any other caller."""
+    return _with_scope(request, KeyScope.ADMIN)
+
+
+def ingest(request: Request) -> str:
+    """The id of a key that may send files; without API keys, the operator's. Raises 401 or 403 for other callers."""
+    return _with_scope(request, KeyScope.INGEST)
+
+
+def _with_scope(request: Request, scope: KeyScope) -> str:
     key = key_of(request.scope)
     if key is None:
         raise _no_operator(sent=_key_sent(request.scope["headers"]) is not None)
-    if not key.may(KeyScope.ADMIN):
-        raise _lacks_scope(key, KeyScope.ADMIN)
+    if not key.may(scope):
+        raise _lacks_scope(key, scope)
     return key.id
 
 

@@ -1,4 +1,4 @@
-"""`/v1/robots`: get, refresh or purge the cached file of an origin."""
+"""`/v1/robots`: get, refresh or purge the cached file of an origin, or send one that the caller fetched."""
 
 from functools import partial
 from typing import Annotated, Literal, TypeAlias
@@ -8,12 +8,20 @@ from pydantic_core import to_json
 
 from app.api import raw_file
 from app.api.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
-from app.api.middleware.auth import admin, caller_of
+from app.api.middleware.auth import admin, caller_of, ingest
 from app.api.middleware.http_caching import NO_STORE
+from app.api.observation import ObservationIn, read_observation
 from app.api.parameters import MaxAge, OriginUrl, Profile, Wait, file_origin_from
 from app.api.problems import Problem, documented
 from app.api.routing import api_router
-from app.api.schemas.robots_file import FactsOut, RobotsFileOut, content_type_of, facts_out
+from app.api.schemas.robots_file import (
+    FactsOut,
+    IngestedOut,
+    RobotsFileOut,
+    content_type_of,
+    facts_out,
+    ingested_out,
+)
 from app.api.serialize import robots_out
 from app.api.services import services_of
 from app.evaluate import CachedFile
@@ -102,6 +110,21 @@ async def refresh(request: Request, url: OriginUrl, profile: Profile = None) -> 
     services = services_of(request)
     origin = file_origin_from(url, profile, services.agents())
     return facts_out(origin, await services.decider.refresh(origin, caller_of(request.scope)))
+
+
+@router.put("/v1/robots", dependencies=[Depends(ingest)], responses={**documented(403, 413, 422, 503)})
+async def ingested(
+    request: Request, url: OriginUrl, observation: ObservationIn, profile: Profile = None
+) -> IngestedOut:
+    """Take the robots.txt of the URL's origin that the caller fetched itself, as if this service had fetched it then.
+
+    For API keys with the scope `ingest`, and operators. A later fetch goes before an earlier one, whoever made it.
+    """
+    services = services_of(request)
+    origin = file_origin_from(url, profile, services.agents())
+    fetched, at = read_observation(observation, origin, services.now())
+    file, in_use = await services.decider.ingest(origin, fetched, at)
+    return ingested_out(origin, file, fetched, at, in_use=in_use)
 
 
 @router.delete(

@@ -1,7 +1,5 @@
 """`POST /v1/test`: decide by a pasted robots.txt, or by a simulated outcome of fetching it."""
 
-import base64
-import binascii
 import json
 import logging
 from datetime import datetime
@@ -11,7 +9,8 @@ from fastapi import Request, Response
 from pydantic import ConfigDict, Field
 
 from app.api.json_bodies import RequestModel, in_parser
-from app.api.problems import Problem, bad_value, documented, unexpected
+from app.api.observation import from_base64
+from app.api.problems import Problem, documented, unexpected
 from app.api.questions import caller_policy
 from app.api.routing import api_router
 from app.api.services import services_of
@@ -92,12 +91,7 @@ class TestIn(RequestModel):
             if self.outcome is None:
                 raise Problem(422, "bad-robots", "Send robots, robots_base64 or outcome.")
             return None
-        try:
-            return base64.b64decode(self.robots_base64, validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise bad_value(
-                "robots_base64", self.robots_base64, f"robots_base64 is not valid base64: {error}."
-            ) from None
+        return from_base64(self.robots_base64)
 
 
 @router.post("/v1/test", response_model=TestOut, responses={**documented(413, 422, 503)})

@@ -1,6 +1,6 @@
 """The answers of `/v1/robots/history` and `/v1/robots/diff`: versions, and what changed from one to another."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -33,6 +33,7 @@ class VersionOut(BaseModel):
     from_: str = Field(serialization_alias="from")
     seen: str
     until: str | None
+    source: Literal["fetched", "ingested"] = Field(description="Who got it last: the service, or a caller who sent it.")
     text: str | None = Field(None, description="The file; only with `version`.")
 
 
@@ -123,5 +124,6 @@ def version_out(origin: Origin, found: ReadVersion, text: str | None = None) -> 
         from_=instant(version.first_seen),
         seen=instant(version.last_seen),
         until=None if until is None else instant(until),
+        source="ingested" if snapshot.ingested else "fetched",
         text=text,
     )

@@ -12,10 +12,12 @@ from app.api.schemas.answers import (
     WarningOut,
     WindowOut,
 )
-from app.api.serialize import robots_out
+from app.api.serialize import facts_of, robots_out
 from app.evaluate import CachedFile
+from app.history.versions import version_id
+from app.instants import instant
 from robots_core.origin import Origin
-from robots_core.robots.access import Successful
+from robots_core.robots.access import Fetched, NotModified, Successful
 
 
 class DelayOut(BaseModel):
@@ -103,6 +105,25 @@ class FactsOut(BaseModel):
     version: str | None = Field(description=VERSION_TEXT)
 
 
+class ObservationOut(BaseModel):
+    """What the service read from a copy that a caller sent."""
+
+    version: str | None = Field(description=VERSION_TEXT)
+    outcome: str = Field(description="successful, unavailable, unreachable or challenge")
+    cause: str | None
+    observed_at: str
+    in_use: bool = Field(
+        description="Whether it decides from now on: not if the service knows of a later fetch, or it is older than 30 "
+        "days. The history has it then."
+    )
+
+
+class IngestedOut(FactsOut):
+    """The facts of the file that is in use now, and those of the copy that was sent."""
+
+    ingested: ObservationOut
+
+
 class RobotsFileOut(FactsOut):
     """The cached robots.txt of an origin, grouped as `dialect` reads it; `text` is null if there is no file."""
 
@@ -119,6 +140,18 @@ class RobotsFileOut(FactsOut):
 def facts_out(origin: Origin, file: CachedFile) -> FactsOut:
     """The facts of the fetch, without the file."""
     return FactsOut(robots=robots_out(origin, file.cached), version=file.version)
+
+
+def ingested_out(origin: Origin, file: CachedFile, fetched: Fetched, at: float, *, in_use: bool) -> IngestedOut:
+    """The facts of the file in use, and what was read from the copy that a caller fetched at `at` (Unix seconds)."""
+    access = fetched.access
+    if isinstance(access, NotModified):
+        raise TypeError("a caller's copy is unconditional")
+    outcome, _, cause = facts_of(access)
+    sent = ObservationOut(
+        version=version_id(access), outcome=outcome, cause=cause, observed_at=instant(at), in_use=in_use
+    )
+    return IngestedOut(**dict(facts_out(origin, file)), ingested=sent)
 
 
 def content_type_of(file: CachedFile) -> str | None:
