@@ -46,6 +46,9 @@ _NO_CATEGORY = (
     "monitoring, other."
 )
 _NO_INSTANT = "'noon' is not an RFC 3339 instant between 1970 and 9998, such as 2026-11-21T18:30:00Z."
+_A_REDIRECT = (
+    "301 is a redirect, which says nothing of the file. Send the response that it led to, and its URL as final_url."
+)
 _NO_OUTCOME = """outcome.for is '3 moons': give a duration such as 3600, "12h" or "3d", up to 60 days."""
 _TOO_LONG = "wait: Input should be less than or equal to 60."
 _TWO_FILES = "Send the file as robots or as robots_base64, not as both."
@@ -117,7 +120,29 @@ _TYPES = (
         "An item must be an object with the members url and agent.",
         "item",
     ),
-    ProblemType("bad-robots", 422, "The body has neither or both of robots and robots_base64.", _TWO_FILES),
+    ProblemType(
+        "bad-robots", 422, "The body has neither or both of robots and robots_base64, or no valid file.", _TWO_FILES
+    ),
+    ProblemType("bad-status", 422, "The status says nothing of the file.", _A_REDIRECT, "status", 301, "/v1/robots"),
+    ProblemType(
+        "bad-observed_at",
+        422,
+        "The instant is invalid, or in the future.",
+        _NO_INSTANT,
+        "observed_at",
+        "noon",
+        "/v1/robots",
+    ),
+    ProblemType(
+        "bad-headers",
+        422,
+        "A header field has characters that none can have.",
+        "A field has a name in ASCII and a value in ISO 8859-1; send the value's bytes as such characters.",
+        "headers[0]",
+        '["Content-Type", "\\u20ac"]',
+        "/v1/robots",
+    ),
+    ProblemType("bad-final_url", 422, "The URL is invalid.", _NO_URL, "final_url", "example.com", "/v1/robots"),
     ProblemType(
         "bad-robots_base64",
         422,

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 PAGE = {"url": "https://www.example.com/", "agent": "ExampleBot"}
 TEST = {"urls": ["https://www.example.com/"], "agents": ["ExampleBot"], "robots": ""}
+COPY = {"status": 200, "observed_at": "2026-11-21T18:30:00Z", "robots": ""}
+TAKEN = "/v1/robots?url=https://www.example.com/"
 OVERRIDE = {"scope": "https://www.example.com", "action": "allow", "reason": "a test"}
 
 ASKED: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -35,6 +37,10 @@ ASKED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bad-version": ("GET", "/v1/robots/history", {"url": PAGE["url"], "as": "text", "version": "noon"}),
     "bad-robots": ("POST", "/v1/test", {**TEST, "robots_base64": ""}),
     "bad-robots_base64": ("POST", "/v1/test", {"urls": TEST["urls"], "agents": TEST["agents"], "robots_base64": "?"}),
+    "bad-status": ("PUT", TAKEN, {**COPY, "status": 301}),
+    "bad-observed_at": ("PUT", TAKEN, {**COPY, "observed_at": "noon"}),
+    "bad-headers": ("PUT", TAKEN, {**COPY, "headers": [["Content-Type", "€"]]}),
+    "bad-final_url": ("PUT", TAKEN, {**COPY, "final_url": "example.com"}),
     "bad-outcome": ("POST", "/v1/test", {**TEST, "robots": None, "outcome": {"status": 503, "for": "3 moons"}}),
     "bad-permit": ("POST", "/v1/permits/x/outcome", {"status": 200}),
     "bad-override": ("PUT", "/v1/overrides/a", {**OVERRIDE, "scope": "the web"}),
