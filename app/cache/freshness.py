@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from app.cache.content import same
 from app.durations import LONGEST_DELTA, read_delta_seconds
@@ -122,8 +122,7 @@ class State(StrEnum):
     DUE = "due"
 
 
-@dataclass(frozen=True, slots=True)
-class Freshness:
+class Freshness(NamedTuple):
     """The freshness of a snapshot at an instant; `stale`: a copy past its recheck, in use because fetches fail."""
 
     recheck_at: float

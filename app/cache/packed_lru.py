@@ -5,8 +5,7 @@ snapshots of some objects each stop the process for a second. A tuple that holds
 untracked after its first collection.
 """
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -17,8 +16,7 @@ from robots_core.origin import Origin
 
 
 class _Entry(Protocol):
-    @property
-    def snapshot(self) -> Snapshot: ...
+    def __iter__(self) -> Iterator[Any]: ...
 
 
 E = TypeVar("E", bound=_Entry)
@@ -28,7 +26,7 @@ OVERHEAD = 400
 
 
 class PackedLRU(Generic[E]):
-    """A ByteLRU of entries, which are dataclasses of a `snapshot` and plain values, in this order.
+    """A ByteLRU of entries, which are named tuples of a `snapshot` and plain values, in this order.
 
     `get` makes a new entry. Its snapshot is the very object that was put while that is in use, because values derived
     from a snapshot are cached by its identity.
@@ -36,7 +34,6 @@ class PackedLRU(Generic[E]):
 
     def __init__(self, kind: Callable[..., E], limit: int) -> None:
         self._kind = kind
-        self._marks = tuple(field.name for field in fields(kind))[1:]  # type: ignore[arg-type]
         self._encoded: ByteLRU[str, tuple[Any, ...]] = ByteLRU(limit)
         self._in_use: WeakValueDictionary[str, Snapshot] = WeakValueDictionary()
 
@@ -55,11 +52,12 @@ class PackedLRU(Generic[E]):
 
     def put(self, origin: Origin, entry: E) -> None:
         """Replace the origin's entry; one that is larger than the bound is not kept."""
-        key, snapshot, before = origin.key, entry.snapshot, self._encoded.peek(origin.key)
+        key, before = origin.key, self._encoded.peek(origin.key)
+        snapshot, *marks = entry
         # An entry that changes in its marks only shares what was encoded before.
         same = before is not None and self._in_use.get(key) is snapshot
         data = before[0] if same and before is not None else encode(snapshot)
-        self._encoded.put(key, (data, *(getattr(entry, name) for name in self._marks)), len(data) + OVERHEAD)
+        self._encoded.put(key, (data, *marks), len(data) + OVERHEAD)
         self._in_use[key] = snapshot
 
     def drop(self, origin: Origin) -> None:

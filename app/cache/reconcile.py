@@ -29,7 +29,7 @@ def reconcile(entry: Entry | None, found: Snapshot | Purged | None, now: float) 
     """Compare the entry in memory with what the store has; `now` is by the store's clock."""
     if isinstance(found, Purged):
         left = None if entry is None else after_purge(entry.snapshot, found, now)
-        return _from_memory(None if entry is None or left is None else replace(entry, snapshot=left), now)
+        return _from_memory(None if entry is None or left is None else entry._replace(snapshot=left), now)
     if found is None:
         # A purge would have left a mark. So the store was down when this was learned, or has lost it since: it was
         # restarted empty, is full, or the key has a value that cannot be read.

@@ -1,7 +1,7 @@
 """What the cache knows of an origin; no I/O, so that what only reads it needs none."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from app.cache.freshness import Freshness, Snapshot
 
@@ -18,8 +18,7 @@ class Source(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class CacheResult:
+class CacheResult(NamedTuple):
     """What is known about an origin now; `snapshot` and `freshness` are None before the first fetch has ended."""
 
     snapshot: Snapshot | None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from app.cache.freshness import Snapshot, moved, usable
 from app.cache.packed_lru import PackedLRU
@@ -10,8 +10,7 @@ from app.redis.store_clock import StoreClock
 from robots_core.origin import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A snapshot in memory.
 
     `saved` is false while the store does not have it, because it was down. `doubtful`: only this process has met the
@@ -64,7 +63,7 @@ class SnapshotMemory:
         entry = self._entries.peek(origin)
         if entry is not None and entry.own_date and self._clock.known:
             # Otherwise all that was fetched before the store was reached would be too old, or new for too long.
-            entry = replace(entry, snapshot=moved(entry.snapshot, self._clock.first_step), own_date=False)
+            entry = entry._replace(snapshot=moved(entry.snapshot, self._clock.first_step), own_date=False)
             self._entries.put(origin, entry)
         return entry
 
@@ -91,7 +90,7 @@ class SnapshotMemory:
         entry = self._entries.peek(origin)
         if entry is None or entry.validated_at is None:
             return None
-        self._entries.put(origin, replace(entry, validated_at=None))
+        self._entries.put(origin, entry._replace(validated_at=None))
         return entry
 
     def invalidate_all(self) -> None:

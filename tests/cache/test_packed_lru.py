@@ -1,7 +1,8 @@
 """Packed entries are not visited by the garbage collector, and equal those that were stored."""
 
 import gc
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import robots_core.origin
 from app.cache.freshness import Failing, Snapshot
@@ -22,8 +23,7 @@ SNAPSHOTS = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     snapshot: Snapshot
     saved: bool
     validated_at: float | None
