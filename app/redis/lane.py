@@ -4,6 +4,7 @@ redis-py opens the connection: it knows the server, TLS and the password. A Lane
 so that a call is a future, and needs neither a task nor a connection out of a pool. What callers rely on:
 
 - Commands are sent in the order of the calls, each once. Replies come in the same order.
+- What is called in one turn of the event loop is written at once, at its end.
 - A call ends within its timeout. If a reply is late, the connection is closed, all that wait for one on it fail with
   TimeoutError, and another is opened for the next call.
 - While a connection is opened, calls wait for it. It goes on if they give up: a distant server would never be reached
@@ -196,15 +197,20 @@ class _Connection(asyncio.Protocol):
             self._transport.write(b"".join(self._unwritten))
         self._unwritten.clear()
 
+    def _expect_reply(self) -> None:
+        if not self._sent:
+            raise InvalidResponse("the server sent a reply to no command")
+
     # asyncio calls these.
 
     def data_received(self, data: bytes) -> None:
         if self.closed.is_set():
             return
         try:
+            # Before it is read: a reply that never ends would be collected for as long as no call waits.
+            self._expect_reply()
             for reply in self._replies.feed(data):
-                if not self._sent:
-                    raise InvalidResponse("the server sent a reply to no command")
+                self._expect_reply()
                 if self._follows_master and isinstance(reply, ReadOnlyError):
                     raise NoConnection("the previous master is a replica now")
                 _settle(self._sent.popleft()[0], reply)

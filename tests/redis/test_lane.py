@@ -14,7 +14,7 @@ from redis.crc import key_slot
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import InvalidResponse, ResponseError
 
-from app.redis.connect import borrow, connect, server_of
+from app.redis.connect import Borrowed, borrow, connect, server_of
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.lane import Lane
 from app.redis.script import Script
@@ -145,6 +145,58 @@ async def test_a_reply_to_no_command_closes_the_connection(far: Lane, extra: byt
     with suppress(InvalidResponse):
         assert await waiting == b"OK"
     assert await far.call("ECHO", "new") == b"new"
+
+
+async def test_what_a_server_sends_unasked_is_not_collected(far: Lane) -> None:
+    assert await far.call("PING") == b"PONG"
+    connection = far._connection
+    assert connection is not None
+    connection.data_received(b"$1000000000\r\n")  # a reply that never ends
+    assert connection.closed.is_set()
+    assert await far.call("ECHO", "new") == b"new"
+
+
+@pytest.mark.parametrize("drop", [b"", b"x"], ids=["silent", "dripping"])
+async def test_a_reply_that_does_not_end_is_late(tmp_path: Path, drop: bytes) -> None:
+    async def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"$1000\r\nx")
+        while not reader.at_eof():
+            writer.write(drop)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await reader.read()
+        writer.close()
+
+    path, connections = tmp_path / "server.sock", 0
+
+    async def bare() -> Borrowed:
+        nonlocal connections
+        transport, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, str(path))
+        connections += 1
+
+        async def closed() -> None:
+            transport.close()
+
+        return Borrowed(transport, False, closed)
+
+    async with await asyncio.start_unix_server(begin, path):
+        lane = Lane(bare, 0.1)
+        with pytest.raises(TimeoutError):
+            await lane.call("PING")
+        await until_so(lambda: connections == 2)  # without a call
+        await lane.aclose()
+
+
+async def test_calls_of_one_turn_fail_together_if_the_connection_ends_in_it(far: Lane, store_client: Redis) -> None:
+    assert await far.call("PING") == b"PONG"
+    assert far._connection is not None
+    calls = [asyncio.ensure_future(far.call("RPUSH", "turn", number)) for number in range(3)]
+    await asyncio.sleep(0)
+    far._connection.connection_lost(None)
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(result) for result in results} == {NoConnection}
+    assert await far.call("RPUSH", "turn", "new") == 1
+    assert await store_client.lrange("turn", 0, -1) == [b"new"]
 
 
 async def test_no_connection_fails_every_call_with_an_error_of_its_own() -> None:
