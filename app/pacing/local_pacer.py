@@ -35,7 +35,7 @@ class LocalPacer:
     briefly exceed the pace by up to N - 1 documents. A process that has neither gives no slots.
 
     Slots of one length never overlap. So all hosts of a pool are paced as the slowest one that was asked for within
-    SLOWEST_FOR.
+    SLOWEST_FOR, of the store, too (`note`).
 
     `now` is Unix seconds of the store's clock, as far as known.
     """
@@ -45,6 +45,10 @@ class LocalPacer:
         self._rank = rank
         self._ends: BoundedDict[PaceKey, float] = BoundedDict()
         self._slowest_seen: BoundedDict[PaceKey, tuple[float, float]] = BoundedDict()
+
+    def note(self, key: PaceKey, interval: float, now: float) -> None:
+        """Note the interval of a request that the store answered."""
+        self._slowest(key, interval, now)
 
     def reserve(self, request: SlotRequest, now: float, not_before: float) -> SlotResult:
         """Reserve this process's next free slot from `not_before` (Unix seconds) on."""

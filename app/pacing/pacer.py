@@ -1,6 +1,7 @@
 """One pace for the whole fleet: slots from the store, or each process's share of them while the store is down."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -163,6 +164,8 @@ class Pacer:
         )
         self._pages.learned(key, view.latency)
         self._least[key] = _Least(view.least, view.bound)
+        at = state.clock()
+        self._local.note(key, interval_at(request.windows, at), at)
         queue, now = view.queue, state.clock.steady()
         self._queues[key] = QueueState(now + queue.ends - queue.seen_at, queue.given, now)
         self._backoffs.note(key, view.backoff_until - queue.seen_at)
@@ -175,7 +178,7 @@ class Pacer:
 
     def _reserve_locally(self, request: SlotRequest) -> SlotResult:
         key, state, least = request.key, self._state(request.key), self._least.get(request.key, _NO_LEAST)
-        request = request._replace(windows=at_least(request.windows, least.interval, least.bound))
+        request = request._replace(windows=at_least(request.windows, _rounded_up(least.interval), least.bound))
         failing_since = self._recovery.on_failure(state)
         if not state.local:
             left = max(failing_since + PROBE_INTERVAL - state.clock.steady(), SLACK)
@@ -205,6 +208,14 @@ class Pacer:
 
     def _state(self, key: PaceKey) -> ShardState:
         return self._shards[self._store.shard_of(key)]
+
+
+def _rounded_up(interval: float) -> float:
+    """The next power of two seconds. Slots of processes keep apart only if their intervals are the same.
+
+    What the store set last differs a little between processes.
+    """
+    return 2.0 ** math.ceil(math.log2(interval)) if interval > 0 else 0.0
 
 
 class _Shards(dict[int, ShardState]):

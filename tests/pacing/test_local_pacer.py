@@ -135,3 +135,13 @@ def test_hosts_of_one_pool_with_different_paces_do_not_collide() -> None:
     taken.sort()
     assert len(taken) > 30
     assert all(later >= go + interval - 1e-3 for (go, interval), (later, _) in pairwise(taken))
+
+
+def test_a_slow_host_that_the_store_answered_for_slows_its_pool() -> None:
+    pacers = [LocalPacer(None, lambda number=number: Rank(number, 3)) for number in range(3)]  # type: ignore[misc]
+    for pacer in pacers:
+        pacer.note(request(0.0, TENTH).key, 0.5, NOW)
+    slots = [pacer.reserve(request(2.0, TENTH), NOW, 0.0) for pacer in pacers for _ in range(3)]
+    taken = sorted(slot.go_at for slot in slots if isinstance(slot, Slot))
+    assert len(taken) >= 3
+    assert all(later >= go + 0.5 - 1e-3 for go, later in pairwise(taken))

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from app.pacing.local_pacer import LOCAL_SLOT, UNKNOWN_FLEET_RETRY, LocalPacer
+from app.pacing.membership import Rank
 from app.pacing.pacer import Grant, Pacer
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.recovery import REPORT_ATTEMPTS
@@ -44,6 +45,7 @@ class OneQueue:
         self.closed_for: list[float] = []
         self.known: list[QueueState] = []
         self.backoff_until = 0.0
+        self.least = 0.0
         self.pings = 0
         self.refuses_reports = False
         self.shards: dict[PaceKey, int] = {}
@@ -74,7 +76,9 @@ class OneQueue:
         if go - self.now <= request.max_wait:
             self.queue = QueueState(go + request.cost, self.queue.given + 1)
             reply = Slot(request.key, f"{self.queue.given}", go, go - self.now, 1.0)
-        return reply, QueueView(self.queue._replace(seen_at=self.now), self.backoff_until, given_back=given_back)
+        return reply, QueueView(
+            self.queue._replace(seen_at=self.now), self.backoff_until, given_back=given_back, least=self.least
+        )
 
     async def release(self, key: PaceKey, name: str) -> bool:
         self._fail(key)
@@ -118,12 +122,12 @@ async def idle() -> None:
 class Rig:
     """A pacer whose clock is an hour behind the store's. It sleeps until the test lets time pass."""
 
-    def __init__(self, fleet: int | None = 1) -> None:
+    def __init__(self, fleet: int | None = 1, rank: Rank | None = None) -> None:
         self.clock, self.monotonic = 1400.0, 0.0
         clocks = StoreClocks(lambda: self.clock, lambda: self.monotonic)
         self.store = OneQueue(clocks)
         self.sleepers: list[tuple[float, asyncio.Event]] = []
-        self.pacer = Pacer(self.store, LocalPacer(fleet), clocks, self.sleep)
+        self.pacer = Pacer(self.store, LocalPacer(fleet, lambda: rank), clocks, self.sleep)
 
     async def sleep(self, seconds: float) -> None:
         awake = asyncio.Event()
@@ -285,6 +289,25 @@ async def test_a_fleet_backoff_holds_without_the_store(rig: Rig) -> None:
     grant = await rig.reserve(other)
     assert isinstance(grant.result, WaitTooLong)
     assert grant.result.wait == pytest.approx(600 - PROBE_INTERVAL)
+
+
+async def test_processes_that_learned_different_paces_keep_apart_without_the_store() -> None:
+    rigs = [Rig(None, Rank(number, 3)) for number in range(3)]
+    request = REQUEST._replace(windows=(PaceWindow(math.inf, 0.1),), max_wait=1.0)
+    for rig, least in zip(rigs, (0.30, 0.31, 0.29), strict=True):
+        rig.store.least = least
+        await rig.reserve()
+        await rig.lose_the_store()
+    taken = []
+    for _ in range(200):
+        for rig in rigs:
+            await rig.later(0.05)
+            grant = await rig.reserve(request)
+            taken += [go_at(grant)] if isinstance(grant.result, Slot) else []
+    assert len(taken) > 10
+    assert all(later >= go + 0.31 for go, later in pairwise(sorted(taken)))
+    for rig in rigs:
+        await rig.pacer.aclose()
 
 
 async def test_without_a_known_fleet_size_no_slot_is_given() -> None:
