@@ -75,8 +75,12 @@ class ForkedService:
             assert time.monotonic() < deadline, output
             time.sleep(0.02)
 
-    def kill(self) -> None:
-        """Kill it."""
+    def die(self) -> None:
+        """Let it end as by `kill -9`."""
         self._process.kill()
         self._process.join()
+
+    def kill(self) -> None:
+        """Kill it, and remove its log."""
+        self.die()
         self._folder.cleanup()

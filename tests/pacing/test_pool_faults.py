@@ -106,7 +106,8 @@ async def test_no_slot_of_a_pool_is_too_close_when_a_process_and_then_the_master
             table.write_text("\n".join([*floors, "[pools]", f"shop = {json.dumps(addresses)}"]) + "\n")
             settings = {"RECHECK_FILE": str(table), "PACE_FLOOR": "0.01", "PACE_INSTANCES": str(PROCESSES)}
             processes = [ForkedService(sentinel_url(fleet), "app.__main__", **settings) for _ in range(PROCESSES)]
-            stack.callback(lambda: [process.kill() for process in processes])
+            for process in processes:
+                stack.callback(process.kill)
             urls = [process.listen() for process in processes]
             crawl = Crawl(hosts)
             async with asyncio.TaskGroup() as group:
@@ -115,7 +116,7 @@ async def test_no_slot_of_a_pool_is_too_close_when_a_process_and_then_the_master
                     group.create_task(crawl.work([*urls[at:], *urls[:at]]))
                 await until_so(lambda: crawl.count(0, bound="latency") >= 20)
                 before = len(crawl.taken)
-                processes.pop().kill()
+                processes[0].die()
                 await until_so(lambda: crawl.count(before) >= 20)
                 fleet.copied()
                 fleet.masters[0].kill()
