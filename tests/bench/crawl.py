@@ -38,8 +38,8 @@ CONNECTIONS = 4
 PARTS = ("origins", "permits", "orders", "crawl")
 
 WORKERS, ORIGINS, PAGES, CRAWLS = 20, 2000, 10_000, 3
-LISTED, BATCH = 20_000, 200
-"""URLs of a list about ORIGINS, and of one batch, whose answer comes in one piece."""
+LISTED, BATCH, FIELDS = 20_000, 200, "fields=verdict,rule,rate"
+"""URLs of a list about ORIGINS, and of one batch, whose answer comes in one piece; and what a frontier reads of it."""
 
 SITE = "crawl.localhost"
 """Names below it are this machine's (RFC 6761), so no name server is asked. A wildcard needs the two labels."""
@@ -244,7 +244,7 @@ async def permits(meter: Meter, server: Server) -> None:
 
 
 async def orders(meter: Meter, server: Server) -> None:
-    """Batches about a list of URLs of origins that are in memory: sorted by origin, and in random order."""
+    """Batches about URLs of origins that are in memory: sorted by origin, in random order, and for some members."""
     print_head("an item of a batch", "a sorted list")
     for kind, size in LISTED_FILES.items():
         async with site(size) as port:
@@ -253,19 +253,29 @@ async def orders(meter: Meter, server: Server) -> None:
                 for rank in range(ORIGINS)
                 for number in range(LISTED // ORIGINS)
             ]
-            lists = {"sorted": sorted_list, "in random order": Random(1).sample(sorted_list, LISTED)}
+            lists = {
+                "sorted": (sorted_list, ""),
+                "in random order": (Random(1).sample(sorted_list, LISTED), ""),
+                f"sorted, {FIELDS}": (sorted_list, f"?{FIELDS}"),
+            }
             found = {name: Rounds() for name in lists}
+            sizes: dict[str, int] = {}
             await meter.spent(server, batches(sorted_list), 1)
             for _ in range(ROUNDS):
-                for name, items in lists.items():
-                    found[name].found.append(await meter.spent(server, batches(items), 1, BATCH))
+                for name, (items, query) in lists.items():
+                    answers: list[bytes] = []
+                    found[name].found.append(
+                        await meter.spent(server, batches(items, query), 1, BATCH, answers=answers)
+                    )
+                    sizes[name] = sum(map(len, answers)) // len(items)
         for name, rounds in found.items():
-            print_row(f"{kind}, {name}", rounds.middle(), found["sorted"].middle().server)
+            print_row(f"{kind}, {name}: {sizes[name]} bytes", rounds.middle(), found["sorted"].middle().server)
 
 
-def batches(items: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
+def batches(items: Sequence[Mapping[str, str]], query: str = "") -> Iterator[bytes]:
     """The requests about a list of items."""
-    return (post("/v1/allowed", {"items": items[start : start + BATCH]}) for start in range(0, len(items), BATCH))
+    path = f"/v1/allowed{query}"
+    return (post(path, {"items": items[start : start + BATCH]}) for start in range(0, len(items), BATCH))
 
 
 def pages(random: Random, crawl: int, port: int) -> list[str]:
