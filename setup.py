@@ -116,8 +116,7 @@ setup(
         f"{IMPORT_PATH}.app": [
             "api/examples.json",
             "cache/dictionaries/*.dict",
-            "edge/*.lua",
-            "pacing/*.lua",
+            "*/*.lua",
             "web/*",
         ],
         f"{IMPORT_PATH}.robots_core": [

@@ -15,19 +15,7 @@ from robots_core.origin import Origin
 LONGEST_LEASE = 600_000
 """Milliseconds of the longest lease that is respected, more than any fetch is given; processes may differ in theirs."""
 
-# Returns the server's time at which the lease was taken, or nothing, and the origin's value at KEYS[2]. A value that is
-# not a lease, or never expires, is replaced. ARGV[4] is "force" to take the lease from its holder and read nothing.
-_TAKE: Final = Script(f"""
-local found = ARGV[4] ~= 'force' and redis.pcall('getrange', KEYS[2], 0, {ENCODED_LIMIT})
-if type(found) ~= 'string' then found = false end
-if not redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then
-  local held, left = redis.pcall('get', KEYS[1]), redis.call('pttl', KEYS[1])
-  local ours = type(held) == 'string' and #held <= 64 and left >= 0 and left <= tonumber(ARGV[3])
-  if ours and ARGV[4] ~= 'force' then return {{false, found}} end
-  redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-end
-return {{redis.call('time'), found}}
-""")
+_TAKE: Final = Script.load(__package__, "take.lua", ENCODED_LIMIT=ENCODED_LIMIT)
 _RENEW: Final = Script(
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0"
 )

@@ -19,36 +19,9 @@ _ASKED_EXPIRY = 2 * 3600
 _LONGEST_KEY = 300  # bytes of an origin's key; a host name has 253, and the name of a profile 32
 _BATCH = 500  # members of one command, so that no command holds the server for long
 
-# Returns at most as much as a list can have, whatever the value is.
-_READ: Final = Script(f"""
-local found = redis.pcall('ZREVRANGE', KEYS[1], 0, {LISTED - 1}, 'WITHSCORES')
-local listed = {{}}
-if found.err then return listed end
-for i = 1, #found, 2 do
-  if #found[i] <= {_LONGEST_KEY} then
-    listed[#listed + 1] = found[i]
-    listed[#listed + 1] = found[i + 1]
-  end
-end
-return listed
-""")
+_READ: Final = Script.load(__package__, "read_list.lua", LISTED=LISTED, LONGEST_KEY=_LONGEST_KEY)
 
-# Removes the names in ARGV[1], one a line, from the lists that there are; a value of another type is removed.
-_REMOVE: Final = Script("""
-local names
-for _, key in ipairs(KEYS) do
-  local kind = redis.call('type', key).ok
-  if kind == 'zset' then
-    if not names then
-      names = {}
-      for name in string.gmatch(ARGV[1], '%S+') do names[#names + 1] = name end
-    end
-    redis.call('zrem', key, unpack(names))
-  elseif kind ~= 'none' then
-    redis.call('del', key)
-  end
-end
-""")
+_REMOVE: Final = Script.load(__package__, "remove.lua")
 _CLEARED: Final = (Order.FAILING, Order.SLOW, Order.STALE)
 
 

@@ -24,50 +24,10 @@ UNRECORDED = 4
 """How many versions of an origin that have ended may wait in the store for the history."""
 
 _PURGED = b"P\x01"
-# Compare and set. ARGV: the SHA-1 of the value that the new one is based on, the new value and its seconds, and the
-# digest of the content that this write ends, if any. If there is another value, it is returned with the server's time
-# and nothing is written. A key of another type counts as empty, and no more of a value is read than a snapshot has.
-# The last value of a content that ends is kept in KEYS[2]. The lease at KEYS[3] is released if ARGV[5] is its token.
-# Returns 1, or 2 if other values were kept in KEYS[2] before.
-_PUT = Script(f"""
-local held = redis.pcall('getrange', KEYS[1], 0, {ENCODED_LIMIT})
-if type(held) ~= 'string' then held = '' end
-if redis.sha1hex(held) == ARGV[1] then
-  redis.call('set', KEYS[1], ARGV[2], 'ex', ARGV[3])
-  local kind = redis.call('type', KEYS[2]).ok
-  if ARGV[4] ~= '' then
-    if kind ~= 'hash' then redis.call('del', KEYS[2]) end
-    if redis.call('hlen', KEYS[2]) < {UNRECORDED} then redis.call('hset', KEYS[2], ARGV[4], held) end
-    redis.call('expire', KEYS[2], ARGV[3])
-  end
-  if ARGV[5] ~= '' and redis.pcall('get', KEYS[3]) == ARGV[5] then redis.call('del', KEYS[3]) end
-  return kind == 'hash' and 2 or 1
-end
-local time = redis.call('time')
-return {{held, time[1], time[2]}}
-""")
-# No more is read than UNRECORDED values of the length of a snapshot.
-_READ_UNRECORDED = Script(f"""
-if redis.call('type', KEYS[1]).ok ~= 'hash' or redis.call('hlen', KEYS[1]) > {UNRECORDED} then
-  redis.call('del', KEYS[1])
-  return {{}}
-end
-local found = {{}}
-for _, name in ipairs(redis.call('hkeys', KEYS[1])) do
-  if redis.call('hstrlen', KEYS[1], name) <= {ENCODED_LIMIT} then
-    found[#found + 1] = redis.call('hget', KEYS[1], name)
-  end
-end
-return found
-""")
+_PUT = Script.load(__package__, "put.lua", ENCODED_LIMIT=ENCODED_LIMIT, UNRECORDED=UNRECORDED)
+_READ_UNRECORDED = Script.load(__package__, "read_unrecorded.lua", ENCODED_LIMIT=ENCODED_LIMIT, UNRECORDED=UNRECORDED)
 _TIME = Script("return redis.call('time')")
-# Returns whether another instance has left its name here; if not, leaves ours for so many milliseconds.
-_SUSPECT = Script("""
-local held = redis.pcall('get', KEYS[1])
-if type(held) == 'string' and held ~= ARGV[1] then return 1 end
-redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-return 0
-""")
+_SUSPECT = Script.load(__package__, "suspect.lua")
 
 
 class RedisSnapshots:

@@ -26,25 +26,14 @@ _VALUE_LIMIT = 64
 
 _VALUE: Final = re.compile(rb"V1 ([0-9.e+-]{1,20}) ([0-9]{1,12}) ([0-9]{1,12})")
 
-# A value of another type or format is ignored, and so is a tally from the future, which would outweigh all others until
-# then. The arithmetic is that of Tally.
-_ADD: Final = Script(f"""
-local function numbers(a, b, c) return tonumber(a), tonumber(b), tonumber(c) end
-local weight, at, since = numbers(ARGV[1], ARGV[2], ARGV[3])
-local latest = tonumber(ARGV[4])
-local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'string' and #held <= {_VALUE_LIMIT} then
-  local w, t, s = numbers(string.match(held, '^V1 ([%d.e+-]+) (%d+) (%d+)$'))
-  if w and w >= 0 and w <= {HEAVIEST:.0f} and s <= t and t <= latest then
-    local now = math.max(at, t)
-    weight = weight * 2 ^ ((at - now) / {HALF_LIFE:.0f}) + w * 2 ^ ((t - now) / {HALF_LIFE:.0f})
-    at, since = now, math.min(since, s)
-  end
-end
-local value = string.format('V1 %.9g %.0f %.0f', weight, at, since)
-redis.call('SET', KEYS[1], value, 'EX', {TALLY_EXPIRY:.0f})
-return value
-""")
+_ADD: Final = Script.load(
+    __package__,
+    "add_visits.lua",
+    VALUE_LIMIT=_VALUE_LIMIT,
+    HEAVIEST=round(HEAVIEST),
+    HALF_LIFE=round(HALF_LIFE),
+    EXPIRY=round(TALLY_EXPIRY),
+)
 
 
 class RedisVisits:

@@ -31,41 +31,9 @@ _ID_LIMIT: Final = 2**64  # the milliseconds and the number of an id are less
 
 _ID = re.compile(r"[0-9]{1,20}(?:-[0-9]{1,20})?")
 
-# ARGV: the seconds of AGAIN, the length of the stream, the change. A value of another type is replaced.
-_ADD: Final = Script("""
-if not redis.call('set', KEYS[2], 1, 'nx', 'ex', ARGV[1]) then return 0 end
-local added = redis.pcall('xadd', KEYS[1], 'maxlen', '~', ARGV[2], '*', 'change', ARGV[3])
-if type(added) == 'table' and added.err then
-  redis.call('del', KEYS[1])
-  redis.call('xadd', KEYS[1], '*', 'change', ARGV[3])
-end
-return 1
-""")
-# ARGV: the id to read after, and how many. Returns whether the feed has a change of that id, the ids of its oldest and
-# newest changes, whether older ones were removed, and entries, without their text if it is longer than that of a change
-# can be.
-_READ: Final = Script(f"""
-local oldest = redis.pcall('xrange', KEYS[1], '-', '+', 'count', 1)
-if oldest.err or #oldest == 0 then return {{0, '', '', 0, {{}}}} end
-local known = #redis.call('xrange', KEYS[1], ARGV[1], ARGV[1])
-local removed = 0
-local info = redis.call('xinfo', 'stream', KEYS[1])
-for i = 1, #info, 2 do
-  if info[i] == 'entries-added' and info[i + 1] > redis.call('xlen', KEYS[1]) then removed = 1 end
-end
-local found = {{}}
-for _, entry in ipairs(redis.call('xrange', KEYS[1], '(' .. ARGV[1], '+', 'count', ARGV[2])) do
-  if #entry[2] == 2 and #entry[2][2] <= {2 * CHANGE_BYTES} then found[#found + 1] = {{entry[1], entry[2][2]}}
-  else found[#found + 1] = {{entry[1], ''}} end
-end
-local newest = redis.call('xrevrange', KEYS[1], '+', '-', 'count', 1)
-return {{known, oldest[1][1], newest[1][1], removed, found}}
-""")
-_NEWEST: Final = Script("""
-local newest = redis.pcall('xrevrange', KEYS[1], '+', '-', 'count', 1)
-if newest.err or #newest == 0 then return '' end
-return newest[1][1]
-""")
+_ADD: Final = Script.load(__package__, "add_change.lua")
+_READ: Final = Script.load(__package__, "read_changes.lua", LONGEST=2 * CHANGE_BYTES)
+_NEWEST: Final = Script.load(__package__, "newest_change.lua")
 
 
 class ChangeId(NamedTuple):

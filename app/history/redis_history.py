@@ -31,16 +31,7 @@ HISTORY_CLOSING_TIME = 1.0
 _ATTEMPTS = 5
 _OVERHEAD = 1024  # bytes of a snapshot without the body
 
-# Writes only if the value has not changed since it was read. Comparing the head is enough: it identifies the write.
-# ARGV[3]: the digest of the version that is now in the history, so that KEYS[2] need not keep it any more.
-_REPLACE: Final = Script(f"""
-local head = redis.pcall('GETRANGE', KEYS[1], 0, {TAGGED - 1})
-if type(head) ~= 'string' then head = '' end
-if head ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'EX', {HISTORY_EXPIRY:.0f})
-redis.pcall('HDEL', KEYS[2], ARGV[3])
-return 1
-""")
+_REPLACE: Final = Script.load(__package__, "replace.lua", HEAD=TAGGED, EXPIRY=round(HISTORY_EXPIRY))
 
 
 class _Waiting(NamedTuple):

@@ -52,65 +52,17 @@ _NOTHING: Final = hashlib.sha1(b"", usedforsecurity=False).hexdigest()
 _WRITTEN_VERSION: Final = re.compile(rb"([0-9]{1,17}) ([0-9]{1,12}) ([0-9]{1,17})")
 _ENTRY_LIMIT = 16 * 1024
 
-# KEYS: the hash and the audit. ARGV: the id, the SHA-1 of the row to be replaced, the new row ("" to remove it), the
-# entry for the audit, and the limits. Nothing is written if another row is there by now.
-_CHANGE: Final = Script(f"""
-local rows, audit = KEYS[1], KEYS[2]
-local id, expected, row, entry = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
--- A script that fails is not rolled back, so what fails for a key of another type comes before the first write.
--- A version has the time of the first change, the number of this one, and its time, so that a store that has lost all
--- or the latest changes never repeats a version for another state.
-local time = redis.call('TIME')
-local clock = time[1] .. string.format('%06d', tonumber(time[2]))
-local written = redis.call('HGET', rows, '{_VERSION}') or ''
-local born, last = nil, nil
-if #written <= {LONGEST_VERSION} then born, last = string.match(written, '^(%d+) (%d+) %d+$') end
-if not last or #last > 11 then born, last = clock, 0 end
-local log = last == 0 and '' or redis.call('HGET', rows, '{_LOG}') or ''
-local now = tonumber(last) + 1
-redis.call('LLEN', audit)
-local held = redis.call('HGET', rows, id) or ''
-if redis.sha1hex(held) ~= expected then return 'changed' end
-local total, count = tonumber(redis.call('HGET', rows, '{_BYTES}')), 0
-for _, name in ipairs({{'{_VERSION}', '{_BYTES}', '{_LOG}'}}) do count = count - redis.call('HEXISTS', rows, name) end
-count = count + redis.call('HLEN', rows)
-if not total then
-  total = 0
-  for _, name in ipairs(redis.call('HKEYS', rows)) do total = total + redis.call('HSTRLEN', rows, name) end
-end
-total = total - #held + #row
-if row == '' then
-  redis.call('HDEL', rows, id)
-else
-  if held == '' and count >= tonumber(ARGV[5]) then return 'many' end
-  if total > tonumber(ARGV[6]) then return 'large' end
-  redis.call('HSET', rows, id, row)
-end
-log = id .. ' ' .. log
-if #log > {LONGEST_LOG} then log = string.match(string.sub(log, 1, {LONGEST_LOG}), '^(.*) ') end
-redis.call('HSET', rows, '{_VERSION}', string.format('%s %.0f %s', born, now, clock),
-  '{_BYTES}', string.format('%.0f', math.max(total, 0)), '{_LOG}', log)
-redis.call('LPUSH', audit, entry)
-redis.call('LTRIM', audit, 0, tonumber(ARGV[7]) - 1)
-return 'done'
-""")
+_CHANGE: Final = Script.load(
+    __package__,
+    "change.lua",
+    VERSION=_VERSION,
+    BYTES=_BYTES,
+    LOG=_LOG,
+    LONGEST_VERSION=LONGEST_VERSION,
+    LONGEST_LOG=LONGEST_LOG,
+)
 
-# ARGV: bytes that may be returned, bytes of the longest valid value, and fields. Returns the values of the first
-# fields, as many as fit and one at least; "" for one that is too long, false for a missing one.
-_READ: Final = Script("""
-local found, room, longest = {}, tonumber(ARGV[1]), tonumber(ARGV[2])
-for i = 3, #ARGV do
-  local long = redis.call('HSTRLEN', KEYS[1], ARGV[i])
-  if long > longest then
-    found[#found + 1] = ''
-  else
-    if #found > 0 and long > room then break end
-    found[#found + 1] = redis.call('HGET', KEYS[1], ARGV[i])
-    room = room - long
-  end
-end
-return found
-""")
+_READ: Final = Script.load(__package__, "read_rows.lua")
 
 # The names of all fields; 0 if there are more than there could be.
 _IDS: Final = Script(

@@ -13,23 +13,7 @@ ANNOUNCE_INTERVAL = 3.0
 
 MEMBERS_KEY: Final = "robots:pace:fleet"
 
-# By the server's clock. A process that has missed five announcements is removed. The key has no expiry, so that a store
-# which evicts by `volatile-*` keeps it: without it, each process would briefly believe that it is the only one.
-_ANNOUNCE: Final = Script(f"""
-local stored = redis.call('TYPE', KEYS[1]).ok
-if stored ~= 'none' and stored ~= 'zset' then redis.call('DEL', KEYS[1]) end
-local now = tonumber(redis.call('TIME')[1])
-local before = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or -1)
-redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - {5 * ANNOUNCE_INTERVAL:.0f})
-redis.call('PERSIST', KEYS[1])
-local names = redis.call('ZREVRANGE', KEYS[1], 0, 4095)
-table.sort(names)
-for rank, name in ipairs(names) do
-  if name == ARGV[1] then return {{rank - 1, #names, before, now}} end
-end
-return {{0, 0, before, now}}
-""")
+_ANNOUNCE: Final = Script.load(__package__, "announce.lua", GONE_AFTER=round(5 * ANNOUNCE_INTERVAL))
 
 
 class Rank(NamedTuple):

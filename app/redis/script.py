@@ -23,9 +23,10 @@ class Script:
         self._sha: Final = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
     @classmethod
-    def load(cls, package: str, *names: str) -> "Script":
-        """The script in these files of a package, one after the other."""
-        return cls("".join(files(package).joinpath(name).read_text(encoding="utf-8") for name in names))
+    def load(cls, package: str, *names: str, **constants: int | str) -> "Script":
+        """The script in these files of a package, one after the other, with `constants` as local variables."""
+        given = "".join(f"local {name} = {value!r}\n" for name, value in constants.items())
+        return cls(given + "".join(files(package).joinpath(name).read_text(encoding="utf-8") for name in names))
 
     async def run(
         self,
