@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,27 +17,22 @@ from robots_decisions.cli.batches import Batch, Ranges, batches
 from robots_decisions.cli.entries import NO_URL, UNREADABLE, URL_LIMIT, Entry, ReadEntry, read_url, record_of
 from robots_decisions.cli.failures import ALLOW, DEFER, DISALLOW, ERROR, INTERRUPTED, Failed, Parser
 from robots_decisions.cli.instants import rfc3339
+from robots_decisions.cli.interrupts import until_interrupted
+from robots_decisions.cli.options import (
+    API_KEY,
+    MAX_CONCURRENCY,
+    REPORTED_LINES,
+    RESTART_WAIT,
+    add_server,
+    concurrency,
+    printable,
+)
 from robots_decisions.cli.origins import origin_of
 from robots_decisions.cli.pace_audit import PaceAudit
 from robots_decisions.cli.sinks import FORMATS, Sink, open_sink
 from robots_decisions.cli.sorting import Sorter, written
 from robots_decisions.cli.sources import Sources
 from robots_decisions.cli.state_file import StateFile
-
-DEFAULT_SERVER = "http://127.0.0.1:8080"
-"""The default address of the service."""
-
-API_KEY = "ROBOTS_API_KEY"
-"""The environment variable with the API key. There is no argument for it, since other users can read arguments."""
-
-MAX_CONCURRENCY = 32
-"""Batches that may be answered at once, at most."""
-
-RESTART_WAIT = 60.0
-"""Seconds for which the service is asked again while it does not respond: it may be restarting."""
-
-REPORTED_LINES = 10
-"""Unreadable lines that are reported one by one."""
 
 PURPOSES = ("search", "ai-input", "ai-train")
 VERDICTS = ("allow", "disallow", "defer", "none")
@@ -64,12 +58,7 @@ def add(parser: Parser) -> None:
         nargs="+",
         help="URLs or hosts, one per line, # for comments; - for standard input; gzip is read; or a URL itself",
     )
-    parser.add_argument(
-        "--server",
-        metavar="URL",
-        default=DEFAULT_SERVER,
-        help=f"the service; default {DEFAULT_SERVER} (API key: ${API_KEY})",
-    )
+    add_server(parser)
     parser.add_argument("--agent", help="a product token or User-Agent; in a log, that of lines without one")
     parser.add_argument(
         "--fallback",
@@ -116,7 +105,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("--state", metavar="FILE", help="record what is done in FILE, so that the same command resumes")
     parser.add_argument(
         "--concurrency",
-        type=_concurrency,
+        type=concurrency,
         default=4,
         metavar="N",
         help=f"batches that are asked at once, 1 to {MAX_CONCURRENCY}; default 4",
@@ -290,7 +279,7 @@ class Checking:
                 self._bar.update(self.counts.total)
                 try:
                     async with clients[0], clients[1]:
-                        interrupted = await _until_interrupted(asking.run(left))
+                        interrupted = await until_interrupted(asking.run(left))
                 except Failed as error:
                     failed = error
             self._commit(self._sink.close())
@@ -375,40 +364,13 @@ class Checking:
             placed = self._placed(row)
             where = f"{placed['file']}, line" if "file" in placed else "line"
             more = "" if self._reported < REPORTED_LINES else " (further lines are only counted)"
-            tqdm.write(f"{where} {placed['line']}: {_printable(row['detail'])}{more}", file=sys.stderr)
-
-
-async def _until_interrupted(working: Any) -> bool:
-    """Await the work, or end it at Ctrl-C; return whether it was interrupted. A second Ctrl-C ends the process."""
-    task = asyncio.ensure_future(working)
-    loop = asyncio.get_running_loop()
-    interrupted = False
-
-    def interrupt(*_: object) -> None:
-        nonlocal interrupted
-        interrupted = True
-        signal.signal(signal.SIGINT, before)
-        loop.call_soon_threadsafe(task.cancel)
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        await task
-    except asyncio.CancelledError:
-        if not interrupted:
-            raise
-    finally:
-        signal.signal(signal.SIGINT, before)
-    return interrupted
+            tqdm.write(f"{where} {placed['line']}: {printable(row['detail'])}{more}", file=sys.stderr)
 
 
 def _bar(total: int | None, what: str, *, to_terminal: bool) -> "tqdm[Any]":
     """A progress bar with the rate on standard error: not if that is no terminal, or rows are printed on it."""
     hidden = True if to_terminal and sys.stdout.isatty() else None
     return tqdm(total=total, unit=f" {what}s", disable=hidden, leave=False, dynamic_ncols=True)
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _code_of_list(counts: rows.Counts) -> int:
@@ -426,12 +388,6 @@ def _code_of_log(counts: rows.Counts) -> int:
 
 def _code_of_origins(counts: rows.Counts) -> int:
     return ERROR if counts.of_kind(None) else ALLOW
-
-
-def _concurrency(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MAX_CONCURRENCY:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text[:100]!r} is not a number from 1 to {MAX_CONCURRENCY}")
 
 
 def _seconds(text: str) -> float:

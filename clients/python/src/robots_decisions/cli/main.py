@@ -1,28 +1,33 @@
 """`robots-decisions`, or `python -m robots_decisions`: run a command."""
 
-import argparse
 import os
 import sys
 import traceback
+from importlib import import_module
 
 from robots_decisions.cli.failures import ERROR, INTERRUPTED, Failed, Parser
+
+COMMANDS = {
+    "check": ("decide about the URLs of a list, or the fetches of a log", "cli"),
+    "ingest": ("send the robots.txt files of WARC files", "cli,warc"),
+}
+"""The commands, each a module of this package; and the extras of the distribution that it needs."""
 
 
 def main() -> int:
     """Run the command in the arguments and return its exit code; on failure print an error and return 3."""
     parser = Parser(prog="robots-decisions", description="Ask a robots.txt decision service.")
-    try:
-        from robots_decisions.cli import check
-    except ImportError as error:
-        parser.exit(ERROR, f"{parser.prog} needs {error.name}: install robots-decisions[cli].\n")
     parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser, required=True)
-    named = parsers.add_parser(
-        "check",
-        help="decide about the URLs of a list, or the fetches of a log",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    check.add(named)
-    parser.set_defaults(run=check.run)
+    for name, (meaning, extras) in COMMANDS.items():
+        named = parsers.add_parser(name, help=meaning)
+        if not _is_named(name):
+            continue
+        try:
+            command = import_module(f"robots_decisions.cli.{name}")
+        except ImportError as error:
+            parser.exit(ERROR, f"{parser.prog} {name} needs {error.name}: install robots-decisions[{extras}].\n")
+        command.add(named)
+        named.set_defaults(run=command.run)
     arguments = parser.parse_args()
     sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a terminal may not encode all text
     try:
@@ -39,3 +44,8 @@ def main() -> int:
     except Exception:  # noqa: BLE001 - printed below; Python's own exit code 1 would read as disallow
         traceback.print_exc()
     return ERROR
+
+
+def _is_named(command: str) -> bool:
+    """Whether the arguments name this command: only its module is imported, and only its extras are needed."""
+    return next((it for it in sys.argv[1:] if not it.startswith("-")), None) == command

@@ -1,0 +1,346 @@
+"""`robots-decisions ingest`: the robots.txt files of WARC files reach a service, which answers by them."""
+
+import asyncio
+import base64
+import gzip
+import json
+import random
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from robots_decisions.cli.failures import Failed, Parser
+from robots_decisions.cli.ingest import add
+from robots_decisions.cli.warc import MOST_REDIRECTS, WarcFiles
+
+from tests.clients.commands import Ended, command, run
+from tests.clients.crawling import ROOT
+from tests.faults.until import until
+from tests.operator_token import TOKEN_FILE
+from tests.origins import Exchange, Reply, serve, text
+from tests.service_process import started
+
+RULES = b"User-agent: *\nDisallow: /private/\n"
+DATE = "2026-01-02T03:04:05Z"
+PLAIN = ("Content-Type", "text/plain")
+KEY = TOKEN_FILE.read_text().strip()
+USED = {"ingested": {"in_use": True}}
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    with started(OPERATOR_TOKEN_FILE=str(TOKEN_FILE), ACCESS_LOG="false") as service:
+        yield service.url
+
+
+class Warc:
+    """A WARC file that is being written."""
+
+    def __init__(self, *, compressed: bool = True) -> None:
+        self.data = b""
+        self._compressed = compressed
+
+    def add(
+        self,
+        url: str,
+        body: bytes = RULES,
+        status: str = "200 OK",
+        *fields: tuple[str, str],
+        date: str = DATE,
+        kind: str = "response",
+        **more: str,
+    ) -> "Warc":
+        """Add a record; `more` are fields of the record itself, with underscores for hyphens."""
+        http = _head(f"HTTP/1.1 {status}", fields or [PLAIN]) + body
+        named = {
+            "WARC-Type": kind,
+            "WARC-Record-ID": "<urn:uuid:00000000-0000-4000-8000-000000000000>",
+            "WARC-Date": date,
+            "WARC-Target-URI": url,
+            "Content-Type": "application/http; msgtype=response",
+            "Content-Length": str(len(http)),
+            **{name.replace("_", "-"): value for name, value in more.items()},
+        }
+        record = _head("WARC/1.1", list(named.items())) + http + b"\r\n\r\n"
+        self.data += gzip.compress(record, mtime=0) if self._compressed else record
+        return self
+
+    def redirect(self, url: str, location: str, date: str = DATE) -> "Warc":
+        return self.add(url, b"", "301 Moved", ("Location", location), date=date)
+
+    def to(self, path: Path) -> str:
+        path.write_bytes(self.data)
+        return str(path)
+
+
+def _head(first: str, fields: Sequence[tuple[str, str]]) -> bytes:
+    lines = [first, *(f"{name}: {value}" for name, value in fields), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+async def ingest(service: str, *arguments: str, given: bytes = b"", key: str = KEY) -> Ended:
+    return await run("ingest", *arguments, "--server", service, given=given, ROBOTS_API_KEY=key)
+
+
+def history(service: str, url: str) -> list[dict[str, Any]]:
+    answer = httpx2.get(f"{service}/v1/robots/history", params={"url": url})
+    assert answer.status_code in {200, 503}, answer.text  # 503 at a moment in which the machine is busy
+    found: list[dict[str, Any]] = answer.json().get("versions", [])
+    return found
+
+
+class Taking:
+    """A service that takes what is sent, and keeps it."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.targets: list[str] = []
+        self._replies = list(replies)
+
+    async def __call__(self, exchange: Exchange) -> None:
+        lines = exchange.head.decode().split("\r\n")
+        [length] = [line for line in lines if line.lower().startswith("content-length:")]
+        body = await exchange.receive(int(length.partition(":")[2]))
+        reply = (
+            self._replies.pop(0) if self._replies else text(200, json.dumps(USED), {"Content-Type": "application/json"})
+        )
+        if isinstance(reply, bytes):
+            if reply.startswith(b"HTTP/1.1 200"):
+                self.targets.append(lines[0].split()[1])
+                self.sent.append(json.loads(body))
+            await exchange.send(reply)
+        else:
+            await reply(exchange)
+
+
+async def sent_from(tmp_path: Path, *warcs: Warc, arguments: Sequence[str] = ()) -> tuple[Taking, Ended]:
+    taking = Taking()
+    files = [warc.to(tmp_path / f"{number}.warc.gz") for number, warc in enumerate(warcs)]
+    async with serve(taking) as server:
+        return taking, await ingest(server.url, *files, "--concurrency", "1", *arguments)
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("from_stdin", [True, False])
+async def test_a_service_answers_by_what_a_crawl_stored(
+    service: str, tmp_path: Path, *, compressed: bool, from_stdin: bool
+) -> None:
+    site = f"https://www-{compressed}-{from_stdin}.example.com"
+    warc = (
+        Warc(compressed=compressed).add(f"{site}/page", b"<html>").add(f"{site}/robots.txt").add(f"{site}/a/robots.txt")
+    )
+    file = "-" if from_stdin else warc.to(tmp_path / "crawl.warc.gz")
+    ended = await ingest(service, file, given=warc.data if from_stdin else b"")
+    assert (ended.code, ended.out) == (0, ""), ended.err
+    assert ended.err == "1 response for robots.txt: 1 earlier than what the service knows\n"
+    found = await until(lambda: asyncio.to_thread(history, service, site), bool)
+    [version] = found
+    assert (version["from"], version["source"], version["status"]) == (DATE, "ingested", 200)
+    asked = {"url": f"{site}/private/a", "agent": "a", "as_of": "2026-01-02T04:00:00Z"}
+    assert httpx2.get(f"{service}/v1/allowed", params=asked).json()["verdict"] == "disallow"
+
+
+async def test_a_redirect_is_followed_within_the_files(tmp_path: Path) -> None:
+    first = Warc().redirect("http://a.example/robots.txt", "https://A.example:443/robots.txt#x")
+    second = Warc().add("https://a.example/robots.txt", date="2026-01-02T03:04:06Z")
+    taking, ended = await sent_from(tmp_path, first, second, arguments=("--profile", "own"))
+    assert (ended.code, ended.err) == (0, "2 responses for robots.txt: 2 in use\n")
+    to = {
+        target.partition("url=")[2].partition("&")[0]: sent
+        for target, sent in zip(taking.targets, taking.sent, strict=True)
+    }
+    redirected, own = to["http%3A%2F%2Fa.example%2Frobots.txt"], to["https%3A%2F%2Fa.example%2Frobots.txt"]
+    assert (redirected["observed_at"], redirected["final_url"]) == (DATE, "https://a.example/robots.txt")
+    assert (own["observed_at"], own.get("final_url")) == ("2026-01-02T03:04:06Z", None)
+    assert all(target.endswith("&profile=own") for target in taking.targets)
+
+
+@pytest.mark.parametrize("count", range(MOST_REDIRECTS + 3))
+async def test_five_redirects_are_followed_and_no_more(tmp_path: Path, count: int) -> None:
+    warc = Warc()
+    names = ["robots.txt", *(f"r{number}.txt" for number in range(count))]
+    for name, following in pairwise(names):
+        warc.redirect(f"http://a.example/{name}", following)
+    taking, ended = await sent_from(tmp_path, warc.add(f"http://a.example/{names[-1]}"))
+    assert len(taking.sent) == (count <= MOST_REDIRECTS)
+    assert ended.code == (count > MOST_REDIRECTS)
+
+
+@pytest.mark.parametrize(
+    "warc",
+    [
+        Warc().redirect("http://a.example/robots.txt", "/elsewhere.txt"),
+        Warc().redirect("http://a.example/robots.txt", "/robots.txt"),
+        Warc().redirect("http://a.example/robots.txt", "ftp://a.example/"),
+        Warc().redirect("http://a.example/robots.txt", "http://[/"),
+        Warc().add("http://a.example/robots.txt", b"", "302 Found"),
+        Warc().redirect("http://a.example/robots.txt", "/t").add("http://a.example/t", date="2026-01-02T05:00:00Z"),
+        Warc().redirect("http://a.example/robots.txt", "/t").add("http://a.example/t", date="2026-01-01T05:00:00Z"),
+    ],
+)
+async def test_a_redirect_without_its_target_is_counted(tmp_path: Path, warc: Warc) -> None:
+    taking, ended = await sent_from(tmp_path, warc)
+    assert (ended.code, taking.sent) == (1, [])
+    assert ended.err == "1 response for robots.txt: 1 redirected to what the files lack\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "sent", "headers"),
+    [
+        ([PLAIN, ("Server", "x"), ("ETag", '"1"')], RULES, RULES, [list(PLAIN)]),
+        ([("Transfer-Encoding", "chunked")], b"5\r\nUser-\r\n3\r\nage\r\n0\r\n\r\n", b"User-age", []),
+        ([("Transfer-Encoding", "chunked")], RULES, RULES, []),
+        ([("Content-Encoding", "gzip")], RULES, RULES, []),
+        (
+            [("Content-Encoding", "gzip")],
+            gzip.compress(RULES, mtime=0),
+            gzip.compress(RULES, mtime=0),
+            [["Content-Encoding", "gzip"]],
+        ),
+        ([PLAIN], b"a" * 600_000, b"a" * 512_001, [list(PLAIN)]),
+        ([("Cache-Control", "a"), ("cache-control", "b")], b"", b"", [["Cache-Control", "a"], ["cache-control", "b"]]),
+    ],
+)
+async def test_the_body_is_sent_as_received(
+    tmp_path: Path, fields: list[tuple[str, str]], body: bytes, sent: bytes, headers: list[list[str]]
+) -> None:
+    taking, _ = await sent_from(tmp_path, Warc().add("http://a.example/robots.txt", body, "200 OK", *fields))
+    [message] = taking.sent
+    assert message["headers"] == headers
+    assert base64.b64decode(message["robots_base64"]) == sent
+    assert (message["status"], message["truncated"]) == (200, False)
+
+
+async def test_a_record_that_was_cut_says_so(tmp_path: Path) -> None:
+    taking, _ = await sent_from(tmp_path, Warc().add("http://a.example/robots.txt", WARC_Truncated="length"))
+    assert taking.sent[0]["truncated"] is True
+
+
+async def test_what_is_not_sent_is_counted(tmp_path: Path) -> None:
+    warc = Warc()
+    warc.add("http://a.example/robots.txt", b"", "304 Not Modified")
+    warc.add("http://a.example/robots.txt", b"", kind="revisit")
+    warc.add("http://a.example/robots.txt", RULES, "OK")
+    for url in (
+        "dns:a.example",
+        "http://a.example/robots.txt?",
+        "http://a.example/robots.txt?a",
+        "http://[/robots.txt",
+    ):
+        warc.add(url)
+    warc.add("http://a.example/robots.txt", b"", kind="request")
+    taking, ended = await sent_from(tmp_path, warc)
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1].startswith("4 responses for robots.txt: 1 in use, 1 without a status, ")
+    assert ended.err.endswith(", 2 not modified, without a copy\n")
+    assert len(taking.sent) == 1
+
+
+async def test_what_the_service_refuses_is_named(service: str, tmp_path: Path) -> None:
+    brotli = ("Content-Encoding", "br")
+    warc = Warc().add("http://a.example/robots.txt", b"\1", "200 OK", brotli).add("http://b.example/robots.txt")
+    path = warc.to(tmp_path / "crawl.warc.gz")
+    ended = await ingest(service, path)
+    refused, summary = ended.err.splitlines()
+    assert refused.startswith(f"{path}, record 1: http://a.example/robots.txt: it answers 422: ")
+    assert "'br'" in refused
+    assert (ended.code, summary.partition(": ")[2]) == (1, "1 earlier than what the service knows, 1 refused")
+
+
+@pytest.mark.parametrize("key", ["", "no-operator"])
+async def test_without_the_scope_it_ends(service: str, tmp_path: Path, key: str) -> None:
+    ended = await ingest(service, Warc().add("http://a.example/robots.txt").to(tmp_path / "a.warc.gz"), key=key)
+    assert ended.code == 3
+    assert "takes no more: it answers 401: " in ended.err
+    assert ended.err.endswith(".\n")
+    assert not ended.err.endswith("..\n")
+
+
+async def test_a_service_that_is_down_is_named(tmp_path: Path) -> None:
+    path = Warc().add("http://a.example/robots.txt").to(tmp_path / "a.warc.gz")
+    ended = await ingest("http://127.0.0.1:1", path)
+    assert (ended.code, ended.err.count("cannot be reached")) == (3, 1)
+
+
+async def test_a_busy_service_is_asked_again(tmp_path: Path) -> None:
+    busy = text(503, json.dumps({"detail": "Busy."}), {"Retry-After": "0"})
+    taking = Taking(busy, busy, text(429, "", {"Retry-After": "0"}))
+    path = Warc().add("http://a.example/robots.txt").to(tmp_path / "a.warc.gz")
+    async with serve(taking) as server:
+        ended = await ingest(server.url, path)
+    assert (ended.code, len(taking.sent)) == (0, 1)
+
+
+async def test_another_server_at_the_url_is_noticed(tmp_path: Path) -> None:
+    path = Warc().add("http://a.example/robots.txt").to(tmp_path / "a.warc.gz")
+    async with serve(Taking(text(200, "{}"))) as server:
+        ended = await ingest(server.url, path)
+    assert (ended.code, "is it this service?" in ended.err) == (3, True)
+
+
+async def test_ctrl_c_ends_with_a_summary(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
+    async def silent(exchange: Exchange) -> None:
+        asked.set()
+        await exchange.stall()
+
+    path = Warc().add("http://a.example/robots.txt").to(tmp_path / "a.warc.gz")
+    async with (
+        serve(Taking(silent)) as server,
+        command("ingest", path, "--server", server.url, ROBOTS_API_KEY=KEY) as running,
+    ):
+        await asked.wait()
+        running.interrupt()
+        ended = await running.ended()
+    assert (ended.code, ended.err) == (130, "0 responses for robots.txt\n")
+
+
+async def test_files_that_cannot_be_read_end_it_after_what_was_read(tmp_path: Path) -> None:
+    whole = Warc(compressed=False).add("http://a.example/robots.txt").add("http://b.example/robots.txt").data
+    cut, other = tmp_path / "cut.warc", tmp_path / "other.warc"
+    cut.write_bytes(whole[:-20])
+    other.write_bytes(b"GIF89a")
+    for path, sent in ((cut, 2), (other, 0), (tmp_path / "absent.warc", 0)):
+        taking = Taking()
+        async with serve(taking) as server:
+            ended = await ingest(server.url, str(path))
+        assert ended.code == 3, path
+        assert f"Cannot read {path}: " in ended.err
+        assert len(taking.sent) <= sent
+        assert (len(taking.sent) > 0) == (sent > 0)
+
+
+def test_no_damage_makes_it_fail_unexpectedly(tmp_path: Path) -> None:
+    """Whatever the bytes, the error is one that names the file."""
+    chance, path, failures = random.Random(32), tmp_path / "a.warc", []
+    chunked = ("Transfer-Encoding", "chunked")
+    for number in range(1000):
+        warc = Warc(compressed=number % 4 == 0).add("http://a.example/robots.txt")
+        warc.redirect("http://b.example/robots.txt", "/x").add("http://b.example/x")
+        damaged = bytearray(warc.add("http://c.example/robots.txt", b"5\r\nUser-\r\n0\r\n\r\n", "200 OK", chunked).data)
+        for _ in range(chance.randrange(1, 6)):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        if number % 3 == 0:
+            del damaged[chance.randrange(len(damaged)) :]
+        path.write_bytes(damaged)
+        try:
+            found = [copy for copy in WarcFiles([str(path)]).copies() if copy is not None]
+        except Failed as error:
+            failures.append(str(error))
+        else:
+            assert all(len(copy.message["robots_base64"]) < 4_000_000 for copy in found)
+    assert len(failures) > 100
+    assert [error for error in failures if not error.startswith(f"Cannot read {path}: ")] == []
+
+
+def test_every_option_is_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/cli.md").read_text().partition("\n## ingest\n")[2].partition("\n## ")[0]
+    parser = Parser()
+    add(parser)
+    options = {name for action in parser._actions for name in action.option_strings} - {"-h", "--help"}
+    assert options == set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))
