@@ -151,8 +151,8 @@ bench-hostile: $(VENV)/.bench
 bench-http: $(VENV)/.bench
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.http
 
-# What a crawl costs: new origins beside a naive service, permits, outcomes, and all together. PARTS="origins permits crawl";
-# with AGAINST=TREE, also the service of another checkout that is compiled in place.
+# What a crawl costs: new origins beside a naive service, permits, outcomes, and all together. PARTS="origins permits crawl", "pools"
+# for permits by host beside those by origin; with AGAINST=TREE, also the service of another checkout that is compiled in place.
 bench-crawl: $(VENV)/.bench
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.crawl $(if $(AGAINST),--against $(AGAINST)) $(PARTS)
 

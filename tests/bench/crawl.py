@@ -10,16 +10,17 @@ import asyncio
 import json
 import platform
 import ssl
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import accumulate, count
+from itertools import accumulate, count, product
 from pathlib import Path
 from random import Random
 from statistics import median
-from string import ascii_letters
+from string import ascii_lowercase
 from tempfile import NamedTemporaryFile
 from typing import cast
 
@@ -35,11 +36,14 @@ ROUNDS, COLD, REQUESTS, ITEMS = 7, 300, 1000, 100
 CONNECTIONS = 4
 """Requests at once about new origins, which have one address here: the service opens no more connections to one."""
 
-PARTS = ("origins", "permits", "orders", "crawl")
+PARTS = ("origins", "permits", "pools", "orders", "crawl")
 
 WORKERS, ORIGINS, PAGES, CRAWLS = 20, 2000, 10_000, 3
 LISTED, BATCH, FIELDS = 20_000, 200, "fields=verdict,rule,rate"
 """URLs of a list about ORIGINS, and of one batch, whose answer comes in one piece; and what a frontier reads of it."""
+
+_agents = (f"Bot{''.join(letters)}" for letters in product(ascii_lowercase, repeat=3))
+"""Names of crawlers, each for one use."""
 
 SITE = "crawl.localhost"
 """Names below it are this machine's (RFC 6761), so no name server is asked. A wildcard needs the two labels."""
@@ -91,6 +95,11 @@ class Spent:
     server: float
     store: float
     trips: float
+
+    @property
+    def total(self) -> float:
+        """The CPU of both."""
+        return self.server + self.store
 
 
 @dataclass
@@ -145,8 +154,8 @@ class Meter:
 
 
 @contextmanager
-def service(store: str, authority: str, tree: Path | None = None) -> Iterator[Server]:
-    """The service of this checkout or of `tree`."""
+def service(store: str, authority: str, tree: Path | None = None, **settings: str) -> Iterator[Server]:
+    """The service of this checkout or of `tree`, with more settings."""
     port = free_port()
     environment = {
         "HOST": "127.0.0.1",
@@ -157,6 +166,7 @@ def service(store: str, authority: str, tree: Path | None = None) -> Iterator[Se
         "ACCESS_LOG": "false",
         "REDIS_URL": store,
         "SSL_CERT_FILE": authority,
+        **settings,
     }
     with process(["app"], port, environment=environment, tree=tree) as server:
         yield server
@@ -208,39 +218,53 @@ async def new_origins(meter: Meter, servers: Mapping[str, Server], authority: tr
                 print_row(f"{scheme}, {kind}: {name}", rounds.middle(), found["naive"].middle().server)
 
 
-async def permits(meter: Meter, server: Server) -> None:
-    """Permits and outcomes beside a hot GET, of 40 origins whose files are in memory."""
+async def permit_turns(meter: Meter, server: Server, urls: Sequence[str]) -> Mapping[str, Spent]:
+    """What a hot GET, a permit, an outcome and a permit of a batch cost once."""
+
+    def wanted() -> list[dict[str, object]]:
+        # Agents have queues of their own. Once the times of pages are known, one gives slots for some seconds only.
+        agent = next(_agents)
+        return [{"url": url, "agent": agent, "max_wait": 3600} for url in urls]
+
+    def outcomes(granted: Sequence[bytes]) -> Sequence[bytes]:
+        permits = [json.loads(answer)["permit"] for answer in granted]
+        reported = {"status": 200, "elapsed": 0.1}
+        # A store that is slow for once refuses one.
+        return [post(f"/v1/permits/{permit}/outcome", reported) for permit in permits if permit is not None]
+
+    granted: list[bytes] = []
+    one, several = wanted(), wanted()
+    batches = [{"items": several[start : start + ITEMS]} for start in range(0, len(several), ITEMS)]
+    return {
+        "a hot GET": await meter.spent(server, map(get, urls)),
+        "a permit": await meter.spent(server, (post("/v1/permits", it) for it in one), answers=granted),
+        "an outcome": await meter.spent(server, iter(outcomes(granted))),
+        "a permit, 100 items": await meter.spent(server, (post("/v1/permits", it) for it in batches), per=ITEMS),
+    }
+
+
+async def permits(meter: Meter, servers: Mapping[str, Server]) -> None:
+    """Permits and outcomes of 40 origins whose files are in memory; servers take turns."""
+    found: dict[str, dict[str, Rounds]] = {name: defaultdict(Rounds) for name in servers}
     async with site(300) as port:
         urls = [f"http://p{number % 40}.{SITE}:{port}/{number}" for number in range(REQUESTS)]
-        granted: list[bytes] = []
-
-        def wanted(agent: str) -> list[dict[str, object]]:
-            # Agents have queues of their own. Once the times of pages are known, one gives slots for some seconds only.
-            return [{"url": url, "agent": agent, "max_wait": 3600} for url in urls]
-
-        def batches(items: Sequence[object]) -> Iterator[bytes]:
-            parts = (items[start : start + ITEMS] for start in range(0, REQUESTS, ITEMS))
-            return (post("/v1/permits", {"items": part}) for part in parts)
-
-        def outcomes() -> Iterator[bytes]:
-            reported = {"status": 200, "elapsed": 0.1}
-            return (post(f"/v1/permits/{json.loads(answer)['permit']}/outcome", reported) for answer in granted)
-
-        found = {name: Rounds() for name in ("a hot GET", "a permit", "an outcome", "a permit, 100 items")}
-        await meter.spent(server, map(get, urls))
-        for letter in ascii_letters[:ROUNDS]:
-            granted.clear()
-            turns = [
-                await meter.spent(server, map(get, urls)),
-                await meter.spent(server, (post("/v1/permits", it) for it in wanted(f"One{letter}")), answers=granted),
-                await meter.spent(server, iter(list(outcomes()))),
-                await meter.spent(server, batches(wanted(f"Several{letter}")), per=ITEMS),
-            ]
-            for rounds, spent in zip(found.values(), turns, strict=True):
-                rounds.found.append(spent)
-    print_head("a request", "a hot GET")
-    for name, rounds in found.items():
-        print_row(name, rounds.middle(), found["a hot GET"].middle().server)
+        for server in servers.values():
+            await meter.spent(server, map(get, urls))
+        for _ in range(ROUNDS):
+            for name, server in servers.items():
+                for kind, spent in (await permit_turns(meter, server, urls)).items():
+                    found[name][kind].found.append(spent)
+    for name, rows in found.items():
+        if len(servers) > 1:
+            print(f"\n{name}:")
+        print_head("a request", "a hot GET")
+        for kind, rounds in rows.items():
+            print_row(kind, rounds.middle(), rows["a hot GET"].middle().server)
+    ours, *others = found.items()
+    for name, rows in others:
+        for kind in ("a permit", "a permit, 100 items"):
+            ratios = [a.total / b.total for a, b in zip(ours[1][kind].found, rows[kind].found, strict=True)]
+            print(f"\n{kind}: {median(ratios):.2f} times that of {name}, by the CPU of service and store")
 
 
 async def orders(meter: Meter, server: Server) -> None:
@@ -318,16 +342,20 @@ async def measured(
         client = Redis.from_url(store)
         meter = Meter(client)
         ours = stack.enter_context(service(store, certificate))
-        servers = {"ours": ours, "naive": stack.enter_context(naive(store, certificate))}
+        servers = {"ours": ours}
         if against is not None:
             servers[f"{against.name}"] = stack.enter_context(service(store, certificate, against))
         if "origins" in parts:
-            await new_origins(meter, servers, authority)
-        for name in [name for name in servers if name != "naive"]:
-            if against is not None:
+            with naive(store, certificate) as server:
+                await new_origins(meter, {**servers, "naive": server}, authority)
+        if "permits" in parts:
+            await permits(meter, servers)
+        if "pools" in parts:
+            with service(store, certificate, PACE_BY="origin") as server:
+                await permits(meter, {"PACE_BY=host": ours, "PACE_BY=origin": server})
+        for name in servers:
+            if against is not None and not {"orders", "crawl"}.isdisjoint(parts):
                 print(f"\n{name}:")
-            if "permits" in parts:
-                await permits(meter, servers[name])
             if "orders" in parts:
                 await orders(meter, servers[name])
             if "crawl" in parts:
