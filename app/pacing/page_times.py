@@ -27,7 +27,8 @@ NO_PAGES = PageReports()
 class PageTimes:
     """The reports that wait, by queue. A report counts once for each slot.
 
-    An error may be quick, so it counts only if it took longer than the pages before: it never makes the pace faster.
+    An error may be quick, so it counts only if it took longer than the pages before, or than the service's own fetch if
+    there were none: it never makes the pace faster.
     """
 
     def __init__(self) -> None:
@@ -49,8 +50,8 @@ class PageTimes:
             return
         self._reported[slot] = True
         if status is None or not 200 <= status < 300:
-            latency = self._latencies.get(key, None)
-            if latency is None or elapsed <= latency:
+            latency = self._latencies.get(key, 0.0) or self._first.get(key.pool, 0.0)
+            if not latency or elapsed <= latency:
                 return
         pages, mean, timed_out = self._waiting.get(key, NO_PAGES)
         mean += (min(elapsed, LONGEST) - mean) / (pages + 1)

@@ -1,11 +1,14 @@
 """A pace that follows the site: what callers report of pages, and what answers say decided the pace."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from app.pacing.page_times import TOLERANCE
+from app.pacing.redis_pacer import LATENCY_FACTOR
 from tests.api.service import Service, counted, running
-from tests.origins import serve, text
+from tests.origins import Exchange, serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
 
@@ -15,8 +18,8 @@ FLOOR, PAGE = 0.01, 0.08
 NAMES = {name: ["127.0.0.1"] for name in ("a.example", "b.example", "c.example")}
 
 
-async def permit(service: Service, url: str) -> dict[str, Any]:
-    response = await service.client.post("/v1/permits", json={"url": url, "agent": "ExampleBot", "max_wait": 600})
+async def permit(service: Service, url: str, max_wait: float = 600) -> dict[str, Any]:
+    response = await service.client.post("/v1/permits", json={"url": url, "agent": "ExampleBot", "max_wait": max_wait})
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
@@ -66,3 +69,69 @@ async def test_latency_of_0_is_not_followed(store_url: str) -> None:
             await report(service, await permit(service, f"http://c.example:{origin.port}/"), status=200, elapsed=PAGE)
         answer = await permit(service, f"http://c.example:{origin.port}/")
         assert (answer["interval"], answer["bound"]) == (FLOOR, "floor")
+
+
+async def test_the_time_of_the_own_fetch_is_the_first_report(store_url: str) -> None:
+    fetch = 0.5
+
+    async def slow(call: Exchange) -> None:
+        await asyncio.sleep(fetch)
+        await call.send(text(404))
+
+    async with serve(slow) as origin, running(store_url, NAMES, pace_floor=FLOOR) as service:
+        url = f"http://c.example:{origin.port}/"
+        first = await permit(service, url)
+        assert (first["interval"], first["bound"]) == (FLOOR, "floor")  # without outcomes nothing changes
+        await report(service, first, status=200, elapsed=PAGE)
+        answer = await permit(service, url)
+        assert answer["bound"] == "latency"
+        assert answer["interval"] >= LATENCY_FACTOR * (fetch + PAGE) / 2
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts"),
+    [
+        ({"status": 200, "elapsed": PAGE}, True),
+        ({"status": 200, "elapsed": 3600.0}, False),  # its slot has only begun
+        ({"status": 404, "elapsed": 0.0}, False),
+        ({"elapsed": 0.0}, False),
+        ({"status": 200}, False),
+        ({"released": True, "elapsed": PAGE}, False),
+    ],
+)
+async def test_only_a_page_that_can_have_taken_so_long_counts(
+    store_url: str, outcome: dict[str, object], counts: bool
+) -> None:
+    async with serve(text(404)) as origin, running(store_url, NAMES, pace_floor=FLOOR) as service:
+        url = f"http://c.example:{origin.port}/"
+        await report(service, await permit(service, url), **outcome)
+        answer = await permit(service, url)
+        assert (answer["bound"] == "latency") == counts
+
+
+async def test_an_error_slows_the_pace_or_leaves_it(store_url: str) -> None:
+    async with serve(text(404)) as origin, running(store_url, NAMES, pace_floor=FLOOR) as service:
+        url = f"http://c.example:{origin.port}/"
+        await report(service, await permit(service, url), status=200, elapsed=PAGE)
+        before = (await permit(service, url))["interval"]
+        for status in (301, 404, 500):
+            await report(service, await permit(service, url), status=status, elapsed=0.001)
+            assert (await permit(service, url))["interval"] == before
+        granted = await permit(service, url)
+        await asyncio.sleep(granted["wait"])
+        await report(service, granted, status=404, elapsed=TOLERANCE)
+        assert (await permit(service, url))["interval"] > before
+
+
+async def test_reports_are_handed_over_with_a_request_that_is_refused(store_url: str) -> None:
+    async with serve(text(404)) as origin, running(store_url, NAMES, pace_floor=FLOOR) as service:
+        url = f"http://c.example:{origin.port}/"
+        granted = await permit(service, url)
+        for _ in range(30):
+            await permit(service, url)  # so that the next slot is not at once
+        await report(service, granted, status=200, elapsed=PAGE)
+        refused = await permit(service, url, max_wait=0)
+        assert refused["permit"] is None
+        assert refused["bound"] == "latency"
+        # Nothing waits for the store any more: the same report would count again.
+        assert (await permit(service, url, max_wait=0))["interval"] == refused["interval"]

@@ -55,6 +55,15 @@ def test_an_error_never_makes_the_pace_faster(status: int | None) -> None:
     times.learned(KEY, 2.0)
     assert noted(times, (None, 0.01), (404, 1.9)) == NO_PAGES
     times = PageTimes()
+    times.learned(KEY, 0.0)  # the store knows of no page yet
+    assert noted(times, (status, 0.01)) == NO_PAGES
+    times = PageTimes()
+    times.note_fetch(KEY.pool, 2.0)
+    assert noted(times, (status, 1.9)) == NO_PAGES
+    times = PageTimes()
+    times.note_fetch(KEY.pool, 2.0)
+    assert noted(times, (status, 2.2)) == (2, pytest.approx(2.1), status is None)
+    times = PageTimes()
     times.learned(KEY, 2.0)
     assert noted(times, (status, 2.1)) == (1, 2.1, status is None)
 
