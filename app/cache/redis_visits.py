@@ -8,13 +8,9 @@ from typing import Final
 from app.cache.freshness import HOUR
 from app.cache.redis_snapshots import snapshot_key
 from app.cache.visits import HALF_LIFE, TALLY_EXPIRY, Tally
-from app.redis.failures import FAILURES
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 from robots_core.origin import Origin
-
-WRITE = 5.0
-"""Seconds that a batch waits for its results. No caller waits for them."""
 
 HEAVIEST = 1e15
 """The largest weight that is accepted."""
@@ -41,7 +37,6 @@ class RedisVisits:
 
     def __init__(self, redis: GuardedClient, *, clock: Callable[[], float]) -> None:
         self._redis = redis
-        self._client = redis.client
         self._clock = clock
 
     async def read(self, origin: Origin) -> Tally | None:
@@ -52,24 +47,23 @@ class RedisVisits:
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
         """Add these to the stored tallies; returns the sums, without those that were refused. Raises StoreDown."""
-        now = self._clock()
-        calls = [
-            (key(origin), (f"{tally.weight:.9g}", f"{tally.at:.0f}", f"{tally.since:.0f}", f"{now + WRITER_AHEAD:.0f}"))
-            for origin, tally in tallies.items()
-        ]
-        # A server that hangs would run everything that it was sent once it resumes: a batch for every minute. So all
-        # have to respond first.
+        # A server that hangs would run what it was sent once it resumes. So all have to respond first.
         await self._redis.ping()
-        try:
-            async with asyncio.timeout(WRITE):
-                results = await _ADD.run_each(self._client, calls)
-        except FAILURES as error:
-            raise StoreDown(f"the store did not take {len(tallies)} tallies: {error!r}") from error
-        return {
-            origin: read_value(result, now)
-            for origin, result in zip(tallies, results, strict=True)
-            if not isinstance(result, Exception)
-        }
+        adding = [self._add(origin, tally) for origin, tally in tallies.items()]
+        results = await asyncio.gather(*adding, return_exceptions=True)
+        sums: dict[Origin, Tally | None] = {}
+        for origin, result in zip(tallies, results, strict=True):
+            if isinstance(result, BaseException):
+                if not isinstance(result, StoreDown):
+                    raise result
+            else:
+                sums[origin] = result
+        return sums
+
+    async def _add(self, origin: Origin, tally: Tally) -> Tally | None:
+        now = self._clock()
+        values = (tally.weight, ".9g"), (tally.at, ".0f"), (tally.since, ".0f"), (now + WRITER_AHEAD, ".0f")
+        return read_value(await _ADD.run(self._redis, [key(origin)], *(format(*value) for value in values)), now)
 
 
 def key(origin: Origin) -> str:

@@ -415,12 +415,6 @@ class _Pipeline(ClusterPipeline):
         super().__init__(client, transaction)
         self._client = client
 
-    def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> "_Pipeline":
-        # redis-py refuses it here, since only some nodes may have the script; the results then have a NoScriptError, as
-        # they have with one node. A release after 8.1.0 allows it (https://github.com/redis/redis-py/pull/4206).
-        self.execute_command("EVALSHA", sha, numkeys, *keys_and_args)
-        return self
-
     async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
         with self._client.failures_noticed():
             results = await super().execute(raise_on_error, allow_redirections)

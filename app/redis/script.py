@@ -8,7 +8,6 @@ from typing import Any, Final
 from redis.exceptions import NoScriptError
 
 from app.error_values import as_value
-from app.redis.connect import Client
 from app.redis.guarded_client import GuardedClient, Send
 
 
@@ -49,22 +48,3 @@ class Script:
                 return await send("EVAL", self._text, *values)
 
         return await store.with_calls(keys[0], evaluate)
-
-    async def run_each(self, client: Client, calls: Sequence[tuple[str, Sequence[str]]]) -> list[Any]:
-        """Run the script once for each key, with its arguments, in a pipeline; what a call raises is its result.
-
-        Raises as `client` does. No deadline and no circuit breaker apply.
-        """
-        pipeline = client.pipeline(transaction=False)
-        for key, arguments in calls:
-            pipeline.evalsha(self._sha, 1, key, *arguments)
-        results: list[Any] = await pipeline.execute(raise_on_error=False)
-        unknown = [number for number, result in enumerate(results) if isinstance(result, NoScriptError)]
-        if unknown:
-            again = client.pipeline(transaction=False)
-            for number in unknown:
-                key, arguments = calls[number]
-                again.eval(self._text, 1, key, *arguments)
-            for number, result in zip(unknown, await again.execute(raise_on_error=False), strict=True):
-                results[number] = result
-        return results

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as NoConnection
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import RedisError
 
 from app.cache.freshness import Recheck
 from app.cache.redis_leases import RedisLeases
@@ -19,6 +19,7 @@ from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
 from app.redis.connect import CONNECTIONS, Client, Subscriber, connect, subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 from app.redis.store_clock import StoreClock
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched, Validators
@@ -139,23 +140,14 @@ async def test_every_engine_grants_one_lease_that_only_its_holder_releases(clien
         assert await client.eval(FORGET_OWN, 1, key, b"yours") == 1
 
 
-async def test_every_engine_runs_scripts_in_batches_over_many_keys(client: Client) -> None:
-    sha = await client.script_load(ADD)
+async def test_every_engine_runs_scripts_over_many_keys_and_is_sent_those_that_it_lacks(client: Client) -> None:
+    redis, script = GuardedClient(client, monotonic=time.monotonic, timeout=20.0), Script(ADD)
     keys = [f"visits:{{{site.key}}}" for site in SITES]
     for times in (1, 2):
-        pipe = client.pipeline(transaction=False)
-        for i, key in enumerate(keys):
-            pipe.evalsha(sha, 1, key, str(i))
-        assert await pipe.execute(raise_on_error=False) == [i * times for i in range(len(keys))]
-
-
-async def test_every_engine_reports_missing_scripts_of_a_batch(client: Client) -> None:
-    pipe = client.pipeline(transaction=False)
-    pipe.evalsha("0" * 40, 1, "visits:{a}", "1")
-    pipe.eval(ADD, 1, "visits:{b}", "1")
-    unknown, added = await pipe.execute(raise_on_error=False)
-    assert isinstance(unknown, NoScriptError)
-    assert added == 1
+        await client.script_flush()
+        adding = (script.run(redis, [key], str(i)) for i, key in enumerate(keys))
+        assert await asyncio.gather(*adding) == [i * times for i in range(len(keys))]
+    await redis.aclose()
 
 
 async def test_every_engine_delivers_messages_to_all_subscribers(client: Client) -> None:
