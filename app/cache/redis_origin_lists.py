@@ -1,10 +1,8 @@
 """The fleet's lists of origins in Redis or Valkey: a sorted set for each, all in one slot of a cluster."""
 
 import math
-from collections.abc import Sequence
-from typing import Any, Final
-
-from redis.exceptions import ResponseError
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from app.cache.origin_lists import LISTED, Notes, Order
 from app.redis.guarded_client import GuardedClient
@@ -17,10 +15,10 @@ LIST_EXPIRY = 7 * 86_400
 _SLOT = "robots:{origins}"  # what all keys begin with, so that one slot of a cluster has them
 _ASKED_EXPIRY = 2 * 3600
 _LONGEST_KEY = 300  # bytes of an origin's key; a host name has 253, and the name of a profile 32
-_BATCH = 500  # members of one command, so that no command holds the server for long
+_BATCH = 500  # origins of one call, so that none holds the server for long
 
 _READ: Final = Script.load(__package__, "read_list.lua", LISTED=LISTED, LONGEST_KEY=_LONGEST_KEY)
-
+_NOTE: Final = Script.load(__package__, "note_list.lua", LISTED=LISTED)
 _REMOVE: Final = Script.load(__package__, "remove.lua")
 _CLEARED: Final = (Order.FAILING, Order.SLOW, Order.STALE)
 
@@ -33,20 +31,22 @@ class RedisOriginLists:
 
     def __init__(self, redis: GuardedClient) -> None:
         self._redis = redis
-        self._client = redis.client
 
     async def write(self, notes: Notes, now: float) -> None:
         """Write the notes into the lists; raises StoreDown."""
         # Of the origins that were fetched, hardly one is in a list. Their names are sent once for all lists, as a text:
         # packing them as arguments of three commands would hold up other tasks.
         listed = set[str]().union(*(notes.listed[order] for order in _CLEARED))
-        for batch in _batches(sorted(notes.cleared - listed)):
-            await _REMOVE.run(self._redis, [_key(order) for order in _CLEARED], "\n".join(batch))
-        commands = _commands(notes, now)
-        results = await self._redis.run(_SLOT, lambda: self._execute(commands)) if commands else ()
-        wrong = {command[1] for command, result in zip(commands, results or (), strict=False) if _is_foreign(result)}
-        for key in wrong:
-            await self._redis.command(key, "DEL", key)
+        await self._remove(_CLEARED, notes.cleared - listed)
+        for order in _CLEARED:
+            await self._remove([order], (notes.cleared & listed) - notes.listed[order].keys())
+        for order, scores in notes.listed.items():
+            asked = order is Order.ASKED
+            key = _asked_key(_hour(now)) if asked else _key(order)
+            how = ("sum" if asked else "", str(_ASKED_EXPIRY if asked else LIST_EXPIRY))
+            least = str(now) if order is Order.BACKOFF else ""
+            for batch in _batches([f"{score} {name}" for name, score in scores.items()]):
+                await _NOTE.run(self._redis, [key], batch, *how, least)
 
     async def read(self, order: Order, now: float) -> Sequence[tuple[Origin, float]]:
         """A list, the highest score first; raises StoreDown."""
@@ -58,15 +58,9 @@ class RedisOriginLists:
                 total[origin] = total.get(origin, 0.0) + score
         return sorted(total.items(), key=lambda item: -item[1])[:LISTED]
 
-    async def _execute(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        pipeline = self._client.pipeline(transaction=False)
-        for command in commands:
-            pipeline.execute_command(*command)
-        results: list[Any] = await pipeline.execute(raise_on_error=False)
-        for result in results:
-            if isinstance(result, Exception) and not _is_foreign(result):
-                raise result
-        return results
+    async def _remove(self, orders: Sequence[Order], names: Collection[str]) -> None:
+        for batch in _batches(sorted(names)):
+            await _REMOVE.run(self._redis, [_key(order) for order in orders], batch)
 
     async def _read(self, key: str) -> Sequence[tuple[Origin, float]]:
         reply = await _READ.run(self._redis, [key])
@@ -75,31 +69,9 @@ class RedisOriginLists:
         return [(origin, score) for origin, score in read if origin is not None and score is not None]
 
 
-def _commands(notes: Notes, now: float) -> list[tuple[Any, ...]]:
-    commands: list[tuple[Any, ...]] = []
-    listed = set[str]().union(*(notes.listed[order] for order in _CLEARED))
-    for order in _CLEARED:
-        cleared = sorted((notes.cleared & listed) - notes.listed[order].keys())
-        commands += [("ZREM", _key(order), *batch) for batch in _batches(cleared)]
-    for order, scores in notes.listed.items():
-        if not scores:
-            continue
-        asked = order is Order.ASKED
-        key = _asked_key(_hour(now)) if asked else _key(order)
-        if asked:
-            commands += [("ZINCRBY", key, count, name) for name, count in scores.items()]
-        else:
-            pairs = [part for name, score in scores.items() for part in (score, name)]
-            commands += [("ZADD", key, *batch) for batch in _batches(pairs)]
-        commands.append(("ZREMRANGEBYRANK", key, 0, -LISTED - 1))
-        commands.append(("EXPIRE", key, _ASKED_EXPIRY if asked else LIST_EXPIRY))
-    if notes.listed[Order.BACKOFF]:
-        commands.append(("ZREMRANGEBYSCORE", _key(Order.BACKOFF), "-inf", f"({now}"))
-    return commands
-
-
-def _batches(values: Sequence[Any]) -> list[Sequence[Any]]:
-    return [values[start : start + 2 * _BATCH] for start in range(0, len(values), 2 * _BATCH)]
+def _batches(lines: Sequence[str]) -> Iterator[str]:
+    """The lines as texts of at most _BATCH."""
+    return ("\n".join(lines[start : start + _BATCH]) for start in range(0, len(lines), _BATCH))
 
 
 def _key(order: Order) -> str:
@@ -112,10 +84,6 @@ def _asked_key(hour: int) -> str:
 
 def _hour(now: float) -> int:
     return int(now // 3600)
-
-
-def _is_foreign(result: object) -> bool:
-    return isinstance(result, ResponseError) and str(result).startswith("WRONGTYPE")
 
 
 def _origin(name: object) -> Origin | None:

@@ -1,0 +1,10 @@
+-- Adds origins to a list: ARGV[1] has a line for each, the score and the name. A value of another type is replaced.
+-- ARGV[2]: "sum" to add the scores to those there are. ARGV[3]: seconds. ARGV[4]: lower scores are removed; or "".
+-- redis_origin_lists.py gives LISTED.
+local kind = redis.call('type', KEYS[1]).ok
+if kind ~= 'zset' and kind ~= 'none' then redis.call('del', KEYS[1]) end
+local command = ARGV[2] == 'sum' and 'zincrby' or 'zadd'
+for score, name in string.gmatch(ARGV[1], '(%S+) (%S+)') do redis.call(command, KEYS[1], score, name) end
+redis.call('zremrangebyrank', KEYS[1], 0, -LISTED - 1)
+if ARGV[4] ~= '' then redis.call('zremrangebyscore', KEYS[1], '-inf', '(' .. ARGV[4]) end
+redis.call('expire', KEYS[1], ARGV[3])
