@@ -2,7 +2,7 @@
 
 Each line ends with the `process` that wrote it, its `number` there, and `previous`: the SHA-256 of the line before. The
 chain goes on in the next file when the log is rotated, and ends with a mark. With a key, a mark that is signed follows
-every minute: who has no key can shorten or rewrite nothing before it.
+every minute: without the key, no line before it can be removed or rewritten unnoticed.
 """
 
 import base64

@@ -26,7 +26,7 @@ def load_public_key(path: Path) -> Ed25519PublicKey:
     except OSError as error:
         raise ValueError(f"it cannot be read: {error.strerror}") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("it is no public key in PEM; get it with `openssl pkey -in KEY -pubout`") from None
+        raise ValueError("it is not a public key in PEM; get it with `openssl pkey -in KEY -pubout`") from None
     if not isinstance(key, Ed25519PublicKey):
         raise ValueError("it is not an Ed25519 key")
     return key

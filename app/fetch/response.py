@@ -260,7 +260,7 @@ def body_of(status: int, headers: Headers) -> Body | None:
 def read_access(
     status: int, headers: Headers, body: Body | None, now: float, *, conditional: bool = False
 ) -> Access | NotModified:
-    """What a response says that is no redirect to follow; `body` is from `body_of`, and all of it has been fed.
+    """What a response says, unless it is a redirect to follow. `body` is from `body_of`, and all of it has been fed.
 
     `now`: see `retry_after`. `conditional`: the request had validators. Raises Unreadable.
     """

@@ -22,7 +22,7 @@ def effect(access: Access) -> bytes:
     """32 bytes, equal for files that differ by nothing that any dialect obeys: rules, rates, usage, licences, sitemaps.
 
     Comments, unknown lines, statements that are only reported, and the numbers of lines may differ. It takes some
-    milliseconds for a large file. All that is no file is equal only to what has its digest.
+    milliseconds for a large file. An outcome without a file equals only one with its digest.
     """
     if not isinstance(access, Successful):
         return digest(access)

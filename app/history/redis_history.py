@@ -84,7 +84,7 @@ class RedisHistory:
         self._write_later(_Waiting(origin, ended, following, size, is_change=True))
 
     def note_past(self, origin: Origin, found: Snapshot) -> None:
-        """Write a version that was in use before the current one, in the background; it is no change of today."""
+        """Write a version that was in use before the current one, in the background. It is not a change of today."""
         self._write_later(_Waiting(origin, found, None, _size(found), is_change=False))
 
     def _write_later(self, waiting: _Waiting) -> None:
