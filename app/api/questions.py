@@ -51,9 +51,11 @@ def read_query(request: Request, model: type[Read], otherwise: Mapping[str, obje
 
 def read_item(model: type[Read], item: object) -> Read:
     """Read an item of parsed JSON. Raises Problem."""
-    if not isinstance(item, dict):
-        raise bad_value("item", item, "An item must be an object with the members url and agent.")
     known = model.__pydantic_fields__
+    if not isinstance(item, dict):
+        required = [name for name, field in known.items() if field.is_required()]
+        members = f"member{'s' * (len(required) > 1)} {' and '.join(required)}"
+        raise bad_value("item", item, f"An item must be an object with the {members}.")
     if not item.keys() <= known.keys():  # pydantic would make an object for every one
         name = next(name for name in item if name not in known)
         raise unknown_item_member(name, item[name], known)

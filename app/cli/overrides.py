@@ -121,7 +121,7 @@ def _print(record: Mapping[str, Any], *, as_json: bool) -> None:
         return
     delay = "" if record["delay"] is None else f" {record['delay']:g} s"
     # A service of an earlier release knows no budgets.
-    budget = "" if record.get("budget") is None else f" {record['budget']} documents a day"
+    budget = "" if record.get("budget") is None else f" {record['budget']} a day"
     agents = ", ".join(record["agents"]) or "all crawlers"
     until = "" if record["expires_at"] is None else f", until {record['expires_at']}"
     state = " (shadow)" if record["shadow"] else " (expired)" if record["expired"] else ""

@@ -140,6 +140,7 @@ async def test_outcomes_are_reported_together_and_a_bad_one_fails_alone(store_ur
         assert found[5]["backoff"] == pytest.approx(30, abs=5)
         types = [answer["problem"]["type"].rpartition(":")[2] for answer in found if "problem" in answer]
         assert types == ["bad-permit", "bad-request", "bad-item"]
+        assert found[4]["problem"]["detail"] == "An item must be an object with the member permit."
         many = {"items": [items[0]] * (ITEMS + 1)}
         response = await it.service.client.post(
             "/v1/permits/outcomes", json=many, headers={"X-API-Key": it.keys["one"]}
