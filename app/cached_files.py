@@ -107,6 +107,19 @@ class CachedFiles:
             memo[origin, visitor.recheck, max_age] = file
         return file
 
+    async def found(
+        self, origin: Origin, *, fetch: bool, max_age: float | None = None, wait: float = 10.0, caller: str = ""
+    ) -> CacheResult:
+        """What is known of the origin, unparsed; no visit is counted.
+
+        Without `fetch`, it is what memory and store have, which raises StoreDown; nothing in memory changes. With it,
+        see get().
+        """
+        recheck = await self._recheck(origin, None)
+        if not fetch:
+            return await self._cache.look_up(origin, recheck)
+        return await self._cache.get(origin, recheck, max_age=max_age, wait=wait, caller=caller)
+
     async def past(self, origin: Origin) -> "PastFiles":
         """The origin's file as it was at any instant; nothing is fetched. Raises StoreDown."""
         return PastFiles(origin, await self._history.read(origin), self._history.archived)
@@ -193,15 +206,26 @@ class PastFiles:
 
     async def get(self, at: datetime) -> PastFile:
         """The version that was in use at the instant `at`. Raises NoVersion, and StoreDown for the archive."""
-        version = version_at(self._history, at.timestamp()) or await self._earlier(at.timestamp())
+        version = await self.version(at)
         is_new = self._latest is None or self._latest[0] is not version
-        if version is not None and is_new:
+        if is_new:
             # In a thread, since versions are stored compressed.
             self._latest = version, await asyncio.to_thread(_read, version)
-        file = None if version is None or self._latest is None else self._latest[1]
-        if version is None or file is None:
-            raise NoVersion(self._origin, at, self._history[0].first_seen if self._history else None)
+        file = None if self._latest is None else self._latest[1]
+        if file is None:
+            raise self.no_version(at)
         return PastFile(file, is_new)
+
+    async def version(self, at: datetime) -> Version:
+        """The version that was in use at an instant, unread. Raises NoVersion, and StoreDown for the archive."""
+        version = version_at(self._history, at.timestamp()) or await self._earlier(at.timestamp())
+        if version is None:
+            raise self.no_version(at)
+        return version
+
+    def no_version(self, at: datetime) -> NoVersion:
+        """The exception for an instant without a version that can be read."""
+        return NoVersion(self._origin, at, self._history[0].first_seen if self._history else None)
 
     async def _earlier(self, at: float) -> Version | None:
         latest = None if self._latest is None else self._latest[0]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
 from app.cache.byte_lru import ByteLRU
+from app.cache.result import CacheResult
 from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.cached_files import BatchMemo, CachedFiles, Models, NoVersion, PastFiles
@@ -156,8 +157,7 @@ class Decider:
         in the order of their instants. The block raises StoreDown, a question NoVersion.
         """
         started = self._monotonic()
-        async with self._past_slots:
-            files = await self._files.past(origin)
+        async with self.past_files(origin) as files:
 
             async def decide(question: Question) -> Decision:
                 nonlocal started
@@ -167,6 +167,18 @@ class Decider:
                     started = self._monotonic()  # only the first question took the time to read the history
 
             yield decide
+
+    @asynccontextmanager
+    async def past_files(self, origin: Origin) -> AsyncIterator[PastFiles]:
+        """The versions of an origin's file, within the block, for which at most PAST_ORIGINS wait. Raises StoreDown."""
+        async with self._past_slots:
+            yield await self._files.past(origin)
+
+    async def found(
+        self, origin: Origin, *, fetch: bool, max_age: float | None = None, wait: float = 10.0, caller: str = ""
+    ) -> CacheResult:
+        """What is known of an origin, unparsed: see CachedFiles.found(). Raises Busy, and StoreDown without `fetch`."""
+        return await self._files.found(origin, fetch=fetch, max_age=max_age, wait=wait, caller=caller)
 
     async def _decide_past(self, question: Question, files: PastFiles, started: float) -> Decision:
         as_of = question.as_of or datetime.fromtimestamp(self._clock(), UTC)

@@ -14,6 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from app.api.problem_types import PROBLEMS, ProblemType
 from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
+from app.api.routes.bundle import BundleRowOut, RowIn
 from app.api.routes.permits import OutcomeIn, OutcomesIn, PermitIn, PermitsIn, ReportIn
 from app.api.routing import REFERENCE
 from app.api.schemas.answers import ProblemOut, RefusalOut
@@ -109,6 +110,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
         ReportIn,
         FileChangeOut,
         ChangedAgents,
+        RowIn,
+        BundleRowOut,
     ):  # which FastAPI does not see
         schema = model.model_json_schema(ref_template=REFERENCE)
         schemas[model.__name__] = {name: member for name, member in schema.items() if name != "$defs"}

@@ -1,37 +1,35 @@
 """Stream questions and answers as lines of JSON (application/x-ndjson), without a limit to their number.
 
 The request is read while its answers are sent. Questions may be ahead of the answers that the client has read by at
-most WINDOW, and by WINDOW_BYTES; beyond that, the service stops reading. A client that sends all its questions before
-it reads an answer must stay within that window, or both sides wait for each other.
+most a window of lines, and by WINDOW_BYTES; beyond that, the service stops reading. A client that sends all its
+questions before it reads an answer must stay within that window, or both sides wait for each other.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from typing import Generic
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.answer_all import Answering, Take
-from app.api.encoding import AnswerEncoder
+from app.answer_all import OriginTasks, Q, R, Take
 from app.api.item_results import encode_result, holding, problem_of
 from app.api.json_bodies import read_json
 from app.api.middleware.answer_room import HeldAnswers, held_answers
 from app.api.middleware.auth import refuse_revoked, wait_and_charge
 from app.api.problems import Problem
-from app.api.questions import question_of, unread
+from app.api.questions import unread
 from app.background import cancel_and_wait
-from app.decide import Decider
 from app.error_values import as_value
-from app.evaluate import Decision
-from app.question import Asking
 from app.work_turns import YieldBudget
 
 LINES = "application/x-ndjson"
 
 WINDOW, WINDOW_BYTES = 1000, 4 * 1024 * 1024
-"""Questions that are read ahead of the answers the client has read, and their bytes: as in the largest batch."""
+"""Questions that are read ahead of the answers the client has read, by default, and their bytes: as in the largest
+batch."""
 
 QUESTION_LINE_LIMIT = 128 * 1024
 """Bytes of the longest line: the longest URL and agents, with every character escaped."""
@@ -43,6 +41,12 @@ STREAM_PIECE = 64 * 1024
 """Bytes of answers to send in one piece."""
 
 _LINE_TOO_LONG = f"The line is longer than {QUESTION_LINE_LIMIT} bytes and was skipped."
+
+
+def has_lines(scope: Scope) -> bool:
+    """Whether the request's body is a stream of lines."""
+    content_type: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    return content_type.partition(b";")[0].strip().lower() == LINES.encode()
 
 
 class Lines:
@@ -83,9 +87,10 @@ class Lines:
 
 
 class AnswerWindow:
-    """The answers of the lines, in the order of the lines; `room` waits while there are too many."""
+    """The answers of the lines, in the order of the lines; `room` waits while there are `lines`, or WINDOW_BYTES."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: int = WINDOW) -> None:
+        self._lines = lines
         self._sizes: deque[int] = deque()  # of the lines from the next one on
         self._answers: dict[int, bytes] = {}
         self._next = 0
@@ -113,7 +118,7 @@ class AnswerWindow:
 
     async def room(self) -> None:
         """Wait while the window is full."""
-        while len(self._sizes) >= WINDOW or self._bytes >= WINDOW_BYTES:
+        while len(self._sizes) >= self._lines or self._bytes >= WINDOW_BYTES:
             self._room.clear()
             await self._room.wait()
 
@@ -135,45 +140,44 @@ class AnswerWindow:
         return answer
 
 
-class AnswerLines(Response):
+class AnswerLines(Response, Generic[Q, R]):
     """Answers each line of a request's body with a line, in order; blank lines are ignored."""
 
     media_type = LINES
 
     def __init__(
         self,
-        decider: Decider,
-        encoder: AnswerEncoder,
-        asking: Callable[[], Asking],
+        answering: Callable[[Take[R]], OriginTasks[Q, R]],
+        read: Callable[[object], Q],
+        encode: Callable[[R], bytes],
         budget: YieldBudget,
-        fields: Collection[str] | None = None,
+        window: int = WINDOW,
     ) -> None:
-        """`asking` gives what questions take from the request now: the known crawlers may change meanwhile.
+        """`read` makes a question of the JSON of a line, and raises if it cannot; `encode` makes a line of an answer.
 
-        `fields`: the members of an answer to send, None for all.
+        `answering` answers the questions, which all share the `budget`. At most `window` of them are read ahead.
         """
         self.status_code = 200
         self.background = None
         self.init_headers()
-        self._decider = decider
-        self._encoder = encoder
-        self._fields = fields
-        self._asking = asking
-        self._window = AnswerWindow()
+        self._answering = answering
+        self._read_question = read
+        self._encode = encode
+        self._window = AnswerWindow(window)
         self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run until every line is answered, or the client disconnects."""
         held = held_answers(scope)
-        encode = holding(self._encoder, held, self._fields)
+        encode = holding(self._encode, held)
 
-        def put(position: int, result: Decision | Exception) -> None:
+        def put(position: int, result: R | Exception) -> None:
             line = encode_result(result, encode)
             if isinstance(result, Exception):
                 held.add(line)
             self._window.put(position, line)
 
-        answering = Answering(self._decider, put, self._budget)
+        answering = self._answering(put)
         reading = asyncio.create_task(self._read_while_valid(scope, receive, answering, put))
         writing = asyncio.create_task(self._write(send, held))
         try:
@@ -186,7 +190,9 @@ class AnswerLines(Response):
             if not task.cancelled():
                 task.result()
 
-    async def _read_while_valid(self, scope: Scope, receive: Receive, answering: Answering, put: Take) -> None:
+    async def _read_while_valid(
+        self, scope: Scope, receive: Receive, answering: OriginTasks[Q, R], put: Take[R]
+    ) -> None:
         """Read until the client disconnects. If its API key is revoked, a problem takes the next answer's place."""
         reading = asyncio.create_task(self._read(scope, receive, answering, put))
         try:
@@ -203,7 +209,7 @@ class AnswerLines(Response):
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    async def _read(self, scope: Scope, receive: Receive, answering: Answering, put: Take) -> bool:
+    async def _read(self, scope: Scope, receive: Receive, answering: OriginTasks[Q, R], put: Take[R]) -> bool:
         """Ask the questions of the lines until the body ends; False if the client disconnects before.
 
         Raises Problem (401) if the API key has been revoked.
@@ -228,7 +234,7 @@ class AnswerLines(Response):
         await self._ask(lines.last(), number + 1, answering, put)
         return True
 
-    async def _ask(self, line: bytes | None, number: int, answering: Answering, put: Take) -> None:
+    async def _ask(self, line: bytes | None, number: int, answering: OriginTasks[Q, R], put: Take[R]) -> None:
         """Ask the question of a line; then wait while the window is full."""
         if line is not None and not line.strip():
             return
@@ -236,7 +242,7 @@ class AnswerLines(Response):
         try:
             if line is None:
                 raise Problem(413, "too-large", _LINE_TOO_LONG)
-            question = question_of(read_json(line, "The line"), self._asking())
+            question = self._read_question(read_json(line, "The line"))
         except Exception as error:  # noqa: BLE001 - one that is not expected is logged, and fails this line alone
             problem = problem_of(unread(error))
             problem.extra["line"] = number

@@ -7,7 +7,7 @@ from functools import partial
 
 from app.background import BackgroundTask
 from app.cache.fetch_health import FetchHealth
-from app.cache.freshness import KEEP, Recheck, Snapshot, State, freshness, next_snapshot
+from app.cache.freshness import KEEP, Recheck, Snapshot, State, freshness, next_snapshot, usable
 from app.cache.invalidation import Event
 from app.cache.lease import Lease, LeaseStore
 from app.cache.refresher import Fetch, OnFetch, Refresher
@@ -192,6 +192,12 @@ class RobotsCache:
     async def facts(self, origin: Origin) -> Snapshot | None:
         """The origin's snapshot in the store and here; nothing in memory changes. Raises StoreDown."""
         return await self._snapshots.facts(origin)
+
+    async def look_up(self, origin: Origin, recheck: Recheck) -> CacheResult:
+        """What store and memory know of the origin and may still be used; nothing changes. Raises StoreDown."""
+        known = await self.facts(origin)
+        found = None if known is None else usable(known, self._clock())
+        return self._result(found, Source.STORE, origin, recheck)
 
     async def last_found(self, origin: Origin) -> Snapshot | None:
         """The last snapshot that a fetch led to, usable or not."""

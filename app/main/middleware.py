@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 from fastapi import FastAPI
+from starlette.types import Scope
 
 from app.api.middleware.access_log import AccessLog
 from app.api.middleware.answer_room import AnswerRoom
@@ -14,8 +15,10 @@ from app.api.middleware.head_as_get import HeadAsGet
 from app.api.middleware.http_caching import NoStoreByDefault
 from app.api.middleware.loopback_host import LoopbackHostOnly
 from app.api.middleware.same_origin import RefuseCrossSite
-from app.api.routes import batch
+from app.api.routes.allowed import ALLOWED_PATH
+from app.api.routes.bundle import BUNDLE_PATH
 from app.api.routing import DirectRoute
+from app.api.stream import has_lines
 from app.auth.keys import Keys
 from app.auth.quotas import Quotas
 from app.observability.metrics import Metrics
@@ -40,7 +43,7 @@ def add_middleware(
     app.add_middleware(DirectRoutes, routes=[route for route in app.routes if isinstance(route, DirectRoute)])
     app.add_middleware(HeadAsGet)
     app.add_middleware(AnswerRoom)
-    app.add_middleware(BodyLimit, streamed=batch.streams, refused=metrics.request_overloaded)
+    app.add_middleware(BodyLimit, streamed=_is_streamed, refused=metrics.request_overloaded)
     app.add_middleware(KeyCheck, keys=keys, quotas=quotas, metrics=metrics, required=keys_required)
     if not keys_required:
         app.add_middleware(RefuseCrossSite)
@@ -49,3 +52,8 @@ def add_middleware(
     app.add_middleware(
         AccessLog, metrics=metrics, monotonic=time.monotonic, access_log=access_log, log_client=log_client
     )
+
+
+def _is_streamed(scope: Scope) -> bool:
+    """Whether the body is read line by line, by a route that bounds what it holds of it."""
+    return scope["path"] in (ALLOWED_PATH, BUNDLE_PATH) and scope["method"] == "POST" and has_lines(scope)

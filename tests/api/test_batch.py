@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 from starlette.types import Message, Scope
@@ -19,6 +19,7 @@ from app.api.routes.batch import ITEMS
 from app.background import cancel_and_wait
 from app.decide import Decider
 from app.evaluate import Decision, Question
+from robots_core.origin import Origin
 from robots_core.robots.access import Busy
 from tests.api.service import Service, running
 from tests.origins import Exchange, serve, text
@@ -120,6 +121,9 @@ class FullAt:
 
     def count(self, _counts: object) -> None:
         pass
+
+    def past(self, _origin: Origin) -> NoReturn:
+        raise AssertionError("no question is about the past")
 
     async def decide(self, _question: Question, *, begun: bool) -> Decision:
         self.asked.append(self.turn)

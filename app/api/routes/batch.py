@@ -6,9 +6,8 @@ from typing import Annotated
 
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
-from starlette.types import Scope
 
-from app.answer_all import answer_all
+from app.answer_all import Answering, answer_all
 from app.api.disconnect import while_connected
 from app.api.item_results import encode_result, holding, read_fields
 from app.api.json_array import array_response
@@ -21,7 +20,7 @@ from app.api.routes.allowed import ALLOWED_PATH
 from app.api.routing import DirectRoute, api_router, body_schema, parameters_of, query_of, reference
 from app.api.schemas.answers import AnswerOut, ProblemOut, SelectedOut
 from app.api.services import Services, services_of
-from app.api.stream import LINES, AnswerLines
+from app.api.stream import LINES, AnswerLines, has_lines
 from app.evaluate import Decision
 from app.question import WAIT, Asking, MaxAge, QuestionIn, Wait
 from app.work_turns import YieldBudget
@@ -65,14 +64,6 @@ class BatchOut(BaseModel):
     answers: list[AnswerOut | FailedOut | SelectedOut]
 
 
-def streams(scope: Scope) -> bool:
-    """Whether the request's body is a stream of lines."""
-    if scope["path"] != ALLOWED_PATH or scope["method"] != "POST":
-        return False
-    content_type: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-    return content_type.partition(b";")[0].strip().lower() == LINES.encode()
-
-
 _QUESTIONS = parameters_of(BatchQuery) | body_schema(BatchIn)
 _QUESTIONS["requestBody"]["content"][LINES] = {"schema": reference(QuestionIn)}
 
@@ -95,16 +86,19 @@ async def batch(request: Request) -> Response:
     query = BatchQuery.model_validate(query_of(request, BatchQuery.model_fields))
     fields = read_fields(query.fields)
     services = services_of(request)
-    if streams(request.scope):
+    encode = partial(services.encoder.encode, fields=fields)
+    if has_lines(request.scope):
         budget = await services.turns.first()
-        return AnswerLines(services.decider, services.encoder, partial(asking, request), budget, fields)
+        answering = partial(Answering, services.decider, budget=budget)
+        # The known crawlers may change while the stream lasts.
+        return AnswerLines(answering, lambda item: question_of(item, asking(request)), encode, budget)
 
     async def answered() -> tuple[list[bytes], YieldBudget]:
         budget = await services.turns.first()
         items = _read(await body_of(request))
         charge(request, len(items.items) - 1)
-        encode = holding(services.encoder, held_answers(request.scope), fields)
-        return await _answers(services, items, asking(request, items.max_age, items.wait), encode, budget), budget
+        held = holding(encode, held_answers(request.scope))
+        return await _answers(services, items, asking(request, items.max_age, items.wait), held, budget), budget
 
     await request.body()
     return await array_response("answers", *await while_connected(request.receive, answered()))

@@ -163,7 +163,7 @@ async def permit(request: Request) -> Response:
     encoder, permits, asks = services.encoder, services.permits, asking(request)
     if isinstance(body, dict) and "items" in body:
         items = _few(validated(PermitsIn, body).items)
-        encode = holding(encoder, held_answers(request.scope))
+        encode = holding(encoder.encode, held_answers(request.scope))
 
         async def answered() -> tuple[Mapping[int, BatchResult], YieldBudget]:
             budget = await services.turns.first()
