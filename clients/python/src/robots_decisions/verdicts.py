@@ -1,9 +1,10 @@
 """Verdicts without slots (`/v1/allowed`), without I/O. Answers of the service are not trusted."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import urlencode
 
 from robots_decisions.parsing import detail, instant, json_value, number, reason, rule_of, shown
@@ -35,6 +36,10 @@ PROBLEM_LIMIT = 65_536
 
 LINE_LIMIT = 4 * 1024 * 1024
 """Bytes of the longest line of an answer."""
+
+
+Asks = TypeVar("Asks")
+Answered = TypeVar("Answered")
 
 
 @dataclass(frozen=True)
@@ -137,15 +142,23 @@ def encode_item(question: Question) -> bytes:
 def parse_item(url: str, agent: str, line: bytes) -> Verdict | Unanswered:
     """Parse a line of the answer to a batch. Raise Unavailable if it is not an answer."""
     message = json_value(line)
-    if isinstance(message, dict) and isinstance(message.get("problem"), dict):
-        problem = message["problem"]
-        status = number(problem.get("status")) or 0.0
-        why = detail(problem) or "it does not say why"
-        return Unanswered(url, agent, int(status) if status < 1000 else 0, why, number(problem.get("retry_after")))
+    problem = problem_in(message, url, agent)
+    if problem is not None:
+        return problem
     verdict = _verdict(url, agent, message)
     if not isinstance(verdict, Verdict):
         raise Unavailable(verdict, is_final=True)
     return verdict
+
+
+def problem_in(message: object, url: str, agent: str = "") -> Unanswered | None:
+    """The problem in place of an answer, if the message is one."""
+    problem = message.get("problem") if isinstance(message, dict) else None
+    if not isinstance(problem, dict):
+        return None
+    status = number(problem.get("status")) or 0.0
+    why = detail(problem) or "it does not say why"
+    return Unanswered(url, agent, int(status) if status < 1000 else 0, why, number(problem.get("retry_after")))
 
 
 class LineSplitter:
@@ -170,25 +183,57 @@ class LineSplitter:
         self._rest += data
 
 
-class Batch:
-    """Questions to send in one request, until it is full."""
+class Batch(ABC, Generic[Asks, Answered]):
+    """Lines to send in one request, until it is full, and how the lines of its answer are read.
 
-    def __init__(self) -> None:
-        self.questions: list[tuple[str, str]] = []
+    `path` answers them. `what` names the answers in an error, with the number that is missing and that of all.
+    """
+
+    what: str
+    items = BATCH_ITEMS
+
+    def __init__(self, path: str) -> None:
+        self.path = path
         self.lines: list[bytes] = []
         self._size = 0
 
-    def add(self, question: Question) -> None:
-        """Add a question that has an agent."""
-        agents = [question.agent] if isinstance(question.agent, str) else question.agent or [""]
-        self.questions.append((question.url, agents[0]))
-        line = encode_item(question)
-        self.lines.append(line)
-        self._size += len(line)
+    @abstractmethod
+    def add(self, asked: Asks) -> None:
+        """Add a question."""
+
+    @abstractmethod
+    def parse(self, number: int, line: bytes) -> Answered:
+        """The answer to the question of this number. Raise Unavailable if the line has none."""
 
     def is_full(self) -> bool:
         """Whether to send it."""
-        return len(self.questions) >= BATCH_ITEMS or self._size >= BATCH_BYTES
+        return len(self.lines) >= self.items or self._size >= BATCH_BYTES
+
+    def _add_line(self, line: bytes) -> None:
+        self.lines.append(line)
+        self._size += len(line)
+
+
+class VerdictBatch(Batch[Asked, "Verdict | Unanswered"]):
+    """Questions to which the answers are verdicts; `agent` is that of questions without one."""
+
+    what = "There is no verdict on {} of {} pages"
+
+    def __init__(self, fields: Sequence[str] | None, agent: str | None) -> None:
+        super().__init__(batch_path(fields))
+        self._agent = agent
+        self._questions: list[tuple[str, str]] = []
+
+    def add(self, asked: Asked) -> None:
+        """Add a question. Raise ValueError if it has no agent."""
+        question = question_of(asked, self._agent)
+        agents = [question.agent] if isinstance(question.agent, str) else question.agent or [""]
+        self._questions.append((question.url, agents[0]))
+        self._add_line(encode_item(question))
+
+    def parse(self, number: int, line: bytes) -> Verdict | Unanswered:
+        """The verdict, or why there is none."""
+        return parse_item(*self._questions[number], line)
 
 
 def question_of(asked: Asked, agent: str | None) -> Question:

@@ -4,11 +4,13 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 
 from robots_decisions._async.permit_client import ANSWER_TIMEOUT, AsyncPermitClient
 from robots_decisions._async.service import AsyncService
 from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncHttp, async_each
+from robots_decisions.bundle_rows import BundleRow, RowBatch
 from robots_decisions.errors import MAX_WAIT, Options, ServiceUnavailable, Unreachable, checked_seconds
 from robots_decisions.outcomes import Permit
 from robots_decisions.parsing import json_value
@@ -16,15 +18,15 @@ from robots_decisions.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY, Unavai
 from robots_decisions.verdicts import (
     LINES,
     PROBLEM_LIMIT,
+    Answered,
     Asked,
+    Asks,
     Batch,
     LineSplitter,
     Unanswered,
     Verdict,
+    VerdictBatch,
     agent_of,
-    batch_path,
-    parse_item,
-    question_of,
 )
 
 
@@ -73,7 +75,7 @@ class AsyncClient:
         answer = await self._permits.verdict(url, asked, options.max_wait, retry=options.retry)
         return options.verdict(url, answer)
 
-    async def batch(
+    def batch(
         self, asked: AsyncIterable[Asked] | Iterable[Asked], *, fields: Sequence[str] | None = None
     ) -> AsyncGenerator[Verdict | Unanswered, None]:
         """The verdicts on any number of pages, in their order. A question without a verdict fails alone.
@@ -82,17 +84,23 @@ class AsyncClient:
         until no answer has come for `max_wait` seconds. With `fields`, `members` has no more than these and those of a
         verdict, which costs a fraction of whole answers.
         """
-        batch = Batch()
-        async for one in async_each(asked):
-            batch.add(question_of(one, self._agent))
-            if batch.is_full():
-                async with aclosing(self._answers(batch, fields)) as answers:
-                    async for answer in answers:
-                        yield answer
-                batch = Batch()
-        async with aclosing(self._answers(batch, fields)) as answers:
-            async for answer in answers:
-                yield answer
+        return self._in_batches(asked, partial(VerdictBatch, fields, self._agent))
+
+    def bundle(
+        self,
+        urls: AsyncIterable[str] | Iterable[str],
+        *,
+        profile: str | None = None,
+        as_of: str | None = None,
+        fetch: bool = False,
+    ) -> AsyncGenerator[BundleRow | Unanswered, None]:
+        """The robots.txt of the origins of any number of URLs, in their order; see BundleRow.
+
+        `profile`: the fetch profile that they were fetched with. `as_of`: an RFC 3339 instant in the past, for the
+        versions that were stored then. `fetch`: let the service fetch what is missing or due. An origin of which
+        nothing is known is Unanswered, with the status 404. A busy service is asked again as by `batch`.
+        """
+        return self._in_batches(urls, partial(RowBatch, profile, as_of, fetch))
 
     @asynccontextmanager
     async def permit(
@@ -114,14 +122,29 @@ class AsyncClient:
                     permit.grant, permit.status, permit.retry_after, permit.elapsed
                 )
 
-    async def _answers(self, batch: Batch, fields: Sequence[str] | None) -> AsyncGenerator[Verdict | Unanswered, None]:
+    async def _in_batches(
+        self, asked: AsyncIterable[Asks] | Iterable[Asks], new: Callable[[], Batch[Asks, Answered]]
+    ) -> AsyncGenerator[Answered, None]:
+        batch = new()
+        async for one in async_each(asked):
+            batch.add(one)
+            if batch.is_full():
+                async with aclosing(self._answers(batch)) as answers:
+                    async for answer in answers:
+                        yield answer
+                batch = new()
+        async with aclosing(self._answers(batch)) as answers:
+            async for answer in answers:
+                yield answer
+
+    async def _answers(self, batch: Batch[Asks, Answered]) -> AsyncGenerator[Answered, None]:
         """The answers to a batch. What was not answered is asked again, until none has come for `max_wait` seconds."""
-        answered, total = 0, len(batch.questions)
+        answered, total = 0, len(batch.lines)
         max_wait, ends, pause = self._options.max_wait, 0.0, FIRST_RETRY_DELAY
         while answered < total:
             before = answered
             try:
-                async with aclosing(self._rest(batch, answered, fields)) as answers:
+                async with aclosing(self._rest(batch, answered)) as answers:
                     async for answer in answers:
                         answered += 1
                         yield answer
@@ -133,19 +156,15 @@ class AsyncClient:
                 seconds = pause if error.seconds is None else error.seconds
                 waits = error.seconds is not None or (self._options.retry and not error.is_final)
                 if not waits or now + seconds > ends:
-                    message = f"There is no verdict on {total - answered} of {total} pages: {error}."
-                    raise ServiceUnavailable(message) from None
+                    raise ServiceUnavailable(f"{batch.what.format(total - answered, total)}: {error}.") from None
                 pause = min(pause * 2, LAST_RETRY_DELAY)
             await self._sleep(seconds)
 
-    async def _rest(
-        self, batch: Batch, answered: int, fields: Sequence[str] | None
-    ) -> AsyncGenerator[Verdict | Unanswered, None]:
+    async def _rest(self, batch: Batch[Asks, Answered], answered: int) -> AsyncGenerator[Answered, None]:
         """The answers to the questions of a batch after the first `answered`. Raise Unavailable."""
-        questions, splitter = iter(batch.questions[answered:]), LineSplitter()
-        left = len(batch.questions) - answered
+        splitter, total = LineSplitter(), len(batch.lines)
         content = b"".join(batch.lines[answered:])
-        async with self._service.stream("POST", batch_path(fields), content, ANSWER_TIMEOUT, LINES) as reply:
+        async with self._service.stream("POST", batch.path, content, ANSWER_TIMEOUT, LINES) as reply:
             if reply.status != 200:
                 problem = bytearray()
                 async for piece in reply.pieces:
@@ -155,10 +174,9 @@ class AsyncClient:
                 raise refusal(reply.status, reply.fields, json_value(bytes(problem)))
             async for piece in reply.pieces:
                 for line in splitter.feed(piece):
-                    question = next(questions, None)
-                    if question is None:
+                    if answered == total:
                         raise Unavailable("it has more answers than questions", is_final=True)
-                    left -= 1
-                    yield parse_item(*question, line)
-        if left:
-            raise Unavailable(f"{left} answers are missing")
+                    yield batch.parse(answered, line)
+                    answered += 1
+        if answered < total:
+            raise Unavailable(f"{total - answered} answers are missing")

@@ -4,11 +4,13 @@
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 
 from robots_decisions._default_http import default_http
 from robots_decisions._io import Http, each
 from robots_decisions._sync.permit_client import ANSWER_TIMEOUT, PermitClient
 from robots_decisions._sync.service import Service
+from robots_decisions.bundle_rows import BundleRow, RowBatch
 from robots_decisions.errors import MAX_WAIT, Options, ServiceUnavailable, Unreachable, checked_seconds
 from robots_decisions.outcomes import Permit
 from robots_decisions.parsing import json_value
@@ -16,15 +18,15 @@ from robots_decisions.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY, Unavai
 from robots_decisions.verdicts import (
     LINES,
     PROBLEM_LIMIT,
+    Answered,
     Asked,
+    Asks,
     Batch,
     LineSplitter,
     Unanswered,
     Verdict,
+    VerdictBatch,
     agent_of,
-    batch_path,
-    parse_item,
-    question_of,
 )
 
 
@@ -82,17 +84,23 @@ class Client:
         until no answer has come for `max_wait` seconds. With `fields`, `members` has no more than these and those of a
         verdict, which costs a fraction of whole answers.
         """
-        batch = Batch()
-        for one in each(asked):
-            batch.add(question_of(one, self._agent))
-            if batch.is_full():
-                with closing(self._answers(batch, fields)) as answers:
-                    for answer in answers:
-                        yield answer
-                batch = Batch()
-        with closing(self._answers(batch, fields)) as answers:
-            for answer in answers:
-                yield answer
+        return self._in_batches(asked, partial(VerdictBatch, fields, self._agent))
+
+    def bundle(
+        self,
+        urls: Iterable[str],
+        *,
+        profile: str | None = None,
+        as_of: str | None = None,
+        fetch: bool = False,
+    ) -> Generator[BundleRow | Unanswered, None, None]:
+        """The robots.txt of the origins of any number of URLs, in their order; see BundleRow.
+
+        `profile`: the fetch profile that they were fetched with. `as_of`: an RFC 3339 instant in the past, for the
+        versions that were stored then. `fetch`: let the service fetch what is missing or due. An origin of which
+        nothing is known is Unanswered, with the status 404. A busy service is asked again as by `batch`.
+        """
+        return self._in_batches(urls, partial(RowBatch, profile, as_of, fetch))
 
     @contextmanager
     def permit(self, url: str, agent: str | None = None, *, max_wait: float | None = None) -> Iterator[Permit]:
@@ -110,14 +118,29 @@ class Client:
             elif permit.grant is not None and permit.grant.to_report(permit.status):
                 permit.backoff = self._permits.report(permit.grant, permit.status, permit.retry_after, permit.elapsed)
 
-    def _answers(self, batch: Batch, fields: Sequence[str] | None) -> Generator[Verdict | Unanswered, None, None]:
+    def _in_batches(
+        self, asked: Iterable[Asks], new: Callable[[], Batch[Asks, Answered]]
+    ) -> Generator[Answered, None, None]:
+        batch = new()
+        for one in each(asked):
+            batch.add(one)
+            if batch.is_full():
+                with closing(self._answers(batch)) as answers:
+                    for answer in answers:
+                        yield answer
+                batch = new()
+        with closing(self._answers(batch)) as answers:
+            for answer in answers:
+                yield answer
+
+    def _answers(self, batch: Batch[Asks, Answered]) -> Generator[Answered, None, None]:
         """The answers to a batch. What was not answered is asked again, until none has come for `max_wait` seconds."""
-        answered, total = 0, len(batch.questions)
+        answered, total = 0, len(batch.lines)
         max_wait, ends, pause = self._options.max_wait, 0.0, FIRST_RETRY_DELAY
         while answered < total:
             before = answered
             try:
-                with closing(self._rest(batch, answered, fields)) as answers:
+                with closing(self._rest(batch, answered)) as answers:
                     for answer in answers:
                         answered += 1
                         yield answer
@@ -129,19 +152,15 @@ class Client:
                 seconds = pause if error.seconds is None else error.seconds
                 waits = error.seconds is not None or (self._options.retry and not error.is_final)
                 if not waits or now + seconds > ends:
-                    message = f"There is no verdict on {total - answered} of {total} pages: {error}."
-                    raise ServiceUnavailable(message) from None
+                    raise ServiceUnavailable(f"{batch.what.format(total - answered, total)}: {error}.") from None
                 pause = min(pause * 2, LAST_RETRY_DELAY)
             self._sleep(seconds)
 
-    def _rest(
-        self, batch: Batch, answered: int, fields: Sequence[str] | None
-    ) -> Generator[Verdict | Unanswered, None, None]:
+    def _rest(self, batch: Batch[Asks, Answered], answered: int) -> Generator[Answered, None, None]:
         """The answers to the questions of a batch after the first `answered`. Raise Unavailable."""
-        questions, splitter = iter(batch.questions[answered:]), LineSplitter()
-        left = len(batch.questions) - answered
+        splitter, total = LineSplitter(), len(batch.lines)
         content = b"".join(batch.lines[answered:])
-        with self._service.stream("POST", batch_path(fields), content, ANSWER_TIMEOUT, LINES) as reply:
+        with self._service.stream("POST", batch.path, content, ANSWER_TIMEOUT, LINES) as reply:
             if reply.status != 200:
                 problem = bytearray()
                 for piece in reply.pieces:
@@ -151,10 +170,9 @@ class Client:
                 raise refusal(reply.status, reply.fields, json_value(bytes(problem)))
             for piece in reply.pieces:
                 for line in splitter.feed(piece):
-                    question = next(questions, None)
-                    if question is None:
+                    if answered == total:
                         raise Unavailable("it has more answers than questions", is_final=True)
-                    left -= 1
-                    yield parse_item(*question, line)
-        if left:
-            raise Unavailable(f"{left} answers are missing")
+                    yield batch.parse(answered, line)
+                    answered += 1
+        if answered < total:
+            raise Unavailable(f"{total - answered} answers are missing")

@@ -1,15 +1,15 @@
 """Asks batches, several at once. A site that does not answer holds up the batches that ask about it, and no others."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
-from robots_decisions import AsyncClient, PermitError, Question, Unanswered, Verdict
+from robots_decisions import AsyncClient, BundleRow, PermitError, Question, Unanswered, Verdict
 from robots_decisions.cli.batches import Batch, PutOff
 from robots_decisions.cli.entries import Entry, Line, NotAsked
 from robots_decisions.cli.failures import Failed
-from robots_decisions.cli.origins import candidates, lacks_https
+from robots_decisions.cli.origins import NO_HTTPS, candidates, lacks_https
 
 IN_FLIGHT = 64
 """Batches that are being asked, at most: those that are answered, and those that wait for a site."""
@@ -30,15 +30,38 @@ BUSY_DELAY, MIN_BUSY_DELAY, MAX_BUSY_DELAY = 5.0, 0.5, 120.0
 BUSY = frozenset({429, 503})
 
 Answer: TypeAlias = "Verdict | Unanswered | NotAsked"
-Shape: TypeAlias = Callable[[Line, Answer], Any]
+"""What became of a line about a page."""
+
+Reply: TypeAlias = "Verdict | BundleRow | Unanswered"
+"""What the service answers."""
+
+Shape: TypeAlias = Callable[[Line, Any], Any]
 """What is kept of an answer: whole answers are long."""
+
+Ask: TypeAlias = "Callable[[AsyncClient, Sequence[Entry], bool], AsyncGenerator[Reply, None]]"
+"""Asks about entries, whose answers come in their order; the last argument says whether bare hosts are among them."""
+
+
+def verdicts(question: Callable[[Entry], Question], fields: Sequence[str] = ()) -> Ask:
+    """Asks for verdicts, and the members `fields` beside those of a verdict."""
+
+    def ask(client: AsyncClient, entries: Sequence[Entry], are_bare: bool) -> Any:
+        return client.batch(map(question, entries), fields=(*fields, "robots") if are_bare else fields)
+
+    return ask
+
+
+def is_pending(answer: Reply) -> bool:
+    """Whether the service is still fetching the file."""
+    return isinstance(answer, Verdict) and answer.reason == "pending"
+
 
 Done: TypeAlias = Callable[[Batch, Sequence[Any]], None]
 """Takes a batch whose lines are all answered, and what is kept of their answers."""
 
 
 class Asking:
-    """Asks batches of lines, `concurrency` at a time, for the members `fields` besides those of a verdict.
+    """Asks batches of lines, `concurrency` at a time. Those for which `pending` is true are asked again, a few times.
 
     A batch that waits for a site leaves its place to others, and batches of that site are put off until the end. `done`
     is called for each batch as it is answered; with `in_order`, in the order of the batches, of which none waits.
@@ -48,19 +71,19 @@ class Asking:
     def __init__(
         self,
         clients: Sequence[AsyncClient],
-        question: Callable[[Entry], Question],
+        ask: Ask,
         shape: Shape,
         done: Done,
         *,
-        fields: Sequence[str] = (),
+        pending: Callable[[Reply], bool] = is_pending,
         concurrency: int,
         in_order: bool = False,
     ) -> None:
         self._first, self._client = clients
-        self._question = question
+        self._ask_about = ask
         self._shape = shape
         self._done = done
-        self._fields = fields
+        self._is_pending = pending
         self._places = concurrency
         self._in_order = in_order
         self._running: dict[asyncio.Task[None], _Running] = {}
@@ -163,9 +186,9 @@ class Asking:
                     after = BUSY_DELAY if answer.retry_after is None else answer.retry_after
                     delay = max(delay, MIN_BUSY_DELAY, min(after, MAX_BUSY_DELAY))
                     again.append(one)
-                elif isinstance(answer, Verdict) and one.has_other(answer):
+                elif one.has_other(answer):
                     again.append(one.other())
-                elif isinstance(answer, Verdict) and answer.reason == "pending" and pending < PENDING_ATTEMPTS:
+                elif pending < PENDING_ATTEMPTS and self._is_pending(answer):
                     still_pending = True
                     again.append(one)
                 else:
@@ -186,19 +209,17 @@ class Asking:
             await asyncio.sleep(remaining)
         running.heard, running.heard_before = now(), self._heard
 
-    async def _each(
-        self, asked: "Sequence[_Asked]", running: "_Running"
-    ) -> "AsyncIterator[tuple[_Asked, Verdict | Unanswered]]":
+    async def _each(self, asked: "Sequence[_Asked]", running: "_Running") -> "AsyncIterator[tuple[_Asked, Reply]]":
         """Each question with its answer. Raise Failed."""
         now = asyncio.get_running_loop().time
-        questions = [self._question(one.entry._replace(url=one.url)) for one in asked]
-        fields = (*self._fields, "robots") if any(one.others for one in asked) else self._fields
+        entries = [one.entry._replace(url=one.url) for one in asked]
+        are_bare = any(one.others for one in asked)
         at = 0
         running.origin = asked[0].line.origin
         while at < len(asked):
             client = self._client if self._heard else self._first
             try:
-                async with aclosing(client.batch(questions[at:], fields=fields)) as answers:
+                async with aclosing(self._ask_about(client, entries[at:], are_bare)) as answers:
                     async for answer in answers:
                         yield asked[at], answer
                         at += 1
@@ -233,9 +254,13 @@ class _Asked:
             urls = candidates(entry.url) if entry.at is None else (entry.url,)
         self.url, *self.others = urls
 
-    def has_other(self, verdict: Verdict) -> bool:
-        robots = verdict.members.get("robots")
-        return bool(self.others) and isinstance(robots, dict) and lacks_https(robots)
+    def has_other(self, answer: Reply) -> bool:
+        if not self.others:
+            return False
+        if isinstance(answer, BundleRow):
+            return answer.outcome in NO_HTTPS
+        robots = answer.members.get("robots") if isinstance(answer, Verdict) else None
+        return isinstance(robots, dict) and lacks_https(robots)
 
     def other(self) -> "_Asked":
         return _Asked(self.at, self.line, self.entry, self.others)

@@ -9,6 +9,7 @@ from robots_decisions.cli.failures import ERROR, INTERRUPTED, Failed, Parser
 
 COMMANDS = {
     "check": ("decide about the URLs of a list, or the fetches of a log", "cli"),
+    "bundle": ("write the robots.txt of a list of origins into a Parquet file", "cli,parquet"),
     "ingest": ("send the robots.txt files of WARC files", "cli,warc"),
 }
 """The commands, each a module of this package; and the extras of the distribution that it needs."""

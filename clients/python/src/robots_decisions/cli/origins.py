@@ -11,7 +11,7 @@ _BARE = re.compile(
 """A name with a dot, or an address, that a path may follow."""
 
 _DEFAULT_PORTS = {b"http": b":80", b"https": b":443"}
-_NO_HTTPS = frozenset({"connection", "timeout", "tls"})
+NO_HTTPS = frozenset({"connection", "timeout", "tls"})
 """Why a fetch by https fails at a host that has http only."""
 
 
@@ -35,4 +35,4 @@ def candidates(url: str) -> Sequence[str]:
 
 def lacks_https(robots: Mapping[str, Any]) -> bool:
     """Whether the facts of a fetch by https say that the host may have http only."""
-    return robots.get("outcome") == "unreachable" and robots.get("cause") in _NO_HTTPS
+    return robots.get("outcome") == "unreachable" and robots.get("cause") in NO_HTTPS

@@ -34,7 +34,9 @@ UNKNOWN = "unknown"
 """The reason of a line that the service has no version of the file for."""
 
 _NO_VERSION = 404
-_INVALID = frozenset({400, 413, 422})
+INVALID = frozenset({400, 413, 422})
+"""Statuses that the service refuses a question with."""
+
 _OUTCOMES = frozenset({"successful", "unavailable", "unreachable"})
 
 
@@ -112,7 +114,7 @@ def _decided(row: Row, answer: Answer) -> Outcome:
 def _why(answer: Unanswered) -> str:
     if answer.status == _NO_VERSION:
         return UNKNOWN
-    return UNREADABLE if answer.status in _INVALID else "unanswered"
+    return UNREADABLE if answer.status in INVALID else "unanswered"
 
 
 class Counts:

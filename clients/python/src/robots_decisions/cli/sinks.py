@@ -56,7 +56,7 @@ class _Lines:
     def __init__(self, output: str | None, encode: Any, head: bytes, position: int | None) -> None:
         self._encode = encode
         self._position = position or 0
-        self._file: BinaryIO = sys.stdout.buffer if output is None else _opened(Path(output), self._position)
+        self._file: BinaryIO = sys.stdout.buffer if output is None else opened(Path(output), self._position)
         self._write(head)
 
     def write(self, rows: Sequence[Row]) -> int:
@@ -74,7 +74,8 @@ class _Lines:
         self._position += len(data)
 
 
-def _opened(path: Path, position: int) -> BinaryIO:
+def opened(path: Path, position: int) -> BinaryIO:
+    """A file to be written from this position on; what is behind it is cut off. Raise Failed, and OSError."""
     if not position:
         return path.open("wb")
     file = path.open("r+b")
