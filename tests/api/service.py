@@ -1,5 +1,7 @@
 """The application with a clock, host names and certificates from the test."""
 
+import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -8,6 +10,7 @@ from ipaddress import ip_network
 from typing import Any
 
 import httpx
+import uvicorn
 from fastapi import FastAPI
 
 from app.fetch.network import Resolver
@@ -96,6 +99,20 @@ async def running(
     ):
         service = Service(app, client, known)
         yield service
+
+
+@asynccontextmanager
+async def listening(service: Service) -> AsyncIterator[tuple[str, int]]:
+    """The address of the application behind the production server."""
+    config = uvicorn.Config(service.app, lifespan="off", log_config=None, access_log=False, ws="none")
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(server.serve([listener]))
+        try:
+            yield listener.getsockname()
+        finally:
+            server.should_exit = True
+            await serving
 
 
 async def counted(service: Service, name: str, **labels: str) -> float:

@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import uvicorn
 
 from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.stream import QUESTION_LINE_LIMIT, WINDOW, Lines
-from tests.api.service import Service, running
+from tests.api.service import Service, listening, running
 from tests.faults.until import until_so
 from tests.origins import Exchange, serve, text
 
@@ -60,20 +59,6 @@ class Stream:
 
     def leave(self) -> None:
         self._writer.transport.abort()
-
-
-@asynccontextmanager
-async def serve_app(service: Service) -> AsyncIterator[tuple[str, int]]:
-    """The application behind the production server."""
-    config = uvicorn.Config(service.app, lifespan="off", log_config=None, access_log=False, ws="none")
-    server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        serving = asyncio.create_task(server.serve([listener]))
-        try:
-            yield listener.getsockname()
-        finally:
-            server.should_exit = True
-            await serving
 
 
 @asynccontextmanager
@@ -166,7 +151,7 @@ async def test_answers_come_while_questions_are_still_sent(store_url: str) -> No
     async with (
         serve(text(200, RULES)) as origin,
         running(store_url) as service,
-        serve_app(service) as address,
+        listening(service) as address,
         streaming(address) as stream,
     ):
         question = line(f"{origin.url}/private/")
@@ -184,7 +169,7 @@ async def test_answers_come_while_questions_are_still_sent(store_url: str) -> No
 
 async def test_stream_stops_reading_while_answers_are_unread(store_url: str) -> None:
     count, at_once, long = 20_000, 100, "?" + "a" * 500
-    async with serve(text(200, RULES)) as origin, running(store_url) as service, serve_app(service) as address:
+    async with serve(text(200, RULES)) as origin, running(store_url) as service, listening(service) as address:
         await service.allowed(f"{origin.url}/")
         async with streaming(address) as stream:
 
@@ -215,7 +200,7 @@ async def test_a_stream_caller_may_send_a_thousand_questions_before_reading(stor
     async with (
         serve(text(200, RULES)) as origin,
         running(store_url) as service,
-        serve_app(service) as address,
+        listening(service) as address,
         streaming(address) as stream,
     ):
         for number in range(WINDOW):
@@ -234,7 +219,7 @@ async def stall(exchange: Exchange) -> None:
 
 
 async def test_disconnect_cancels_the_work_of_a_stream(store_url: str) -> None:
-    async with serve(stall) as dead, running(store_url) as service, serve_app(service) as address:
+    async with serve(stall) as dead, running(store_url) as service, listening(service) as address:
         async with streaming(address) as stream:
             await stream.send(*(line(f"{dead.url}/{number}", wait=60) for number in range(50)))
             await dead.wait_for_requests(1)
@@ -248,7 +233,7 @@ async def test_slow_origin_delays_later_answers_but_not_fetches(store_url: str) 
         serve(stall) as dead,
         serve(text(200, RULES)) as alive,
         running(store_url, fetch_timeout=0.5) as service,
-        serve_app(service) as address,
+        listening(service) as address,
         streaming(address) as stream,
     ):
         await stream.send(line(f"{dead.url}/", wait=60), line(f"{alive.url}/private/"))

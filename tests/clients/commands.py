@@ -65,10 +65,11 @@ def environment(**others: str) -> Mapping[str, str]:
 
 
 @asynccontextmanager
-async def command(*arguments: str, **settings: str) -> AsyncIterator[Running]:
+async def command(*arguments: str, python: str = sys.executable, **settings: str) -> AsyncIterator[Running]:
     """Start a command; it is killed at the end of the block."""
     process = await asyncio.create_subprocess_exec(
-        *WORDS,
+        python,
+        *WORDS[1:],
         *arguments,
         cwd=ROOT,
         env=environment(**settings),
@@ -86,9 +87,9 @@ async def command(*arguments: str, **settings: str) -> AsyncIterator[Running]:
             await process.communicate()
 
 
-async def run(*arguments: str, given: bytes = b"", **settings: str) -> Ended:
+async def run(*arguments: str, given: bytes = b"", python: str = sys.executable, **settings: str) -> Ended:
     """Run a command to its end."""
-    async with command(*arguments, **settings) as running:
+    async with command(*arguments, python=python, **settings) as running:
         return await running.ended(given)
 
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "clients" / "python" / "src"
 HERE = Path(__file__).parent
+CRAWLERS = ROOT / "build" / "clients" / "venv" / "bin" / "python"
+"""The Python of an environment with the libraries of crawlers, and pyarrow: `make build/clients/.installed`."""
 
 
 class Installation(NamedTuple):

@@ -11,14 +11,12 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.clients.crawling import ROOT, Installation, crawl
+from tests.clients.crawling import CRAWLERS, ROOT, Installation, crawl
 from tests.clients.permitting import Relay
 from tests.clients.site import HTML, TICK, Site, new_address
 from tests.origins import serve, text
 
 NO_COMPILER = {**os.environ, "CC": "/bin/false", "CXX": "/bin/false"}
-CRAWLERS = ROOT / "build" / "clients" / "venv" / "bin" / "python"
-"""The Python of an environment with the libraries of crawlers: `make build/clients/.installed`."""
 
 
 def run(*command: str | Path, environment: Mapping[str, str] = NO_COMPILER) -> str:
