@@ -17,7 +17,7 @@ from app.instants import instant
 from robots_core.robots.access import BODY_LIMIT
 from tests.api.service import START, Service, counted, running, slug
 from tests.faults.until import until_so
-from tests.origins import Exchange, Handler, serve, text
+from tests.origins import Exchange, serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
 
@@ -107,7 +107,7 @@ async def test_a_fetch_that_lasts_is_named(store_url: str) -> None:
 
 
 async def test_past_rows_are_of_the_version_in_use_then(store_url: str) -> None:
-    answers: list[bytes | Handler] = [text(200, RULES), text(404)]
+    answers = [text(200, RULES), text(404)]
 
     async def each(exchange: Exchange) -> None:
         await exchange.send(answers[len(origin.requests) > 1])
