@@ -111,7 +111,7 @@ async def test_a_bundle_needs_pyarrow(tmp_path: Path) -> None:
         ended = await running.ended()
     assert (ended.code, ended.err) == (
         3,
-        "robots-decisions: bundle needs pyarrow: install robots-decisions[cli,parquet].\n",
+        "robots-decisions bundle needs pyarrow: install robots-decisions[cli,parquet].\n",
     )
 
 
