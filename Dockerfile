@@ -40,7 +40,7 @@ RUN venv/bin/python setup.py --quiet build_ext --build-lib /compiled \
 # The packages that the service imports, pinned by hash, and the service.
 FROM python AS service
 # With the exporter of traces. requirements.txt has the same packages without it, requirements-signatures.txt those that sign
-# fetches.
+# fetches, requirements-archive.txt those of an archive in an object store.
 ARG REQUIREMENTS=requirements-otel.txt
 COPY deploy/${REQUIREMENTS} /build/requirements.txt
 RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --no-compile \

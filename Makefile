@@ -306,6 +306,7 @@ lock:
 	$(UV_COMPILE) $(UPGRADE) pyproject.toml --extra embedded -c deploy/requirements.txt -o deploy/requirements-embedded.txt
 	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml --extra otel -c deploy/requirements.txt -o deploy/requirements-otel.txt
 	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml --extra signatures -c deploy/requirements.txt -o deploy/requirements-signatures.txt
+	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml --extra archive -c deploy/requirements.txt -o deploy/requirements-archive.txt
 	$(UV_COMPILE) $(WITHOUT_EMBEDDED) $(UPGRADE) pyproject.toml --group dev -c deploy/requirements.txt -o deploy/requirements-dev.txt
 	$(UV_COMPILE) $(UPGRADE) --group build -c deploy/requirements-dev.txt -o deploy/requirements-build.txt
 	$(UV_COMPILE) $(UPGRADE) --group newest -c deploy/requirements-dev.txt -o deploy/requirements-newest.txt

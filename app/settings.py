@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app import __version__, agents_file
+from app.archive.places import check_writable
 from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load
@@ -97,7 +98,7 @@ class Settings(BaseSettings):
     decision_log_key_file: Path | None = None
     decision_log_share: float = Field(1.0, ge=0, le=1)
     decision_log_url: Literal["whole", "hashed", "none"] = "whole"
-    archive: Path | None = None
+    archive: str | None = None
     log_format: Literal["json", "text"] | None = None
     log_level: Level = "info"
     access_log: bool = True
@@ -150,16 +151,13 @@ class Settings(BaseSettings):
         check_path(Path(value))
         return value
 
-    @field_validator("archive")
+    @field_validator("archive", mode="before")
     @classmethod
-    def _writable_folder(cls, value: Path | None) -> Path | None:
+    def _writable_place(cls, value: object) -> str | None:
         if value is None:
             return None
-        if not value.is_absolute() or not value.is_dir():
-            raise ValueError("name a folder that exists by its absolute path")
-        if not os.access(value, os.W_OK | os.X_OK):
-            raise ValueError("no file can be made in this folder")
-        return value
+        check_writable(str(value))
+        return str(value)
 
     @field_validator("permit_secret")
     @classmethod

@@ -178,11 +178,11 @@ class _Files(Folder):
         super().__init__(root)
         self.failures = 2
 
-    def append(self, name: str, data: bytes) -> None:
-        if self.failures and BAD.key.encode() in data:
+    def append(self, files: Mapping[str, bytes]) -> None:
+        if self.failures and any(BAD.key.encode() in data for data in files.values()):
             self.failures -= 1
             raise Poison
-        super().append(name, data)
+        super().append(files)
 
 
 async def archive(stage: Stage) -> None:

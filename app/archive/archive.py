@@ -1,6 +1,6 @@
 """The archive of versions: what was in use at an instant, which text a version has; synchronous, by threads."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Final, NamedTuple, Protocol
@@ -23,10 +23,11 @@ LOG, INDEX, OBJECTS = "spans", "index", "objects"
 class ArchiveFiles(Protocol):
     """Where an archive is; see app.archive.folder. Every method raises OSError."""
 
-    def put(self, name: str, data: bytes) -> None: ...
-    def append(self, name: str, data: bytes) -> None: ...
+    def put(self, files: Mapping[str, bytes]) -> None: ...
+    def append(self, files: Mapping[str, bytes]) -> None: ...
     def read(self, name: str) -> bytes | None: ...
     def names(self, below: str) -> Iterator[str]: ...
+    def clear(self, below: str) -> None: ...
 
 
 class Damage(NamedTuple):
@@ -44,10 +45,10 @@ class Archive:
 
     def write(self, found: Sequence[tuple[ArchiveSpan, bytes | None]], process: str, day: str) -> None:
         """Keep these spans and their files; to write one twice does no harm. `process` names the log's file."""
-        for span, body in found:
-            if span.body is not None and body is not None:
-                self._files.put(object_name(span.body), body)
-        self._files.append(f"{LOG}/{day}/{process}.ndjson", b"".join(span.line() for span, _ in found))
+        self._files.put(
+            {object_name(span.body): body for span, body in found if span.body is not None and body is not None}
+        )
+        self._files.append({f"{LOG}/{day}/{process}.ndjson": b"".join(span.line() for span, _ in found)})
         self._index(span for span, _ in found)
 
     def spans(self, origin: str, months: Iterable[str]) -> list[ArchiveSpan]:
@@ -109,9 +110,9 @@ class Archive:
             same = sha256(self._files.read(name) or b"").hexdigest() == name.rpartition("/")[2]
             yield None if same else Damage(name, "its bytes have another SHA-256")
 
-    def rebuild(self, clear: Callable[[str], None]) -> int:
-        """Make the index anew from the log; return the number of spans. `clear` removes a folder with its files."""
-        clear(INDEX)
+    def rebuild(self) -> int:
+        """Make the index anew from the log; return the number of spans."""
+        self._files.clear(INDEX)
         count = 0
         for name in self._files.names(LOG):
             spans = list(spans_in((self._files.read(name) or b"").splitlines()))
@@ -124,8 +125,7 @@ class Archive:
         for span in spans:
             name = _index_name(span.origin, span.month)
             lines[name] = lines.get(name, b"") + span.line()
-        for name, data in lines.items():
-            self._files.append(name, data)
+        self._files.append(lines)
 
     def _read(self, span: ArchiveSpan) -> Version | None:
         body = b"" if span.body is None else self._files.read(object_name(span.body))

@@ -6,7 +6,8 @@ same lines by origin; it can be made anew from the log.
 """
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -21,9 +22,24 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def put(self, name: str, data: bytes) -> None:
-        """Write a file that never changes, unless there is one; it is never seen in part."""
-        path = self.root / name
+    def put(self, files: Mapping[str, bytes]) -> None:
+        """Write files that never change, unless they are there; none is ever seen in part."""
+        for name, data in files.items():
+            self._put(self.root / name, data)
+
+    def append(self, files: Mapping[str, bytes]) -> None:
+        """Append to files. A line that was written in part, on a full disk, is ended first."""
+        for name, data in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(path, (b"\n" if _ends_within_a_line(path) else b"") + data, os.O_CREAT | os.O_APPEND)
+
+    def clear(self, below: str) -> None:
+        """Remove a folder with all that it has."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self.root / below)
+
+    def _put(self, path: Path, data: bytes) -> None:
         if path.exists():
             return
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,12 +49,6 @@ class Folder:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-
-    def append(self, name: str, data: bytes) -> None:
-        """Append to a file. A line that was written in part, on a full disk, is ended first."""
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, (b"\n" if _ends_within_a_line(path) else b"") + data, os.O_CREAT | os.O_APPEND)
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, None if there is none."""

@@ -81,8 +81,10 @@ class ArchiveWriter:
             return  # the fetch failed, and the copy is as old as before
         span, body = span_of(origin, snapshot)
         known = self._known.get(span.origin)
-        if known is not None and known[0] == span.digest and 0 <= span.last_seen - known[1] < SEEN_EVERY:
-            return
+        if known is not None and known[0] == span.digest:
+            if 0 <= span.last_seen - known[1] < SEEN_EVERY:
+                return
+            body = None  # it is written already, or before this
         size = _OVERHEAD + len(body or b"")
         if size > self._room:
             self._lose(span, "it takes versions too slowly, or not at all")

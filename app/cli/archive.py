@@ -1,12 +1,11 @@
 """`python -m app archive`: check an archive of versions, or make its index anew."""
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
 from app.archive.archive import Archive
-from app.archive.folder import Folder
+from app.archive.places import files_at, is_url
 from app.cli.exit_codes import Failed, Parser
 from app.cli.formatting import printable
 
@@ -22,18 +21,15 @@ def add(parser: Parser) -> None:
     )
     parser.epilog = "Exit code: 0 if nothing is wrong, 1 if something is, 3 for an error."
     parser.add_argument("action", choices=["verify", "index"])
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder that ARCHIVE names")
+    parser.add_argument("place", metavar="FOLDER", help="the folder or the URL that ARCHIVE names")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is wrong, and a summary on standard error; return the exit code. Raise Failed."""
-    folder: Path = arguments.folder
-    if not folder.is_dir():
-        raise Failed(f"{folder} is not a folder.")
-    archive = Archive(Folder(folder))
+    archive = archive_at(arguments.place)
     try:
         if arguments.action == "index":
-            count = archive.rebuild(lambda name: shutil.rmtree(folder / name, ignore_errors=True))
+            count = archive.rebuild()
             sys.stderr.write(f"{count} spans\n")
             return UNDAMAGED
         checked = damaged = 0
@@ -46,3 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failed(f"The archive cannot be read: {error}.") from None
     sys.stderr.write(f"{checked} lines and files checked, {damaged} damaged\n")
     return DAMAGED if damaged else UNDAMAGED
+
+
+def archive_at(place: str) -> Archive:
+    """The archive at a folder or a URL. Raise Failed if there is none."""
+    if not is_url(place) and not Path(place).is_dir():
+        raise Failed(f"{place} is not a folder.")
+    try:
+        return Archive(files_at(place))
+    except ValueError as error:
+        raise Failed(f"{place}: {error}.") from None

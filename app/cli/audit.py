@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from app.archive.archive import Archive
-from app.archive.folder import Folder
+from app.cli.archive import archive_at
 from app.cli.exit_codes import Failed, Parser
 from app.cli.formatting import printable
 from app.decision_log.verify import LogVerifier
@@ -36,7 +35,7 @@ def add(parser: Parser) -> None:
         help="files of the decision log, the oldest first; those that end with .gz are decompressed",
     )
     parser.add_argument(
-        "--archive", metavar="FOLDER", type=Path, required=True, help="the folder that ARCHIVE names, or a copy of it"
+        "--archive", metavar="FOLDER", required=True, help="the folder or the URL that ARCHIVE names, or a copy of it"
     )
     parser.add_argument("--public-key", metavar="FILE", type=Path, help="the key of DECISION_LOG_KEY_FILE, as PEM")
     parser.add_argument(
@@ -48,11 +47,8 @@ def add(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print each fault, and a summary on standard error; return the exit code. Raise Failed."""
-    if not arguments.archive.is_dir():
-        raise Failed(f"{arguments.archive} is not a folder.")
-    verifier = LogVerifier(
-        Archive(Folder(arguments.archive)), _verifying(arguments.public_key), partial=arguments.partial
-    )
+    archive = archive_at(arguments.archive)
+    verifier = LogVerifier(archive, _verifying(arguments.public_key), partial=arguments.partial)
     faults = 0
     try:
         for path in arguments.verify:

@@ -11,7 +11,7 @@ from secrets import token_hex
 
 from app.agents_file import OwnAgents
 from app.archive.archive import Archive
-from app.archive.folder import Folder
+from app.archive.places import files_at
 from app.archive.writer import ArchiveWriter
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
@@ -88,7 +88,7 @@ def make_files(
     history = RedisHistory(store.redis, clock, lost=metrics.history_lost, changes=changes)
     lists, fetch_log = OriginLists(RedisOriginLists(store.redis), clock), FetchLog(time.monotonic)
     health = FetchHealth(metrics.contradicted)
-    archive = None if settings.archive is None else Archive(Folder(settings.archive))
+    archive = None if settings.archive is None else Archive(files_at(settings.archive))
     writer = None if archive is None else ArchiveWriter(archive, process_name(), lost=metrics.archive_lost)
 
     def on_fetch(origin: Origin, snapshot: Snapshot, seconds: float) -> None:

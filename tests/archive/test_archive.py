@@ -1,11 +1,14 @@
 """What the archive keeps, what it answers from it, and that it never delays or fails an answer."""
 
 import hashlib
-import shutil
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -14,6 +17,8 @@ from redis.asyncio import Redis
 from app.archive import writer as archive_writer
 from app.archive.archive import SEEN_EVERY, Archive, object_name
 from app.archive.folder import Folder
+from app.archive.object_store import ObjectStore
+from app.archive.places import check_writable, files_at
 from app.archive.span import origin_name, read_span, span_of
 from app.archive.writer import ArchiveWriter
 from app.cache.content import digest
@@ -43,8 +48,22 @@ def write(archive: Archive, *snapshots: Snapshot, origin: Origin = SITE, process
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> Archive:
-    return Archive(Folder(tmp_path))
+def store() -> Iterator[str]:
+    """The URL of an object store."""
+    url = f"memory://archive-{token_hex(4)}/below"
+    yield url
+    ObjectStore(url).clear("")
+
+
+@pytest.fixture(params=["folder", "store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an archive may be."""
+    return str(tmp_path) if request.param == "folder" else str(request.getfixturevalue("store"))
+
+
+@pytest.fixture
+def archive(place: str) -> Archive:
+    return Archive(files_at(place))
 
 
 ACCESSES: list[Access] = [
@@ -86,16 +105,20 @@ def test_as_of_finds_the_version_of_any_year(archive: Archive) -> None:
     assert list(archive.origins()) == [origin_name(SITE)]
 
 
-def test_the_index_is_made_anew_from_the_log(archive: Archive, tmp_path: Path) -> None:
+def test_the_index_is_made_anew_from_the_log(archive: Archive, place: str) -> None:
     for number, access in enumerate(ACCESSES):
         write(archive, found(access, NOW + number), origin=SITE if number % 2 else BOT)
-    before = {path: path.read_bytes() for path in tmp_path.glob("index/**/*.ndjson")}
-    next(iter(before)).unlink()
-    assert archive.rebuild(lambda name: shutil.rmtree(tmp_path / name)) == len(ACCESSES)
-    assert {path: path.read_bytes() for path in tmp_path.glob("index/**/*.ndjson")} == before
+    files = files_at(place)
+    before = {name: files.read(name) for name in files.names("index")}
+    assert len(before) == 2
+    files.clear(next(iter(before)).rpartition("/")[0])
+    files.append({f"index/00/{'0' * 64}/2026-09.ndjson": b"{}\n"})
+    assert archive.rebuild() == len(ACCESSES)
+    assert {name: files.read(name) for name in files.names("index")} == before
 
 
-async def test_the_command_names_what_is_damaged(archive: Archive, tmp_path: Path) -> None:
+async def test_the_command_names_what_is_damaged(tmp_path: Path) -> None:
+    archive = Archive(Folder(tmp_path))
     write(archive, found(A, NOW), found(B, NOW + 1), found(DOWN, NOW + 2))
     assert (await run("archive", "verify", str(tmp_path))).code == 0
     one, other = (tmp_path / object_name(digest(access).hex()) for access in (A, B))
@@ -113,7 +136,7 @@ async def test_the_command_names_what_is_damaged(archive: Archive, tmp_path: Pat
     assert [archive.at(SITE, NOW + at) for at in (0, 1)] == [None, None]
     write(archive, found(B, NOW + 9))
     assert archive.at(SITE, NOW + 9) is not None
-    assert archive.rebuild(lambda name: shutil.rmtree(tmp_path / name)) == 4
+    assert archive.rebuild() == 4
 
 
 @pytest.mark.parametrize(
@@ -130,9 +153,9 @@ class Stuck(Folder):
         super().__init__(root)
         self.released = threading.Event()
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, files: Mapping[str, bytes]) -> None:
         self.released.wait(30)
-        super().put(name, data)
+        super().put(files)
 
 
 @pytest.fixture
@@ -167,6 +190,69 @@ async def test_what_waits_for_a_slow_archive_is_bounded(stuck: Stuck, caplog: py
     assert len(list(Archive(stuck).origins())) == 5
 
 
+def test_processes_append_to_one_log_of_a_store(store: str) -> None:
+    """Each write is an object, so that none is lost between two that write at the same time."""
+    files = [files_at(store) for _ in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        for _ in threads.map(lambda number: files[number % 8].append({"index/a.ndjson": b"%d\n" % number}), range(80)):
+            pass
+    lines = files_at(store).read("index/a.ndjson")
+    assert lines is not None
+    assert sorted(map(int, lines.split())) == list(range(80))
+    assert list(files_at(store).names("index")) == ["index/a.ndjson"]
+
+
+class Breaking(ObjectStore):
+    """A store whose library fails in its own way until it is mended."""
+
+    class Refused(Exception):
+        """An error that no other library knows."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.is_broken = True
+        store, pipe = self._store, self._store.pipe
+
+        def refusing(files: Mapping[str, bytes]) -> None:
+            if self.is_broken:
+                raise self.Refused("403 Forbidden")
+            pipe(files)
+
+        self._store = copy(store)
+        self._store.pipe = refusing
+
+
+async def test_an_error_of_a_store_is_tried_again(store: str, caplog: pytest.LogCaptureFixture) -> None:
+    files = Breaking(store)
+    writer = ArchiveWriter(Archive(files), "p", lost=lambda: pytest.fail("lost"), every=0.001)
+    async with writer.writing():
+        writer.note(SITE, found(A, NOW))
+        await until_so(lambda: writer._failing)
+        assert "versions wait: Refused: 403 Forbidden" in caplog.text
+        files.is_broken = False
+        await until_so(lambda: writer.lag == 0.0)
+    assert Archive(files_at(store)).at(SITE, NOW) is not None
+
+
+async def test_a_store_of_a_kind_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for url, said in (
+        ("gopher://bucket", "Protocol not known: gopher"),
+        ("file:///tmp", "without file://"),
+        ("s3://bucket/path", "Install s3fs"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            check_writable(url)
+    for command in (("archive", "verify", "gopher://x"), ("audit", "--verify", __file__, "--archive", "gopher://x")):
+        ended = await run(*command)
+        assert (ended.code, "Protocol not known: gopher" in ended.err) == (3, True), ended.err
+    for module in ("fsspec", "fsspec.core"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "app.archive.object_store")
+    for use in (check_writable, files_at):
+        with pytest.raises(ValueError, match=r"needs the extra `archive`: install deploy/requirements-archive\.txt"):
+            use("memory://x")
+
+
 async def test_a_full_archive_is_tried_again(tmp_path: Path) -> None:
     blocked = tmp_path / "objects"
     blocked.write_text("no folder")
@@ -179,8 +265,21 @@ async def test_a_full_archive_is_tried_again(tmp_path: Path) -> None:
     assert Archive(Folder(tmp_path)).at(SITE, NOW) is not None
 
 
+class Counting(Folder):
+    """A folder that counts the files that never change."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.puts: list[str] = []
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        self.puts += files
+        super().put(files)
+
+
 async def test_the_same_file_is_written_once_a_week(tmp_path: Path) -> None:
-    writer = ArchiveWriter(Archive(Folder(tmp_path)), "p", lost=lambda: pytest.fail("lost"))
+    files = Counting(tmp_path)
+    writer = ArchiveWriter(Archive(files), "p", lost=lambda: pytest.fail("lost"))
     async with writer.writing():
         for day in range(15):
             writer.note(SITE, Snapshot(A, NOW + day * DAY, since=NOW))
@@ -188,6 +287,7 @@ async def test_the_same_file_is_written_once_a_week(tmp_path: Path) -> None:
         writer.note(SITE, Snapshot(A, NOW + 14 * DAY, failing=failing, since=NOW))
     lines = [Folder(tmp_path).read(name) for name in Folder(tmp_path).names("spans")]
     assert b"".join(line or b"" for line in lines).count(b"\n") == 3
+    assert len(files.puts) == 1
 
 
 OLD, NEW = "User-agent: *\nDisallow: /old\n", "User-agent: *\nDisallow: /new\n"
@@ -199,11 +299,9 @@ async def answer(service: Service, url: str, **query: str) -> Any:
     return response.json() if query.get("as") != "text" else response.text
 
 
-async def test_the_past_is_answered_when_the_store_is_empty(
-    store_url: str, store_client: Redis, tmp_path: Path
-) -> None:
+async def test_the_past_is_answered_when_the_store_is_empty(store_url: str, store_client: Redis, place: str) -> None:
     bodies = [OLD, *[f"# generated {number}\n{NEW}" for number in range(25)]]
-    async with serve(*[text(200, body) for body in bodies]) as origin, running(store_url, archive=tmp_path) as service:
+    async with serve(*[text(200, body) for body in bodies]) as origin, running(store_url, archive=place) as service:
         page = f"{origin.url}/old"
         for number in range(len(bodies)):
             service.now = START + number * 3600
@@ -229,7 +327,7 @@ async def test_the_past_is_answered_when_the_store_is_empty(
 async def test_an_archive_that_hangs_delays_no_answer(
     store_url: str, store_client: Redis, stuck: Stuck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.main.files.Folder", lambda _path: stuck)
+    monkeypatch.setattr("app.main.files.files_at", lambda _place: stuck)
     monkeypatch.setattr(archive_writer, "ARCHIVE_CLOSING_TIME", 0.01)
     async with serve(text(200, OLD)) as origin, running(store_url, archive=stuck.root) as service:
         assert (await service.allowed(f"{origin.url}/old"))["verdict"] == "disallow"

@@ -1,0 +1,87 @@
+"""The files of an archive in an object store, by fsspec; the layout is that of app.archive.folder.
+
+An object cannot be appended to: a log, whose name ends with `.ndjson`, is a folder here, with an object for each write.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from secrets import token_hex
+from typing import Final
+
+from fsspec.core import url_to_fs
+
+_LOG: Final = ".ndjson"
+
+
+class ObjectStore:
+    """Reads and writes objects below a URL of fsspec, such as s3://bucket/path; every method raises OSError.
+
+    Raises ImportError without the library that the URL needs, and ValueError for an unknown kind of URL.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._store, root = url_to_fs(url)
+        self._root = root.rstrip("/")
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        """Write objects that never change; to write one again does no harm, since its name says what it has."""
+        with _as_os_error():
+            self._store.pipe({self._path(name): data for name, data in files.items()})
+
+    def append(self, files: Mapping[str, bytes]) -> None:
+        """Append whole lines to logs. They need not be in the order of the writes of several processes."""
+        part = f"{time.time_ns():020}-{token_hex(4)}"
+        with _as_os_error():
+            self._store.pipe({f"{self._path(name)}/{part}": data for name, data in files.items()})
+
+    def read(self, name: str) -> bytes | None:
+        """The content of an object or a log, None if there is none."""
+        with suppress(FileNotFoundError), _as_os_error():
+            if not name.endswith(_LOG):
+                data: bytes = self._store.cat_file(self._path(name))
+                return data
+            parts = self._find(self._path(name))
+            found = self._store.cat(parts) if parts else {}
+            return b"".join(found[part] for part in parts) if parts else None
+        return None
+
+    def names(self, below: str) -> Iterator[str]:
+        """The names of all objects and logs below a folder, in order."""
+        children: list[str] = []
+        with suppress(FileNotFoundError), _as_os_error():
+            self._store.invalidate_cache()
+            children = sorted(self._store.ls(self._path(below), detail=False))
+        for child in children:  # one after the other, since an archive may have millions of objects
+            last = None
+            with _as_os_error():
+                paths = self._find(child)
+            for path in paths:
+                name = path.removeprefix(f"{self._root}/")
+                log, is_log, _ = name.partition(f"{_LOG}/")
+                name = f"{log}{_LOG}" if is_log else name
+                if name != last:
+                    last = name
+                    yield name
+
+    def clear(self, below: str) -> None:
+        """Remove a folder with all that it has."""
+        with suppress(FileNotFoundError), _as_os_error():
+            self._store.rm(self._path(below), recursive=True)
+
+    def _find(self, path: str) -> list[str]:
+        self._store.invalidate_cache()  # other processes write, too
+        return sorted(self._store.find(path))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # the libraries of stores have errors of their own, with no class in common
+        raise OSError(f"{type(error).__name__}: {error}") from error

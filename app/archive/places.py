@@ -1,0 +1,53 @@
+"""Where an archive is: a folder, or the URL of an object store."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.archive.folder import Folder
+
+if TYPE_CHECKING:
+    from app.archive.archive import ArchiveFiles
+
+NEEDS_EXTRA = "an archive in an object store needs the extra `archive`: install deploy/requirements-archive.txt"
+
+
+def is_url(place: str) -> bool:
+    """Whether the place is a URL rather than a folder."""
+    return "://" in place
+
+
+def files_at(place: str) -> "ArchiveFiles":
+    """The files of the archive at a folder or a URL. Raises ValueError for a URL that cannot be used here."""
+    if not is_url(place):
+        return Folder(Path(place))
+    try:
+        from app.archive.object_store import ObjectStore
+    except ImportError:
+        raise ValueError(NEEDS_EXTRA) from None
+    try:
+        return ObjectStore(place)
+    except ImportError as error:
+        raise ValueError(f"{error} ({NEEDS_EXTRA})") from None
+
+
+def check_writable(place: str) -> None:
+    """Raise ValueError unless the place is a folder that can be written, or a URL of a known kind; it is not asked."""
+    if not is_url(place):
+        folder = Path(place)
+        if not folder.is_absolute() or not folder.is_dir():
+            raise ValueError("name a folder that exists by its absolute path, or a URL such as s3://bucket/path")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ValueError("no file can be made in this folder")
+        return
+    scheme = place.partition("://")[0]
+    if scheme in ("file", "local"):
+        raise ValueError("name a folder by its path, without file://")
+    try:
+        from fsspec import get_filesystem_class
+    except ImportError:
+        raise ValueError(NEEDS_EXTRA) from None
+    try:
+        get_filesystem_class(scheme)
+    except ImportError as error:
+        raise ValueError(f"{error} ({NEEDS_EXTRA})") from None
