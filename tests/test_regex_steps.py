@@ -43,7 +43,9 @@ EXPRESSIONS = {
     "robots_decisions.bundle_rows:_OUTCOME": "fullmatch",
     "robots_decisions.bundle_rows:_PROFILE": "fullmatch",
     "robots_decisions.bundle_rows:_VERSION": "fullmatch",
-    "robots_decisions.permits:_AUTHORITY": "match",
+    "robots_decisions.question:_AUTHORITY": "match",
+    "robots_decisions.question:_INSTANT": "fullmatch",
+    "robots_decisions.parsing:_VERSION": "fullmatch",
     "robots_decisions.permits:_CALLER": "fullmatch",
     "robots_decisions.permits:_KEY": "fullmatch",
     "robots_decisions.permits:_PERMIT": "fullmatch",
@@ -80,7 +82,7 @@ EXPRESSIONS = {
 NOT_YET = ("robots_core.lint.", "robots_core.robots.")
 """Modules whose expressions are not checked, except those listed above."""
 
-APART = ("robots_core.arrow",)
+APART = ("robots_core.arrow", "robots_decisions.cli.bundle_file")
 """Modules that need a library which this environment lacks; they have no expressions."""
 
 HARD = [

@@ -126,6 +126,12 @@ class Case:
         self._collected: list[Any] = []
         self._wrong: list[str] = []
 
+    @property
+    def expected(self) -> Mapping[str, Any]:
+        """What the first call gives."""
+        expect: Mapping[str, Any] = self._case["calls"][0]["expect"]
+        return expect
+
     def public(self) -> dict[str, Any]:
         """What a runner has to do."""
         client = {"agent": "ExampleBot", **self._case.get("client", {})}

@@ -2,13 +2,13 @@
 
 PLAN is JSON: `settings`, `urls` to start from (all links on them are followed), and, if wanted, `close_after`: so many
 pages whose URL holds `close_at`, once `close_waiting` others have been fetched or wait; and `by_hand`: a URL that a
-callback downloads itself, past the scheduler.
+callback downloads itself, past the scheduler. `count`: as many pages of the last URL.
 """
 
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from robots_decisions.scrapy import PermitMiddleware
@@ -38,12 +38,17 @@ class Crawl(Spider):
     failed: dict[str, str]
 
     async def start(self) -> AsyncIterator[Any]:
-        for url in self.plan["urls"]:
+        for url in self.urls():
             yield Request(url, callback=self.parse, errback=self.fails)
 
     def start_requests(self) -> Any:
         """The entry point before Scrapy 2.13."""
-        return [Request(url, callback=self.parse, errback=self.fails) for url in self.plan["urls"]]
+        return [Request(url, callback=self.parse, errback=self.fails) for url in self.urls()]
+
+    def urls(self) -> Iterator[str]:
+        """The URLs to start from."""
+        yield from (f"{self.plan['urls'][-1]}?{number}" for number in range(self.plan.get("count", 0)))
+        yield from self.plan["urls"]
 
     async def parse(self, response: Response, **_: Any) -> AsyncIterator[Any]:
         self.fetched.append(response.url)

@@ -1,7 +1,9 @@
 """A crawl by one of the integrations, in its own process, which prints the result: `python integrations.py PLAN`.
 
-PLAN is JSON: `integration`, `service`, and `urls`, which are fetched together. The result is what came of each URL: its
-status, or the name of the error. It imports nothing of the tests.
+PLAN is JSON: `integration`, `service` (its URL, or a list of them), and `urls`, which are fetched together; `options`
+are other arguments of the integration. The result is what came of each URL: its status, or the name of the error. Of
+several services it is a list of results, and each has URLs of its own, which end with its number. It imports nothing
+of the tests.
 """
 
 import asyncio
@@ -10,11 +12,15 @@ import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
-from typing import Any
+from itertools import count
+from typing import Any, TypeAlias
 
 from robots_decisions import AsyncClient, Client, PermitError
 
 AGENT = {"User-Agent": "ExampleBot/1.0"}
+
+Service: TypeAlias = dict[str, Any]
+"""Arguments of an integration: the URL of the service, and options."""
 
 
 async def _gathered(get: Callable[[str], Awaitable[int]], urls: list[str]) -> dict[str, int | str]:
@@ -38,8 +44,8 @@ def _in_threads(get: Callable[[str], int], urls: list[str]) -> dict[str, int | s
         return dict(zip(urls, threads.map(one, urls), strict=True))
 
 
-async def _by_httpx(library: Any, transports: Any, service: str, urls: list[str]) -> dict[str, int | str]:
-    async with library.AsyncClient(transport=transports.AsyncPermittedTransport(service), headers=AGENT) as client:
+async def _by_httpx(library: Any, transports: Any, service: Service, urls: list[str]) -> dict[str, int | str]:
+    async with library.AsyncClient(transport=transports.AsyncPermittedTransport(**service), headers=AGENT) as client:
 
         async def get(url: str) -> int:
             status: int = (await client.get(url)).status_code
@@ -48,17 +54,17 @@ async def _by_httpx(library: Any, transports: Any, service: str, urls: list[str]
         return await _gathered(get, urls)
 
 
-def _by_httpx_threads(library: Any, transports: Any, service: str, urls: list[str]) -> dict[str, int | str]:
-    with library.Client(transport=transports.PermittedTransport(service), headers=AGENT) as client:
+def _by_httpx_threads(library: Any, transports: Any, service: Service, urls: list[str]) -> dict[str, int | str]:
+    with library.Client(transport=transports.PermittedTransport(**service), headers=AGENT) as client:
         return _in_threads(lambda url: client.get(url).status_code, urls)
 
 
-async def _by_aiohttp(service: str, urls: list[str]) -> dict[str, int | str]:
+async def _by_aiohttp(service: Service, urls: list[str]) -> dict[str, int | str]:
     import aiohttp
     from robots_decisions.aiohttp import PermitMiddleware
 
     async with (
-        PermitMiddleware(service) as permits,
+        PermitMiddleware(**service) as permits,
         aiohttp.ClientSession(middlewares=[permits], headers=AGENT) as session,
     ):
 
@@ -69,14 +75,16 @@ async def _by_aiohttp(service: str, urls: list[str]) -> dict[str, int | str]:
         return await _gathered(get, urls)
 
 
-async def _by_crawlee(service: str, urls: list[str]) -> dict[str, int | str]:
+async def _by_crawlee(service: Service, urls: list[str]) -> dict[str, int | str]:
     from crawlee.crawlers import HttpCrawler
     from crawlee.storage_clients import MemoryStorageClient
     from robots_decisions.crawlee import PermitHooks
 
     came: dict[str, int | str] = {}
-    async with PermitHooks(service, agent=AGENT["User-Agent"]) as hooks:
-        crawler = HttpCrawler(storage_client=MemoryStorageClient(), configure_logging=False)
+    async with PermitHooks(**service, agent=AGENT["User-Agent"]) as hooks:
+        crawler = HttpCrawler(
+            http_client=hooks.http_client(), storage_client=MemoryStorageClient(), configure_logging=False
+        )
         hooks.install(crawler)
 
         @crawler.router.default_handler
@@ -91,10 +99,20 @@ async def _by_crawlee(service: str, urls: list[str]) -> dict[str, int | str]:
     return came
 
 
-async def _by_client(service: str, urls: list[str]) -> dict[str, int | str]:
+def _by_requests(service: Service, urls: list[str]) -> dict[str, int | str]:
+    import requests
+    from robots_decisions.requests import PermitAdapter
+
+    with requests.Session() as session:
+        session.headers.update(AGENT)
+        PermitAdapter(**service).mount(session)
+        return _in_threads(lambda url: session.get(url).status_code, urls)
+
+
+async def _by_client(service: Service, urls: list[str]) -> dict[str, int | str]:
     import httpx
 
-    async with AsyncClient(service, agent=AGENT["User-Agent"]) as client, httpx.AsyncClient() as pages:
+    async with AsyncClient(**service, agent=AGENT["User-Agent"]) as client, httpx.AsyncClient() as pages:
 
         async def get(url: str) -> int:
             async with client.permit(url) as permit:
@@ -105,10 +123,10 @@ async def _by_client(service: str, urls: list[str]) -> dict[str, int | str]:
         return await _gathered(get, urls)
 
 
-def _by_client_threads(service: str, urls: list[str]) -> dict[str, int | str]:
+def _by_client_threads(service: Service, urls: list[str]) -> dict[str, int | str]:
     import httpx
 
-    with Client(service, agent=AGENT["User-Agent"]) as client, httpx.Client() as pages:
+    with Client(**service, agent=AGENT["User-Agent"]) as client, httpx.Client() as pages:
 
         def get(url: str) -> int:
             with client.permit(url) as permit:
@@ -119,7 +137,7 @@ def _by_client_threads(service: str, urls: list[str]) -> dict[str, int | str]:
         return _in_threads(get, urls)
 
 
-def crawl(integration: str, service: str, urls: list[str]) -> dict[str, int | str]:
+def crawl(integration: str, service: Service, urls: list[str]) -> dict[str, int | str]:
     """What came of each URL."""
     name = integration.removesuffix("-threads")
     match integration:
@@ -129,6 +147,8 @@ def crawl(integration: str, service: str, urls: list[str]) -> dict[str, int | st
             return _by_httpx_threads(*_modules(name), service, urls)
         case "aiohttp":
             return asyncio.run(_by_aiohttp(service, urls))
+        case "requests":
+            return _by_requests(service, urls)
         case "crawlee":
             return asyncio.run(_by_crawlee(service, urls))
         case "client":
@@ -145,4 +165,13 @@ def _modules(library: str) -> tuple[Any, Any]:
 
 if __name__ == "__main__":
     plan = json.loads(sys.argv[1])
-    print(json.dumps(crawl(plan["integration"], plan["service"], plan["urls"])))  # noqa: T201
+    services = plan["service"]
+    came = [
+        crawl(
+            plan["integration"],
+            {"service": service, **plan.get("options", {})},
+            [f"{url}{end}" for url in plan["urls"]],
+        )
+        for service, end in ([(services, "")] if isinstance(services, str) else zip(services, count(), strict=False))
+    ]
+    print(json.dumps(came[0] if isinstance(services, str) else {"results": came}))  # noqa: T201

@@ -76,7 +76,7 @@ async def test_settings_reach_the_service_and_a_busy_page_is_reported() -> None:
         settings = {"key": "k3y", "agent": "OtherBot", "caller": "pod-1", "max_wait": 7}
         assert await status_of(service.url, f"{origin.url}/a%2Fb?c=d%26e#f", **settings) == 429
     assert permitting.asked == [
-        {"url": f"{origin.url}/a%2Fb?c=d%26e", "agent": "OtherBot", "max_wait": 7.0, "wait": 10.0, "caller": "pod-1"}
+        {"url": f"{origin.url}/a%2Fb?c=d%26e", "agent": "OtherBot", "max_wait": 7.0, "wait": 4.667, "caller": "pod-1"}
     ]
     assert permitting.keys[0] == "Bearer k3y"
     assert [(permit, said["status"], said["retry_after"]) for permit, said in permitting.reports] == [("a", 429, "3")]

@@ -72,7 +72,7 @@ async def test_every_origin_has_a_row_and_the_others_are_named(service_url: str,
         assert three.requests == []
     assert fetched.code == 3
     line, summary = fetched.err.splitlines()
-    assert line == "line 6: 'gopher://x' has the scheme 'gopher'; use http or https"
+    assert line == "line 6: 'gopher://x' has the scheme 'gopher'; use http or https."
     assert summary == "4 origins: 2 with a file (2 200), 1 without a file (1 404), 1 unreadable"
     assert groups == [3]
     assert metadata.keys() == {"robots_core.made_at", "robots_core.bundle"}
@@ -198,5 +198,5 @@ async def test_what_is_no_row_is_refused(member: str, value: object) -> None:
         await exchange.send(text(200, json.dumps(row) + "\n", LINES))
 
     async with serve(handle) as server, AsyncClient(server.url) as client:
-        with pytest.raises(ServiceUnavailable, match="its row for 'https://h' is not one of a bundle"):
+        with pytest.raises(ServiceUnavailable, match="a row for 'https://h' that is not one of a bundle"):
             _ = [it async for it in client.bundle(["https://h"])]

@@ -1,7 +1,6 @@
 """The plain clients, asynchronous and not, with a real service, and with one that misbehaves."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -21,11 +20,11 @@ from robots_decisions import (
 from robots_decisions.aiohttp import AiohttpHttp
 from robots_decisions.httpx import AsyncHttpxHttp, HttpxHttp
 from robots_decisions.httpx2 import AsyncHttpx2Http, Httpx2Http
-from robots_decisions.verdicts import BATCH_ITEMS, LINE_LIMIT
+from robots_decisions.verdicts import BATCH_ITEMS
 
 from tests.clients.permitting import Permitting, allow, defer, disallow
 from tests.clients.site import HTML, Site, new_address
-from tests.origins import Exchange, head, serve, text
+from tests.origins import serve, text
 
 ROBOTS = "User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
 
@@ -215,61 +214,3 @@ async def test_question_without_an_agent_is_an_error() -> None:
     async with AsyncClient("http://127.0.0.1:9") as client:
         with pytest.raises(ValueError, match="no agent"):
             await client.allowed("http://h/")
-
-
-ANSWER = {"verdict": "allow", "allowed": True, "reason": "no_match", "rule": None, "retry_at": None}
-LINE = json.dumps(ANSWER).encode() + b"\n"
-
-
-async def _long(exchange: Exchange) -> None:
-    await exchange.send(head(200, {"Content-Type": "application/x-ndjson"}))
-    while True:
-        await exchange.send(b"a" * (LINE_LIMIT // 16))
-
-
-@over_every_library
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        (text(200, ""), "2 answers are missing"),
-        (text(200, LINE.decode()), "1 answers are missing"),
-        (text(200, LINE.decode() * 3), "more answers than questions"),
-        (text(200, "[]\n"), "not a JSON object"),
-        (text(200, '{"verdict": "allow", "allowed": false}\n'), "its verdict is 'allow', but allowed is False"),
-        (text(503), "503"),
-        (b"", "cannot be reached"),
-        (_long, "longer than"),
-    ],
-)
-async def test_bad_answer_to_a_batch_is_unavailable(http: Any, reply: Any, why: str) -> None:
-    async with serve(reply) as service, client_of(http, service.url) as client:
-        with pytest.raises(ServiceUnavailable, match=why):
-            async for _ in client.batch([("http://h/1", "A"), ("http://h/2", "A")]):
-                pass
-
-
-@over_every_library
-async def test_batch_asks_again_for_what_was_not_answered(http: Any) -> None:
-    busy = text(503, "{}", {"Retry-After": "0"})
-    refusal = text(401, '{"detail": "Unknown API key."}')
-    questions = [(f"http://h/{number}", "A") for number in range(3)]
-    async with (
-        serve(busy, text(200, LINE.decode()), b"", busy, text(200, LINE.decode() * 2)) as service,
-        serve(refusal) as refusing,
-        client_of(http, service.url, unreachable="wait") as client,
-        client_of(http, refusing.url, unreachable="wait") as refused,
-    ):
-        answers = [answer async for answer in client.batch(questions)]
-        with pytest.raises(ServiceUnavailable, match="it answers 401: Unknown API key"):
-            [answer async for answer in refused.batch(questions)]
-    assert [answer.url for answer in answers] == [url for url, _ in questions]
-    assert (len(service.requests), len(refusing.requests)) == (5, 1)
-
-
-@over_every_library
-@pytest.mark.parametrize("members", [{"verdict": "maybe"}, {"verdict": []}, {"allowed": 1}, {"verdict": "disallow"}])
-async def test_malformed_verdict_is_unavailable(http: Any, members: Any) -> None:
-    answer = text(200, json.dumps({**ANSWER, **members}))
-    async with serve(answer) as service, client_of(http, service.url) as client:
-        with pytest.raises(ServiceUnavailable, match="its verdict is"):
-            await client.allowed("http://h/", "A")

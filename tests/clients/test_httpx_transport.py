@@ -83,6 +83,7 @@ async def test_permitted_request_is_sent_in_its_slot(get: Get) -> None:
     assert (await get(permitting, pages, PAGE, PAGE)).text == "a page"
     assert pages.log == [(0.0, PAGE), (2.5, PAGE)]
     assert permitting.reports == []
+    assert [(item["permit"], item["status"]) for item in permitting.collected] == [("cGVybWl0", 200)] * 2
 
 
 @every
@@ -90,7 +91,7 @@ async def test_agent_is_the_user_agent_or_the_configured_one(get: Get) -> None:
     permitting = Permitting(allow())
     await get(permitting, Pages(), "http://me:secret@h/a?b#c", key="k3y", caller="pod-1", max_wait=7)
     assert permitting.asked == [
-        {"url": "http://h/a?b", "agent": "ExampleBot/1.0", "max_wait": 7.0, "wait": 10.0, "caller": "pod-1"}
+        {"url": "http://h/a?b", "agent": "ExampleBot/1.0", "max_wait": 7.0, "wait": 4.667, "caller": "pod-1"}
     ]
     assert permitting.keys == ["Bearer k3y"]
     await get(permitting, Pages(), agent="OtherBot")
@@ -104,7 +105,8 @@ async def test_a_disallowed_page_is_never_fetched(get: Get) -> None:
         await get(Permitting(disallow("/page", 7)), pages)
     error = refused.value
     assert (error.reason, error.rule, error.line) == ("rule", "disallow: /page", 7)
-    assert str(error) == f"{PAGE} may not be fetched: line 7 of robots.txt: disallow: /page."
+    why = "line 7 of robots.txt: disallow: /page."
+    assert str(error) == f"{PAGE} may not be fetched, says http://service: {why}"
     assert isinstance(error, get.library.RequestError)
     assert not isinstance(error, get.library.TransportError)
     assert isinstance(error, get.transports.Disallowed)
@@ -140,8 +142,9 @@ async def test_wait_beyond_max_wait_raises_with_retry_at(get: Get) -> None:
         await get(Permitting(defer("2026-11-21T18:31:01Z")), pages, max_wait=60)
     assert (deferred.value.reason, deferred.value.seconds) == ("unreachable", 61.0)
     assert (deferred.value.retry_at - begun).total_seconds() >= 61
-    with pytest.raises(Deferred, match="pace"):
+    with pytest.raises(Deferred, match="the slots of the site are taken") as paced:
         await get(Permitting(wait_too_long(0.5)), pages, max_wait=0)
+    assert paced.value.reason == "pace"
     assert pages.log == []
 
 
@@ -170,13 +173,15 @@ async def test_success_is_reported_where_the_service_knows_of_refusals(get: Get)
     permitting = Permitting(allow(permit="second"))
     assert (await get(permitting, Pages(httpx.Response(204)))).status_code == 204
     assert permitting.reports == []
+    assert permitting.collected == [{"permit": "second", "status": 204, "elapsed": 0.0}]
 
 
 @every
-async def test_other_failures_are_not_reported(get: Get) -> None:
+async def test_other_failures_are_not_urgent(get: Get) -> None:
     permitting = Permitting(allow())
     assert (await get(permitting, Pages(httpx.Response(500)))).status_code == 500
     assert permitting.reports == []
+    assert permitting.collected == [{"permit": "cGVybWl0", "status": 500, "elapsed": 0.0}]
 
 
 @every

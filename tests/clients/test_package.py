@@ -13,8 +13,19 @@ from tests.clients.crawling import ROOT, SOURCES
 
 PACKAGE = SOURCES / "robots_decisions"
 GENERATE = ROOT / "clients" / "python" / "scripts" / "generate.py"
-IO = {"asyncio", "aiohttp", "httpx", "httpx2", "scrapy", "crawlee", "socket", "ssl", "time"}
-SANS_IO = ["conversation", "errors", "origin_queue", "outcomes", "parsing", "permits", "verdicts"]
+IO = {"asyncio", "aiohttp", "httpx", "httpx2", "requests", "scrapy", "crawlee", "socket", "ssl", "time"}
+SANS_IO = [
+    "conversation",
+    "errors",
+    "origin_queue",
+    "outcomes",
+    "pace",
+    "parsing",
+    "permits",
+    "question",
+    "verdicts",
+    "waits",
+]
 
 
 def test_generated_modules_are_current() -> None:

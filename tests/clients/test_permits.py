@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,14 +22,14 @@ from robots_decisions.permits import (
     checked_caller,
     encode,
     headers,
-    origin_key,
     outcome,
     outcome_path,
     parse_answer,
     parse_backoff,
+    permit_question,
     question,
-    without_credentials,
 )
+from robots_decisions.question import answered_agent, asking, origin_key, site_key, without_credentials
 
 from tests.doubles import Clock
 
@@ -63,49 +64,63 @@ def test_only_an_object_as_edge_means_refusals(edge: object) -> None:
     granted = read({**ALLOW, "edge": edge})
     assert isinstance(granted, Granted)
     assert not granted.refused
-    assert not granted.to_report(200)
+    assert not granted.is_urgent(200)
     told = read({**ALLOW, "edge": {}})
     assert isinstance(told, Granted)
-    assert told.to_report(200)
-    assert not told.to_report(404)
+    assert told.is_urgent(200)
+    assert not told.is_urgent(404)
+
+
+def later(seconds: float, reason: str, interval: float = 0.0, **members: Any) -> RetryLater:
+    """The answer without its sentence."""
+    return RetryLater(seconds, reason, interval, **members)
+
+
+def bare(answer: Answer) -> Answer:
+    """The answer without its sentence."""
+    return replace(answer, why="") if isinstance(answer, RetryLater | Denied) else answer
 
 
 def test_wait_too_long_is_retry_later() -> None:
-    assert read({**ALLOW, "permit": None, "go_at": None, "wait": 40, "retry_after": 30}) == RetryLater(30.0, PACE, 2.0)
+    too_long = read({**ALLOW, "permit": None, "go_at": None, "wait": 40, "retry_after": 30})
+    assert bare(too_long) == later(30.0, PACE, 2.0)
 
 
-def test_a_disallow_names_its_rule() -> None:
+def test_a_disallow_says_why() -> None:
     rule = {"directive": "disallow", "pattern": "/private/", "line": 2}
-    refused = read({"verdict": "disallow", "allowed": False, "reason": "rule", "rule": rule})
-    assert refused == Denied("rule", "disallow: /private/", 2)
-    assert str(refused) == "line 2 of robots.txt: disallow: /private/"
-    assert str(read({"verdict": "disallow", "allowed": False, "reason": "forbidden", "rule": None})) == "forbidden"
+    said: dict[str, Any] = {"verdict": "disallow", "allowed": False, "reason": "rule", "rule": rule}
+    refused = Denied("rule", "disallow: /private/", 2, "line 2 of robots.txt: disallow: /private/.")
+    assert read(said) == refused
+    assert read({**said, "explanation": {"summary": "Line 2"}}) == replace(refused, why="Line 2.")
+    assert read({**said, "reason": "forbidden", "rule": None}) == Denied("forbidden", why="forbidden.")
 
 
 def test_defer_is_retry_later_by_the_services_clock() -> None:
     said = {"verdict": "defer", "allowed": False, "reason": "unreachable", "retry_at": "2026-11-21T18:35:00Z"}
-    assert read(said, date="Sat, 21 Nov 2026 18:30:00 GMT") == RetryLater(300.0, "unreachable")
-    assert read({**said, "retry_at": datetime.fromtimestamp(NOW + 90, UTC).isoformat()}, date="no date") == RetryLater(
-        90.0, "unreachable"
-    )
+    assert bare(read(said, date="Sat, 21 Nov 2026 18:30:00 GMT")) == later(300.0, "unreachable")
+    soon = datetime.fromtimestamp(NOW + 90, UTC).isoformat()
+    assert bare(read({**said, "retry_at": soon}, date="no date")) == later(90.0, "unreachable")
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_busy_service_is_retry_later(status: int) -> None:
-    assert read({"detail": "busy"}, status, retry_after="7") == RetryLater(7.0, "busy")
-    assert isinstance(read({"detail": "down"}, status), NoAnswer)
+    why = f"answers {status}: busy."
+    assert read({"detail": "busy"}, status, retry_after="7") == later(7.0, "busy", why=why, status=status)
+    other = read({"detail": "down"}, status)
+    assert isinstance(other, RetryLater if status == 429 else NoAnswer)
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_rejected_question_is_invalid_question(status: int) -> None:
-    assert read({"detail": "'ftp:' is no web\nURL"}, status) == InvalidQuestion(
-        f"it answers {status}: 'ftp:' is no web?URL"
-    )
+    said = {"detail": "'ftp:' is no web\nURL"}
+    assert read(said, status) == InvalidQuestion(f"{status}: 'ftp:' is no web?URL.")
 
 
 @pytest.mark.parametrize("status", [201, 301, 401, 403, 404, 500, 502])
 def test_any_other_status_is_no_answer(status: int) -> None:
-    assert isinstance(read(ALLOW, status), NoAnswer)
+    answer = read(ALLOW, status)
+    assert isinstance(answer, NoAnswer)
+    assert (answer.remedy is None) == (status >= 500)
 
 
 @pytest.mark.parametrize(
@@ -151,13 +166,14 @@ def test_answer_that_is_not_an_object_permits_no_request(body: bytes) -> None:
 
 def test_pauses_are_bounded() -> None:
     defer = {"verdict": "defer", "allowed": False, "reason": "pending", "retry_at": "0001-01-01T00:00:00Z"}
-    assert read(defer) == RetryLater(1.0, "pending")
-    assert read({**defer, "retry_at": "9999-12-31T23:59:59Z"}) == RetryLater(MAX_DELAY, "pending")
-    assert read({**ALLOW, "permit": None, "retry_after": 0}) == RetryLater(0.05, PACE, 2.0)
+    assert bare(read(defer)) == later(1.0, "pending")
+    assert bare(read({**defer, "retry_at": "9999-12-31T23:59:59Z"})) == later(MAX_DELAY, "pending")
+    assert bare(read({**ALLOW, "permit": None, "retry_after": 0})) == later(0.05, PACE, 2.0)
 
 
 def test_reason_is_a_word() -> None:
-    assert read({"verdict": "disallow", "reason": "x\n" * 50}) == Denied("unknown")
+    refused = read({"verdict": "disallow", "allowed": False, "reason": "x\n" * 50})
+    assert bare(refused) == Denied("unknown")
 
 
 _values = st.recursive(
@@ -198,11 +214,42 @@ def test_backoff_is_read_from_the_response_to_an_outcome() -> None:
 )
 def test_credentials_and_fragments_are_not_sent(url: str, expected: str) -> None:
     assert without_credentials(url) == expected
-    assert question(url, "A", 1)["url"] == expected
+    assert question(url, {"agent": "A"}, 1)["url"] == expected
 
 
-def test_origin_key_is_scheme_and_authority() -> None:
+def test_origin_key_is_scheme_and_authority_and_site_key_is_the_host() -> None:
     assert origin_key("HTTP://me@H.example:80/a/b?c") == "http://h.example:80"
+    assert site_key("HTTP://me@H.example:80/a/b?c") == site_key("https://h.example") == "h.example"
+    assert site_key("http://[::1]:80/") == "[::1]"
+
+
+def test_members_are_checked() -> None:
+    at = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
+    every = asking(agent=["A", "B"], purpose="search", dialect="google", max_age=60, as_of=at)
+    assert every["as_of"] == "2026-11-21T18:30:00+00:00"
+    assert list(every) == ["agent", "purpose", "dialect", "max_age", "as_of"]
+    assert asking() == {}
+    every_wrong: list[dict[str, Any]] = [
+        {"agent": []},
+        {"agent": ["A", " "]},
+        {"purpose": ""},
+        {"dialect": ""},
+        {"max_age": -1},
+        {"max_age": float("nan")},
+        {"as_of": "yesterday"},
+        {"as_of": datetime(2026, 11, 21, 18, 30)},  # noqa: DTZ001 - no time zone
+    ]
+    for wrong in every_wrong:
+        (name,) = wrong
+        with pytest.raises(ValueError, match=name):
+            asking(**wrong)
+
+
+def test_answer_is_about_one_of_the_agents() -> None:
+    assert answered_agent("A", {"agent": "B"}) == "A"
+    assert answered_agent(["A", "B"], {"agent": "B"}) == "B"
+    assert answered_agent(["A", "B"], {"agent": "C"}) == "A"
+    assert answered_agent(["A", "B"], {}) == "A"
 
 
 def test_the_key_and_the_caller_are_checked() -> None:
@@ -211,7 +258,7 @@ def test_the_key_and_the_caller_are_checked() -> None:
     with pytest.raises(ValueError, match="API key"):
         headers("two\r\nlines")
     assert checked_caller(None) is None
-    assert question("http://h/", "A", 9999, caller="pod-1") == {
+    assert permit_question("http://h/", {"agent": "A"}, 9999, "pod-1") == {
         "url": "http://h/",
         "agent": "A",
         "max_wait": 3600.0,
@@ -223,9 +270,8 @@ def test_the_key_and_the_caller_are_checked() -> None:
 
 
 def test_any_question_can_be_encoded() -> None:
-    assert json.loads(encode(question("http://h/\ud800", "Bot\udfff", 0))) == question(
-        "http://h/\ud800", "Bot\udfff", 0
-    )
+    asked = question("http://h/\ud800", {"agent": "Bot\udfff"}, 0)
+    assert json.loads(encode(asked)) == asked
 
 
 def test_outcome_has_the_status_and_retry_after_of_the_page() -> None:

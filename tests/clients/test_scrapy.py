@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.clients import crawling
@@ -137,7 +138,7 @@ async def test_a_silent_service_stops_the_crawl_unless_configured_otherwise() ->
         came = await crawl(url, service=broken.url, ROBOTS_DECISIONS_UNREACHABLE="allow")
         assert came["fetched"] == [url]
         assert counted(came) == {"asked": 1, "unreachable": 1, "unasked": 1}
-        assert "no verdict on" in came["complaints"]
+        assert f"{broken.url} answers 500. Until it answers, pages are fetched without a permit" in came["complaints"]
 
 
 async def test_agent_key_and_caller_are_settings() -> None:
@@ -153,10 +154,74 @@ async def test_agent_key_and_caller_are_settings() -> None:
             ROBOTS_DECISIONS_MAX_WAIT=3,
         )
     assert double.asked == [
-        {"url": f"{origin.url}/1", "agent": "OtherBot", "max_wait": 3.0, "wait": 10.0, "caller": "pod-1"}
+        {"url": f"{origin.url}/1", "agent": "OtherBot", "max_wait": 3.0, "wait": 2.0, "caller": "pod-1"}
     ]
     assert double.keys == ["Bearer k3y"]
     assert site.paths == ["/1"]
+
+
+async def test_many_requests_of_a_slow_origin_delay_no_other(service_url: str) -> None:
+    slow, fast, count = Site("User-agent: *\nCrawl-delay: 600\n"), Site("User-agent: *\nDisallow:\n"), 10_100
+    async with serve(slow, host=new_address()) as one, serve(fast, host=new_address()) as other:
+        pages = [f"{other.url}/{number}" for number in range(5)]
+        came = await crawl(
+            *pages,
+            f"{one.url}/page",
+            service=service_url,
+            plan={"close_at": other.url, "close_after": 5, "close_waiting": count, "count": count},
+        )
+    assert set(pages) <= set(came["fetched"])
+    assert counted(came)["left_waiting"] >= count
+
+
+async def test_log_says_once_for_each_origin_why_requests_wait() -> None:
+    late, quota, paced = ["http://127.2.255.1", "http://127.2.255.2", "http://127.2.255.3"]
+    used_up = httpx.Response(429, headers={"Retry-After": "600"}, json={"detail": "The quota is used up."})
+
+    def says(question: Mapping[str, Any]) -> Any:
+        if question["url"].startswith(quota):
+            return used_up
+        why = {"explanation": {"summary": "Status 503 since 15:02."}}
+        return (
+            wait_too_long(600, 300) if question["url"].startswith(paced) else {**defer("2026-11-21T19:30:00Z"), **why}
+        )
+
+    async with serve(Permitting(says)) as double:
+        urls = [f"{origin}/{number}" for origin in (late, quota, paced) for number in range(3)]
+        came = await crawl(*urls, service=double.url, LOG_LEVEL="INFO", CLOSESPIDER_TIMEOUT=3)
+    said = came["complaints"]
+    assert said.count(f"{late} is deferred until ") == 1
+    assert said.count(f"{double.url} says: Status 503 since 15:02.") == 1
+    assert said.count(f"{double.url} answers 429: The quota is used up.") == 1
+    assert said.count(f"{paced} may be asked for a page every 300 s, so requests wait for their slots") == 1
+    assert "HTTP Request:" not in said
+
+
+@pytest.mark.parametrize("refusal", [text(401, '{"detail": "Unknown API key."}'), text(200, "<html>Welcome</html>")])
+async def test_misconfigured_spider_closes_and_keeps_its_requests(refusal: bytes, tmp_path: Path) -> None:
+    site = Site("")
+    async with serve(refusal) as wrong, serve(Permitting(allow(interval=0.01))) as right, serve(site) as origin:
+        urls = [f"{origin.url}/{number}" for number in range(20)]
+        settings = {"JOBDIR": str(tmp_path), "ROBOTS_DECISIONS_UNREACHABLE": "allow"}
+        came = await crawl(*urls, service=wrong.url, **settings)
+        assert site.log == []
+        assert came["stats"]["finish_reason"] == "robots_decisions_misconfigured"
+        assert came["complaints"].count(f"There is no verdict on {origin.url}") == 1
+        assert "Set " in came["complaints"]
+        again = await crawl(service=right.url, **settings)
+    assert sorted(again["fetched"]) == sorted(urls)
+
+
+async def test_silent_service_opens_at_a_second_for_each_host() -> None:
+    site = Site("")
+    async with serve(text(500)) as silent, serve(site) as origin:
+        urls = [f"{origin.url}/{number}" for number in range(4)]
+        settings = {"ROBOTS_DECISIONS_UNREACHABLE": "allow", "ROBOTS_DECISIONS_MAX_WAIT": 1.5}
+        came = await crawl(*urls, service=silent.url, **settings)
+    assert sorted(came["fetched"]) == urls
+    instants = sorted(at for at, _ in site.log)
+    assert instants[-1] - instants[0] > 3 - 0.5
+    assert counted(came)["unasked"] == 4
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from zipfile import ZipFile
@@ -16,6 +17,7 @@ from tests.clients.permitting import Relay
 from tests.clients.site import HTML, TICK, Site, new_address
 from tests.origins import serve, text
 
+VERSION = tomllib.loads((ROOT / "clients" / "python" / "pyproject.toml").read_text())["project"]["version"]
 NO_COMPILER = {**os.environ, "CC": "/bin/false", "CXX": "/bin/false"}
 
 
@@ -46,9 +48,9 @@ def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
 
 
 def test_wheel_is_pure_typed_and_has_one_package(wheel: Path) -> None:
-    assert wheel.name == "robots_decisions-0.1.0-py3-none-any.whl"
+    assert wheel.name == f"robots_decisions-{VERSION}-py3-none-any.whl"
     names = ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names} == {"robots_decisions", "robots_decisions-0.1.0.dist-info"}
+    assert {name.split("/")[0] for name in names} == {"robots_decisions", f"robots_decisions-{VERSION}.dist-info"}
     assert "robots_decisions/py.typed" in names
     sources = {str(path.relative_to(ROOT / "clients/python/src")) for path in ROOT.glob("clients/python/src/**/*.py")}
     assert sources <= set(names)
@@ -64,7 +66,7 @@ def test_wheel_needs_nothing_in_a_fresh_environment(wheel: Path, tmp_path: Path)
     code = "import robots_decisions as r; print(r.__file__); r.Client('http://127.0.0.1:9')"
     ended = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     assert ended.stdout.startswith(str(tmp_path))
-    assert "install robots-decisions with the extra 'httpx' or 'httpx2'" in ended.stderr
+    assert "install robots-decisions with the extra 'httpx', 'httpx2' or 'requests'" in ended.stderr
 
 
 def test_environment_of_crawlers_has_nothing_of_the_service(installation: Installation) -> None:
@@ -76,6 +78,19 @@ def test_environment_of_crawlers_has_nothing_of_the_service(installation: Instal
         check=False,
     )
     assert "No module named 'app'" in ended.stderr
+
+
+def test_wheel_replaces_an_older_one(wheel: Path, tmp_path: Path) -> None:
+    """Without a new number, pip keeps what is installed."""
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
+    pip = (sys.executable, "-m", "pip", "--python", tmp_path / "venv" / "bin" / "python")
+    older = tmp_path / "robots_decisions-0.1.0-py3-none-any.whl"
+    with ZipFile(wheel) as new, ZipFile(older, "w") as old:
+        for name in new.namelist():
+            old.writestr(name.replace(VERSION, "0.1.0"), new.read(name).replace(VERSION.encode(), b"0.1.0"))
+    run(*pip, "install", "--no-index", older)
+    run(*pip, "install", "--no-index", wheel)
+    assert run(*pip, "list", "--format=freeze").split() == [f"robots-decisions=={VERSION}"]
 
 
 async def test_installed_command_writes_parquet(installation: Installation, service_url: str, tmp_path: Path) -> None:
@@ -111,7 +126,17 @@ async def test_installed_command_writes_parquet(installation: Installation, serv
     }  # fmt: skip
 
 
-EACH = ["httpx", "httpx-threads", "httpx2", "httpx2-threads", "aiohttp", "crawlee", "client", "client-threads"]
+EACH = [
+    "httpx",
+    "httpx-threads",
+    "httpx2",
+    "httpx2-threads",
+    "aiohttp",
+    "requests",
+    "crawlee",
+    "client",
+    "client-threads",
+]
 
 
 @pytest.mark.parametrize("integration", EACH)

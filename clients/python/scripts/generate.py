@@ -34,10 +34,12 @@ TO_SYNC = [
     (r"\basynccontextmanager\b", "contextmanager"),
     (r"  # noqa: ASYNC109.*", ""),
     (r"import (\w+), \1\b", r"import \1"),
-    (r"\bhttpx2, httpx and\n    aiohttp that", "httpx2 and httpx\n    that"),
+    (r"\bhttpx2, httpx and aiohttp that", "httpx2, httpx and requests that"),
     (r"if cancelled, release it", "if interrupted, release it"),
     (r", in the background\. If", ". If"),
     (r" *# In the background, .*\n", ""),
+    (r" *check_asyncio\(\)\n", ""),
+    (r"if cancelled, release the slot", "if interrupted, release the slot"),
 ]
 TO_HTTPX2 = [(r"\bhttpx\b", "httpx2"), (r"\b(Async)?Httpx(?=[A-Z])", r"\1Httpx2")]
 

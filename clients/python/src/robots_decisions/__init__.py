@@ -11,7 +11,15 @@ and .crawlee.
 from robots_decisions._async.client import AsyncClient
 from robots_decisions._sync.client import Client
 from robots_decisions.bundle_rows import BundleRow
-from robots_decisions.errors import Deferred, Disallowed, NotUnderstood, PermitError, ServiceUnavailable, Unreachable
+from robots_decisions.errors import (
+    Deferred,
+    Disallowed,
+    Misconfigured,
+    NotUnderstood,
+    PermitError,
+    ServiceUnavailable,
+    Unreachable,
+)
 from robots_decisions.outcomes import Permit
 from robots_decisions.verdicts import Question, Unanswered, Verdict
 
@@ -21,6 +29,7 @@ __all__ = [
     "Client",
     "Deferred",
     "Disallowed",
+    "Misconfigured",
     "NotUnderstood",
     "Permit",
     "PermitError",

@@ -28,7 +28,7 @@ def default_async_http() -> AsyncHttp:
 
 
 def default_http() -> Http:
-    """httpx2 or httpx. Raise ImportError without either."""
+    """httpx2, httpx or requests. Raise ImportError without any."""
     try:
         from robots_decisions.httpx2 import Httpx2Http
 
@@ -40,4 +40,10 @@ def default_http() -> Http:
 
         return HttpxHttp()
     except ImportError:
-        raise ImportError(_NO_LIBRARY.format("'httpx' or 'httpx2'")) from None
+        pass
+    try:
+        from robots_decisions.requests import RequestsHttp
+
+        return RequestsHttp()
+    except ImportError:
+        raise ImportError(_NO_LIBRARY.format("'httpx', 'httpx2' or 'requests'")) from None

@@ -4,8 +4,9 @@ scripts/generate.py replaces one by the other. Everything else in `_sync` is the
 """
 
 import asyncio
+import threading
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
@@ -116,17 +117,39 @@ def each(items: Iterable[T]) -> Iterator[T]:
     return iter(items)
 
 
+_NO_LOOP = "The asynchronous clients of robots_decisions need asyncio: under trio, use the synchronous ones in threads."
+
+
+def check_asyncio() -> None:
+    """Raise RuntimeError if no loop of asyncio runs, as under trio."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(_NO_LOOP) from None
+
+
 class AsyncBackground:
-    """Work that a cancelled caller cannot wait for."""
+    """Work that a cancelled caller cannot wait for, and work for later."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[object]] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     def start(self, work: Coroutine[Any, Any, object]) -> None:
         """Run the coroutine in a task."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def start_later(self, seconds: float, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Run this in so many seconds, in place of what was to run later before."""
+        self.stop_timer()
+        self._timer = asyncio.get_running_loop().call_later(seconds, lambda: self.start(work()))
+
+    def stop_timer(self) -> None:
+        """Do not run what was to run later."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     async def wait(self) -> None:
         """Wait for what was started."""
@@ -135,10 +158,26 @@ class AsyncBackground:
 
 
 class Background:
-    """The twin of AsyncBackground: here the work is done before it is passed."""
+    """The twin of AsyncBackground: here the work is done before it is passed, and what is for later is done in a
+    thread."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
 
     def start(self, work: object) -> None:
         """Do nothing."""
+
+    def start_later(self, seconds: float, work: Callable[[], object]) -> None:
+        """Run this in so many seconds, in place of what was to run later before."""
+        self.stop_timer()
+        self._timer = threading.Timer(seconds, work)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stop_timer(self) -> None:
+        """Do not run what was to run later."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def wait(self) -> None:
         """Do nothing."""

@@ -18,13 +18,16 @@ from robots_decisions import errors
 from robots_decisions._async.permit_client import AsyncPermitClient
 from robots_decisions._async.service import AsyncService
 from robots_decisions._io import AsyncHttp, AsyncReply
+from robots_decisions._not_http import is_not_http
 from robots_decisions.errors import MAX_WAIT, Options, Unreachable
-from robots_decisions.permits import Fields, Unavailable
+from robots_decisions.permits import Fields, late, not_http, unreached
+from robots_decisions.question import Names
 
 __all__ = [
     "AiohttpHttp",
     "Deferred",
     "Disallowed",
+    "Misconfigured",
     "NotUnderstood",
     "PermitError",
     "PermitMiddleware",
@@ -41,18 +44,22 @@ class Disallowed(errors.Disallowed, PermitError):
 
 
 class Deferred(errors.Deferred, PermitError):
-    """No slot within `max_wait`: retry at `retry_at`, in `seconds`. `reason` is "pace", or the reason of a defer."""
+    """No slot within `max_wait`: retry at `retry_at`, in `seconds`. `reason` is "pace", "busy", or that of a defer."""
 
 
 class NotUnderstood(errors.NotUnderstood, PermitError):
-    """The service rejects the URL or the agent as malformed."""
+    """The service rejects the URL, the agent or another member of the question."""
 
 
 class ServiceUnavailable(errors.ServiceUnavailable, PermitError):
     """The service is unavailable, so nothing is known about the page."""
 
 
-_TYPES = errors.ErrorTypes(Disallowed, Deferred, NotUnderstood, ServiceUnavailable)
+class Misconfigured(errors.Misconfigured, ServiceUnavailable):
+    """What answers refuses the key, or is not a robots.txt decision service: the message says what to set."""
+
+
+_TYPES = errors.ErrorTypes(Disallowed, Deferred, NotUnderstood, ServiceUnavailable, Misconfigured)
 
 
 class AiohttpHttp:
@@ -87,18 +94,21 @@ class AiohttpHttp:
             async with request as response:
                 yield AsyncReply(response.status, response.headers, response.content.iter_any())
         except asyncio.TimeoutError:
-            raise Unavailable(f"it does not respond within {timeout:g} s") from None
+            raise late(timeout) from None
         except aiohttp.ClientError as error:
-            raise Unavailable(f"it cannot be reached: {str(error) or type(error).__name__}") from None
+            if is_not_http(error, (aiohttp.ClientResponseError, aiohttp.InvalidURL)):
+                raise not_http(error) from None
+            raise unreached(error) from None
 
 
 class PermitMiddleware:
     """Sends each request of a session in a slot that the service at the URL `service` grants.
 
-    A request waits for its slot, or for a deferred verdict, for at most `max_wait` seconds; the session's total timeout
-    includes this. Its agent is `agent`, or its User-Agent. A page that answers 429 or 503, or refuses, is reported.
-    With `unreachable="allow"`, requests are sent without a permit while the service is unavailable, with a warning.
-    Raises PermitError, and ValueError for invalid arguments.
+    A request waits for its slot, or for a deferred verdict, for at most `max_wait` seconds; the session's total
+    timeout includes this. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are those of
+    AsyncClient. What the page answers is reported. With `unreachable="allow"`, requests are sent without a permit
+    while the service is silent, with a warning, and at least a second apart for each host. Raises PermitError, and
+    ValueError for invalid arguments.
     """
 
     def __init__(
@@ -106,7 +116,10 @@ class PermitMiddleware:
         service: str,
         *,
         key: str | None = None,
-        agent: str | None = None,
+        agent: Names | None = None,
+        purpose: Names | None = None,
+        dialect: str | None = None,
+        max_age: float | None = None,
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
@@ -114,10 +127,18 @@ class PermitMiddleware:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._options = Options(agent, max_wait, unreachable, _TYPES)
-        self._service = AsyncPermitClient(
-            AsyncService(service, key, http or AiohttpHttp()), caller=caller, monotonic=monotonic, sleep=sleep
+        self._options = Options(
+            agent=agent,
+            purpose=purpose,
+            dialect=dialect,
+            max_age=max_age,
+            caller=caller,
+            max_wait=max_wait,
+            unreachable=unreachable,
+            errors=_TYPES,
         )
+        asked = AsyncService(service, key, http or AiohttpHttp())
+        self._service = AsyncPermitClient(asked, self._options, monotonic=monotonic, sleep=sleep)
         self._monotonic = monotonic
 
     async def __aenter__(self) -> "PermitMiddleware":
@@ -134,17 +155,14 @@ class PermitMiddleware:
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         """Wait for the slot and send the request. Raise PermitError if it must not be sent."""
-        options, url = self._options, str(request.url)
-        agent = options.agent(url, request.headers.get("User-Agent"))
-        answer = await self._service.permit(url, agent, options.max_wait, retry=options.retry)
-        grant = options.grant(url, answer)
+        url = str(request.url)
+        slot = await self._service.permit(url, self._options.members_of(url, request.headers.get("User-Agent")))
         begun = self._monotonic()
         response = await handler(request)
-        if grant is not None and grant.to_report(response.status):
-            elapsed = self._monotonic() - begun
-            try:
-                await self._service.report(grant, response.status, response.headers.get("Retry-After"), elapsed)
-            except BaseException:
-                response.close()
-                raise
+        elapsed = self._monotonic() - begun
+        try:
+            await self._service.report(slot, response.status, response.headers.get("Retry-After"), elapsed)
+        except BaseException:
+            response.close()
+            raise
         return response

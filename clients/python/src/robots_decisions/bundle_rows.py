@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from robots_decisions.parsing import instant, json_value, shown
-from robots_decisions.permits import FETCH_WAIT, Unavailable, encode, without_credentials
+from robots_decisions.permits import ANSWER_TIMEOUT, FETCH_WAIT, Unavailable, encode, not_ours
+from robots_decisions.question import Members, without_credentials
 from robots_decisions.verdicts import Batch, Unanswered, problem_in
 
 PATH: Final = "/v1/bundle"
@@ -50,32 +51,31 @@ class BundleRow:
 
 
 class RowBatch(Batch[str, "BundleRow | Unanswered"]):
-    """URLs whose origins' rows are wanted; the arguments are those of AsyncClient.bundle."""
+    """URLs whose origins' rows are wanted; `members` are those of each question."""
 
-    what = "There is no row for {} of {} origins"
+    what, plural = "row for", "origins"
     items = ROWS
 
-    def __init__(self, profile: str | None, as_of: str | None, fetch: bool) -> None:
-        super().__init__(PATH)
-        self._given: dict[str, object] = {"wait": FETCH_WAIT, "fetch": True} if fetch else {}
-        self._given |= {name: it for name, it in (("profile", profile), ("as_of", as_of)) if it is not None}
-        self._urls: list[str] = []
+    def __init__(self, members: Members, fetch: bool, max_wait: float) -> None:
+        super().__init__(PATH, max_wait)
+        self._given: dict[str, object] = dict(members)
+        if fetch:
+            self._given |= {"wait": round(self.timeout * FETCH_WAIT / ANSWER_TIMEOUT, 3), "fetch": True}
 
     def add(self, asked: str) -> None:
         """Add a URL, of which the service needs no more than the origin."""
-        self._urls.append(asked)
         base = _BASE.match(without_credentials(asked))
-        self._add_line(encode({"url": asked if base is None else base[0], **self._given}) + b"\n")
+        self._add_line(asked, encode({"url": asked if base is None else base[0], **self._given}) + b"\n")
 
     def parse(self, number: int, line: bytes) -> BundleRow | Unanswered:
         """The row, or why there is none."""
-        url, message = self._urls[number], json_value(line)
+        url, message = self.urls[number], json_value(line)
         problem = problem_in(message, url)
         if problem is not None:
             return problem
         row = _row(url, message)
         if row is None:
-            raise Unavailable(f"its row for {shown(url)} is not one of a bundle", is_final=True)
+            raise Unavailable(not_ours(f"a row for {shown(url)} that is not one of a bundle"))
         return row
 
 

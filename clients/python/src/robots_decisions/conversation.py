@@ -4,18 +4,16 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from robots_decisions._compat import unexpected
 from robots_decisions.permits import (
     FIRST_RETRY_DELAY,
     GRACE,
     LAST_RETRY_DELAY,
     MAX_PERMIT_WAIT,
     Answer,
-    Denied,
     Granted,
-    InvalidQuestion,
     NoAnswer,
     RetryLater,
+    not_ours,
 )
 from robots_decisions.verdicts import Verdict
 
@@ -29,16 +27,42 @@ class RequestPermit:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Sleep; if interrupted, release the slot in `holding`."""
+    """Sleep `because` of an answer; if interrupted, release the slot in `holding`."""
 
     seconds: float
     holding: Granted | None = None
+    because: "Heard | None" = None
 
 
 Step: TypeAlias = RequestPermit | Sleep
 
 Heard: TypeAlias = Answer | Verdict
 """What the service answers: a Verdict, if it was asked without a permit."""
+
+
+class Patience:
+    """How long to wait: at most `max_wait` seconds, also for a service that is silent if `retry`."""
+
+    def __init__(self, max_wait: float, *, retry: bool, monotonic: Callable[[], float]) -> None:
+        self._ends = monotonic() + max_wait
+        self._pause = FIRST_RETRY_DELAY
+        self._retry = retry
+        self._monotonic = monotonic
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self._ends - self._monotonic())
+
+    def after(self, answer: Heard) -> float | None:
+        """Seconds to wait before the service is asked again, or None to give up."""
+        if isinstance(answer, RetryLater):
+            seconds = answer.seconds
+        elif isinstance(answer, NoAnswer) and answer.remedy is None and self._retry:
+            seconds, self._pause = self._pause, min(self._pause * 2, LAST_RETRY_DELAY)
+        else:
+            return None
+        return seconds if seconds <= self.left else None
 
 
 def permit_conversation(
@@ -48,30 +72,21 @@ def permit_conversation(
 
     With `retry`, a service that does not respond is asked again until then.
     """
-    ends = monotonic() + max_wait
-    pause = FIRST_RETRY_DELAY
+    patience = Patience(max_wait, retry=retry, monotonic=monotonic)
     while True:
-        left = max(0.0, ends - monotonic())
+        left = patience.left
         answer = yield RequestPermit(min(left, MAX_PERMIT_WAIT))
         if answer is None:
             raise TypeError("send an answer after RequestPermit")
-        match answer:
-            case Granted(wait=wait) if wait > left + GRACE:
-                return NoAnswer(f"it granted a slot in {wait} s, but at most {left:.3f} s were requested")
-            case Granted(wait=wait):
-                due = monotonic() + wait
-                yield Sleep(wait, holding=answer)
-                if not answer.is_over(monotonic() - due):
-                    return answer
-                continue  # nothing to release: the slot is over
-            case RetryLater(seconds=seconds):
-                pass
-            case NoAnswer() if retry:
-                seconds, pause = pause, min(pause * 2, LAST_RETRY_DELAY)
-            case Denied() | InvalidQuestion() | NoAnswer() | Verdict():
+        if isinstance(answer, Granted):
+            if answer.wait > left + GRACE:
+                return not_ours(f"a slot in {answer.wait} s to a question for at most {left:.3f} s")
+            due = monotonic() + answer.wait
+            yield Sleep(answer.wait, holding=answer)
+            if not answer.is_over(monotonic() - due):
                 return answer
-            case _:
-                raise unexpected(answer)
-        if seconds > max(0.0, ends - monotonic()):
+            continue  # nothing to release: the slot is over
+        seconds = patience.after(answer)
+        if seconds is None:
             return answer
-        yield Sleep(seconds)
+        yield Sleep(seconds, because=answer)

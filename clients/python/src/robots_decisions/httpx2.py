@@ -23,6 +23,7 @@ __all__ = [
     "Deferred",
     "Disallowed",
     "Httpx2Http",
+    "Misconfigured",
     "NotUnderstood",
     "PermitError",
     "PermittedTransport",
@@ -39,18 +40,22 @@ class Disallowed(errors.Disallowed, PermitError):
 
 
 class Deferred(errors.Deferred, PermitError):
-    """No slot within `max_wait`: retry at `retry_at`, in `seconds`. `reason` is "pace", or the reason of a defer."""
+    """No slot within `max_wait`: retry at `retry_at`, in `seconds`. `reason` is "pace", "busy", or that of a defer."""
 
 
 class NotUnderstood(errors.NotUnderstood, PermitError):
-    """The service rejects the URL or the agent as malformed."""
+    """The service rejects the URL, the agent or another member of the question."""
 
 
 class ServiceUnavailable(errors.ServiceUnavailable, PermitError):
     """The service is unavailable, so nothing is known about the page."""
 
 
-_TYPES = errors.ErrorTypes(Disallowed, Deferred, NotUnderstood, ServiceUnavailable)
+class Misconfigured(errors.Misconfigured, ServiceUnavailable):
+    """What answers refuses the key, or is not a robots.txt decision service: the message says what to set."""
+
+
+_TYPES = errors.ErrorTypes(Disallowed, Deferred, NotUnderstood, ServiceUnavailable, Misconfigured)
 
 
 class AsyncHttpx2Http(AsyncLibraryHttp[httpx2.AsyncBaseTransport]):

@@ -1,20 +1,29 @@
-"""What a crawler reports about a page that it was permitted to fetch, without I/O."""
+"""What a crawler reports about the pages that it was permitted to fetch, without I/O."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from robots_decisions.permits import Granted
+from robots_decisions.permits import Granted, Slot
+
+OUTCOMES = 1000
+"""Outcomes that one request has at most."""
+
+DELAY, PAUSE = 1.0, 60.0
+"""Seconds that an outcome waits for others; and that all wait after a failure."""
 
 
 class Permit:
-    """A slot that has begun. `granted` is false if the service was unavailable and the page is fetched without one.
+    """A slot that has begun. `granted` is false if the service is silent and the page is fetched at the client's own
+    pace.
 
-    `backoff` is, after a reported 429 or 503, the seconds that the service keeps the fleet off the origin.
+    `version` is the id of the robots.txt that decided. `backoff` is, after a reported 429 or 503, the seconds that the
+    service keeps the fleet off the origin.
     """
 
-    def __init__(self, grant: Granted | None, monotonic: Callable[[], float]) -> None:
-        self.grant = grant
-        self.granted = grant is not None
-        self.interval = 0.0 if grant is None else grant.interval
+    def __init__(self, slot: Slot, monotonic: Callable[[], float]) -> None:
+        self.slot = slot
+        self.granted = isinstance(slot, Granted)
+        self.interval = slot.interval
+        self.version = slot.version
         self.status = 0
         self.retry_after: str | None = None
         self.elapsed = 0.0
@@ -25,10 +34,34 @@ class Permit:
 
     def report(self, status: int, retry_after: str | None = None) -> None:
         """Note the status of the page, and its Retry-After header. A 429 or 503 makes the whole fleet back off;
-        a refusal is kept as a fact about the origin."""
+        a refusal is kept as a fact about the origin; the time that others took is known to the pace."""
         self.status, self.retry_after = status, retry_after
         self.elapsed = self._monotonic() - self._begun
 
     def release(self) -> None:
         """Note that the page is not fetched, so that the slot is free for the next."""
         self.released = True
+
+
+class Collected:
+    """Outcomes that need not be known at once. Beyond OUTCOMES they are dropped."""
+
+    def __init__(self) -> None:
+        self._items: list[Mapping[str, object]] = []
+        self.delay = DELAY
+
+    def add(self, item: Mapping[str, object]) -> bool:
+        """Add one; return whether it is the first, so that all have to be sent in `delay` seconds."""
+        items = self._items
+        if len(items) < OUTCOMES:
+            items.append(item)
+        return len(items) == 1
+
+    def taken(self) -> list[Mapping[str, object]]:
+        """All of them, which are no longer kept."""
+        items, self._items = self._items, []
+        return items
+
+    def sent(self, *, arrived: bool) -> None:
+        """Note whether they arrived."""
+        self.delay = DELAY if arrived else PAUSE

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 _REASON = re.compile(r"[a-z_]{1,40}")
+_VERSION = re.compile(r"[!-~]{1,128}")
 
 
 def json_value(body: bytes) -> Any:
@@ -68,6 +69,22 @@ def rule_of(message: Mapping[str, Any]) -> tuple[str | None, int | None]:
     return written, line if isinstance(line, int) else None
 
 
+def summary(message: Mapping[str, Any]) -> str:
+    """The service's own sentence about an answer, or what is known without it."""
+    explanation = message.get("explanation")
+    said = explanation.get("summary") if isinstance(explanation, dict) else None
+    if isinstance(said, str) and said.strip():
+        return sentence(said)
+    rule, line = rule_of(message)
+    return f"{reason(message)}." if rule is None else f"line {line} of robots.txt: {rule}."
+
+
+def version_of(message: Mapping[str, Any]) -> str | None:
+    """The id of the robots.txt that decided."""
+    value = message.get("version")
+    return value if isinstance(value, str) and _VERSION.fullmatch(value) else None
+
+
 def detail(message: object) -> str:
     """The detail of a problem, or nothing."""
     value = message.get("detail") if isinstance(message, dict) else None
@@ -77,6 +94,12 @@ def detail(message: object) -> str:
 def text(value: object) -> str:
     """Untrusted text for a log: bounded, on one line."""
     return "".join(char if char.isprintable() else "?" for char in str(value)[:300])
+
+
+def sentence(value: str) -> str:
+    """Untrusted text for a log, as a sentence."""
+    said = text(value).strip()
+    return said if said.endswith((".", "!", "?")) else f"{said}."
 
 
 def shown(value: object) -> str:

@@ -1,6 +1,6 @@
 """The protocol of permits (`POST /v1/permits`), without I/O. Answers of the service are not trusted.
 
-The service says whether a page may be fetched, and from when; the client reports outcomes that matter to others.
+The service says whether a page may be fetched, and from when; the client reports what came of it.
 `conversation.py` has the whole exchange.
 """
 
@@ -11,7 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from robots_decisions.parsing import detail, http_date, instant, json_value, number, reason, rule_of, shown
+from robots_decisions.parsing import (
+    detail,
+    http_date,
+    instant,
+    json_value,
+    number,
+    reason,
+    rule_of,
+    sentence,
+    shown,
+    summary,
+    version_of,
+)
+from robots_decisions.question import Members, without_credentials
 
 Fields: TypeAlias = Mapping[str, str]
 """Headers by lower-case name."""
@@ -24,8 +37,11 @@ MAX_PERMIT_WAIT = 3600.0
 FETCH_WAIT = 10.0
 """Seconds that the service may take to fetch a robots.txt that is not cached."""
 
-MARGIN = 5.0
-"""Seconds that an answer may take in addition."""
+ANSWER_TIMEOUT, MIN_ANSWER_TIMEOUT = 15.0, 1.0
+"""Most seconds for an answer, and for each line of a batch; and least, however little a request may wait."""
+
+OUTCOME_TIMEOUT = 5.0
+"""Seconds for the report of an outcome, which is lost after that."""
 
 ANSWER_LIMIT = 4 * 1024 * 1024
 """Bytes of the longest answer that is read: it names all sitemaps of a file, at most 512,000 bytes."""
@@ -54,28 +70,25 @@ REFUSAL_STATUSES = frozenset({401, 402, 403, 451})
 RELEASED: Final[Mapping[str, object]] = {"released": True}
 """The outcome of a slot that was not used."""
 
-PACE = "pace"
-"""The reason of RetryLater when the page is allowed but its slot is too far away."""
+PACE, BUSY = "pace", "busy"
+"""Reasons of RetryLater: the page is allowed but its slot is too far away; the service has no room, or a quota is
+used up."""
+
+QUOTA_DELAY = 30.0
+"""Seconds until the next request after a 429 that names no time."""
+
+SET_KEY = "Set `key` to an API key of the service."
+SET_URL = "Set the URL of a robots.txt decision service, without a path such as /v1."
+"""What to do about answers that no waiting changes."""
+
+_NO_VERSION = "urn:robots-decisions:problem:no-version"
+"""The problem of an `as_of` at which no version was stored."""
 
 _PERMIT = re.compile(r"[A-Za-z0-9_=-]{1,2048}(?:\.[A-Za-z0-9_=-]{1,64})?")
 _KEY = re.compile(r"[!-~]{1,512}")
 _CALLER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
-_AUTHORITY = re.compile(r"[^/?\\]*")
 _SECONDS = re.compile(r"[0-9]{1,6}")
-_TEMPORARY = frozenset({408, 429})
 _INVALID_QUESTION = frozenset({400, 413, 422})
-
-
-class Unavailable(Exception):
-    """The service did not respond; the text says why. Callers see NoAnswer or ServiceUnavailable.
-
-    `seconds` is after how many to ask again, if the service says so. `is_final`: asking again does not help.
-    """
-
-    def __init__(self, why: str, *, seconds: float | None = None, is_final: bool = False) -> None:
-        super().__init__(why)
-        self.seconds = seconds
-        self.is_final = is_final
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +105,8 @@ class Granted:
     """The page may be fetched `wait` seconds after the answer; the slot lasts `interval` seconds.
 
     `degraded`: the service cannot reach its store and grants only its own share of the rate. `refused`: the service
-    knows of pages that the origin refused to this agent, so it should learn of a success.
+    knows of pages that the origin refused to this agent, so it should learn of a success. `version` is the id of the
+    robots.txt that decided.
     """
 
     permit: str
@@ -100,9 +114,10 @@ class Granted:
     interval: float
     degraded: bool = False
     refused: bool = False
+    version: str | None = None
 
-    def to_report(self, status: int) -> bool:
-        """Whether the service should be told that the page answered with this status."""
+    def is_urgent(self, status: int) -> bool:
+        """Whether the service should learn at once that the page answered with this status."""
         success = 200 <= status < 300
         return status in BACKOFF_STATUSES or status in REFUSAL_STATUSES or (self.refused and success)
 
@@ -112,20 +127,33 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
+class Open:
+    """The service is silent, and the page is fetched in a slot of the client's own pace."""
+
+    interval: float
+    version: None = None
+
+
+Slot: TypeAlias = Granted | Open
+"""When a page may be fetched."""
+
+
+@dataclass(frozen=True, slots=True)
 class Denied:
-    """The page may not be fetched; `rule` is the deciding line of robots.txt, if any, and `line` its number."""
+    """The page may not be fetched; `rule` is the deciding line of robots.txt, if any, and `line` its number.
+
+    `why` is the service's own sentence, here and in other answers.
+    """
 
     reason: str
     rule: str | None = None
     line: int | None = None
-
-    def __str__(self) -> str:
-        return self.reason if self.rule is None else f"line {self.line} of robots.txt: {self.rule}"
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """Ask again in `seconds`. `reason` is PACE, or the reason of a defer.
+    """Ask again in `seconds`. `reason` is PACE, BUSY with the `status` of the answer, or the reason of a defer.
 
     `interval` is as in Granted, or 0 if unknown.
     """
@@ -133,50 +161,84 @@ class RetryLater:
     seconds: float
     reason: str
     interval: float = 0.0
+    why: str = ""
+    status: int = 200
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidQuestion:
-    """The service rejects the question: the URL or the agent is malformed."""
+    """The service rejects the question: the URL, the agent or another member is malformed."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """The service did not respond, or not with an answer; nothing is known about the page."""
+    """The service did not respond, or not with an answer; nothing is known about the page.
+
+    `why` goes on after the URL of the service. With a `remedy`, asking again does not help: it says what to set.
+    """
 
     why: str
+    remedy: str | None = None
 
 
 Answer: TypeAlias = Granted | Denied | RetryLater | InvalidQuestion | NoAnswer
 
+Failure: TypeAlias = RetryLater | InvalidQuestion | NoAnswer
+"""Why there is no answer about a page."""
 
-def question(url: str, agent: str, max_wait: float, *, caller: str | None = None) -> dict[str, object]:
+
+class Unavailable(Exception):
+    """The service did not respond, or not with an answer. Callers see `failure`, or an error that is made of it."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.why)
+        self.failure = failure
+
+
+def silent(why: str) -> Unavailable:
+    """The error of a service that does not answer; `why` goes on after its URL."""
+    return Unavailable(NoAnswer(why))
+
+
+def late(seconds: float) -> Unavailable:
+    """The error of a service that does not answer in time."""
+    return silent(f"does not respond within {round(seconds, 3):g} s.")
+
+
+def unreached(error: BaseException) -> Unavailable:
+    """The error of a service that cannot be reached."""
+    return silent(f"cannot be reached: {sentence(str(error) or type(error).__name__)}")
+
+
+def not_http(error: BaseException) -> Unavailable:
+    """The error of what answers, but not in HTTP, without TLS, or with a certificate that is not trusted."""
+    why = sentence(str(error) or type(error).__name__)
+    return Unavailable(NoAnswer(f"does not answer in HTTP with a trusted certificate: {why}", SET_URL))
+
+
+def not_ours(what: str) -> NoAnswer:
+    """An answer that no robots.txt decision service gives."""
+    return NoAnswer(f"answers with {what}.", SET_URL)
+
+
+def answer_timeout(left: float) -> float:
+    """Seconds for an answer to a request that may wait for `left` more."""
+    return min(max(left, MIN_ANSWER_TIMEOUT), ANSWER_TIMEOUT)
+
+
+def question(url: str, members: Members, left: float) -> dict[str, object]:
+    """The members of a question of a verdict. The service has two thirds of the time for a fetch."""
+    wait = round(answer_timeout(left) * FETCH_WAIT / ANSWER_TIMEOUT, 3)
+    return {"url": without_credentials(url), **members, "wait": wait}
+
+
+def permit_question(url: str, members: Members, left: float, caller: str | None) -> dict[str, object]:
     """The JSON to POST to PATH."""
-    members: dict[str, object] = {
-        "url": without_credentials(url),
-        "agent": agent,
-        "max_wait": round(min(max(max_wait, 0.0), MAX_PERMIT_WAIT), 3),
-        "wait": FETCH_WAIT,
-    }
-    return members if caller is None else {**members, "caller": caller}
-
-
-def without_credentials(url: str) -> str:
-    """The URL without credentials and fragment, which do not influence a verdict."""
-    scheme, separator, rest = url.partition("#")[0].partition("://")
-    authority = _AUTHORITY.match(rest)
-    if not separator or authority is None:
-        return url
-    return f"{scheme}://{authority[0].rpartition('@')[2]}{rest[authority.end() :]}"
-
-
-def origin_key(url: str) -> str:
-    """Scheme and authority of a URL: pages that share them usually share a rate."""
-    scheme, _, rest = without_credentials(url).partition("://")
-    authority = _AUTHORITY.match(rest)
-    return f"{scheme}://{authority[0] if authority else ''}".lower()
+    most = round(min(max(left, 0.0), MAX_PERMIT_WAIT), 3)
+    asked = {**question(url, members, left), "max_wait": most}
+    return asked if caller is None else {**asked, "caller": caller}
 
 
 def headers(key: str | None) -> dict[str, str]:
@@ -209,6 +271,10 @@ def checked_caller(caller: str | None) -> str | None:
     return caller
 
 
+OUTCOMES_PATH: Final = "/v1/permits/outcomes"
+"""Where outcomes are reported that need not be known at once."""
+
+
 def outcome_path(permit: str) -> str:
     """The path to which the outcome of a permit is reported."""
     return f"{PATH}/{quote(permit, safe='')}/outcome"
@@ -225,25 +291,38 @@ def encode(message: Mapping[str, object]) -> bytes:
     return json.dumps(message).encode("ascii")
 
 
-def parse_failure(status: int, fields: Fields, message: object) -> RetryLater | InvalidQuestion | NoAnswer | None:
+def parse_failure(status: int, fields: Fields, message: object) -> Failure | None:
     """Why a response has no answer; None if it has one."""
-    if status in {429, 503} and _SECONDS.fullmatch(fields.get("retry-after", "")):
-        return RetryLater(_pause(float(fields["retry-after"])), "busy")
     if status == 200:
         return None
-    why = f"it answers {status}" + (f": {problem}" if (problem := detail(message)) else "")
-    return InvalidQuestion(why) if status in _INVALID_QUESTION else NoAnswer(why)
+    problem = detail(message)
+    said = f": {sentence(problem)}" if problem else "."
+    header = fields.get("retry-after", "")
+    after = pause(float(header)) if _SECONDS.fullmatch(header) else None
+    if status == 429 or (status == 503 and after is not None):
+        return RetryLater(QUOTA_DELAY if after is None else after, BUSY, 0.0, f"answers {status}{said}", status)
+    kind = message.get("type") if isinstance(message, dict) else None
+    if problem and (status in _INVALID_QUESTION or kind == _NO_VERSION):
+        return InvalidQuestion(f"{status}{said}")
+    remedy = None if status >= 500 else SET_KEY if status in {401, 403} else SET_URL
+    return NoAnswer(f"answers {status}{said}", remedy)
 
 
 def refusal(status: int, fields: Fields, message: object) -> Unavailable:
     """The error for a response that is not a 200."""
     failure = parse_failure(status, fields, message)
-    why = f"it answers {status}" + (f": {problem}" if (problem := detail(message)) else "")
-    return Unavailable(
-        why,
-        seconds=failure.seconds if isinstance(failure, RetryLater) else None,
-        is_final=400 <= status < 500 and status not in _TEMPORARY,
-    )
+    return Unavailable(not_ours("a 200") if failure is None else failure)
+
+
+def not_a_verdict(message: object) -> str | None:
+    """Why a message has no verdict; None if it has one."""
+    if not isinstance(message, dict):
+        return "what is not a JSON object"
+    verdict, allowed = message.get("verdict"), message.get("allowed")
+    known = isinstance(verdict, str) and verdict in {"allow", "disallow", "defer"}
+    if known and allowed is (verdict == "allow"):
+        return None
+    return f"the verdict {shown(verdict)}, and {shown(allowed)} for allowed"
 
 
 def parse_answer(status: int, fields: Fields, body: bytes, now: float) -> Answer:
@@ -252,18 +331,19 @@ def parse_answer(status: int, fields: Fields, body: bytes, now: float) -> Answer
     failure = parse_failure(status, fields, message)
     if failure is not None:
         return failure
-    if not isinstance(message, dict):
-        return NoAnswer("its answer is not a JSON object")
-    match message.get("verdict"):
-        case "allow" if message.get("allowed") is True:
+    wrong = not_a_verdict(message)
+    if wrong is not None:
+        return not_ours(wrong)
+    match message["verdict"]:
+        case "allow":
             return _grant(message)
         case "disallow":
-            return _denied(message)
-        case "defer":
+            return Denied(reason(message), *rule_of(message), summary(message))
+        case _:
             until = _until(message.get("retry_at"), http_date(fields.get("date"), now))
-            return NoAnswer("it defers without retry_at") if until is None else RetryLater(until, reason(message))
-        case verdict:
-            return NoAnswer(f"its verdict is {shown(verdict)}")
+            if until is None:
+                return not_ours("a defer without retry_at")
+            return RetryLater(until, reason(message), 0.0, summary(message))
 
 
 def parse_backoff(status: int, body: bytes) -> float | None:
@@ -276,29 +356,26 @@ def parse_backoff(status: int, body: bytes) -> float | None:
 
 
 def _grant(message: Mapping[str, Any]) -> Answer:
-    permit, wait, interval = message.get("permit"), number(message.get("wait")), number(message.get("interval"))
+    permit, wait, interval = message.get("permit"), number(message.get("wait")), number(message.get("interval")) or 0.0
     if isinstance(permit, str) and wait is not None:
         if not _PERMIT.fullmatch(permit):
-            return NoAnswer(f"its permit is {shown(permit)}")
+            return not_ours(f"the permit {shown(permit)}")
         if wait > MAX_PERMIT_WAIT:
-            return NoAnswer(f"its wait is {wait} s")
-        refused = isinstance(message.get("edge"), dict)
-        return Granted(permit, wait, interval or 0.0, message.get("degraded") is True, refused)
+            return not_ours(f"a slot in {wait} s")
+        refused, degraded = isinstance(message.get("edge"), dict), message.get("degraded") is True
+        return Granted(permit, wait, min(interval, MAX_DELAY), degraded, refused, version_of(message))
     retry_after = number(message.get("retry_after"))
     if permit is None and retry_after is not None:
-        return RetryLater(_pause(retry_after), PACE, interval or 0.0)
-    return NoAnswer("it allows the page without a slot or retry_after")
-
-
-def _denied(message: Mapping[str, Any]) -> Denied:
-    return Denied(reason(message), *rule_of(message))
+        return RetryLater(pause(retry_after), PACE, interval, "the slots of the site are taken until then.")
+    return not_ours("an allow without a slot or retry_after")
 
 
 def _until(value: object, now: float) -> float | None:
     """Seconds until an RFC 3339 instant."""
     at = instant(value)
-    return None if at is None else max(MIN_DEFER, _pause(at.timestamp() - now))
+    return None if at is None else max(MIN_DEFER, pause(at.timestamp() - now))
 
 
-def _pause(seconds: float) -> float:
+def pause(seconds: float) -> float:
+    """The seconds until the next request, within bounds."""
     return min(max(seconds, MIN_DELAY), MAX_DELAY)

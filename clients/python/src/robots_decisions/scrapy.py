@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
@@ -27,7 +28,6 @@ from robots_decisions._async.permit_client import AsyncPermitClient
 from robots_decisions._async.service import AsyncService
 from robots_decisions._compat import unexpected
 from robots_decisions._default_http import default_async_http
-from robots_decisions._io import AsyncDeadline
 from robots_decisions.origin_queue import OriginQueue
 from robots_decisions.permits import (
     PACE,
@@ -37,8 +37,9 @@ from robots_decisions.permits import (
     InvalidQuestion,
     NoAnswer,
     RetryLater,
-    origin_key,
+    Slot,
 )
+from robots_decisions.question import Names, origin_key
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -51,17 +52,14 @@ GIVE_UP_AFTER = 3600.0
 """ROBOTS_DECISIONS_GIVE_UP_AFTER: seconds that an origin may be deferred, or the service unavailable, before its
 requests are dropped. Waiting for a slot does not count."""
 
-MAX_WAITING = 10_000
-"""ROBOTS_DECISIONS_MAX_WAITING: requests that wait outside the downloader. Further ones wait inside for room."""
-
-ROOM_TIMEOUT = 60.0
-"""Seconds that such a request waits for room; one that never left would keep the spider from closing."""
-
 TICK = 1.0
 """Seconds after which a queue with free slots is checked again."""
 
 STATS = "robots_decisions"
 """The prefix of the stats."""
+
+MISCONFIGURED = "robots_decisions_misconfigured"
+"""The reason of a spider that is closed because the service refuses the key, or is none."""
 
 _MARK = "robots_decisions_waited"
 _WAITING, _CALLED = "waiting", "called"
@@ -70,7 +68,7 @@ _ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 _log = logging.getLogger(__name__)
 
-_Key: TypeAlias = tuple[str, str]
+_Key: TypeAlias = tuple[str, Names]
 
 
 class Disallowed(errors.Disallowed, IgnoreRequest):
@@ -78,19 +76,34 @@ class Disallowed(errors.Disallowed, IgnoreRequest):
 
 
 class NotUnderstood(errors.NotUnderstood, IgnoreRequest):
-    """The service rejects the URL or the agent as malformed."""
+    """The service rejects the URL, the agent or another member of the question."""
+
+
+class Misconfigured(errors.Misconfigured, IgnoreRequest):
+    """What answers refuses the key, or is not a robots.txt decision service: the message says what to set."""
 
 
 class GivenUp(errors.PermitError, IgnoreRequest):
     """There was no verdict in time."""
 
 
+_TYPES = errors.ErrorTypes(disallowed=Disallowed, not_understood=NotUnderstood, misconfigured=Misconfigured)
+
+
 class _InFlight(NamedTuple):
-    """A request on its way to its origin: its queue, its grant, and its start."""
+    """A request on its way to its origin: its queue, its slot, and its start."""
 
     queue: OriginQueue[Request]
-    grant: Granted
+    slot: Slot
     since: float
+
+
+class _Mark(NamedTuple):
+    """What a request that is put aside is: whether it waits, and goes first; and its own `dont_filter`."""
+
+    state: str
+    first: bool
+    dont_filter: bool
 
 
 class PermitMiddleware:
@@ -99,8 +112,10 @@ class PermitMiddleware:
     A request for a page that may not be fetched is dropped (Disallowed, an IgnoreRequest). A request that must wait for
     longer than ROBOTS_DECISIONS_MAX_WAIT leaves the downloader and comes back through the scheduler: meanwhile it does
     not delay other origins, and the spider stays open. With JOBDIR, requests that still wait when the spider closes are
-    stored for the next run. While the service is unavailable, requests wait, unless ROBOTS_DECISIONS_UNREACHABLE is
-    "allow". Requests with dont_obey_robotstxt in their meta need no permit, as with Scrapy's own middleware.
+    stored for the next run. While the service is silent, requests wait, unless ROBOTS_DECISIONS_UNREACHABLE is "allow":
+    then they are sent without a permit, at least a second apart for each host. If the service refuses the key, or is
+    none, the spider is closed. The log says once for each origin, and for each change, why requests wait. Requests with
+    dont_obey_robotstxt in their meta need no permit, as with Scrapy's own middleware.
 
     Place it between RetryMiddleware (550), which would hide a 503 from it, and DownloaderStats (850). Scrapy must use
     its asyncio reactor. Raises ValueError for invalid settings, which ends the crawl before it starts.
@@ -118,22 +133,35 @@ class PermitMiddleware:
         if unreachable not in {"wait", "allow"}:
             raise ValueError(f"ROBOTS_DECISIONS_UNREACHABLE={unreachable!r} is not valid; use 'wait' or 'allow'.")
         self._crawler = crawler
-        self._agent = settings.get("ROBOTS_DECISIONS_AGENT") or settings.get("ROBOTSTXT_USER_AGENT")
+        self._agent: Names | None = settings.get("ROBOTS_DECISIONS_AGENT") or settings.get("ROBOTSTXT_USER_AGENT")
         self._open = unreachable == "allow"
         self._max_wait = _seconds(crawler, "ROBOTS_DECISIONS_MAX_WAIT", MAX_WAIT)
         self._give_up_after = _seconds(crawler, "ROBOTS_DECISIONS_GIVE_UP_AFTER", GIVE_UP_AFTER)
-        self._max_waiting = max(1, settings.getint("ROBOTS_DECISIONS_MAX_WAITING", MAX_WAITING))
         self._concurrency = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
-        self._service = AsyncPermitClient(
-            AsyncService(url, settings.get("ROBOTS_DECISIONS_KEY"), default_async_http()),
+        max_age = settings.get("ROBOTS_DECISIONS_MAX_AGE")
+        options = errors.Options(
+            agent=self._agent,
+            purpose=settings.getlist("ROBOTS_DECISIONS_PURPOSE") or None,
+            dialect=settings.get("ROBOTS_DECISIONS_DIALECT"),
+            max_age=None if max_age is None else float(max_age),
             caller=settings.get("ROBOTS_DECISIONS_CALLER"),
+            max_wait=self._max_wait,
+            unreachable=unreachable,
+            errors=_TYPES,
+        )
+        for library in ("httpx", "httpx2"):  # they log every question at INFO, unless the project has chosen a level
+            logger = logging.getLogger(library)
+            logger.setLevel(logger.level or logging.WARNING)
+        self._url = url
+        self._members = options.members
+        self._service = AsyncPermitClient(
+            AsyncService(url, settings.get("ROBOTS_DECISIONS_KEY"), default_async_http()), options
         )
         self._queues: dict[_Key, OriginQueue[Request]] = {}
         self._timers: dict[_Key, asyncio.TimerHandle] = {}
         self._in_flight: WeakKeyDictionary[Request, _InFlight] = WeakKeyDictionary()
         self._waiting = 0
-        self._space = asyncio.Event()
-        self._space.set()
+        self._closing: asyncio.Future[Any] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: "Crawler") -> "PermitMiddleware":
@@ -159,22 +187,25 @@ class PermitMiddleware:
             await asyncio.sleep(TICK)
         queue = self._queues.setdefault(key, OriginQueue(self._concurrency))
         queue.arrived(request)
+        if self._closing is not None:
+            return self._put_aside(request, first=True, by_hand=state == _WAITING)
         if _now() < queue.given_up_until:
             raise self._given_up(request)
         # Waiting and called requests go first. But a request that has waited and is back takes a slot even if that was
         # meant for a called one, which may be unable to enter the downloader before this one leaves it.
         free = queue.free_slots(_now()) if state else 0 if queue.waiting else queue.unclaimed_slots(_now())
         if not free:
-            return await self._put_aside(request, first=state is not None)
+            return self._put_aside(request, first=state is not None)
         queue.requesting += 1
         try:
-            answer = await self._service.permit(request.url, key[1], self._max_wait)
+            members = {**self._members, "agent": key[1]}
+            answer = await self._service.answer(request.url, members, self._max_wait, waiting=len(queue.waiting))
             self._count("asked")
-            send_now = self._send_now(request, queue, answer)
+            send_now = await self._send_now(request, queue, answer)
         finally:
             queue.requesting -= 1
             self._call_waiting(key)
-        return None if send_now else await self._put_aside(request, first=True)
+        return None if send_now else self._put_aside(request, first=True)
 
     async def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Response:  # noqa: ARG002
         """Return the response; report a 429 or 503, so that the whole fleet backs off, and a refused page."""
@@ -182,15 +213,18 @@ class PermitMiddleware:
         if in_flight is None:
             return response
         if "cached" in response.flags:
-            self._service.release(in_flight.grant)
-        elif in_flight.grant.to_report(response.status):
+            self._service.release(in_flight.slot)
+        else:
             header = response.headers.get(b"Retry-After")
             retry_after = None if header is None else header.decode("latin-1")
             elapsed = _now() - in_flight.since
-            backoff = await self._service.report(in_flight.grant, response.status, retry_after, elapsed)
-            self._count("reported")
+            backoff = await self._service.report(in_flight.slot, response.status, retry_after, elapsed)
             if backoff is not None:
-                in_flight.queue.opens_at = max(in_flight.queue.opens_at, _now() + backoff)
+                self._count("reported")
+            if backoff:
+                queue = in_flight.queue
+                self._service.waits.backed_off(request.url, response.status, backoff, len(queue.waiting))
+                queue.opens_at = max(queue.opens_at, _now() + backoff)
         self._call_waiting(self._key(request))
         return response
 
@@ -199,21 +233,23 @@ class PermitMiddleware:
         in_flight = self._finished(request)
         if in_flight is not None:
             if isinstance(exception, IgnoreRequest):
-                self._service.release(in_flight.grant)
+                self._service.release(in_flight.slot)
             self._call_waiting(self._key(request))
 
     def request_scheduled(self, request: Request) -> None:
         """Queue a marked request here instead of in the scheduler."""
-        mark = request.meta.get(_MARK)
-        if mark is None or mark["state"] != _WAITING:
+        mark = _mark_of(request)
+        if mark is None or mark.state != _WAITING:
             return
         key = self._key(request)
         queue = self._queues.setdefault(key, OriginQueue(self._concurrency))
-        if mark["first"]:
+        if queue.waiting and request.headers == queue.waiting[-1].headers:
+            request.headers = queue.waiting[-1].headers  # many wait, so what the other middlewares added is shared
+        if mark.first:
             queue.waiting.appendleft(request)
         else:
             queue.waiting.append(request)
-        self._count_waiting(1)
+        self._waiting += 1
         self._call_waiting(key)
         raise IgnoreRequest("The request waits for its slot.")
 
@@ -224,7 +260,7 @@ class PermitMiddleware:
 
     def spider_idle(self) -> None:
         """Keep the spider open while requests wait."""
-        if self._waiting:
+        if self._waiting and self._closing is None:
             raise DontCloseSpider
 
     async def spider_closed(self) -> None:
@@ -239,61 +275,102 @@ class PermitMiddleware:
         finally:
             await self._service.aclose()
 
-    def _send_now(self, request: Request, queue: OriginQueue[Request], answer: Answer) -> bool:
+    async def _send_now(self, request: Request, queue: OriginQueue[Request], answer: Answer) -> bool:
         """Apply the answer: True to send the request now, False to wait. Raises IgnoreRequest to drop it."""
         now = _now()
         match answer:
             case Granted():
                 queue.granted(now, answer.interval, self._max_wait)
-                queue.in_flight.add(request)
-                self._in_flight[request] = _InFlight(queue, answer, now)
+                if len(queue.waiting) * answer.interval > self._max_wait:
+                    self._service.waits.slow(request.url, answer.interval, len(queue.waiting))
                 self._count("allowed")
                 self._count("degraded", int(answer.degraded))
+                self._sent(request, queue, answer)
                 return True
             case Denied(reason=reason):
                 queue.verdict_known()
                 self._count("disallowed")
                 self._count(f"disallowed/{reason}")
-                _log.debug("%s may not be fetched: %s", request, answer, extra={"spider": self._crawler.spider})
-                raise Disallowed(request.url, answer)
-            case InvalidQuestion(why=why):
+                error = _TYPES.error(request.url, self._url, answer)
+                _log.debug("%s", error, extra={"spider": self._crawler.spider})
+                raise error
+            case InvalidQuestion():
                 self._count("not_understood")
-                raise NotUnderstood(f"The service rejects {request.url}: {why}.")
+                raise _TYPES.error(request.url, self._url, answer)
             case RetryLater(seconds=seconds, reason=reason, interval=interval) if reason == PACE:
                 queue.wait_for_slot(now, seconds, interval)
+                self._service.waits.slow(request.url, interval or seconds, len(queue.waiting))
                 return False
             case RetryLater(seconds=seconds):
                 self._count("deferred")
                 self._wait_for_verdict(request, queue, seconds)
                 return False
-            case NoAnswer(why=why):
+            case NoAnswer(remedy=None):
                 self._count("unreachable")
-                _log.warning("no verdict on %s: %s", request, why, extra={"spider": self._crawler.spider})
                 if self._open:
-                    self._count("unasked")
-                    return True
+                    return await self._send_openly(request, queue, answer)
                 self._wait_for_verdict(request, queue, None)
+                return False
+            case NoAnswer():
+                self._count("misconfigured")
+                self._close(_TYPES.error(request.url, self._url, answer))
                 return False
             case _:
                 raise unexpected(answer)
 
+    async def _send_openly(self, request: Request, queue: OriginQueue[Request], answer: NoAnswer) -> bool:
+        """Wait for the slot of the client's own pace; whether it is within ROBOTS_DECISIONS_MAX_WAIT."""
+        slot = self._service.own_slot(request.url, answer, self._max_wait)
+        if not slot.taken:
+            queue.wait_for_slot(_now(), slot.wait, slot.interval)
+            return False
+        queue.granted(_now(), slot.interval, self._max_wait)
+        self._count("unasked")
+        self._sent(request, queue, await self._service.wait_for(slot))
+        return True
+
+    def _sent(self, request: Request, queue: OriginQueue[Request], slot: Slot) -> None:
+        queue.in_flight.add(request)
+        self._in_flight[request] = _InFlight(queue, slot, _now())
+
     def _wait_for_verdict(self, request: Request, queue: OriginQueue[Request], seconds: float | None) -> None:
-        if queue.verdict_unknown(_now(), seconds, self._give_up_after):
-            self._call(queue, len(queue.waiting))  # each is dropped as it arrives, so that its errback is called
-            raise self._given_up(request)
+        if not queue.verdict_unknown(_now(), seconds, self._give_up_after):
+            return
+        dropped, origin = len(queue.waiting) + 1, origin_key(request.url)
+        _log.info(
+            "%s gave no verdict on %s for %g s: its requests are dropped (%d requests)",
+            self._url,
+            origin,
+            self._give_up_after,
+            dropped,
+            extra={"spider": self._crawler.spider},
+        )
+        self._call(queue, len(queue.waiting))  # each is dropped as it arrives, so that its errback is called
+        raise self._given_up(request)
 
     def _given_up(self, request: Request) -> GivenUp:
         self._count("given_up")
-        return GivenUp(f"There was no verdict on {request.url} in time.")
+        return GivenUp(f"{self._url} gave no verdict on {request.url} for {self._give_up_after:g} s.")
 
-    async def _put_aside(self, request: Request, *, first: bool) -> Request:
-        with suppress(TimeoutError):
-            async with AsyncDeadline(ROOM_TIMEOUT):
-                await self._space.wait()
+    def _close(self, error: errors.PermitError) -> None:
+        """Close the spider: what waits is kept for the next run of this job."""
+        if self._closing is not None:
+            return
+        _log.error("%s", error, extra={"spider": self._crawler.spider})
+        engine = self._crawler.engine
+        if hasattr(engine, "close_spider_async"):
+            self._closing = asyncio.ensure_future(engine.close_spider_async(reason=MISCONFIGURED))
+        elif engine.spider is not None:  # before Scrapy 2.14
+            closing = engine.close_spider(engine.spider, reason=MISCONFIGURED)
+            self._closing = closing.asFuture(asyncio.get_running_loop())
+
+    def _put_aside(self, request: Request, *, first: bool, by_hand: bool = False) -> Request:
+        if by_hand:  # it would come back at once, for ever
+            raise Misconfigured(f"{request.url} is not fetched: the spider closes.")
         self._count("put_aside")
         copy = request.copy()
         # The duplicate filter has already seen this request.
-        copy.meta[_MARK] = {"state": _WAITING, "first": first, "dont_filter": request.dont_filter}
+        copy.meta[_MARK] = _mark(_WAITING, first, request.dont_filter)
         copy.dont_filter = True
         return copy
 
@@ -303,7 +380,7 @@ class PermitMiddleware:
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
-        if queue is None:
+        if queue is None or self._closing is not None:
             return
         now = _now()
         self._call(queue, queue.unclaimed_slots(now))
@@ -316,16 +393,10 @@ class PermitMiddleware:
     def _call(self, queue: OriginQueue[Request], limit: int) -> None:
         for _ in range(min(limit, len(queue.waiting))):
             request = queue.call(_now())
-            self._count_waiting(-1)
-            request.meta[_MARK] = {**request.meta[_MARK], "state": _CALLED}
+            self._waiting -= 1
+            request.headers = request.headers.copy()
+            _call_mark(request)
             self._crawl(request)
-
-    def _count_waiting(self, more: int) -> None:
-        self._waiting += more
-        if self._waiting < self._max_waiting:
-            self._space.set()
-        else:
-            self._space.clear()
 
     def _crawl(self, request: Request) -> None:
         engine = self._crawler.engine
@@ -341,7 +412,8 @@ class PermitMiddleware:
     def _key(self, request: Request) -> _Key:
         header = request.headers.get(b"User-Agent")
         user_agent = header.decode("latin-1") if header else self._crawler.settings.get("USER_AGENT")
-        return origin_key(request.url), self._agent or user_agent or "*"
+        agent = self._agent or user_agent or "*"
+        return origin_key(request.url), agent if isinstance(agent, str) else tuple(agent)
 
     def _count(self, name: str, number: int = 1) -> None:
         if number and self._crawler.stats is not None:
@@ -359,14 +431,33 @@ def _seconds(crawler: "Crawler", name: str, default: float) -> float:
     return value
 
 
+@cache
+def _mark(state: str, first: bool, dont_filter: bool) -> _Mark:
+    """The mark of a request, of which there are few."""
+    return _Mark(state, first, dont_filter)
+
+
+def _mark_of(request: Request) -> _Mark | None:
+    """The mark of a request; in jobs of the client 0.1 it is a dict."""
+    mark: _Mark | dict[str, Any] | None = request.meta.get(_MARK)
+    return _mark(**mark) if isinstance(mark, dict) else mark
+
+
+def _call_mark(request: Request) -> None:
+    """Mark a request that has waited as called."""
+    mark = _mark_of(request)
+    if mark is not None:
+        request.meta[_MARK] = _mark(_CALLED, mark.first, mark.dont_filter)
+
+
 def _unmark(request: Request) -> str | None:
     """Remove the mark of a request that waited outside the downloader, and return its state; None without a mark."""
-    mark = request.meta.pop(_MARK, None)
+    mark = _mark_of(request)
     if mark is None:
         return None
-    request.dont_filter = mark["dont_filter"]
-    state: str = mark["state"]
-    return state
+    del request.meta[_MARK]
+    request.dont_filter = mark.dont_filter
+    return mark.state
 
 
 def _queue(crawler: "Crawler") -> Any:
@@ -381,7 +472,7 @@ def _store(crawler: "Crawler", requests: list[Request]) -> None:
     if queue is None:
         return
     for request in requests:
-        request.meta[_MARK] = {**request.meta[_MARK], "state": _CALLED}
+        _call_mark(request)
         with suppress(ValueError):  # Scrapy's own queues also drop requests that cannot be serialized
             queue.push(request)
     queue.close()

@@ -2,23 +2,26 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import urlencode
 
-from robots_decisions.parsing import detail, instant, json_value, number, reason, rule_of, shown
+from robots_decisions.parsing import detail, instant, json_value, number, reason, rule_of, sentence, summary, version_of
 from robots_decisions.permits import (
-    FETCH_WAIT,
+    ANSWER_LIMIT,
+    Failure,
     Fields,
-    InvalidQuestion,
     NoAnswer,
-    RetryLater,
     Unavailable,
+    answer_timeout,
     encode,
+    not_a_verdict,
+    not_ours,
     parse_failure,
-    without_credentials,
+    question,
 )
+from robots_decisions.question import Members, Names, answered_agent, asking
 
 PATH: Final = "/v1/allowed"
 
@@ -31,12 +34,8 @@ BATCH_ITEMS, BATCH_BYTES = 500, 1024 * 1024
 """Questions, and their bytes, that one request of a batch has. The service reads twice as many ahead of its answers,
 and so does not wait for a client that sends all of them before it reads an answer."""
 
-PROBLEM_LIMIT = 65_536
-"""Bytes that are read of a response without answers."""
-
-LINE_LIMIT = 4 * 1024 * 1024
+LINE_LIMIT = ANSWER_LIMIT
 """Bytes of the longest line of an answer."""
-
 
 Asks = TypeVar("Asks")
 Answered = TypeVar("Answered")
@@ -44,17 +43,18 @@ Answered = TypeVar("Answered")
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a batch. None leaves a parameter to the client (`agent`) or to the service.
+    """A question of a batch. None leaves a parameter to the client, or to the service.
 
-    Agents after the first are fallbacks. `as_of` is an RFC 3339 instant in the past: the version of the file that was
-    stored then decides.
+    Agents after the first are fallbacks. `as_of` is an instant in the past: the version of the file that was stored
+    then decides. `max_age`: a copy of the file that is older, in seconds, is fetched again first.
     """
 
     url: str
-    agent: str | Sequence[str] | None = None
+    agent: Names | None = None
     dialect: str | None = None
-    purpose: Sequence[str] | None = None
-    as_of: str | None = None
+    purpose: Names | None = None
+    as_of: str | datetime | None = None
+    max_age: float | None = None
 
 
 Asked: TypeAlias = "str | tuple[str, str] | Question"
@@ -66,7 +66,8 @@ class Verdict:
     """Whether a page may be fetched: true if it is allowed. `members` is the whole answer, as the HTTP API has it.
 
     `rule` is the deciding line of robots.txt, if any, and `line` its number. `interval` is the seconds from one
-    document to the next; `retry_at` is when to ask again after a defer.
+    document to the next; `retry_at` is when to ask again after a defer. `version` is the id of the file that decided,
+    and `summary` the service's own sentence.
     """
 
     url: str
@@ -78,6 +79,12 @@ class Verdict:
     interval: float | None = None
     retry_at: datetime | None = None
     members: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    version: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """Why, as the service says it."""
+        return summary(self.members)
 
     @property
     def allowed(self) -> bool:
@@ -105,23 +112,25 @@ class Unanswered:
         return False
 
 
-VerdictAnswer: TypeAlias = Verdict | RetryLater | InvalidQuestion | NoAnswer
+VerdictAnswer: TypeAlias = Verdict | Failure
 
 
-def verdict_path(url: str, agent: str) -> str:
-    """The path that asks about a page."""
-    query = {"url": without_credentials(url), "agent": agent, "wait": f"{FETCH_WAIT:g}"}
-    return f"{PATH}?{urlencode(query, errors='replace')}"
+def verdict_path(url: str, members: Members, left: float, *, explain: bool = False) -> str:
+    """The path that asks about a page, for a request that may wait for `left` seconds."""
+    asked = question(url, members, left)
+    pairs = [
+        (name, f"{one:g}" if isinstance(one, float) else one)
+        for name, value in asked.items()
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    return f"{PATH}?{urlencode(pairs + [('explain', 'true')] * explain, errors='replace')}"
 
 
-def parse_verdict(url: str, agent: str, status: int, fields: Fields, body: bytes) -> VerdictAnswer:
+def parse_verdict(url: str, agent: object, status: int, fields: Fields, body: bytes) -> VerdictAnswer:
     """Parse the response to `verdict_path`."""
     message = json_value(body)
     failure = parse_failure(status, fields, message)
-    if failure is not None:
-        return failure
-    verdict = _verdict(url, agent, message)
-    return verdict if isinstance(verdict, Verdict) else NoAnswer(verdict)
+    return failure if failure is not None else _verdict(url, agent, message)
 
 
 def batch_path(fields: Sequence[str] | None) -> str:
@@ -129,25 +138,20 @@ def batch_path(fields: Sequence[str] | None) -> str:
     return PATH if fields is None else f"{PATH}?fields={','.join(dict.fromkeys((*VERDICT_FIELDS, *fields)))}"
 
 
-def encode_item(question: Question) -> bytes:
+def encode_item(url: str, members: Members, max_wait: float) -> bytes:
     """The line that asks a question of a batch."""
-    item: dict[str, object] = {"url": without_credentials(question.url), "agent": question.agent, "wait": FETCH_WAIT}
-    for name in ("dialect", "purpose", "as_of"):
-        value = getattr(question, name)
-        if value is not None:
-            item[name] = value
-    return encode(item) + b"\n"
+    return encode(question(url, members, max_wait)) + b"\n"
 
 
-def parse_item(url: str, agent: str, line: bytes) -> Verdict | Unanswered:
+def parse_item(url: str, agent: object, line: bytes) -> Verdict | Unanswered:
     """Parse a line of the answer to a batch. Raise Unavailable if it is not an answer."""
     message = json_value(line)
-    problem = problem_in(message, url, agent)
+    problem = problem_in(message, url, answered_agent(agent, message))
     if problem is not None:
         return problem
     verdict = _verdict(url, agent, message)
     if not isinstance(verdict, Verdict):
-        raise Unavailable(verdict, is_final=True)
+        raise Unavailable(verdict)
     return verdict
 
 
@@ -157,7 +161,7 @@ def problem_in(message: object, url: str, agent: str = "") -> Unanswered | None:
     if not isinstance(problem, dict):
         return None
     status = number(problem.get("status")) or 0.0
-    why = detail(problem) or "it does not say why"
+    why = sentence(detail(problem) or "the service does not say why")
     return Unanswered(url, agent, int(status) if status < 1000 else 0, why, number(problem.get("retry_after")))
 
 
@@ -177,23 +181,32 @@ class LineSplitter:
             yield whole
         self._add(rest)
 
+    @property
+    def rest(self) -> bytes:
+        """What follows the last line."""
+        return bytes(self._rest)
+
     def _add(self, data: bytes) -> None:
         if len(self._rest) + len(data) > LINE_LIMIT:
-            raise Unavailable(f"a line of its answer is longer than {LINE_LIMIT} bytes", is_final=True)
+            raise Unavailable(not_ours(f"more than {LINE_LIMIT} bytes in a line"))
         self._rest += data
 
 
 class Batch(ABC, Generic[Asks, Answered]):
     """Lines to send in one request, until it is full, and how the lines of its answer are read.
 
-    `path` answers them. `what` names the answers in an error, with the number that is missing and that of all.
+    `path` answers them, each within `timeout` seconds. `what` and `plural` name the answers, and what they are about,
+    in an error.
     """
 
     what: str
+    plural: str
     items = BATCH_ITEMS
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, max_wait: float) -> None:
         self.path = path
+        self.timeout = answer_timeout(max_wait)
+        self.urls: list[str] = []
         self.lines: list[bytes] = []
         self._size = 0
 
@@ -209,68 +222,69 @@ class Batch(ABC, Generic[Asks, Answered]):
         """Whether to send it."""
         return len(self.lines) >= self.items or self._size >= BATCH_BYTES
 
-    def _add_line(self, line: bytes) -> None:
+    def _add_line(self, url: str, line: bytes) -> None:
+        self.urls.append(url)
         self.lines.append(line)
         self._size += len(line)
 
 
 class VerdictBatch(Batch[Asked, "Verdict | Unanswered"]):
-    """Questions to which the answers are verdicts; `agent` is that of questions without one."""
+    """Questions to which the answers are verdicts. Their members are those of `defaults` and their own."""
 
-    what = "There is no verdict on {} of {} pages"
+    what, plural = "verdict on", "pages"
 
-    def __init__(self, fields: Sequence[str] | None, agent: str | None) -> None:
-        super().__init__(batch_path(fields))
-        self._agent = agent
-        self._questions: list[tuple[str, str]] = []
+    def __init__(self, fields: Sequence[str] | None, defaults: Members, max_wait: float) -> None:
+        super().__init__(batch_path(fields), max_wait)
+        self._defaults = defaults
+        self._agents: list[object] = []
 
     def add(self, asked: Asked) -> None:
-        """Add a question. Raise ValueError if it has no agent."""
-        question = question_of(asked, self._agent)
-        agents = [question.agent] if isinstance(question.agent, str) else question.agent or [""]
-        self._questions.append((question.url, agents[0]))
-        self._add_line(encode_item(question))
+        """Add a question. Raise ValueError if it has no agent, or is invalid."""
+        if isinstance(asked, tuple):
+            asked = Question(*asked)
+        url, members = (asked, self._defaults) if isinstance(asked, str) else (asked.url, self._members(asked))
+        self._agents.append(agent_of(url, members))
+        self._add_line(url, encode_item(url, members, self.timeout))
 
     def parse(self, number: int, line: bytes) -> Verdict | Unanswered:
         """The verdict, or why there is none."""
-        return parse_item(*self._questions[number], line)
+        return parse_item(self.urls[number], self._agents[number], line)
+
+    def _members(self, asked: Question) -> Members:
+        own = asking(
+            agent=asked.agent or None,
+            purpose=asked.purpose,
+            dialect=asked.dialect,
+            max_age=asked.max_age,
+            as_of=asked.as_of,
+        )
+        return {**self._defaults, **own}
 
 
-def question_of(asked: Asked, agent: str | None) -> Question:
-    """The question with its agent, by default `agent`. Raise ValueError without one."""
-    if isinstance(asked, str):
-        asked = Question(asked)
-    elif isinstance(asked, tuple):
-        asked = Question(*asked)
-    return asked if asked.agent else replace(asked, agent=agent_of(asked.url, agent))
-
-
-def agent_of(url: str, agent: str | None) -> str:
-    """The agent. Raise ValueError without one."""
+def agent_of(url: str, members: Members) -> object:
+    """The agents of a question. Raise ValueError without one."""
+    agent = members.get("agent")
     if not agent:
         raise ValueError(f"{url} has no agent: name one, or set the client's `agent`")
     return agent
 
 
-def _verdict(url: str, agent: str, message: object) -> Verdict | str:
+def _verdict(url: str, agent: object, message: object) -> Verdict | NoAnswer:
     """The verdict, or why the message has none."""
-    if not isinstance(message, dict):
-        return "its answer is not a JSON object"
-    verdict = message.get("verdict")
-    if not isinstance(verdict, str) or verdict not in {"allow", "disallow", "defer"}:
-        return f"its verdict is {shown(verdict)}"
-    if message.get("allowed") is not (verdict == "allow"):
-        return f"its verdict is {shown(verdict)}, but allowed is {shown(message.get('allowed'))}"
+    wrong = not_a_verdict(message)
+    if wrong is not None or not isinstance(message, dict):
+        return not_ours(wrong or "what is not a JSON object")
     rate = message.get("rate")
     rule, line = rule_of(message)
     return Verdict(
         url,
-        agent,
-        cast('Literal["allow", "disallow", "defer"]', verdict),
+        answered_agent(agent, message),
+        cast('Literal["allow", "disallow", "defer"]', message["verdict"]),
         reason(message),
         rule,
         line,
         number(rate.get("interval")) if isinstance(rate, dict) else None,
         instant(message.get("retry_at")),
         message,
+        version_of(message),
     )

@@ -6,7 +6,8 @@ from types import ModuleType
 from typing import Generic, TypeVar
 
 from robots_decisions._io import AsyncReply
-from robots_decisions.permits import Fields, Unavailable
+from robots_decisions._not_http import is_not_http
+from robots_decisions.permits import Fields, late, not_http, unreached
 
 TransportT = TypeVar("TransportT")
 
@@ -44,6 +45,9 @@ def _explained(library: ModuleType, timeout: float) -> Iterator[None]:
     try:
         yield
     except library.TimeoutException:
-        raise Unavailable(f"it does not respond within {timeout:g} s") from None
+        raise late(timeout) from None
     except (library.HTTPError, library.InvalidURL) as error:
-        raise Unavailable(f"it cannot be reached: {str(error) or type(error).__name__}") from None
+        not_asked = isinstance(error, library.InvalidURL | library.UnsupportedProtocol | library.TooManyRedirects)
+        if not_asked or is_not_http(error, library.RemoteProtocolError):
+            raise not_http(error) from None
+        raise unreached(error) from None

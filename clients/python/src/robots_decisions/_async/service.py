@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from robots_decisions._io import AsyncDeadline, AsyncHttp, AsyncReply
-from robots_decisions.permits import ANSWER_LIMIT, Response, Unavailable, checked_service, headers
+from robots_decisions.permits import ANSWER_LIMIT, Response, Unavailable, checked_service, headers, late, not_ours
 
 
 class AsyncService:
     """The service at a URL. Raises ValueError for an invalid URL or key."""
 
     def __init__(self, url: str, key: str | None, http: AsyncHttp) -> None:
-        self._url = checked_service(url)
+        self.url = checked_service(url)
         self._headers = headers(key)
         self._http = http
 
@@ -28,9 +28,9 @@ class AsyncService:
                     deadline.check()
                     body += piece
                     if len(body) > ANSWER_LIMIT:
-                        raise Unavailable(f"its answer is longer than {ANSWER_LIMIT} bytes")
+                        raise Unavailable(not_ours(f"more than {ANSWER_LIMIT} bytes"))
         except TimeoutError:
-            raise Unavailable(f"it does not respond within {timeout:g} s") from None
+            raise late(timeout) from None
         return Response(reply.status, reply.fields, bytes(body))
 
     @asynccontextmanager
@@ -44,5 +44,5 @@ class AsyncService:
     ) -> AsyncIterator[AsyncReply]:
         """The response, whose pieces may each take `timeout` seconds."""
         fields = {**self._headers, "Content-Type": content_type} if content is not None else self._headers
-        async with self._http.stream(method, self._url + path, fields, content, timeout) as reply:
+        async with self._http.stream(method, self.url + path, fields, content, timeout) as reply:
             yield reply

@@ -1,5 +1,5 @@
 # scripts/generate.py made this module from _async/permit_client.py; change that one.
-"""Permits and their outcomes, bounded in time and bytes. A failure is an answer (NoAnswer), not an error."""
+"""Permits and their outcomes, bounded in time and bytes."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -9,30 +9,33 @@ from robots_decisions._compat import unexpected
 from robots_decisions._io import Background
 from robots_decisions._sync.service import Service
 from robots_decisions.conversation import Heard, RequestPermit, Sleep, permit_conversation
+from robots_decisions.errors import Options
+from robots_decisions.outcomes import Collected
+from robots_decisions.pace import LocalPace, OwnSlot
 from robots_decisions.permits import (
-    FETCH_WAIT,
-    MARGIN,
+    OUTCOME_TIMEOUT,
+    OUTCOMES_PATH,
+    PACE,
     PATH,
     RELEASED,
     Answer,
     Granted,
     NoAnswer,
+    Open,
+    RetryLater,
+    Slot,
     Unavailable,
-    checked_caller,
+    answer_timeout,
     encode,
     outcome,
     outcome_path,
     parse_answer,
     parse_backoff,
-    question,
+    permit_question,
 )
-from robots_decisions.verdicts import VerdictAnswer, parse_verdict, verdict_path
-
-ANSWER_TIMEOUT = FETCH_WAIT + MARGIN
-"""Seconds for a permit or a verdict."""
-
-OUTCOME_TIMEOUT = MARGIN
-"""Seconds for the report of an outcome, which is lost after that."""
+from robots_decisions.question import Members
+from robots_decisions.verdicts import Verdict, VerdictAnswer, parse_verdict, verdict_path
+from robots_decisions.waits import Waits
 
 H = TypeVar("H", bound=Heard)
 
@@ -43,50 +46,129 @@ class PermitClient:
     def __init__(
         self,
         service: Service,
+        options: Options,
         *,
-        caller: str | None = None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._service = service
-        self._caller = checked_caller(caller)
+        self._options = options
         self._clock = clock
-        self._monotonic = monotonic
-        self._sleep = sleep
-        self._releases = Background()
+        self.monotonic = monotonic
+        self.sleep = sleep
+        self.waits = Waits(service.url, opens=options.opens)
+        self.pace = LocalPace()
+        self._collected = Collected()
+        self._background = Background()
 
     def close(self) -> None:
-        """Release unused slots, then close the connections."""
-        self._releases.wait()
+        """Release unused slots, send what was collected, then close the connections."""
+        self._background.stop_timer()
+        self._background.wait()
+        self._flush()
         self._service.close()
 
-    def permit(self, url: str, agent: str, max_wait: float, *, retry: bool = False) -> Answer:
-        """Wait for the slot of a page, see `permit_conversation`; if interrupted, release it."""
+    def permit(self, url: str, members: Members, max_wait: float | None = None) -> Slot:
+        """Wait for the slot of a page; if interrupted, release it. Raise PermitError without one."""
+        options = self._options
+        wait = options.max_wait if max_wait is None else max_wait
+        ends = self.monotonic() + wait
+        answer = self.answer(url, members, wait, retry=options.retries)
+        if isinstance(answer, Granted):
+            return answer
+        if isinstance(answer, NoAnswer) and answer.remedy is None and options.opens:
+            return self._open(url, answer, ends - self.monotonic())
+        raise options.errors.error(url, self._service.url, answer)
+
+    def verdict(self, url: str, members: Members, *, explain: bool = False) -> Verdict:
+        """The verdict on a page, without a slot. Wait while the service is busy. Raise PermitError without one."""
+        options = self._options
+
+        def ask(left: float) -> VerdictAnswer:
+            path = verdict_path(url, members, left, explain=explain)
+            try:
+                response = self._service.request("GET", path, None, answer_timeout(left))
+            except Unavailable as error:
+                return error.failure
+            return parse_verdict(url, members.get("agent"), response.status, response.fields, response.body)
+
+        answer = self._converse(url, ask, options.max_wait, options.retries)
+        if isinstance(answer, Verdict):
+            return answer
+        raise options.errors.error(url, self._service.url, answer)
+
+    def answer(self, url: str, members: Members, max_wait: float, *, retry: bool = False, waiting: int = 0) -> Answer:
+        """The end of `permit_conversation`; if interrupted, release the slot. `waiting` more requests wait for the
+        same."""
 
         def ask(left: float) -> Answer:
-            return self._permit(url, agent, left)
+            content = encode(permit_question(url, members, left, self._options.caller))
+            try:
+                response = self._service.request("POST", PATH, content, answer_timeout(left))
+            except Unavailable as error:
+                return error.failure
+            return parse_answer(response.status, response.fields, response.body, self._clock())
 
-        return self._converse(ask, max_wait, retry)
+        answer = self._converse(url, ask, max_wait, retry, waiting)
+        if isinstance(answer, Granted):
+            self.pace.learn(url, answer.interval, self.monotonic())
+        return answer
 
-    def verdict(self, url: str, agent: str, max_wait: float, *, retry: bool = False) -> VerdictAnswer:
-        """The verdict on a page, without a slot. Wait up to `max_wait` seconds while the service is busy."""
-
-        def ask(_: float) -> VerdictAnswer:
-            return self._verdict(url, agent)
-
-        return self._converse(ask, max_wait, retry)
-
-    def release(self, grant: Granted) -> None:
+    def release(self, slot: Slot) -> None:
         """Release an unused slot. If the service cannot be reached, the slot just passes."""
-        self._releases.start(self._report(grant, RELEASED))
+        if isinstance(slot, Granted):
+            self._background.start(self._report(slot, RELEASED))
 
-    def report(self, grant: Granted, status: int, retry_after: str | None, elapsed: float) -> float | None:
-        """Report the response of the page; return the seconds of backoff of its origin, None if unknown."""
-        return self._report(grant, outcome(status, retry_after, elapsed))
+    def report(self, slot: Slot, status: int, retry_after: str | None, elapsed: float) -> float | None:
+        """Report the response of the page; return the seconds of backoff of its origin, None if unknown.
 
-    def _converse(self, ask: Callable[[float], H], max_wait: float, retry: bool) -> H:
-        conversation = permit_conversation(max_wait, retry=retry, monotonic=self._monotonic)
+        What need not be known at once is sent together with others, later.
+        """
+        if not isinstance(slot, Granted):
+            return None
+        if slot.is_urgent(status):
+            return self._report(slot, outcome(status, retry_after, elapsed))
+        if self._collected.add({"permit": slot.permit, **outcome(status, None, elapsed)}):
+            self._background.start_later(self._collected.delay, self._flush)
+        return None
+
+    def own_slot(self, url: str, answer: NoAnswer, within: float) -> OwnSlot:
+        """The next slot of the client's own pace, while the service is silent, if it begins within so many seconds."""
+        self.waits.open(answer)
+        return self.pace.take(url, self.monotonic(), max(within, 0.0))
+
+    def wait_for(self, slot: OwnSlot) -> Open:
+        """Wait for a slot of the client's own pace; if cancelled, give it back."""
+        try:
+            self.sleep(slot.wait)
+        except BaseException:  # cancelled, or interrupted
+            self.pace.give_back(slot)
+            raise
+        return Open(slot.interval)
+
+    def _open(self, url: str, answer: NoAnswer, left: float) -> Open:
+        """Wait for the client's own slot while the service is silent. Raise Deferred if it is too far away."""
+        slot = self.own_slot(url, answer, left)
+        if slot.taken:
+            return self.wait_for(slot)
+        why = f"{answer.why} Without it, pages of a site are {slot.interval:g} s apart."
+        raise self._options.errors.error(url, self._service.url, RetryLater(slot.wait, PACE, slot.interval, why))
+
+    def _flush(self) -> None:
+        """Send the outcomes that were collected. Those that do not arrive are lost."""
+        items = self._collected.taken()
+        if not items:
+            return
+        try:
+            response = self._service.request("POST", OUTCOMES_PATH, encode({"items": items}), OUTCOME_TIMEOUT)
+        except Unavailable:
+            self._collected.sent(arrived=False)
+        else:
+            self._collected.sent(arrived=response.status == 200)
+
+    def _converse(self, url: str, ask: Callable[[float], H], max_wait: float, retry: bool, waiting: int = 0) -> H:
+        conversation = permit_conversation(max_wait, retry=retry, monotonic=self.monotonic)
         answer: H | None = None
         while True:
             try:
@@ -96,31 +178,18 @@ class PermitClient:
             match step:
                 case RequestPermit(max_wait=left):
                     answer = ask(left)
-                case Sleep(seconds=seconds, holding=grant):
+                    self.waits.heard(url, answer, waiting)
+                case Sleep(seconds=seconds, holding=grant, because=heard):
                     answer = None
                     try:
-                        self._sleep(seconds)
+                        with self.waits.counted(url, heard):
+                            self.sleep(seconds)
                     except BaseException:  # cancelled, or interrupted
                         if grant is not None:
                             self.release(grant)
                         raise
                 case _:
                     raise unexpected(step)
-
-    def _permit(self, url: str, agent: str, left: float) -> Answer:
-        content = encode(question(url, agent, left, caller=self._caller))
-        try:
-            response = self._service.request("POST", PATH, content, ANSWER_TIMEOUT)
-        except Unavailable as error:
-            return NoAnswer(str(error))
-        return parse_answer(response.status, response.fields, response.body, self._clock())
-
-    def _verdict(self, url: str, agent: str) -> VerdictAnswer:
-        try:
-            response = self._service.request("GET", verdict_path(url, agent), None, ANSWER_TIMEOUT)
-        except Unavailable as error:
-            return NoAnswer(str(error))
-        return parse_verdict(url, agent, response.status, response.fields, response.body)
 
     def _report(self, grant: Granted, fields: Mapping[str, object]) -> float | None:
         try:

@@ -10,7 +10,8 @@ from robots_decisions._sync.http import LibraryHttp
 from robots_decisions._sync.permit_client import PermitClient
 from robots_decisions._sync.service import Service
 from robots_decisions.errors import MAX_WAIT, ErrorTypes, Options, Unreachable
-from robots_decisions.permits import UNASKED
+from robots_decisions.permits import UNASKED, Open
+from robots_decisions.question import Names
 
 
 class Request(Protocol):
@@ -61,10 +62,11 @@ class Permits(Generic[SentT, ReceivedT]):
     """Sends each request in a slot that the service at the URL `service` grants.
 
     `transport` sends the requests; the default is the library's own. A request waits up to `max_wait` seconds for its
-    slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent. A page that answers 429 or 503, or
-    refuses, is reported, and an unused slot is released. With `unreachable="allow"`, requests are sent without a permit
-    while the service is unavailable; a warning and the response extension UNASKED say so. Raises PermitError, and
-    ValueError for invalid arguments.
+    slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are
+    those of Client. What the page answers is reported, and an unused slot is released. With
+    `unreachable="allow"`, requests are sent without a permit while the service is silent, at least a second apart for
+    each host; a warning and the response extension UNASKED say so. Raises PermitError, and ValueError for invalid
+    arguments.
     """
 
     library: ModuleType
@@ -77,7 +79,10 @@ class Permits(Generic[SentT, ReceivedT]):
         transport: Transport[SentT, ReceivedT] | None = None,
         *,
         key: str | None = None,
-        agent: str | None = None,
+        agent: Names | None = None,
+        purpose: Names | None = None,
+        dialect: str | None = None,
+        max_age: float | None = None,
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
@@ -85,9 +90,18 @@ class Permits(Generic[SentT, ReceivedT]):
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._options = Options(agent, max_wait, unreachable, self.error_types)
+        self._options = Options(
+            agent=agent,
+            purpose=purpose,
+            dialect=dialect,
+            max_age=max_age,
+            caller=caller,
+            max_wait=max_wait,
+            unreachable=unreachable,
+            errors=self.error_types,
+        )
         asked = Service(service, key, self.http(service_transport))
-        self._service = PermitClient(asked, caller=caller, monotonic=monotonic, sleep=sleep)
+        self._service = PermitClient(asked, self._options, monotonic=monotonic, sleep=sleep)
         self._transport: Transport[SentT, ReceivedT] = transport or self.library.HTTPTransport()
         self._monotonic = monotonic
 
@@ -98,26 +112,22 @@ class Permits(Generic[SentT, ReceivedT]):
 
     def handle_request(self, request: SentT) -> ReceivedT:
         """Wait for the slot and send the request. Raise PermitError if it must not be sent."""
-        options, url = self._options, str(request.url)
-        agent = options.agent(url, request.headers.get("User-Agent"))
-        answer = self._service.permit(url, agent, options.max_wait, retry=options.retry)
-        grant = options.grant(url, answer)
+        url = str(request.url)
+        slot = self._service.permit(url, self._options.members_of(url, request.headers.get("User-Agent")))
         begun = self._monotonic()
         try:
             response = self._transport.handle_request(request)
         except (self.library.PoolTimeout, self.library.UnsupportedProtocol):
             # Nothing was sent. A refused or broken connection has used its slot: releasing it would let the fleet
             # reconnect without any delay.
-            if grant is not None:
-                self._service.release(grant)
+            self._service.release(slot)
             raise
-        if grant is None:
+        if isinstance(slot, Open):
             response.extensions[UNASKED] = True
-        elif grant.to_report(response.status_code):
-            elapsed = self._monotonic() - begun
-            try:
-                self._service.report(grant, response.status_code, response.headers.get("Retry-After"), elapsed)
-            except BaseException:
-                response.close()
-                raise
+        elapsed = self._monotonic() - begun
+        try:
+            self._service.report(slot, response.status_code, response.headers.get("Retry-After"), elapsed)
+        except BaseException:
+            response.close()
+            raise
         return response

@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 
 from tqdm import tqdm
 
-from robots_decisions._async.permit_client import ANSWER_TIMEOUT
 from robots_decisions._async.service import AsyncService
 from robots_decisions._default_http import default_async_http
 from robots_decisions.cli.failures import INTERRUPTED, Failed, Parser
@@ -27,7 +26,18 @@ from robots_decisions.cli.options import (
 )
 from robots_decisions.cli.warc import Copy, WarcFiles
 from robots_decisions.parsing import json_value
-from robots_decisions.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY, Unavailable, encode, refusal
+from robots_decisions.permits import (
+    ANSWER_TIMEOUT,
+    FIRST_RETRY_DELAY,
+    LAST_RETRY_DELAY,
+    InvalidQuestion,
+    NoAnswer,
+    RetryLater,
+    Unavailable,
+    encode,
+    not_ours,
+    refusal,
+)
 
 ALL_TAKEN, SOME_LEFT = 0, 1
 """Exit codes: the service has taken all; it has not taken some."""
@@ -129,17 +139,19 @@ class Sending:
                     self._heard = now()
                     self.counts["in use" if _in_use(message) else "earlier"] += 1
                     return
-                error = refusal(response.status, response.fields, message)
-                if response.status == 422:
-                    self._heard = now()
-                    self._refused(copy, str(error))
-                    return
-            except Unavailable as failure:
-                error = failure
-            seconds = pause if error.seconds is None else error.seconds
-            waits = not error.is_final and (self._heard is not None or error.seconds is not None)
+                failure = refusal(response.status, response.fields, message).failure
+            except Unavailable as error:
+                failure = error.failure
+            if isinstance(failure, InvalidQuestion):
+                self._heard = now()
+                self._refused(copy, failure.why)
+                return
+            busy = isinstance(failure, RetryLater)
+            seconds = failure.seconds if isinstance(failure, RetryLater) else pause
+            waits = busy or (isinstance(failure, NoAnswer) and failure.remedy is None and self._heard is not None)
             if not waits or now() + seconds > max(began, self._heard or began) + RESTART_WAIT:
-                raise Failed(f"{self._arguments.server} takes no more: {printable(str(error)).rstrip('.')}.")
+                remedy = f" {failure.remedy}" if isinstance(failure, NoAnswer) and failure.remedy else ""
+                raise Failed(f"{self._arguments.server} {printable(failure.why)}{remedy}")
             pause = min(2 * pause, LAST_RETRY_DELAY)
             await asyncio.sleep(seconds)
 
@@ -164,7 +176,7 @@ def _in_use(message: Any) -> bool:
             return in_use
         case _:
             pass
-    raise Unavailable("it answers 200 without 'ingested'; is it this service?", is_final=True)
+    raise Unavailable(not_ours("a 200 without 'ingested'"))
 
 
 def _summary(counts: Counter[str]) -> str:
