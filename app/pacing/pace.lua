@@ -12,8 +12,9 @@
 -- By Little's law, an interval of k x the mean time of a page keeps 1/k requests in the pool on average.
 --
 -- Reports weigh alike for as long as they come at one rate. The time since the report before would be no weight: after a
--- slow page it is long, so slow pages would count for more than they are.
-local MEAN_OVER, MOST_WEIGHT = 60e6, 0.25
+-- slow page it is long, so slow pages would count for more than they are. Only a silence of more than SILENCE times that
+-- weighs, too: the site hangs, or has not been crawled for long.
+local MEAN_OVER, MOST_WEIGHT, SILENCE = 60e6, 0.25, 4
 local FEW, CLIP, RECENT, EXCESS = 8, 8, 16, 1.5
 local SHORTEST, LONGEST, TIME_OUT = 1e3, 60e6, 30e6
 local NEAR, QUICK, SLOW = 1.25, 60e6, 3600e6
@@ -26,12 +27,12 @@ local function learn(latency, recent, apart, told, reports, count, mean)
   if reports >= FEW then mean = math.min(mean, CLIP * math.max(latency, recent / EXCESS)) end
   local early = reports < FEW and count / (reports + count) or 0   -- the first few count alike
   local few = math.min(0.5, count / RECENT)
-  local since = reports > 0 and math.min(math.max(0, now - told) / count, MEAN_OVER) or 0
-  if apart == 0 then apart = since end
-  local weight = math.min(MOST_WEIGHT, count * apart / MEAN_OVER)
+  local since = reports > 0 and math.min(math.max(0, now - told), MEAN_OVER) or 0
+  if apart == 0 then apart = since / count end
+  local weight = math.min(MOST_WEIGHT, (count * apart + math.max(0, since - SILENCE * apart)) / MEAN_OVER)
   latency = latency + math.max(early, weight) * (mean - latency)
   recent = recent + math.max(early, few) * (mean - recent)
-  return latency, recent, apart + few * (since - apart), now, math.min(reports + count, FEW)
+  return latency, recent, apart + few * (since / count - apart), now, math.min(reports + count, FEW)
 end
 
 -- What is left of a refusal: twice the interval that was refused, soon NEAR of it, and then half of the rest each hour.

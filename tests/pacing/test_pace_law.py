@@ -57,11 +57,12 @@ class Model:
             if self.reports >= 8:
                 mean = min(mean, 8 * max(self.latency, self.recent / 1.5))
             early = count / (self.reports + count) if self.reports < 8 else 0.0
-            since = min((now - self.told) / count, 60.0) if self.reports else 0.0
-            self.apart = self.apart or since
-            self.latency += max(early, min(0.25, count * self.apart / 60)) * (mean - self.latency)
+            since = min(now - self.told, 60.0) if self.reports else 0.0
+            self.apart = self.apart or since / count
+            weight = (count * self.apart + max(0.0, since - 4 * self.apart)) / 60
+            self.latency += max(early, min(0.25, weight)) * (mean - self.latency)
             self.recent += max(early, min(0.5, count / 16)) * (mean - self.recent)
-            self.apart += min(0.5, count / 16) * (since - self.apart)
+            self.apart += min(0.5, count / 16) * (since / count - self.apart)
             self.told, self.reports = now, min(self.reports + count, 8)
         begins = pages.timed_out and now >= self.run
         if begins:
@@ -165,6 +166,19 @@ async def test_a_slow_page_weighs_no_more_because_its_report_comes_late(
             clock.set(server, ahead)
             _, view = await ask(RedisPacer(guarded), 0.05, PageReports(1, seconds))
             assert turn < 40 or view.latency == pytest.approx(0.55, abs=0.1)
+
+
+async def test_a_page_after_a_long_silence_weighs_a_quarter(clocked_server: tuple[ServerClock, Node]) -> None:
+    clock, server = clocked_server
+    server.ask("FLUSHALL")
+    async with client_of(server) as client:
+        guarded = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
+        for second in range(20):
+            clock.set(server, second)
+            await ask(RedisPacer(guarded), 0.05, PageReports(1, 1.0))
+        clock.set(server, 60)
+        _, view = await ask(RedisPacer(guarded), 0.05, PageReports(1, 5.0))
+    assert view.latency == pytest.approx(2.0, abs=0.1)
 
 
 async def slowed(pace: RedisPacer, seconds: float) -> tuple[SlotResult, QueueView]:
