@@ -140,7 +140,7 @@ async def test_every_engine_grants_one_lease_that_only_its_holder_releases(clien
         assert await client.eval(FORGET_OWN, 1, key, b"yours") == 1
 
 
-async def test_every_engine_runs_scripts_over_many_keys_and_is_sent_those_that_it_lacks(client: Client) -> None:
+async def test_every_engine_is_sent_the_scripts_that_it_lacks_for_many_keys(client: Client) -> None:
     redis, script = GuardedClient(client, monotonic=time.monotonic, timeout=20.0), Script(ADD)
     keys = [f"visits:{{{site.key}}}" for site in SITES]
     for times in (1, 2):
