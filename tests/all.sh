@@ -1,6 +1,6 @@
 #!/bin/sh
-# Run the tests of the repository, but those that run.sh's arguments leave out. Tests whose tools are missing and cannot be
-# installed are left out, too, and named at the end.
+# Run the tests of the repository, all.sh PYTEST-ARGUMENT... Those whose tools are missing and cannot be installed are left
+# out, and named at the end.
 set -eu
 
 ignored=
