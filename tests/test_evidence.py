@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -182,8 +183,23 @@ def test_every_line_that_is_tampered_with_is_found(tmp_path: Path, mutation: str
         tampered = MUTATIONS[mutation](lines, at)
         if (mutation, at) == ("changed", last):
             continue  # no line follows the end: a signature shows it
-        if tampered != lines:
-            assert faults(tmp_path, other, tampered), at
+        if tampered == lines:
+            continue
+        assert faults(tmp_path, other, tampered), at
+        for cut in {1, at, at + 1, len(tampered) - 1}:  # where the log was rotated
+            assert faults(tmp_path, other, tampered[:cut], tampered[cut:]), (at, cut)
+
+
+def test_every_file_of_a_rotated_log_that_is_missing_or_moved_is_found(tmp_path: Path) -> None:
+    lines = chained(40)
+    for first in range(1, len(lines) - 1):
+        for second in range(first + 1, len(lines)):
+            files = lines[:first], lines[first:second], lines[second:]
+            assert faults(tmp_path, *files) == []
+            wrong = [files[:at] + files[at + 1 :] for at in range(3)]
+            wrong += [it for it in permutations(files) if it != files]
+            wrong += [(*files, files[at]) for at in range(3)]
+            assert all(faults(tmp_path, *it) for it in wrong), (first, second)
 
 
 def test_a_log_that_is_made_anew_lacks_the_signature(tmp_path: Path) -> None:
