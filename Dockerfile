@@ -1,7 +1,7 @@
 # The service, with only Python and the libraries that it loads: the last stage starts from scratch, so the image has no
 # shell, no package manager and no pip. It has no Redis or Valkey either: set REDIS_URL.
 #
-#   docker build --build-arg VERSION=0.1.0 -t robots-decisions .
+#   docker build --build-arg VERSION=0.2.0 -t robots-decisions .
 #
 # BASE is the image to build on and to take Python's packages from: any Debian 13 image with apt. deploy/image/base.sh
 # makes one without a registry, and `make image-check` uses it.
@@ -55,7 +55,9 @@ COPY --from=compiled /compiled/robots_core /srv/robots_core
 COPY LICENSE deploy/image/health.py deploy/image/ask.py /srv/
 # Compiled now, because the root file system is read-only at run time; with unchecked hashes, so that copies with new time
 # stamps do not make the files stale.
-RUN python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /srv
+ARG REVISION=unknown
+RUN echo "${REVISION}" > /srv/app/REVISION \
+    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /srv
 
 FROM scratch
 ARG VERSION=unknown

@@ -1,6 +1,7 @@
 """Build the compiled part of the core; pyproject.toml has everything else about the package."""
 
 import os
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from Cython.Build import cythonize
 from setuptools import Distribution, Extension, find_packages, setup
 from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 WHERE = "robots_core/robots/_native"
 SERVER = "robots_decisions_server"
@@ -49,6 +51,17 @@ class CompileCore(build_ext):
         if not is_wheel(self.distribution):
             return path
         return str(Path(self.build_lib, *IMPORT_PATH.split("."), Path(path).relative_to(self.build_lib)))
+
+
+class NameRevision(build_py):
+    """build_py that writes down which commit a wheel is made of."""
+
+    def run(self) -> None:
+        """Copy the modules, and write REVISION beside those of `app`."""
+        super().run()
+        app = Path(self.build_lib, *IMPORT_PATH.split("."), "app")
+        if app.is_dir():
+            (app / "REVISION").write_text(runpy.run_path("app/revision.py")["REVISION"] + "\n")
 
 
 class BuildApart(build):
@@ -127,5 +140,5 @@ setup(
         ],
     },
     ext_modules=modules,
-    cmdclass={"build": BuildApart, "build_ext": CompileCore},
+    cmdclass={"build": BuildApart, "build_ext": CompileCore, "build_py": NameRevision},
 )

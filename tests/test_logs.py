@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
+from app import __version__
 from app.observability.logs import (
     ACCESS,
     REQUEST_ID,
@@ -177,4 +178,4 @@ async def test_service_without_a_terminal_logs_json_only() -> None:
 async def test_log_format_text() -> None:
     with started(LOG_FORMAT="text") as service:
         assert " INFO     uvicorn.error: Application startup complete." in service.output
-        assert "USER_AGENT=RobotsDecisions/0.1.0 has no address: " in service.output
+        assert f"USER_AGENT=RobotsDecisions/{__version__} has no address: " in service.output

@@ -15,6 +15,7 @@ from app import __version__
 from app.background import BackgroundTask, repeatedly
 from app.observability.event_loop import sample_lag
 from app.observability.metrics import KEYS_COUNTED, Metrics, ServiceState
+from app.revision import REVISION
 from robots_core.robots.access import (
     Access,
     Blocked,
@@ -85,7 +86,7 @@ def test_two_applications_in_one_process_count_apart() -> None:
 
 def test_process_and_version_are_exported() -> None:
     text = Metrics(lambda: CALM).text().decode()
-    assert value(text, "robots_build_info", version=__version__) == 1
+    assert value(text, "robots_build_info", version=__version__, revision=REVISION) == 1
     assert value(text, "python_info") == 1
     assert value(text, "process_resident_memory_bytes") > 1_000_000
     assert value(text, "process_open_fds") > 0

@@ -17,6 +17,7 @@ from app import __version__
 from app.background import BackgroundTask, periodically, repeatedly
 from app.observability.event_loop import sample_lag
 from app.observability.processes import Exposition
+from app.revision import REVISION
 from robots_core.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -190,8 +191,8 @@ class Metrics:
         self._lag = histogram(
             "event_loop_lag_seconds", "Delay of a timer of the event loop, sampled ten times a second.", _LAG_SECONDS
         )
-        build = gauge("livemax", "build_info", "The running version.", "version")
-        build.labels(__version__).set(1)
+        build = gauge("livemax", "build_info", "The running version.", "version", "revision")
+        build.labels(__version__, REVISION).set(1)
         self._connections = gauge("livesum", "store_connections", "Open connections to the store, including idle ones.")
         self._in_flight = gauge("livesum", "fetches_in_flight", "Fetches in flight.")
         self._queued = gauge("livesum", "fetches_queued", "Fetches waiting in the queue.")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app import __version__
 from tests.helm.render import CHART, TRIAL, objects
 
 KEYS = ("storeSecret=store", "apiKeysSecret=keys", "networkPolicy.enabled=false")
@@ -36,7 +37,7 @@ def chart(tmp_path: Path) -> Path:
         (TRIAL, 'those with the label robots-decisions/client: "true".', "..."),
         (TRIAL, "http://robots-decisions.robots-dev.svc.cluster.local, from the pods", ":80,"),
         (TRIAL, "forgets everything when it restarts", "set valkey"),
-        (TRIAL, "The image robots-decisions:0.1.0 names no registry", "KEY"),
+        (TRIAL, f"The image robots-decisions:{__version__} names no registry", "KEY"),
         (TRIAL, "set settings.USER_AGENT", "KEY"),
         (KEYS, "-H 'Authorization: Bearer KEY'", "forgets everything"),
         ((*KEYS, "service.port=8000"), "svc.cluster.local:8000.\n", "networkPolicy.clients"),

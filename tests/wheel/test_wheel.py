@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from app import __version__
+from app.revision import REVISION
 from tests.origins import serve, text
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,9 @@ async def test_wheel_serves_beside_a_crawler_without_a_compiler(tmp_path: Path) 
     assert needed - set(files) == set()
     names = {name.partition("/")[0] for name in files}
     assert names == {"robots_decisions_server", f"robots_decisions_server-{__version__}.dist-info"}
+
+    revision = zipfile.ZipFile(wheel).read("robots_decisions_server/_import_path/app/REVISION").decode()
+    assert revision == f"{REVISION}\n"
 
     programs = installed(wheel, tmp_path / "venv")
     crawler = tmp_path / "crawler"
