@@ -35,6 +35,7 @@ class Crawl(Spider):
     name = "crawl"
     plan: dict[str, Any]
     fetched: list[str]
+    versions: dict[str, str | None]
     failed: dict[str, str]
 
     async def start(self) -> AsyncIterator[Any]:
@@ -52,6 +53,7 @@ class Crawl(Spider):
 
     async def parse(self, response: Response, **_: Any) -> AsyncIterator[Any]:
         self.fetched.append(response.url)
+        self.versions[response.url] = response.meta.get("robots_version")
         if "by_hand" in self.plan:
             url = self.plan.pop("by_hand")
             by_hand = await self.crawler.engine.download_async(Request(url))
@@ -78,12 +80,13 @@ class Crawl(Spider):
 def main() -> None:
     """Crawl, and print the result as the last line."""
     plan = json.loads(sys.argv[1])
-    Crawl.plan, Crawl.fetched, Crawl.failed = plan, [], {}
+    Crawl.plan, Crawl.fetched, Crawl.failed, Crawl.versions = plan, [], {}, {}
     process = CrawlerProcess({**SETTINGS, **plan["settings"]}, install_root_handler=True)
     crawler = process.create_crawler(Crawl)
     process.crawl(crawler)
     process.start()
-    result = {"fetched": Crawl.fetched, "failed": Crawl.failed, "stats": crawler.stats.get_stats()}
+    crawled = {"fetched": Crawl.fetched, "failed": Crawl.failed, "versions": Crawl.versions}
+    result = {**crawled, "stats": crawler.stats.get_stats()}
     print(json.dumps(result, default=str))  # noqa: T201
 
 

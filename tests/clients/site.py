@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from ipaddress import IPv4Address
 from itertools import count, zip_longest
 
@@ -26,6 +27,7 @@ class Site:
 
     def __init__(self, robots: str, pages: Mapping[str, str | Sequence[bytes]] | None = None) -> None:
         self._robots = robots
+        self.version = sha256(robots.encode()).hexdigest()[:16]
         self._pages = pages or {}
         self.log: list[tuple[float, str]] = []
 

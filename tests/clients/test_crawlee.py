@@ -19,6 +19,7 @@ class Crawl:
 
     def __init__(self) -> None:
         self.fetched: list[str] = []
+        self.versions: set[object] = set()
         self.failed: dict[str, Exception] = {}
 
     async def run(self, service: str, *urls: str, **settings: Any) -> None:
@@ -36,6 +37,7 @@ class Crawl:
             @crawler.router.default_handler
             async def page(context: HttpCrawlingContext) -> None:
                 self.fetched.append(context.request.url)
+                self.versions.add(context.request.user_data.get("robots_version"))
 
             @crawler.failed_request_handler
             async def failed(context: BasicCrawlingContext, error: Exception) -> None:
@@ -56,6 +58,7 @@ async def test_crawlee_keeps_the_pace_and_to_the_file(service_url: str) -> None:
         came = Crawl()
         await came.run(between.url, *pages, f"{origin.url}/private/page", f"{origin.url}/busy")
         assert sorted(came.fetched) == sorted([*pages, f"{origin.url}/busy"])
+        assert came.versions == {site.version}
         (error,) = came.failed.values()
         assert isinstance(error, Disallowed)
         assert error.rule == "disallow: /private/"

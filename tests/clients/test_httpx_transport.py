@@ -11,7 +11,7 @@ import pytest
 from robots_decisions import Deferred, Disallowed, NotUnderstood, PermitError, ServiceUnavailable
 from robots_decisions import httpx as for_httpx
 from robots_decisions import httpx2 as for_httpx2
-from robots_decisions.httpx import UNASKED, AsyncPermittedTransport, PermittedTransport
+from robots_decisions.httpx import UNASKED, VERSION, AsyncPermittedTransport, PermittedTransport
 from robots_decisions.permits import ANSWER_LIMIT
 
 from tests.clients.permitting import Permitting, allow, defer, disallow, mock, wait_too_long
@@ -228,6 +228,15 @@ async def test_unreachable_wait_retries_a_silent_service(get: Get) -> None:
     assert pages.log == [(2.5, PAGE)]
     with pytest.raises(ServiceUnavailable):
         await get(Permitting(httpx.ConnectError("refused")), pages, unreachable="wait", max_wait=5)
+
+
+@every
+@pytest.mark.parametrize(
+    ("version", "kept"), [("6d0ce32d0ecd166d", "6d0ce32d0ecd166d"), (None, None), (7, None), ("6d0ce32d\n", None)]
+)
+async def test_a_page_has_the_version_that_decided(get: Get, version: object, kept: str | None) -> None:
+    response = await get(Permitting({**allow(), "version": version}), Pages())
+    assert response.extensions.get(VERSION) == kept
 
 
 @every

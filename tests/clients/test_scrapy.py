@@ -47,6 +47,7 @@ async def test_scrapy_fetches_allowed_pages_at_the_pace_of_the_file(service_url:
         came = await crawl(f"{origin.url}/", service=between.url, RETRY_TIMES=1)
     assert sorted(came["fetched"]) == sorted(f"{origin.url}{path}" for path in ["/", *pages, "/busy"])
     assert came["failed"] == {f"{origin.url}/private/page": "Disallowed"}
+    assert came["versions"] == dict.fromkeys(came["fetched"], site.version)
     assert sorted(site.paths) == sorted(["/robots.txt", "/", *pages, "/busy", "/busy"])
     # A busy machine may delay requests, but none may come before its slot.
     assert site.ahead_of_turns(origin.url, relay.turns) == []

@@ -22,7 +22,7 @@ from robots_decisions._async.service import AsyncService
 from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncHttp
 from robots_decisions.errors import Disallowed, Misconfigured, NotUnderstood, Options, PermitError, Unreachable
-from robots_decisions.permits import Slot
+from robots_decisions.permits import VERSION, Slot
 from robots_decisions.question import Names, origin_key
 
 __all__ = ["MAX_WAIT", "PermitHooks"]
@@ -150,6 +150,8 @@ class PermitHooks:
                 request.no_retry = True
             raise
         self._begun[id(request)] = _Begun(url, slot, time.monotonic())
+        if slot.version is not None:
+            request.user_data[VERSION] = slot.version
 
     async def _report(self, request: Request, status: int, retry_after: str | None) -> None:
         begun = self._begun.pop(id(request), None)

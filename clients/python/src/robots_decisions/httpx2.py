@@ -14,10 +14,11 @@ from robots_decisions._async.http import AsyncLibraryHttp
 from robots_decisions._async.transport import AsyncPermits
 from robots_decisions._sync.http import LibraryHttp
 from robots_decisions._sync.transport import Permits
-from robots_decisions.permits import UNASKED
+from robots_decisions.permits import UNASKED, VERSION
 
 __all__ = [
     "UNASKED",
+    "VERSION",
     "AsyncHttpx2Http",
     "AsyncPermittedTransport",
     "Deferred",

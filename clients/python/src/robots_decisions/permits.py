@@ -64,6 +64,9 @@ BACKOFF_STATUSES = frozenset({429, 503})
 UNASKED = "unasked"
 """The mark of a response whose request was sent without a permit."""
 
+VERSION = "robots_version"
+"""The name under which a page has the id of the robots.txt that decided about it."""
+
 REFUSAL_STATUSES = frozenset({401, 402, 403, 451})
 """Statuses of a page that the service keeps as facts about its origin."""
 

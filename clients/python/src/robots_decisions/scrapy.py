@@ -31,6 +31,7 @@ from robots_decisions._default_http import default_async_http
 from robots_decisions.origin_queue import OriginQueue
 from robots_decisions.permits import (
     PACE,
+    VERSION,
     Answer,
     Denied,
     Granted,
@@ -212,6 +213,8 @@ class PermitMiddleware:
         in_flight = self._finished(request)
         if in_flight is None:
             return response
+        if in_flight.slot.version is not None:
+            request.meta[VERSION] = in_flight.slot.version
         if "cached" in response.flags:
             self._service.release(in_flight.slot)
         else:

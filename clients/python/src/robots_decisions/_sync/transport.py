@@ -10,7 +10,7 @@ from robots_decisions._sync.http import LibraryHttp
 from robots_decisions._sync.permit_client import PermitClient
 from robots_decisions._sync.service import Service
 from robots_decisions.errors import MAX_WAIT, ErrorTypes, Options, Unreachable
-from robots_decisions.permits import UNASKED, Open
+from robots_decisions.permits import UNASKED, VERSION, Open
 from robots_decisions.question import Names
 
 
@@ -65,8 +65,8 @@ class Permits(Generic[SentT, ReceivedT]):
     slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are
     those of Client. What the page answers is reported, and an unused slot is released. With
     `unreachable="allow"`, requests are sent without a permit while the service is silent, at least a second apart for
-    each host; a warning and the response extension UNASKED say so. Raises PermitError, and ValueError for invalid
-    arguments.
+    each host; a warning and the response extension UNASKED say so. The extension VERSION is the id of the robots.txt
+    that decided. Raises PermitError, and ValueError for invalid arguments.
     """
 
     library: ModuleType
@@ -124,6 +124,8 @@ class Permits(Generic[SentT, ReceivedT]):
             raise
         if isinstance(slot, Open):
             response.extensions[UNASKED] = True
+        elif slot.version is not None:
+            response.extensions[VERSION] = slot.version
         elapsed = self._monotonic() - begun
         try:
             self._service.report(slot, response.status_code, response.headers.get("Retry-After"), elapsed)
