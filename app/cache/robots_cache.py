@@ -23,14 +23,15 @@ from robots_core.robots.access import Busy, Fetched, Successful, Unreachable
 
 __all__ = ["Fetch", "RobotsCache"]
 
-OnIngested = Callable[[Origin, Snapshot, bool], None]
+OnIngested = Callable[[Origin, Snapshot, Snapshot | None], None]
+"""Called with what a caller sent, and the snapshot that is known then; None if what was sent is of the past alone."""
 
 
 def _ignore_fetch(_origin: Origin, _snapshot: Snapshot, _seconds: float) -> None:
     pass
 
 
-def _ignore_ingested(_origin: Origin, _snapshot: Snapshot, _past: bool) -> None:
+def _ignore_ingested(_origin: Origin, _snapshot: Snapshot, _kept: Snapshot | None) -> None:
     pass
 
 
@@ -49,7 +50,7 @@ class RobotsCache:
     callers cannot have an origin asked all the time. A fetch is to end within `lease` seconds, after which another
     process may begin one. While the store is down, the cache answers from memory and by fetching. `on_fetch` and
     `health` are called after every fetch, and `on_version_ended` with the last snapshot of each content that has ended,
-    and the one that replaced it. `on_ingested` is called with what callers sent, and whether that is of the past alone.
+    and the one that replaced it. `on_ingested`: see OnIngested.
     """
 
     def __init__(
@@ -163,21 +164,22 @@ class RobotsCache:
     async def ingest(self, origin: Origin, fetched: Fetched, at: float, recheck: Recheck) -> tuple[CacheResult, bool]:
         """Take what a caller fetched, whose fetch began at `at` (Unix seconds, not after now).
 
-        Returns what is known then, and whether the caller's is in use: not if a later fetch is known. An earlier file
-        is of the past alone, and so is one older than KEEP; an earlier failure says nothing and is dropped.
+        Returns what is known then, and whether the caller's is in use: not if a later answer is known. An earlier one
+        is of the past alone, and so is one older than KEEP; an earlier failure says nothing and is dropped. A file from
+        before failures of fetches stands in for them.
         """
         known = await self.last_found(origin)
         earlier = known is not None and at < known.checked_at
         snapshot = next_snapshot(None if earlier else known, fetched, at, ingested=True)
-        failed = isinstance(fetched.access, Unreachable)
-        if (known is not None and at < known.fetched_at) or self._clock() - at > KEEP:
-            if not failed:
-                self._on_ingested(origin, snapshot, True)
+        failed, kept = isinstance(fetched.access, Unreachable), None
+        if not _is_past(fetched, at, known, self._clock()):
+            kept = await self._writer.save(origin, snapshot, None if earlier else known)
+            known = kept
+        elif failed:
             return self._result(known, Source.MEMORY, origin, recheck), False
-        self._on_ingested(origin, snapshot, False)
-        kept = await self._writer.save(origin, snapshot, None if earlier else known)
+        self._on_ingested(origin, snapshot, kept)
         in_use = kept is not None and at == (kept.checked_at if failed else kept.fetched_at)
-        return self._result(kept, Source.MEMORY, origin, recheck), in_use
+        return self._result(known, Source.MEMORY, origin, recheck), in_use
 
     async def purge(self, origin: Origin) -> None:
         """Remove the origin here and in the fleet; raises StoreDown if that is left until the store is back.
@@ -243,3 +245,12 @@ class RobotsCache:
         if self.is_too_old(snapshot, max_age, now):
             return State.DUE
         return freshness(snapshot, recheck, origin.key, now).state
+
+
+def _is_past(fetched: Fetched, at: float, known: Snapshot | None, now: float) -> bool:
+    """Whether what was fetched at `at` cannot be in use, as a later answer is known, or it is too old."""
+    if now - at > KEEP:
+        return True
+    if known is None or at >= known.fetched_at:
+        return False
+    return not isinstance(known.access, Unreachable) or not isinstance(fetched.access, Successful)

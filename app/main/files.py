@@ -99,13 +99,13 @@ def make_files(
         if snapshot.failing is None:
             on_answer(origin, seconds)
 
-    def on_ingested(origin: Origin, snapshot: Snapshot, past: bool) -> None:
+    def on_ingested(origin: Origin, snapshot: Snapshot, kept: Snapshot | None) -> None:
         if writer is not None:
             writer.note(origin, snapshot)
-        if past:
+        if kept is None:
             history.note_past(origin, snapshot)
         else:
-            lists.note_fetch(origin, snapshot, 0.0)
+            lists.note_fetch(origin, kept, 0.0)
 
     cache = RobotsCache(
         snapshots,

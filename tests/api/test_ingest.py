@@ -233,6 +233,26 @@ async def test_a_failure_keeps_the_copy_and_an_earlier_one_says_nothing(store_ur
         assert len(await versions(service, SITE)) == 1
 
 
+@pytest.mark.parametrize("status", [200, 404])
+async def test_a_file_from_before_failures_stands_in_for_them(store_url: str, status: int) -> None:
+    """As for a fleet behind a proxy, whose service cannot fetch at all."""
+    async with running(store_url) as service, running(store_url) as other:
+        assert (await service.allowed(f"{SITE}/old"))["reason"] == "unreachable"
+        service.now = other.now = START + 60
+        answer = await took(service, observed_at=at(START - 3600), status=status)
+        assert answer["ingested"]["in_use"] is (status == 200)
+        for one in (service, other):
+            decided = await one.allowed(f"{SITE}/old")
+            assert decided["verdict"] == ("disallow" if status == 200 else "defer")
+            assert (decided["robots"]["source"] == "ingested") is (status == 200)
+        facts = (await service.allowed(f"{SITE}/old"))["robots"]
+        assert facts["failing_since"] == at(START)  # the other process has not met the failure
+        service.now += 29 * DAY
+        assert (await service.allowed(f"{SITE}/old"))["verdict"] == ("disallow" if status == 200 else "defer")
+        service.now += 2 * DAY
+        assert (await service.allowed(f"{SITE}/old"))["verdict"] == "defer"
+
+
 async def test_a_copy_from_before_thirty_days_is_of_the_past_alone(store_url: str, tmp_path: Path) -> None:
     async with serve(text(200, NEW)) as origin, running(store_url, archive=tmp_path) as service:
         answer = await took(service, origin.url, observed_at=at(START - 400 * DAY))

@@ -256,6 +256,7 @@ async def test_without_the_scope_it_ends(service: str, tmp_path: Path, key: str)
     ended = await ingest(service, Warc().add("http://a.example/robots.txt").to(tmp_path / "a.warc.gz"), key=key)
     assert ended.code == 3
     assert " answers 401: " in ended.err
+    assert ended.err.endswith("Set ROBOTS_API_KEY to an API key of the service.\n")
     assert ended.err.endswith(".\n")
     assert not ended.err.endswith("..\n")
 

@@ -113,7 +113,7 @@ class ObservationOut(BaseModel):
     cause: str | None
     observed_at: str
     in_use: bool = Field(
-        description="Whether it decides from now on: not if the service knows of a later fetch, or it is older than 30 "
+        description="Whether it decides from now on: not if the service knows a later answer, or it is older than 30 "
         "days. The history has it then."
     )
 

@@ -151,6 +151,7 @@ class Sending:
             waits = busy or (isinstance(failure, NoAnswer) and failure.remedy is None and self._heard is not None)
             if not waits or now() + seconds > max(began, self._heard or began) + RESTART_WAIT:
                 remedy = f" {failure.remedy}" if isinstance(failure, NoAnswer) and failure.remedy else ""
+                remedy = remedy.replace("`key`", API_KEY)
                 raise Failed(f"{self._arguments.server} {printable(failure.why)}{remedy}")
             pause = min(2 * pause, LAST_RETRY_DELAY)
             await asyncio.sleep(seconds)
