@@ -3,8 +3,9 @@
 -- redis_origin_lists.py gives LISTED.
 local kind = redis.call('type', KEYS[1]).ok
 if kind ~= 'zset' and kind ~= 'none' then redis.call('del', KEYS[1]) end
-local command = ARGV[2] == 'sum' and 'zincrby' or 'zadd'
-for score, name in string.gmatch(ARGV[1], '(%S+) (%S+)') do redis.call(command, KEYS[1], score, name) end
+for score, name in string.gmatch(ARGV[1], '(%S+) (%S+)') do
+  if ARGV[2] == 'sum' then redis.call('zincrby', KEYS[1], score, name) else redis.call('zadd', KEYS[1], score, name) end
+end
 redis.call('zremrangebyrank', KEYS[1], 0, -LISTED - 1)
 if ARGV[4] ~= '' then redis.call('zremrangebyscore', KEYS[1], '-inf', '(' .. ARGV[4]) end
 redis.call('expire', KEYS[1], ARGV[3])

@@ -10,11 +10,13 @@ from typing import Final, Protocol
 
 from app.background import in_daemon_thread
 from app.redis.guarded_client import GuardedClient, StoreDown
+from app.redis.script import Script
 
 DECISIONS_STREAM: Final = "robots:{decisions}"
 DECISIONS_LENGTH = 100_000
 """Lines that the stream keeps."""
 
+_ADD: Final = Script.load(__package__, "add_lines.lua")
 _MODE: Final = 0o640
 _APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _STDOUT: Final = 1
@@ -104,20 +106,11 @@ class StreamSink:
 
     def __init__(self, redis: GuardedClient) -> None:
         self._redis = redis
-        self._client = redis.client
 
     async def write(self, lines: Sequence[bytes]) -> None:
-        """Add the lines; raises SinkFailed."""
-        results: list[object] | None = None
+        """Add all of the lines, or none; raises SinkFailed."""
+        added = None
         with suppress(StoreDown):
-            results = await self._redis.run(DECISIONS_STREAM, lambda: self._add(lines))
-        added = sum(not isinstance(result, Exception) for result in results or ())
-        if added < len(lines):
-            raise SinkFailed("the store did not take all lines", len(lines) - added)
-
-    async def _add(self, lines: Sequence[bytes]) -> list[object]:
-        pipeline = self._client.pipeline(transaction=False)
-        for line in lines:
-            pipeline.xadd(DECISIONS_STREAM, {"decision": line}, maxlen=DECISIONS_LENGTH, approximate=True)
-        results: list[object] = await pipeline.execute(raise_on_error=False)
-        return results
+            added = await _ADD.run(self._redis, [DECISIONS_STREAM], str(DECISIONS_LENGTH), *lines)
+        if added != len(lines):
+            raise SinkFailed("the store did not take the lines", len(lines))

@@ -36,6 +36,7 @@ xrange KEY - + count 1
 xrevrange KEY + - count 1
 zadd KEY 1 a
 zcard KEY
+zincrby KEY 1 a
 zrange KEY 0 0
 zrangebyscore KEY 0 0
 zrem KEY a
@@ -49,7 +50,6 @@ zscore KEY a
 _BY_THEMSELVES = """
 eval x 1 KEY
 evalsha x 1 KEY
-expire KEY 1
 get KEY
 getrange KEY 0 0
 hdel KEY a
@@ -60,12 +60,6 @@ ping
 publish KEY a
 set KEY a
 subscribe KEY
-xadd KEY * a 1
-zadd KEY 1 a
-zincrby KEY 1 a
-zrem KEY a
-zremrangebyrank KEY 0 0
-zremrangebyscore KEY 0 0
 """
 
 

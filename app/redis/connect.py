@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias, assert_never, cast
 from redis._parsers import AsyncCommandsParser
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.client import PubSub
-from redis.asyncio.cluster import ClusterNode, ClusterPipeline
+from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
@@ -54,8 +54,8 @@ _ANSWER_SECONDS = 2.0
 def connect(url: str, connections: int = CONNECTIONS) -> Client:
     """A client for the store at `url`, which connects when it is first used. Raises ValueError for an invalid URL.
 
-    Its calls raise RedisError or OSError and have no deadline. Every engine supports commands with one key, alone or in
-    pipelines, and publish; to receive messages, see `subscriber`. Close it with `aclose`.
+    Its calls raise RedisError or OSError and have no deadline. Every engine supports commands with one key, and
+    publish; to receive messages, see `subscriber`. Close it with `aclose`.
     """
     return connect_to(redis_url.read(url), connections)
 
@@ -375,9 +375,6 @@ class ClusterClient(RedisCluster):
         with self.failures_noticed():
             return await super().execute_command(*args, **options)
 
-    def pipeline(self, transaction: Any | None = None, shard_hint: Any | None = None) -> "_Pipeline":  # noqa: ARG002
-        return _Pipeline(self, transaction)  # type: ignore[abstract]
-
     async def aclose(self) -> None:
         await self._searches.aclose()
         self._initialize = True
@@ -403,24 +400,6 @@ class ClusterClient(RedisCluster):
             # map, or if the map has a gap (https://github.com/redis/redis-py/issues/4296).
             self.search_again()
             raise NoConnection(f"the cluster cannot run the command now: {error!r}") from error
-
-
-class _Pipeline(ClusterPipeline):
-    """Commands for several nodes at once; the client notices their failures like those of single commands.
-
-    redis-py does not search again after a timeout in a pipeline (https://github.com/redis/redis-py/issues/3130).
-    """
-
-    def __init__(self, client: ClusterClient, transaction: Any | None) -> None:
-        super().__init__(client, transaction)
-        self._client = client
-
-    async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
-        with self._client.failures_noticed():
-            results = await super().execute(raise_on_error, allow_redirections)
-        if any(isinstance(result, (NoConnection, NoAnswer, ClusterDownError)) for result in results):
-            self._client.search_again()
-        return results
 
 
 class _AnyMaster:

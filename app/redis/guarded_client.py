@@ -51,8 +51,8 @@ class GuardedClient:
 
     A shard fails as a whole: it is a master of a cluster, or the only server. Its circuit breaker bounds the calls to
     it: `timeout` seconds for each, and as many at once as `connections` to a server allow. `failed` is called for
-    every failed call, `answered` with the seconds that every answer took. Single commands share one connection to a
-    server; pipelines are made by `client`, and run on others.
+    every failed call, `answered` with the seconds that every answer took. All commands share one connection to a
+    server; those that a cluster redirects are sent by `client`, on others.
     """
 
     def __init__(
@@ -112,13 +112,6 @@ class GuardedClient:
             # redis-py follows redirections, and finds the nodes of a cluster of which none is known.
             result = await breaker.run(partial(work, self.client.execute_command))
         return result
-
-    async def run(self, key: str, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a pipeline of `client` on the shard of `key`. Raises StoreDown.
-
-        The result is None if the key holds a value of another type than the command expects.
-        """
-        return await self._breaker(self.shard_of(key)).run(command)
 
     def shard_of(self, key: str | None) -> int:
         """The shard that has the key; it keeps its number when a replica takes over."""

@@ -30,9 +30,9 @@ class Limits:
     @classmethod
     def within(cls, connections: int, timeout: float) -> "Limits":
         """The limits for a process that may have so many connections, at least 5, to a shard."""
-        # One is the subscriber's, one finds the other nodes of a cluster, one writes visits back, and single commands
-        # share one. Of 5, none is left for late calls, which are then cancelled at once.
-        left = connections - 4
+        # One is the subscriber's, one finds the other nodes of a cluster, and one is shared by all commands but those
+        # that are redirected.
+        left = connections - 3
         late = (left + 2) // 4
         return cls(timeout, left - late, late)
 

@@ -417,14 +417,22 @@ def test_stored_values_are_never_executed_or_unpickled() -> None:
 
 
 def test_no_script_contains_stored_values() -> None:
-    """Scripts are constants; stored values are passed only as keys and arguments."""
-    scripts = []
+    """Scripts are files and constants; stored values are passed only as keys and arguments."""
+    parts: list[ast.expr] = []
+    sent = set()
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
-                case ast.Call(func=ast.Attribute(attr="eval" | "evalsha" | "script_load"), args=[script, *_]):
-                    scripts.append((path.name, ast.unparse(script)))
+                case ast.Call(func=ast.Name("Script"), args=[text]):
+                    parts.append(text)
+                case ast.Call(func=ast.Attribute(ast.Name("Script"), "load"), args=[_, *names], keywords=constants):
+                    parts += [*names, *(constant.value for constant in constants)]
+                case ast.Call(args=[ast.Constant("EVAL" | "EVALSHA"), script, *_]):
+                    sent.add(ast.unparse(script))
                 case _:
                     pass
-    assert scripts
-    assert all(script.isupper() or script.startswith("self._") for _, script in scripts), scripts
+    assert len(parts) > 30
+    used = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+    assert all(name.isupper() or name == "round" for name in used), used
+    assert not [part for part in parts if any(isinstance(node, ast.Attribute) for node in ast.walk(part))]
+    assert sent == {"self._text", "self._sha", "PROBE"}

@@ -15,6 +15,7 @@ from app.redis.guarded_client import GuardedClient, StoreDown
 from robots_core.origin import Origin
 from tests.engines import QUOTED, Fleet, alone, cluster_url, clustered
 from tests.faults.until import until_so
+from tests.redis.redirected import on_own_connection
 from tests.redis.sites import copy
 
 SITES = [Origin("https", f"{i}.example.com", 443) for i in range(24)]
@@ -145,6 +146,6 @@ async def test_any_other_runtime_error_stays_one(single: tuple[str, Fleet]) -> N
         raise RuntimeError("a fault of ours")
 
     with pytest.raises(RuntimeError, match="a fault of ours"):
-        await redis.run("a", broken)
+        await on_own_connection(redis, "a", broken)
     await redis.aclose()
     await client.aclose()

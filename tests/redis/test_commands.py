@@ -92,10 +92,14 @@ async def use_everything(one: Service, other: Service, site: str) -> None:
         await ask(service, asked, "GET /v1/allowed", params={**page, "agent": "SeznamBot"})  # whose visits are counted
     await ask(one, asked, "POST /v1/allowed", json={"items": [page, page]})
     await ask(one, asked, "GET /v1/check", params=page)
+    lines = {"content": json.dumps({"url": site}) + "\n", "headers": {"Content-Type": "application/x-ndjson"}}
+    await ask(one, asked, "POST /v1/bundle", **lines)
     await ask(one, asked, "POST /v1/test", json={"robots": OLD, "urls": [page["url"]], "agents": ["a"]})
     await ask(one, asked, "GET /v1/agents")
     await ask(one, asked, "GET /v1/robots", params={"url": site})
     await ask(one, asked, "POST /v1/robots/refresh", params={"url": site})
+    observation = {"status": 200, "observed_at": "2026-01-01T00:00:00Z", "robots": OLD}
+    await ask(one, asked, "PUT /v1/robots", params={"url": site}, json=observation)
     await until(lambda: ask(one, asked, "GET /v1/changes"), lambda answer: isinstance(answer, dict))
     await ask(one, asked, "GET /v1/robots/history", params={"url": site})
     await ask(one, asked, "GET /v1/robots/diff", params={"url": site})

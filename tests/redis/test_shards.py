@@ -26,6 +26,7 @@ from app.redis.timed_calls import Limits
 from robots_core.origin import Origin
 from tests.engines import Fleet, Node, cluster_url, clustered, eventually, sentinel_url, watched
 from tests.faults.until import until_so
+from tests.redis.redirected import on_own_connection
 from tests.redis.sites import copy, owner
 
 ROUNDS = 5
@@ -120,7 +121,10 @@ async def test_a_process_keeps_within_its_connections_to_each_server(fleet: Flee
         for _ in range(ROUNDS):
             keys = [snapshot_key(site) for site in SITES]
             asking: list[asyncio.Task[Any]] = [asyncio.create_task(store.get(site)) for site in SITES * 20]
-            asking += [asyncio.create_task(redis.run(key, partial(client.getrange, key, 0, 1))) for key in keys * 20]
+            asking += [
+                asyncio.create_task(on_own_connection(redis, key, partial(client.getrange, key, 0, 1)))
+                for key in keys * 20
+            ]
             writing = asyncio.create_task(visits.add(tallies))
             while not all(one.done() for one in asking):
                 most = [max(old, open_to(server)) for old, server in zip(most, fleet.masters, strict=True)]
@@ -148,7 +152,7 @@ async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() 
         now = 0.0
         redis = GuardedClient(client, monotonic=lambda: now, timeout=0.5)
         # As many connections as run at once, all idle when the master hangs.
-        await asyncio.gather(*(redis.run("a", lambda: client.set("a", b"1")) for _ in range(20)))
+        await asyncio.gather(*(on_own_connection(redis, "a", lambda: client.set("a", b"1")) for _ in range(20)))
         fleet.copied()
         fleet.masters[0].stop()
         [replica] = fleet.replicas
@@ -157,7 +161,7 @@ async def test_idle_connections_to_a_hung_master_fail_no_calls_after_failover() 
         while True:
             now += 1.0
             try:
-                await redis.run("a", lambda: client.set("a", b"2"))
+                await on_own_connection(redis, "a", lambda: client.set("a", b"2"))
                 break
             except StoreDown:
                 failed += 1
