@@ -291,7 +291,7 @@ async def test_a_fleet_backoff_holds_without_the_store(rig: Rig) -> None:
     assert grant.result.wait == pytest.approx(600 - PROBE_INTERVAL)
 
 
-async def test_processes_that_learned_different_paces_keep_apart_without_the_store() -> None:
+async def test_processes_that_learned_two_paces_keep_apart_without_the_store() -> None:
     rigs = [Rig(None, Rank(number, 3)) for number in range(3)]
     request = REQUEST._replace(windows=(PaceWindow(math.inf, 0.1),), max_wait=1.0)
     for rig, least in zip(rigs, (0.30, 0.31, 0.29), strict=True):

@@ -96,7 +96,7 @@ class Crawl:
         ]
 
 
-async def test_no_slot_of_a_pool_is_too_close_when_a_process_and_then_the_master_die(tmp_path: Path) -> None:
+async def test_no_slot_of_a_pool_is_too_close_when_process_and_master_die(tmp_path: Path) -> None:
     table = tmp_path / "recheck.toml"
     with watched(1, 1) as fleet, ExitStack() as stack:
         async with web(text(404)) as sites:
