@@ -43,6 +43,11 @@ class ObservationIn(RequestModel):
     truncated: bool = Field(False, description="Whether the caller kept only the first part of a longer file.")
     final_url: str | None = Field(None, description="The URL that answered, if the caller was redirected there.")
 
+    @property
+    def size(self) -> int:
+        """How long the body is, as written."""
+        return len(self.robots or self.robots_base64 or "")
+
 
 class Observation(NamedTuple):
     """What a caller fetched, and when (Unix seconds)."""

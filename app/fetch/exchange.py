@@ -6,17 +6,11 @@ from typing import cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from app.fetch.response import Body, Headers, Unreadable
-from robots_core.robots.access import BODY_LIMIT, Cause
+from app.fetch.response import BODY_BYTES, READ_BYTES, Body, Headers, Unreadable
+from robots_core.robots.access import Cause
 
 HEAD_BYTES = 128 * 1024
 """How much may be received before the head of the final response is complete, interim responses (1xx) included."""
-
-BODY_BYTES = 4 * BODY_LIMIT
-"""How much more may be received for the body: the file, and the framing of its chunks."""
-
-READ_BYTES = 16 * 1024
-"""How much is parsed before other tasks run."""
 
 PIECES_LIMIT = 65_536
 """How many pieces a body may arrive in: a chunk of one byte costs as much to read as one of a thousand."""

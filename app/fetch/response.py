@@ -32,6 +32,12 @@ FIELD_LIMIT = 1024
 LONGEST_WAIT = 24 * 60 * 60
 """Seconds of the longest Retry-After that is respected."""
 
+BODY_BYTES = 4 * BODY_LIMIT
+"""How much may be received for a body: the file, in its coding, and the framing of its chunks."""
+
+READ_BYTES = 16 * 1024
+"""How much of a body is decoded at once."""
+
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """The statuses whose Location is followed."""
 
@@ -289,11 +295,15 @@ def read_observed(
 
     `data` is the body as sent, in its content coding. Its validators are left out, so that the next fetch asks for the
     whole file: a 304 would confirm bytes that this service never received. `truncated`: the client kept the first part
-    of a longer file. Raises Unreadable if the body is not valid in its content coding.
+    of a longer file. Raises Unreadable if the body is not valid in its content coding, or has more than BODY_BYTES.
     """
     body = body_of(status, headers)
     if body is not None:
-        body.feed(data)
+        # In pieces, as they come from a socket: many short members of gzip take quadratic time in their length.
+        for start in range(0, min(len(data), BODY_BYTES), READ_BYTES):
+            body.feed(data[start : start + READ_BYTES])
+        if len(data) > BODY_BYTES and not body.truncated:
+            raise Unreadable("the body has more bytes than a file needs")
     access = read_access(status, headers, body, at)
     if truncated and isinstance(access, Successful):
         access = replace(access, truncated=True)

@@ -347,6 +347,11 @@ async def test_the_mark_is_in_the_log_and_the_metrics(store_url: str, tmp_path: 
             "bad-robots",
             "ends",
         ),
+        (
+            {"headers": [["Content-Encoding", "gzip"]], **in_base64(gzip.compress(b"") * 110_000)},
+            "bad-robots",
+            "more bytes than a file needs",
+        ),
         ({"headers": [["Naïve", "a"]]}, "bad-headers", "ASCII"),
         ({"headers": [["a", "€"]]}, "bad-headers", "ISO 8859-1"),
         ({"headers": [["a"]]}, "bad-request", "headers"),

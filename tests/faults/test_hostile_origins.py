@@ -15,9 +15,10 @@ from datetime import datetime
 import pytest
 
 from app.fetch.client import UNCONDITIONAL
-from app.fetch.exchange import BODY_BYTES, HEAD_BYTES, READ_BYTES
+from app.fetch.exchange import HEAD_BYTES
 from app.fetch.guard import PortPolicy
 from app.fetch.network import client_tls
+from app.fetch.response import BODY_BYTES, READ_BYTES
 from robots_core.origin import Origin
 from robots_core.robots.access import (
     BODY_LIMIT,

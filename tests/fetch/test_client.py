@@ -11,11 +11,12 @@ from ipaddress import ip_network
 import pytest
 
 from app.fetch.client import UNCONDITIONAL, Fetcher
-from app.fetch.exchange import PIECES_LIMIT, READ_BYTES
+from app.fetch.exchange import PIECES_LIMIT
 from app.fetch.exchange import Exchange as Reading
 from app.fetch.guard import Address, AddressGuard, PortPolicy
 from app.fetch.network import Resolver, SystemResolver, client_tls
 from app.fetch.profile import FetchProfile
+from app.fetch.response import READ_BYTES
 from robots_core.origin import Origin
 from robots_core.robots.access import (
     BODY_LIMIT,

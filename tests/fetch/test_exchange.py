@@ -8,9 +8,9 @@ import httptools
 import pytest
 
 from app.fetch import exchange
-from app.fetch.exchange import HEAD_BYTES, PIECES_LIMIT, READ_BYTES, Exchange
+from app.fetch.exchange import HEAD_BYTES, PIECES_LIMIT, Exchange
 from app.fetch.network import client_tls
-from app.fetch.response import Body, Headers, decoder
+from app.fetch.response import READ_BYTES, Body, Headers, decoder
 from robots_core.robots.access import Cause, Successful
 from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher, nothing_left
 from tests.origins import Authority, Names, head, serve, text

@@ -8,6 +8,7 @@ from pydantic_core import to_json
 
 from app.api import raw_file
 from app.api.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
+from app.api.json_bodies import SMALL_BODY, in_parser
 from app.api.middleware.auth import admin, caller_of, ingest
 from app.api.middleware.http_caching import NO_STORE
 from app.api.observation import ObservationIn, read_observation
@@ -122,7 +123,7 @@ async def ingested(
     """
     services = services_of(request)
     origin = file_origin_from(url, profile, services.agents())
-    fetched, at = read_observation(observation, origin, services.now())
+    fetched, at = await in_parser(observation.size > SMALL_BODY, read_observation, observation, origin, services.now())
     file, in_use = await services.decider.ingest(origin, fetched, at)
     return ingested_out(origin, file, fetched, at, in_use=in_use)
 
