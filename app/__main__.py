@@ -1,6 +1,7 @@
 """`python -m app`: run a command of app.cli."""
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -42,7 +43,10 @@ def main() -> int:
         named = parsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == wanted:
             # Import only this command: the service takes a second to import, and `key` and `overrides` do not need it.
+            # What is imported stays; to look for garbage among it takes a tenth of the time.
+            gc.disable()
             command = importlib.import_module(module_of(name))
+            gc.enable()
             command.add(named)
             parser.set_defaults(run=command.run)
     arguments = parser.parse_args()

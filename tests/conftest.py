@@ -13,6 +13,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 os.umask(0o077)  # files that tests write are private, as key files must be
 
+# What is made until the tests are collected stays. To look for garbage among it would take a third of that time.
+gc.disable()
+
 pytest_plugins = ["tests.valkey"]
 
 collect_ignore = ["bulk"]  # `make test-engines`, which has libraries of its own
@@ -53,6 +56,13 @@ overrides/test_replica.py faults/test_order.py faults/test_dns.py test_house.py 
 api/test_cycles.py helm/test_values.py deploy/test_valkey_group.py pacing/test_failover.py upgrade/test_two_releases.py
 """
 """The files whose tests take longest, the longest first."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Collect garbage from now on, among what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
