@@ -214,3 +214,10 @@ async def test_question_without_an_agent_is_an_error() -> None:
     async with AsyncClient("http://127.0.0.1:9") as client:
         with pytest.raises(ValueError, match="no agent"):
             await client.allowed("http://h/")
+
+
+def test_trio_is_refused_by_a_sentence() -> None:
+    client = AsyncClient("http://127.0.0.1:9", agent="A")
+    steps = client.allowed("http://h/")
+    with pytest.raises(RuntimeError, match="need asyncio: under trio, use the synchronous ones in threads"):
+        steps.send(None)  # as any loop that is not asyncio's

@@ -5,11 +5,12 @@ from typing import Any
 
 from crawlee import ConcurrencySettings
 from crawlee.crawlers import BasicCrawlingContext, HttpCrawler, HttpCrawlingContext
+from crawlee.http_clients import ImpitHttpClient
 from crawlee.storage_clients import MemoryStorageClient
 from robots_decisions import Disallowed
 from robots_decisions.crawlee import PermitHooks
 
-from tests.clients.permitting import Permitting, Relay, allow, defer
+from tests.clients.permitting import Permitting, Relay, allow, defer, disallow
 from tests.clients.site import HTML, TICK, Site, new_address
 from tests.origins import serve, text
 
@@ -17,7 +18,8 @@ from tests.origins import serve, text
 class Crawl:
     """What came of a crawl."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, own_client: bool = True) -> None:
+        self._own_client = own_client
         self.fetched: list[str] = []
         self.versions: set[object] = set()
         self.failed: dict[str, Exception] = {}
@@ -26,6 +28,7 @@ class Crawl:
         """Crawl these URLs."""
         async with PermitHooks(service, agent="ExampleBot", **settings) as hooks:
             crawler = HttpCrawler(
+                http_client=hooks.http_client() if self._own_client else ImpitHttpClient(),
                 storage_client=MemoryStorageClient(),
                 concurrency_settings=ConcurrencySettings(desired_concurrency=4, max_concurrency=4),
                 max_request_retries=1,
@@ -96,3 +99,43 @@ async def test_service_that_fails_permits_no_page() -> None:
         await came.run(service.url, f"{origin.url}/page")
     assert site.log == []
     assert [type(error).__name__ for error in came.failed.values()] == ["ServiceUnavailable"]
+
+
+async def redirected(own_client: bool, location: str) -> tuple[Crawl, Site, Permitting]:
+    """A crawl of a page that redirects."""
+    moved = text(302, "", {**HTML, "Location": location})
+    site = Site("", {"/moved": [moved]})
+    permitting = Permitting(
+        lambda asked: disallow() if "/private/" in asked["url"] else allow(permit=asked["url"].rpartition("/")[2])
+    )
+    came = Crawl(own_client=own_client)
+    async with serve(permitting) as service, serve(site) as origin:
+        await came.run(service.url, f"{origin.url}/moved")
+    return came, site, permitting
+
+
+async def test_redirect_to_a_disallowed_page_is_not_followed() -> None:
+    came, site, permitting = await redirected(True, "/private/page")
+    assert (site.paths, came.fetched) == (["/moved"], [])
+    assert [type(error).__name__ for error in came.failed.values()] == ["Disallowed"]
+    assert len(permitting.asked) == 2
+
+
+async def test_redirect_is_followed_in_its_own_slot() -> None:
+    came, site, permitting = await redirected(True, "/page")
+    assert site.paths == ["/moved", "/page"]
+    assert [url.rpartition("/")[2] for url in came.fetched] == ["moved"]
+    assert [(item["permit"], item["status"]) for item in permitting.collected] == [("moved", 302), ("page", 200)]
+
+
+async def test_page_behind_a_redirect_to_a_disallowed_one_fails_without_our_client() -> None:
+    came, _, _ = await redirected(False, "/private/page")
+    assert came.fetched == []
+    assert [type(error).__name__ for error in came.failed.values()] == ["Disallowed"]
+
+
+async def test_endless_redirect_fails() -> None:
+    came, site, _ = await redirected(True, "/moved")
+    assert came.fetched == []
+    assert "behind more than 20 redirects" in str(next(iter(came.failed.values())))
+    assert len(site.log) % 21 == 0

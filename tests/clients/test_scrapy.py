@@ -203,7 +203,7 @@ async def test_misconfigured_spider_closes_and_keeps_its_requests(refusal: bytes
     site = Site("")
     async with serve(refusal) as wrong, serve(Permitting(allow(interval=0.01))) as right, serve(site) as origin:
         urls = [f"{origin.url}/{number}" for number in range(20)]
-        settings = {"JOBDIR": str(tmp_path), "ROBOTS_DECISIONS_UNREACHABLE": "allow"}
+        settings: dict[str, Any] = {"JOBDIR": str(tmp_path), "ROBOTS_DECISIONS_UNREACHABLE": "allow"}
         came = await crawl(*urls, service=wrong.url, **settings)
         assert site.log == []
         assert came["stats"]["finish_reason"] == "robots_decisions_misconfigured"
@@ -217,7 +217,7 @@ async def test_silent_service_opens_at_a_second_for_each_host() -> None:
     site = Site("")
     async with serve(text(500)) as silent, serve(site) as origin:
         urls = [f"{origin.url}/{number}" for number in range(4)]
-        settings = {"ROBOTS_DECISIONS_UNREACHABLE": "allow", "ROBOTS_DECISIONS_MAX_WAIT": 1.5}
+        settings: dict[str, Any] = {"ROBOTS_DECISIONS_UNREACHABLE": "allow", "ROBOTS_DECISIONS_MAX_WAIT": 1.5}
         came = await crawl(*urls, service=silent.url, **settings)
     assert sorted(came["fetched"]) == urls
     instants = sorted(at for at, _ in site.log)

@@ -56,6 +56,9 @@ requests are dropped. Waiting for a slot does not count."""
 TICK = 1.0
 """Seconds after which a queue with free slots is checked again."""
 
+CALLED_PRIORITY = 1_000_000
+"""How much sooner than others the scheduler sends a request whose slot is due: others may still come in thousands."""
+
 STATS = "robots_decisions"
 """The prefix of the stats."""
 
@@ -100,11 +103,12 @@ class _InFlight(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """What a request that is put aside is: whether it waits, and goes first; and its own `dont_filter`."""
+    """A request that is put aside: whether it waits, and goes first; and its own `dont_filter` and `priority`."""
 
     state: str
     first: bool
     dont_filter: bool
+    priority: int = 0
 
 
 class PermitMiddleware:
@@ -373,7 +377,7 @@ class PermitMiddleware:
         self._count("put_aside")
         copy = request.copy()
         # The duplicate filter has already seen this request.
-        copy.meta[_MARK] = _mark(_WAITING, first, request.dont_filter)
+        copy.meta[_MARK] = _mark(_WAITING, first, request.dont_filter, request.priority)
         copy.dont_filter = True
         return copy
 
@@ -435,9 +439,9 @@ def _seconds(crawler: "Crawler", name: str, default: float) -> float:
 
 
 @cache
-def _mark(state: str, first: bool, dont_filter: bool) -> _Mark:
+def _mark(state: str, first: bool, dont_filter: bool, priority: int = 0) -> _Mark:
     """The mark of a request, of which there are few."""
-    return _Mark(state, first, dont_filter)
+    return _Mark(state, first, dont_filter, priority)
 
 
 def _mark_of(request: Request) -> _Mark | None:
@@ -450,7 +454,8 @@ def _call_mark(request: Request) -> None:
     """Mark a request that has waited as called."""
     mark = _mark_of(request)
     if mark is not None:
-        request.meta[_MARK] = _mark(_CALLED, mark.first, mark.dont_filter)
+        request.meta[_MARK] = _mark(_CALLED, mark.first, mark.dont_filter, mark.priority)
+        request.priority = mark.priority + CALLED_PRIORITY
 
 
 def _unmark(request: Request) -> str | None:
@@ -459,7 +464,7 @@ def _unmark(request: Request) -> str | None:
     if mark is None:
         return None
     del request.meta[_MARK]
-    request.dont_filter = mark.dont_filter
+    request.dont_filter, request.priority = mark.dont_filter, mark.priority
     return mark.state
 
 

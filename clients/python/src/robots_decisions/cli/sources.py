@@ -37,7 +37,8 @@ class Sources:
             except _ERRORS as error:
                 reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
                 read = number - self._begins[-1]
-                raise Failed(f"Cannot read {name}: {reason}. It was read up to line {read}.") from None
+                until = f" It was read up to line {read}." if read else ""
+                raise Failed(f"Cannot read {name}: {reason.rstrip('.')}.{until}") from None
 
     @property
     def are_several(self) -> bool:
