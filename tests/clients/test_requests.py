@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import requests
-from robots_decisions.requests import UNASKED, Deferred, Disallowed, PermitAdapter
+from robots_decisions.requests import UNASKED, VERSION, Deferred, Disallowed, PermitAdapter
 
 from tests.clients.permitting import Permitting, Relay, allow, defer, disallow
 from tests.clients.site import HTML, TICK, Site, new_address
@@ -34,7 +34,9 @@ async def test_session_keeps_the_pace_of_a_real_service(service_url: str) -> Non
     relay = Relay(service_url)
     async with serve(site, host=new_address()) as origin, serve(relay) as between:
         pages = [f"{origin.url}/{number}" for number in range(4)]
-        assert [page.status_code for page in await fetched(between.url, *pages)] == [200] * 4
+        came = await fetched(between.url, *pages)
+        assert [page.status_code for page in came] == [200] * 4
+        assert all(len(getattr(page, VERSION)) > 8 for page in came)
         assert site.ahead_of_turns(origin.url, relay.turns) == []
         assert relay.shortest >= interval - TICK
         with pytest.raises(Disallowed) as disallowed:

@@ -20,11 +20,12 @@ from robots_decisions._not_http import causes, is_not_http
 from robots_decisions._sync.permit_client import PermitClient
 from robots_decisions._sync.service import Service
 from robots_decisions.errors import MAX_WAIT, Options, Unreachable
-from robots_decisions.permits import UNASKED, Fields, Open, late, not_http, unreached
+from robots_decisions.permits import UNASKED, VERSION, Fields, Open, late, not_http, unreached
 from robots_decisions.question import Names
 
 __all__ = [
     "UNASKED",
+    "VERSION",
     "Deferred",
     "Disallowed",
     "Misconfigured",
@@ -115,7 +116,8 @@ class PermitAdapter(BaseAdapter):
     slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are
     those of Client. What the page answers is reported. With `unreachable="allow"`, requests are sent without a permit
     while the service is silent, at least a second apart for each host; a warning and the response's attribute UNASKED
-    say so. Raises PermitError, and ValueError for invalid arguments.
+    say so. Its attribute VERSION is the id of the robots.txt that decided. Raises PermitError, and ValueError for
+    invalid arguments.
     """
 
     def __init__(
@@ -171,6 +173,8 @@ class PermitAdapter(BaseAdapter):
         response = self._adapter.send(request, *arguments, **options)
         if isinstance(slot, Open):
             setattr(response, UNASKED, True)
+        elif slot.version is not None:
+            setattr(response, VERSION, slot.version)
         elapsed = self._monotonic() - begun
         try:
             self._service.report(slot, response.status_code, response.headers.get("Retry-After"), elapsed)
