@@ -36,8 +36,8 @@ from tests.origins import text
 from tests.pacing.crawler import Connection
 
 SECONDS = float(os.environ.get("POLITE_SECONDS", "900"))
-WARM = max(SECONDS / 3, min(240.0, SECONDS / 2))
-"""Pages of this first part are not counted: the means go back a minute, and remember a while how the crawl began."""
+WARM = max(SECONDS / 3, min(360.0, SECONDS / 2))
+"""Pages of this first part are not counted. Means go back a minute, and the crawl begins with a burst at the floor."""
 
 RUNS = int(os.environ.get("POLITE_RUNS", "1"))
 
