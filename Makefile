@@ -50,8 +50,8 @@ test-proxies: $(VENV)/.dev
 test-browser: $(VENV)/.dev chromium
 	$(PYTEST) tests/browser
 
-# Tests of the core in engines that hold Arrow batches: pyarrow, DuckDB and Spark, which needs Debian's headless JRE. ENGINE_ROWS:
-# how many rows each of them decides.
+# Tests of the core in engines that hold Arrow batches: pyarrow, DuckDB, Ray, and Spark, which needs Debian's headless JRE; 1.2 GB
+# in an environment of their own. ENGINE_ROWS: how many rows each of them decides.
 ENGINE_ROWS ?= 200000
 
 test-engines: build/engines/.installed $(VENV)/.compiled $(CORPUS)

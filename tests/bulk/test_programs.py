@@ -24,12 +24,14 @@ SECONDS = 280
 
 
 def run(program: str, folder: Path) -> str:
-    """What a program prints; Spark listens on loopback only."""
+    """What a program prints; Spark listens on loopback only, and Ray reports nothing to its vendor."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_USAGE_STATS_ENABLED": "0",
     }
     environment["PYSPARK_SUBMIT_ARGS"] = "--master local[1] --conf spark.ui.enabled=false pyspark-shell"
     (folder / "program.py").write_text(PROGRAMS[program])
@@ -41,7 +43,7 @@ def run(program: str, folder: Path) -> str:
 
 def test_programs_print_what_the_guide_says(tmp_path: Path) -> None:
     run("make.py", tmp_path)
-    assert [run(name, tmp_path) for name in ("decide.py", "spark.py", "duck.py")] == PRINTED
+    assert [run(name, tmp_path) for name in ("decide.py", "spark.py", "rays.py", "duck.py")] == PRINTED
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("program", ["spark.py", "duck.py"])
+@pytest.mark.parametrize("program", ["spark.py", "rays.py", "duck.py"])
 def test_engines_decide_many_rows_as_the_library_does(program: str, folder: Path) -> None:
     printed = run(program, folder)
     found = re.findall(r"^(\w+) (\d+)$|\('?(\w+)'?, (\d+)\)", printed, re.MULTILINE)
