@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import unquote
 
 URL_LIMIT = 16 * 1024
 """Bytes of the longest URL that is read (spec A31)."""
@@ -204,8 +203,12 @@ def _read_host(host: str, shown: str) -> str:
 
 def _without_escapes(host: str, shown: str) -> str:
     """The host that percent-escapes write in UTF-8 (RFC 3986 3.2.2), once; what they write is checked like any host."""
+    if "%" not in host:
+        return host
+    from urllib.parse import unquote  # here, since few hosts need it
+
     try:
-        return unquote(host, errors="strict") if "%" in host else host
+        return unquote(host, errors="strict")
     except UnicodeDecodeError:
         raise BadUrl(f"{shown} has the host {host[:260]!r}, whose percent-escapes are not UTF-8") from None
 

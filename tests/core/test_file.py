@@ -36,7 +36,7 @@ OUTCOMES: list[Access] = [
 ]
 NOT_NEEDED = {
     *("asyncio", "hashlib", "http", "http_sf", "idna", "importlib.resources", "json", "logging", "socket", "ssl"),
-    *("tomllib", "typing_extensions", "urllib.request", "robots_core.lint", "robots_core.agents", "pyarrow"),
+    *("tomllib", "typing_extensions", "urllib.parse", "robots_core.lint", "robots_core.agents", "pyarrow"),
 }
 """What takes longer to import than the core, and few calls need."""
 

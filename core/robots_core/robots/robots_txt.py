@@ -5,7 +5,6 @@ from bisect import bisect_left
 from functools import cached_property
 from itertools import islice
 from typing import Final
-from urllib.parse import quote
 
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.agents import STAR, Agent
@@ -258,4 +257,8 @@ def absolute_url(written: str) -> str | None:
     """A URL with its white space encoded; None if it lacks a scheme or an authority (spec B14)."""
     if _ABSOLUTE.fullmatch(written) is None:
         return None
+    if not any(map(str.isspace, written)):
+        return written
+    from urllib.parse import quote  # here, since few files need it
+
     return "".join(quote(it) if it.isspace() else it for it in written)
