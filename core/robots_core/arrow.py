@@ -8,12 +8,12 @@ Requires pyarrow.
 """
 
 import gc
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import accumulate, islice
 from os import PathLike
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -74,8 +74,14 @@ file. `profile` and `version` may be null. A bundle needs `origin`, `outcome` an
 MADE_AT: Final = b"robots_core.made_at"
 """The key of a bundle's metadata that has the instant for which it was made (ISO 8601, UTC)."""
 
+FORM: Final = b"robots_core.bundle"
+"""The key of a bundle's metadata that has the version of its form, which is 1."""
+
 KEEP_BYTES: Final = 1 << 30
 """Bytes of the parsed files that a bundle keeps, as RobotsTxt.size estimates them; they take less."""
+
+GROUP_BYTES: Final = 1 << 28
+"""Bytes of row groups of a file that stay in memory, at most, but for the last one that was read."""
 
 _FILE_BYTES: Final = 1000  # of a file that is kept, and of each agent that was decided by it, beside RobotsTxt.size
 _BATCH: Final = 65_536
@@ -139,17 +145,48 @@ class _OfAgent:
             self.plain, self.with_query = rules.ruleset.matcher, rules.ruleset.with_query
 
 
-class Bundle:
-    """Origins and their files. Bodies stay in Arrow's memory; parsed files are kept up to `keep_bytes`, the last used.
+class _FileOfBodies:
+    """The bodies of a Parquet file, whose row groups are read when they are needed; the last used stay in memory."""
 
-    What was found is kept for one set of `decide`'s arguments: make a bundle of the same table for another. Any number
-    of threads may use it, one at a time. A pickled bundle has the table, and no parsed file.
+    def __init__(self, file: pq.ParquetFile) -> None:
+        self._file = file
+        counts = (file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
+        self._starts = [0, *accumulate(counts)]
+        self._groups: OrderedDict[int, pa.ChunkedArray] = OrderedDict()
+        self._size = 0
+
+    def __getitem__(self, row: int) -> Any:
+        number = bisect_right(self._starts, row) - 1
+        group = self._groups.get(number)
+        if group is None:
+            group = self._groups[number] = self._file.read_row_group(number, columns=["body"]).column("body")
+            self._size += group.nbytes
+            while self._size > GROUP_BYTES and len(self._groups) > 1:
+                self._size -= self._groups.popitem(last=False)[1].nbytes
+        else:
+            self._groups.move_to_end(number)
+        return group[row - self._starts[number]]
+
+    def read(self) -> pa.ChunkedArray:
+        """All bodies."""
+        return self._file.read(["body"]).column("body")
+
+
+class Bundle:
+    """Origins and their files. Parsed files are kept up to `keep_bytes`, the last used.
+
+    The bodies of a table stay in Arrow's memory, and those of a file are read by row groups when they are needed. What
+    was found is kept for one set of `decide`'s arguments: make a bundle of the same table for another. Any number
+    of threads may use it, one at a time. A pickled bundle has the whole table, and no parsed file.
     """
 
     def __init__(self, table: pa.Table, *, keep_bytes: int = KEEP_BYTES) -> None:
-        missing = {"origin", "outcome", "body"} - set(table.column_names)
-        if missing:
-            raise ValueError(f"A bundle has the columns origin, outcome and body; this table lacks {sorted(missing)}.")
+        """A bundle in memory, as BUNDLE_SCHEMA has it. Raises ValueError if the table is none."""
+        self._begin(table, keep_bytes, None)
+
+    def _begin(self, table: pa.Table, keep_bytes: int, bodies: _FileOfBodies | None) -> None:
+        _check(table.schema.names if bodies is None else [*table.schema.names, "body"], table.schema.metadata or {})
+        self._bodies: Any = table.column("body") if bodies is None else bodies
         names = table.column("origin").cast(pa.large_string())
         if names.null_count:
             raise ValueError("A row of the bundle has no origin.")
@@ -178,15 +215,34 @@ class Bundle:
     def open(
         cls, path: str | PathLike[str], *, origins: Sequence[str] | None = None, keep_bytes: int = KEEP_BYTES
     ) -> "Bundle":
-        """The bundle in a Parquet file, or only the rows of some origins: row groups without them are not read."""
-        filters = None if origins is None else pc.field("origin").isin(pa.array(origins, pa.string()))
-        return cls(pq.read_table(path, filters=filters, memory_map=True), keep_bytes=keep_bytes)
+        """The bundle in a Parquet file, whose bodies are read when they are needed.
+
+        Or, in memory, only the rows of some `origins`: row groups that have none of them by their statistics are not
+        read. Raises ValueError if the file is no bundle.
+        """
+        file = pq.ParquetFile(path)
+        names, metadata = file.schema_arrow.names, file.schema_arrow.metadata or {}
+        _check(names, metadata)
+        if origins is not None:
+            return cls(_rows_of(file, sorted(set(origins))), keep_bytes=keep_bytes)
+        bundle = cls.__new__(cls)
+        table = file.read([name for name in names if name != "body"])
+        bundle._begin(table, keep_bytes, _FileOfBodies(file))
+        return bundle
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _bundle, (self.table, self.keep_bytes)
+        table = self.table
+        if self.is_read_in_groups:
+            table = table.append_column("body", self._bodies.read())
+        return _bundle, (table, self.keep_bytes)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    @property
+    def is_read_in_groups(self) -> bool:
+        """Whether the bodies are in a file, of which row groups are read when they are needed."""
+        return isinstance(self._bodies, _FileOfBodies)
 
     def row(self, origin: Origin) -> int:
         """The row of an origin, with the fetch profile that it has; -1 if there is none."""
@@ -207,7 +263,7 @@ class Bundle:
         if kept is not None:
             self._kept.move_to_end(row)
             return kept
-        word, body = self._value("outcome", row), self._value("body", row)
+        word, body = self._value("outcome", row), self._bodies[row].as_py()
         file = outcome(word) if body is None else read(body, truncated=bool(self._value("truncated", row)))
         self.parsed += 1
         kept = self._kept[row] = _Kept(file, self._value("version", row))
@@ -229,6 +285,31 @@ class Bundle:
                 self._forget()
                 self._decider = _Decider(self, options)
             return [self._decider.decide(batch) for batch in batches]
+
+
+def _check(names: Sequence[str], metadata: Mapping[bytes, bytes]) -> None:
+    """Raise ValueError if a table with these columns and metadata is no bundle that can be read."""
+    missing = {"origin", "outcome", "body"} - set(names)
+    if missing:
+        raise ValueError(f"A bundle has the columns origin, outcome and body; this table lacks {sorted(missing)}.")
+    form = metadata.get(FORM, b"1")
+    if form != b"1":
+        raise ValueError(f"The bundle has the form {form.decode(errors='replace')[:20]}; this version reads 1.")
+
+
+def _rows_of(file: pq.ParquetFile, origins: Sequence[str]) -> pa.Table:
+    """The rows of these origins, which are sorted, from the row groups that may have them."""
+    wanted, column = pa.array(origins, pa.string()), file.schema_arrow.names.index("origin")
+    found = [file.schema_arrow.empty_table()]
+    for number in range(file.num_row_groups):
+        statistics = file.metadata.row_group(number).column(column).statistics
+        if statistics is not None and statistics.has_min_max and isinstance(statistics.min, str):
+            first = bisect_left(origins, statistics.min)
+            if first == len(origins) or origins[first] > statistics.max:
+                continue
+        group = file.read_row_group(number)
+        found.append(group.filter(pc.is_in(group.column("origin").cast(pa.string()), value_set=wanted)))
+    return pa.concat_tables(found)
 
 
 def _bundle(table: pa.Table, keep_bytes: int) -> Bundle:
@@ -323,7 +404,7 @@ class _Decider:
             self._rows.append(self._row(beginning.decode("utf-8", "replace")))
         beginnings = _ints(codes, count).cast(pa.int64())
         pairs = pc.add(pc.multiply(beginnings, len(self._agents)), agents.take(names.indices)).dictionary_encode()
-        groups = [self._group(*divmod(pair, len(self._agents))) for pair in pairs.dictionary.to_pylist()]
+        groups = self._groups([divmod(pair, len(self._agents)) for pair in pairs.dictionary.to_pylist()])
         matchers = [it.plain for it in groups], [it.with_query for it in groups]
         first_of_each(*matchers, pairs.indices.buffers()[1], data, starts, ends, count, found)
         numbers = _ints(found, count).cast(pa.int64())
@@ -357,6 +438,15 @@ class _Decider:
             return self._bundle.row(read_target(url).origin.with_profile(self.options.profile))
         except BadUrl:
             return _UNREAD
+
+    def _groups(self, pairs: Sequence[tuple[int, int]]) -> list[_OfAgent]:
+        """What decides for each pair of a beginning and an agent."""
+        if not self._bundle.is_read_in_groups:
+            return [self._group(*pair) for pair in pairs]
+        # In the order of the bundle, so that each row group is read once for a batch.
+        rows = [self._rows[beginning] if beginning >= 0 else _NONE for beginning, _ in pairs]
+        found = {place: self._group(*pairs[place]) for place in sorted(range(len(pairs)), key=rows.__getitem__)}
+        return [found[place] for place in range(len(pairs))]
 
     def _group(self, beginning: int, number: int) -> _OfAgent:
         """What decides for the beginning of a URL, -1 for a URL that was not split, and an agent, by their numbers."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from robots_core import arrow
 from robots_core.arrow import BUNDLE_SCHEMA, SCHEMA, Bundle, MissingOrigins, decide, missing_origins
 from robots_core.purposes.policy import PURPOSES
 from robots_core.robots.dialects import DIALECTS
@@ -151,6 +152,68 @@ def test_a_bundle_is_read_by_origins_and_pickled(tmp_path: Path) -> None:
     assert decide(batch_of(asked), again) == decide(batch_of(asked), some) == decide(batch_of(asked), Bundle(TABLE))
 
 
+class Groups:
+    """Counts the row groups that are read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read: list[int] = []
+        read = pq.ParquetFile.read_row_group
+
+        def noted(file: pq.ParquetFile, number: int, **others: Any) -> pa.Table:
+            self.read.append(number)
+            return read(file, number, **others)
+
+        monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_bundle_in_a_file_decides_as_in_memory(shuffled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bundle.parquet"
+    table = TABLE.take(pa.array(Random(4).sample(range(FILES), FILES))) if shuffled else TABLE
+    pq.write_table(table, path, row_group_size=100, compression="zstd")
+    monkeypatch.setattr(arrow, "GROUP_BYTES", 1)
+    groups = Groups(monkeypatch)
+    bundle = Bundle.open(path)
+    assert (len(bundle), groups.read) == (FILES, [])
+    batch = batch_of(QUESTIONS[:20_000])
+    assert decide(batch, bundle) == decide(batch, Bundle(TABLE))
+    assert groups.read == list(range(10))  # each once, in their order, however the rows of the batch are
+    again = pickle.loads(pickle.dumps(bundle))
+    assert decide(batch, again) == decide(batch, bundle)
+    assert not again.is_read_in_groups
+
+
+def test_memory_has_few_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, size, count = tmp_path / "bundle.parquet", 100_000, 400
+    random = Random(5)
+    bodies: list[bytes | str] = [b"User-agent: *\nDisallow: /x\n#" + random.randbytes(size) for _ in range(count)]
+    pq.write_table(bundle_of(bodies), path, row_group_size=10)
+    del bodies
+    monkeypatch.setattr(arrow, "GROUP_BYTES", 2_500_000)
+    gc.collect()
+    before = pa.total_allocated_bytes()
+    bundle = Bundle.open(path, keep_bytes=1)
+    assert pa.total_allocated_bytes() - before < size
+    for start in range(0, count, 50):
+        asked = [Asked(file, f"https://{host(file)}/x", "ExampleBot") for file in range(start, start + 50)]
+        assert set(decide(batch_of(asked), bundle)["verdict"].to_pylist()) == {"disallow"}
+        assert pa.total_allocated_bytes() - before < 4_000_000
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_only_row_groups_of_the_origins_are_read(
+    statistics: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bundle.parquet"
+    pq.write_table(TABLE, path, row_group_size=100, write_statistics=statistics)
+    groups = Groups(monkeypatch)
+    wanted = [f"https://{host(file)}" for file in (3, 7, 250, 999)]
+    bundle = Bundle.open(path, origins=[*wanted, "https://h00500a.example", "https://a.example", "https://z.example"])
+    assert bundle.table["origin"].to_pylist() == wanted
+    assert groups.read == ([0, 2, 5, 9] if statistics else list(range(10)))
+    assert len(Bundle.open(path, origins=[])) == 0
+
+
 def test_what_is_no_bundle_or_no_argument_is_refused() -> None:
     batch = batch_of(QUESTIONS[:1])
     with pytest.raises(ValueError, match=r"lacks \['body', 'outcome'\]"):
@@ -160,4 +223,6 @@ def test_what_is_no_bundle_or_no_argument_is_refused() -> None:
     for wrong in {"dialect": "latin"}, {"purpose": "fun"}, {"missing": "skip"}:
         with pytest.raises(ValueError, match=r"latin|fun|skip"):
             decide(batch, Bundle(TABLE), **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="The bundle has the form 2; this version reads 1"):
+        Bundle(TABLE.replace_schema_metadata({arrow.FORM: "2"}))
     assert gc.isenabled()
