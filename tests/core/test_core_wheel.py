@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -10,10 +11,13 @@ import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.core import library
 from tests.core.answers import answers
+from tests.core.questions import files, questions
 from tests.robots.cases import CASES
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +26,18 @@ OLDEST = (3, 11)
 SECONDS = 600
 SOURCES = (".pyx", ".pxd", ".h")
 DEPENDENCIES = ("http_sf", "idna", "typing_extensions")
+FILES, ASKED, SEED = 1000, 100_000, 20_261_124  # as in tests/bulk, which asks the same of Arrow batches
+FUZZED = """
+import json, pickle, sys
+import robots_core
+sys.path.append(sys.argv[2])
+from tests.core.library import answers
+from tests.core.questions import Asked
+with open(sys.argv[1], "rb") as file:
+    bodies, asked = pickle.load(file)
+found = answers(bodies, [Asked(*it) for it in asked])
+json.dump({"from": robots_core.__file__, "answers": found}, sys.stdout)
+"""
 
 
 def pythons() -> Iterator[tuple[tuple[int, int], str]]:
@@ -61,29 +77,55 @@ def test_wheel_has_what_the_checkout_has(wheel: Path) -> None:
     assert {name.split(".", 1)[1] for name in files if name.endswith(".so")} == {"abi3.so"}
 
 
-@pytest.mark.timeout(2 * SECONDS)
-def test_wheel_answers_alike_under_every_python(wheel: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and what it needs."""
+    folder = tmp_path_factory.mktemp("wheel")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "wheel")
+        archive.extractall(folder)
     for name in DEPENDENCIES:
         spec = find_spec(name)
         assert spec is not None
         assert spec.origin is not None
         origin = Path(spec.origin)
         if origin.name == "__init__.py":
-            shutil.copytree(origin.parent, tmp_path / "wheel" / name)
+            shutil.copytree(origin.parent, folder / name)
         else:
-            shutil.copy(origin, tmp_path / "wheel")
-    expected = json.loads(json.dumps(answers(ROWS.read_text(encoding="utf-8").splitlines())))
-    program = (ROOT / "tests" / "core" / "answers.py").read_text()
+            shutil.copy(origin, folder)
+    return folder
+
+
+def under_every_python(program: str, installed: Path, *arguments: Path) -> Iterator[tuple[str, Any]]:
+    """Each Python of the machine, and what it prints: the answers of a program that imports the wheel."""
+    script = f"import sys; sys.path.insert(0, {str(installed)!r})\n{program}"
     asked = []
     for version, python in pythons():
-        script = f"import sys; sys.path.insert(0, {str(tmp_path / 'wheel')!r})\n{program}"
-        command = [python, "-I", "-S", "-c", script, str(ROWS)]
-        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
+        command = [python, "-I", "-S", "-c", script, *map(str, arguments)]
+        ended = subprocess.run(command, cwd=installed, capture_output=True, text=True, timeout=SECONDS)
         assert ended.returncode == 0, f"{python}\n{ended.stderr}"
         found = json.loads(ended.stdout)
-        assert found["from"].startswith(str(tmp_path))
-        assert found["answers"] == expected, python
+        assert found["from"].startswith(str(installed))
+        yield python, found["answers"]
         asked.append(version)
     assert sys.version_info[:2] in asked
+
+
+@pytest.mark.timeout(2 * SECONDS)
+def test_wheel_answers_each_case_under_every_python(installed: Path) -> None:
+    expected = json.loads(json.dumps(answers(ROWS.read_text(encoding="utf-8").splitlines())))
+    program = (ROOT / "tests" / "core" / "answers.py").read_text()
+    for python, found in under_every_python(program, installed, ROWS):
+        assert found == expected, python
+
+
+@pytest.mark.timeout(2 * SECONDS)
+def test_wheel_answers_fuzzed_questions_as_the_checkout(installed: Path, tmp_path: Path) -> None:
+    bodies = files(SEED, FILES)
+    asked = list(questions(SEED, bodies, ASKED))
+    (tmp_path / "asked").write_bytes(pickle.dumps((bodies, [tuple(it) for it in asked])))
+    expected = json.loads(json.dumps(library.answers(bodies, asked)))
+    assert len({row[1] for row in expected}) > 10
+    for python, found in under_every_python(FUZZED, installed, tmp_path / "asked", ROOT):
+        assert len(found) == ASKED
+        differ = [it for it in zip(asked, found, expected, strict=True) if it[1] != it[2]]
+        assert differ == [], python
