@@ -12,7 +12,6 @@ from robots_decisions import AsyncClient, BundleRow, Client, ServiceUnavailable,
 from robots_decisions.bundle_rows import ROWS
 from robots_decisions.cli.batches import BATCH_LINES
 
-from app.api.routes.bundle import BUNDLE_WINDOW
 from tests.clients.arrow import crawlers, in_arrow, make_bundle
 from tests.clients.commands import LINES, asked_in, command
 from tests.clients.site import Site, new_address
@@ -128,7 +127,7 @@ async def test_interrupted_bundle_resumes(number: int, tmp_path: Path) -> None:
     async def handle(exchange: Exchange) -> None:
         nonlocal answered
         items = await asked_in(exchange)
-        assert len(items) <= ROWS < BUNDLE_WINDOW
+        assert len(items) <= ROWS
         if answered == BATCH_LINES + ROWS and stalls:
             await exchange.stall()
             return

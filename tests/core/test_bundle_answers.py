@@ -1,6 +1,7 @@
 """What the service decides, robots_core.arrow decides alike by a bundle that the service has sent."""
 
 import random
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 import pytest
 
 from app.api.routes.batch import ITEMS
+from app.api.routes.bundle import BUNDLE_WINDOW
 from app.instants import instant
 from robots_core.origin import BadUrl, read_target
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.dialects import DIALECTS
 from tests.api.service import START, Service, listening, running
 from tests.clients.arrow import decided, make_bundle
+from tests.clients.crawling import ROOT
 from tests.core.questions import AGENTS, files, host, questions
 from tests.origins import Exchange, LoopbackOrigin, serve, text
 
@@ -131,6 +134,13 @@ class Bundles:
         missing = path.with_suffix(".missing").read_text().splitlines()
         assert (ended.code, ended.out) == (3 if missing else 0, ""), ended.err
         return path
+
+
+def test_client_sends_no_more_than_the_service_reads_ahead() -> None:
+    source = (ROOT / "clients/python/src/robots_decisions/bundle_rows.py").read_text()
+    rows = re.search(r"^ROWS: Final = (\d+)$", source, re.MULTILINE)
+    assert rows is not None
+    assert int(rows[1]) < BUNDLE_WINDOW
 
 
 @pytest.mark.timeout(600)
