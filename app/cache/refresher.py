@@ -107,7 +107,8 @@ class Refresher:
         """What one fetch finds, and the snapshot that follows what was known when it began."""
         began = self._clock() if began is None else began
         known = self._snapshots.peek(origin) or seen
-        conditional = known is not None and isinstance(known.access, Successful) and not whole
+        # A 304 about a file that a caller sent would confirm bytes that this service never received.
+        conditional = known is not None and isinstance(known.access, Successful) and not (whole or known.ingested)
         now = asyncio.get_running_loop().time
         started = now()
         validators = known.validators if known is not None and conditional else Validators()

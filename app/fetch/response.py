@@ -293,9 +293,9 @@ def read_observed(
 ) -> Fetched:
     """What a response says that another client received at `at` (Unix time), as if the fetch had received it.
 
-    `data` is the body as sent, in its content coding. Its validators are left out, so that the next fetch asks for the
-    whole file: a 304 would confirm bytes that this service never received. `truncated`: the client kept the first part
-    of a longer file. Raises Unreadable if the body is not valid in its content coding, or has more than BODY_BYTES.
+    `data` is the body as sent, in its content coding. Validators are left out, since no request has them. `truncated`:
+    the client kept the first part of a longer file. Raises Unreadable if the body is not valid in its content coding,
+    or has more than BODY_BYTES.
     """
     body = body_of(status, headers)
     if body is not None:
