@@ -129,10 +129,10 @@ class CachedFiles:
         recheck = await self._recheck(origin, None)
         return await self._file(origin, await self._cache.refresh(origin, recheck, caller), "")
 
-    async def ingest(self, origin: Origin, fetched: Fetched, at: float) -> tuple[CachedFile, bool]:
+    async def ingest(self, origin: Origin, fetched: Fetched, at: float, sender: str) -> tuple[CachedFile, bool]:
         """Take what a caller fetched at `at` (Unix seconds): see RobotsCache.ingest(). Raises Busy as get() does."""
         recheck = await self._recheck(origin, None)
-        cached, in_use = await self._cache.ingest(origin, fetched, at, recheck)
+        cached, in_use = await self._cache.ingest(origin, fetched, at, recheck, sender)
         return await self._file(origin, cached, ""), in_use
 
     async def _file(self, origin: Origin, cached: CacheResult, dialect: str) -> CachedFile:

@@ -213,12 +213,12 @@ class Decider:
         """Fetch the origin's file now, whatever the cache has. Raises Busy when the fetch queue is full."""
         return await self._files.refresh(origin, caller)
 
-    async def ingest(self, origin: Origin, fetched: Fetched, at: float) -> tuple[CachedFile, bool]:
+    async def ingest(self, origin: Origin, fetched: Fetched, at: float, sender: str) -> tuple[CachedFile, bool]:
         """Take what a caller fetched at `at` (Unix seconds); return the file in use, and whether it is the caller's.
 
-        Raises Busy when too many files are new.
+        `sender` is the id of its API key. Raises Busy when too many files are new.
         """
-        return await self._files.ingest(origin, fetched, at)
+        return await self._files.ingest(origin, fetched, at, sender)
 
     async def purge(self, origin: Origin) -> None:
         """Remove the origin's file from the cache of the whole fleet. Raises StoreDown."""

@@ -70,7 +70,7 @@ def facts_of(snapshot: Snapshot) -> dict[str, Any]:
         "lifetime": snapshot.lifetime,
         "failing": None if snapshot.failing is None else _write_failing(snapshot.failing),
         "since": snapshot.since,
-        "ingested": True if snapshot.ingested else None,
+        "ingested": snapshot.ingested,
     }
     return {name: value for name, value in facts.items() if value is not None}
 
@@ -137,7 +137,7 @@ def _snapshot(facts: Any, body: bytes) -> Snapshot:
         None if lifetime is None else _number(lifetime, LONGEST_DELTA),
         failing,
         None if since is None else _natural(since, 0, int(fetched_at)),
-        ingested=facts.get("ingested") is True,
+        ingested=_text(facts.get("ingested")),
     )
 
 

@@ -62,7 +62,8 @@ class Snapshot:
     `access` is what was found at `fetched_at`; `lifetime` is the freshness that the response asked for, None if it did
     not. `failing` describes the attempts that have failed since. With it, a Successful `access` is the copy in use, and
     an Unreachable one, if there is no copy, is `failing.failure`. `since`, in whole seconds, is when this content was
-    found first; None if this fetch was the first. `ingested`: a caller fetched it, and sent it.
+    found first; None if this fetch was the first. `ingested` is the id of the API key of the caller who fetched and
+    sent it; None if this service fetched it.
     """
 
     access: Access
@@ -72,7 +73,7 @@ class Snapshot:
     lifetime: float | None = None
     failing: Failing | None = None
     since: int | None = None
-    ingested: bool = False
+    ingested: str | None = None
 
     @property
     def held_since(self) -> float:
@@ -131,7 +132,7 @@ class Freshness(NamedTuple):
     stale: bool
 
 
-def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float, *, ingested: bool = False) -> Snapshot:
+def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float, *, ingested: str | None = None) -> Snapshot:
     """The snapshot after a fetch: an answer replaces the previous one, a failure keeps its copy.
 
     Only a 2xx is a copy. An earlier 404 is not used for an origin that has become unreachable, since that would be an
@@ -234,7 +235,7 @@ def lifetime(fields: Lifetime, now: float) -> float | None:
 
 
 def _fail(
-    previous: Snapshot | None, failure: Unreachable, final_url: str | None, now: float, *, ingested: bool = False
+    previous: Snapshot | None, failure: Unreachable, final_url: str | None, now: float, *, ingested: str | None = None
 ) -> Snapshot:
     before = None if previous is None else previous.failing
     if before is None:

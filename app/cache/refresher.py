@@ -108,7 +108,8 @@ class Refresher:
         began = self._clock() if began is None else began
         known = self._snapshots.peek(origin) or seen
         # A 304 about a file that a caller sent would confirm bytes that this service never received.
-        conditional = known is not None and isinstance(known.access, Successful) and not (whole or known.ingested)
+        received = known is not None and isinstance(known.access, Successful) and known.ingested is None
+        conditional = received and not whole
         now = asyncio.get_running_loop().time
         started = now()
         validators = known.validators if known is not None and conditional else Validators()

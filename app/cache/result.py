@@ -28,4 +28,4 @@ class CacheResult(NamedTuple):
 
 def found(snapshot: Snapshot, freshness: Freshness | None, source: Source) -> CacheResult:
     """What is known by this snapshot; `source` is where it was, which counts unless a caller sent it."""
-    return CacheResult(snapshot, freshness, Source.INGESTED if snapshot.ingested else source)
+    return CacheResult(snapshot, freshness, source if snapshot.ingested is None else Source.INGESTED)

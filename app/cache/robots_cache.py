@@ -161,8 +161,12 @@ class RobotsCache:
         finally:
             del ordered
 
-    async def ingest(self, origin: Origin, fetched: Fetched, at: float, recheck: Recheck) -> tuple[CacheResult, bool]:
+    async def ingest(
+        self, origin: Origin, fetched: Fetched, at: float, recheck: Recheck, sender: str
+    ) -> tuple[CacheResult, bool]:
         """Take what a caller fetched, whose fetch began at `at` (Unix seconds, not after now).
+
+        `sender` is the id of the caller's API key.
 
         Returns what is known then, and whether the caller's is in use: not if a later answer is known. An earlier one
         is of the past alone, and so is one older than KEEP; an earlier failure says nothing and is dropped. A file from
@@ -170,7 +174,7 @@ class RobotsCache:
         """
         known = await self.last_found(origin)
         earlier = known is not None and at < known.checked_at
-        snapshot = next_snapshot(None if earlier else known, fetched, at, ingested=True)
+        snapshot = next_snapshot(None if earlier else known, fetched, at, ingested=sender)
         failed, kept = isinstance(fetched.access, Unreachable), None
         if not _is_past(fetched, at, known, self._clock()):
             kept = await self._writer.save(origin, snapshot, None if earlier else known)

@@ -29,7 +29,7 @@ async def test_any_order_of_arrival_leads_to_the_same(new_cache: NewCache, clock
         for at, access in found if number == 0 else chance.sample(found, len(found)):
             cache = chance.choice(caches)
             cache.on_gap()
-            await cache.ingest(site, Fetched(access), at, DEFAULT)
+            await cache.ingest(site, Fetched(access), at, DEFAULT, "crawler-7")
         for cache in caches:
             cache.on_gap()
             results.add(learned(await cache.last_found(site)))
@@ -46,7 +46,7 @@ async def test_a_fetch_and_a_copy_are_ordered_by_their_beginnings(
     assert cached.snapshot is None
     await web.requested.wait()
     clock.now += 5
-    result, in_use = await cache.ingest(SITE, Fetched(FILE), clock.now, DEFAULT)
+    result, in_use = await cache.ingest(SITE, Fetched(FILE), clock.now, DEFAULT, "crawler-7")
     web.let_go.set()
     refreshed = await cache.get(SITE, DEFAULT)
     # The fetch ended last, but began first.
@@ -58,7 +58,7 @@ async def test_a_fetch_and_a_copy_are_ordered_by_their_beginnings(
 
 async def test_after_a_copy_the_fetch_is_unconditional(cache: RobotsCache, web: ScriptedWeb, clock: Clock) -> None:
     await cache.get(SITE, DEFAULT)
-    await cache.ingest(SITE, Fetched(FILE, validators=TAGGED), clock.now, DEFAULT)
+    await cache.ingest(SITE, Fetched(FILE, validators=TAGGED), clock.now, DEFAULT, "crawler-7")
     for asked in (Validators(), TAGGED):
         clock.now += 2 * DAY
         await cache.get(SITE, DEFAULT)
@@ -70,14 +70,14 @@ async def test_a_copy_in_an_outage_reaches_the_fleet_after_it(
 ) -> None:
     one, other = new_cache(), new_cache()
     store.on = False
-    result, in_use = await one.ingest(SITE, Fetched(FILE), clock.now, DEFAULT)
+    result, in_use = await one.ingest(SITE, Fetched(FILE), clock.now, DEFAULT, "crawler-7")
     assert (in_use, result.snapshot is not None) == (True, True)
     store.on = True
     one.on_gap()
     await one.last_found(SITE)
     found = await other.last_found(SITE)
     assert found is not None
-    assert (found.access, found.ingested) == (FILE, True)
+    assert (found.access, found.ingested) == (FILE, "crawler-7")
 
 
 @pytest.mark.parametrize("access", [FILE, Unavailable(404), Unavailable(403), Blocked("::1"), DOWN])
@@ -85,14 +85,14 @@ async def test_the_mark_is_stored_and_ends_with_the_next_fetch(
     new_cache: NewCache, web: ScriptedWeb, clock: Clock, access: Access
 ) -> None:
     one, other = new_cache(), new_cache()
-    await one.ingest(SITE, Fetched(access), clock.now, DEFAULT)
+    await one.ingest(SITE, Fetched(access), clock.now, DEFAULT, "crawler-7")
     found = await other.last_found(SITE)
     assert found is not None
-    assert (found.access, found.ingested) == (access, True)
+    assert (found.access, found.ingested) == (access, "crawler-7")
     clock.now += 60
     web.finds(access)
     await other.refresh(SITE, DEFAULT)
     one.on_gap()
     found = await one.last_found(SITE)
     assert found is not None
-    assert (found.access, found.ingested) == (access, False)
+    assert (found.access, found.ingested) == (access, None)

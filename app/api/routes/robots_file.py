@@ -113,9 +113,13 @@ async def refresh(request: Request, url: OriginUrl, profile: Profile = None) -> 
     return facts_out(origin, await services.decider.refresh(origin, caller_of(request.scope)))
 
 
-@router.put("/v1/robots", dependencies=[Depends(ingest)], responses={**documented(403, 413, 422, 503)})
+@router.put("/v1/robots", responses={**documented(403, 413, 422, 503)})
 async def ingested(
-    request: Request, url: OriginUrl, observation: ObservationIn, profile: Profile = None
+    request: Request,
+    sender: Annotated[str, Depends(ingest)],
+    url: OriginUrl,
+    observation: ObservationIn,
+    profile: Profile = None,
 ) -> IngestedOut:
     """Take the robots.txt of the URL's origin that the caller fetched itself, as if this service had fetched it then.
 
@@ -124,7 +128,7 @@ async def ingested(
     services = services_of(request)
     origin = file_origin_from(url, profile, services.agents())
     fetched, at = await in_parser(observation.size > SMALL_BODY, read_observation, observation, origin, services.now())
-    file, in_use = await services.decider.ingest(origin, fetched, at)
+    file, in_use = await services.decider.ingest(origin, fetched, at, sender)
     return ingested_out(origin, file, fetched, at, in_use=in_use)
 
 

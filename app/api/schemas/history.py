@@ -124,6 +124,6 @@ def version_out(origin: Origin, found: ReadVersion, text: str | None = None) -> 
         from_=instant(version.first_seen),
         seen=instant(version.last_seen),
         until=None if until is None else instant(until),
-        source="ingested" if snapshot.ingested else "fetched",
+        source="fetched" if snapshot.ingested is None else "ingested",
         text=text,
     )
