@@ -20,11 +20,12 @@ from robots_decisions import (
 from robots_decisions.aiohttp import AiohttpHttp
 from robots_decisions.httpx import AsyncHttpxHttp, HttpxHttp
 from robots_decisions.httpx2 import AsyncHttpx2Http, Httpx2Http
+from robots_decisions.requests import RequestsHttp
 from robots_decisions.verdicts import BATCH_ITEMS
 
 from tests.clients.permitting import Permitting, allow, defer, disallow
 from tests.clients.site import HTML, Site, new_address
-from tests.origins import serve, text
+from tests.origins import Exchange, serve, text
 
 ROBOTS = "User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
 
@@ -221,3 +222,40 @@ def test_trio_is_refused_by_a_sentence() -> None:
     steps = client.allowed("http://h/")
     with pytest.raises(RuntimeError, match="need asyncio: under trio, use the synchronous ones in threads"):
         steps.send(None)  # as any loop that is not asyncio's
+
+
+class SlowOutcomes(Permitting):
+    """Takes outcomes that were collected, and lets the test know before it answers."""
+
+    def __init__(self) -> None:
+        super().__init__(allow())
+        self.came, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, exchange: Exchange) -> None:
+        if exchange.path == "/v1/permits/outcomes":
+            self.came.set()
+            await self.go_on.wait()
+        await super().__call__(exchange)
+
+
+@pytest.mark.parametrize("http", [HttpxHttp, Httpx2Http, RequestsHttp], ids=lambda http: http.__name__)
+async def test_outcomes_that_are_being_sent_arrive_before_the_client_is_closed(
+    http: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robots_decisions.outcomes.DELAY", 0.01)
+    slow = SlowOutcomes()
+
+    def fetch(client: Client) -> None:
+        with client.permit("http://h/", "A") as permit:
+            permit.report(200)
+
+    async with serve(slow) as service:
+        client = Client(service.url, http=http())
+        await asyncio.to_thread(fetch, client)
+        await slow.came.wait()
+        closing = asyncio.create_task(asyncio.to_thread(client.close))
+        await asyncio.sleep(0.1)
+        assert not closing.done()
+        slow.go_on.set()
+        await closing
+    assert [item["status"] for item in slow.collected] == [200]

@@ -180,4 +180,6 @@ class Background:
             self._timer.cancel()
 
     def wait(self) -> None:
-        """Do nothing."""
+        """Wait for what runs in the thread."""
+        if self._timer is not None:
+            self._timer.join()
