@@ -18,7 +18,7 @@ from robots_decisions.cli.ingest import add
 from robots_decisions.cli.warc import MOST_REDIRECTS, WarcFiles
 
 from tests.clients.commands import Ended, command, run
-from tests.clients.crawling import ROOT
+from tests.clients.crawling import ROOT, SOURCES
 from tests.faults.until import until
 from tests.operator_token import TOKEN_FILE
 from tests.origins import Exchange, Reply, serve, text
@@ -281,6 +281,15 @@ async def test_another_server_at_the_url_is_noticed(tmp_path: Path) -> None:
     async with serve(Taking(text(200, "{}"))) as server:
         ended = await ingest(server.url, path)
     assert (ended.code, "Set the URL of a robots.txt decision service" in ended.err) == (3, True)
+
+
+async def test_without_the_library_it_names_the_extra(tmp_path: Path) -> None:
+    (tmp_path / "warcio.py").write_text("raise ModuleNotFoundError('absent', name='warcio')\n")
+    ended = await run("ingest", "a.warc", PYTHONPATH=f"{tmp_path}:{SOURCES}")
+    assert (ended.code, ended.err) == (
+        3,
+        "robots-decisions ingest needs warcio: install robots-decisions[cli,warc].\n",
+    )
 
 
 async def test_ctrl_c_ends_with_a_summary(tmp_path: Path) -> None:
