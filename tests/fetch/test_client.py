@@ -386,8 +386,7 @@ async def test_a_file_sent_line_by_line_is_read() -> None:
 
 
 async def test_a_file_in_many_pieces_lets_other_tasks_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-    on_body = Reading.on_body
+    read, on_body = list[int](), Reading.on_body
 
     def counted(exchange: Reading, body: bytes) -> None:
         read[-1] += 1
