@@ -168,7 +168,7 @@ bench-bulk: $(VENV)/.dev
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.bulk --urls $(URLS) $(if $(AGAINST),--against $(AGAINST))
 
 # How a site feels the fleet: the table and the picture of docs/explanation/pacing.md. It takes POLITE_SECONDS, 900 by default.
-# POLITE_SITES=M/M/1,knee crawls only these; POLITE_RUNS=3 three of each at once.
+# POLITE_SITES=M/M/1,knee crawls only these; POLITE_RUNS=3 three of each at once; POLITE_WORKERS=50 with 400 workers in place of 24.
 bench-polite: $(VENV)/.bench
 	@PYTHONPATH=. $(BIN)/python -m tests.bench.polite docs/explanation/pacing.png
 

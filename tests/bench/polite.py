@@ -7,7 +7,8 @@ answers; the column `late` says by how much. Arrivals that bunch up make the sit
 compare rows only if `late` is far below an interval.
 
 The first argument is the path of a picture, if one is to be drawn. From the environment: POLITE_SECONDS; POLITE_SITES,
-the sites to crawl, such as `M/M/1,knee`; and POLITE_RUNS, how often each way crawls each site of its own at once.
+the sites to crawl, such as `M/M/1,knee`; POLITE_RUNS, how often each way crawls a site of its own at once; and
+POLITE_WORKERS of each caller.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ WARM = max(SECONDS / 3, min(360.0, SECONDS / 2))
 
 RUNS = int(os.environ.get("POLITE_RUNS", "1"))
 
-CALLERS, WORKERS, NAMES = 8, 3, 20
+CALLERS, WORKERS, NAMES = 8, int(os.environ.get("POLITE_WORKERS", "3")), 20
 """Callers of each run, workers of each caller, and names of each site."""
 
 FLOOR = 0.05
