@@ -27,7 +27,7 @@ from robots_core.origin import BadUrl, Origin, read_target
 from robots_core.purposes.policy import read_purposes
 from robots_core.robots._native.batches import first_of_each, split
 from robots_core.robots._native.matching import Matcher
-from robots_core.robots.agents import STAR, Agent, BadAgent, read_agent
+from robots_core.robots.agents import STAR, Agent, BadAgent, agent_of, known_agents, read_agent
 from robots_core.robots.robots_txt import ROBOTS_PATH, AgentRules
 
 SCHEMA: Final = pa.schema(
@@ -93,6 +93,9 @@ _ROBOTS_TXT: Final = -3
 _LOWEST: Final = 8  # more than a number of first_of_each is below 0
 _NONE, _UNREAD = -1, -2
 
+AgentRows = Mapping[str, Mapping[str, Any]]
+"""Crawlers by their tokens, with fields of AgentRow: the tables `agents` of a service's AGENTS_FILE."""
+
 _Row = tuple[str | None, str | None, str | None, int | None, float | None, str | None]
 _NO_URL: Final[_Row] = (None, BAD_URL, None, None, None, None)
 _NO_AGENT: Final[_Row] = (None, BAD_AGENT, None, None, None, None)
@@ -111,6 +114,7 @@ class _Options(NamedTuple):
     at: datetime
     profile: str | None
     forbidden: bool
+    agents: AgentRows | None
 
 
 class _Kept:
@@ -325,20 +329,25 @@ def decide(
     at: datetime | None = None,
     profile: str | None = None,
     forbidden: bool = False,
+    agents: AgentRows | None = None,
     missing: str = "defer",
 ) -> pa.RecordBatch:
     """The answers to the rows of a batch, in order.
 
     `dialect`, `purpose` and `forbidden` are as for File.decide. `at` is the instant that intervals are for, by default
-    that of the bundle. `profile`: the fetch profile whose files decide. `missing`: an origin that the bundle lacks is a
-    defer with the reason `unknown_origin`; with "error", MissingOrigins is raised instead.
+    that of the bundle. `profile`: the fetch profile whose files decide, by default that of each agent. `agents`:
+    crawlers of one's own, which are known beside those of agents.toml, or in their place. `missing`: an origin that the
+    bundle lacks is a defer with the reason `unknown_origin`; with "error", MissingOrigins is raised instead. Raises
+    UnknownDialect and UnknownPurpose.
     """
     if missing not in ("defer", "error"):
         raise ValueError(f"missing is 'defer' or 'error', not {missing!r}")
     if dialect is not None:
         dialect_of(dialect, read_agent(STAR))
     purposes = read_purposes((purpose,) if isinstance(purpose, str) else purpose)
-    options = _Options(dialect, purposes, at or bundle.made_at, profile, forbidden)
+    for token, row in (agents or {}).items():
+        dialect_of(None, agent_of(token, row))
+    options = _Options(dialect, purposes, at or bundle.made_at, profile, forbidden, agents)
     batches = batch.to_batches(max_chunksize=_BATCH) if isinstance(batch, pa.Table) else [batch]
     answers = pa.Table.from_batches(bundle._decide([each for each in batches if each.num_rows], options), SCHEMA)
     if missing == "error" and pc.any(pc.equal(answers.column("reason"), UNKNOWN_ORIGIN)).as_py():
@@ -381,11 +390,14 @@ class _Decider:
     def __init__(self, bundle: Bundle, options: _Options) -> None:
         self.options = options
         self._bundle = bundle
+        own = {token.lower(): agent_of(token, row) for token, row in (options.agents or {}).items()}
+        self._known = {**known_agents(), **own}
         self._clear()
 
     def _clear(self) -> None:
         self._seen: dict[bytes, int] = {}
-        self._rows: list[int] = []
+        self._origins: list[Origin | None] = []
+        self._rows: dict[tuple[int, str | None], int] = {}
         self._numbers: dict[str | None, int] = {}
         self._agents: list[Agent | None] = []
 
@@ -400,8 +412,8 @@ class _Decider:
         data = data or b""
         codes, starts, ends, found = (pa.allocate_buffer(4 * count) for _ in range(4))
         split(data, offsets, urls.offset, count, self._seen, codes, starts, ends)
-        for beginning in islice(self._seen, len(self._rows), None):
-            self._rows.append(self._row(beginning.decode("utf-8", "replace")))
+        for beginning in islice(self._seen, len(self._origins), None):
+            self._origins.append(_origin(beginning.decode("utf-8", "replace")))
         beginnings = _ints(codes, count).cast(pa.int64())
         pairs = pc.add(pc.multiply(beginnings, len(self._agents)), agents.take(names.indices)).dictionary_encode()
         groups = self._groups([divmod(pair, len(self._agents)) for pair in pairs.dictionary.to_pylist()])
@@ -427,24 +439,31 @@ class _Decider:
         if number is None:
             number = self._numbers[name] = len(self._agents)
             try:
-                self._agents.append(read_agent(name or ""))
+                self._agents.append(read_agent(name or "", self._known))
             except BadAgent:
                 self._agents.append(None)
         return number
 
-    def _row(self, url: str) -> int:
-        """The bundle's row for the origin of a URL; _NONE if it has none, _UNREAD if the URL is none."""
-        try:
-            return self._bundle.row(read_target(url).origin.with_profile(self.options.profile))
-        except BadUrl:
-            return _UNREAD
+    def _row(self, beginning: int, agent: Agent) -> int:
+        """The bundle's row for an agent, and a URL by the number of its beginning; _NONE if it has none."""
+        profile = self._profile(agent)
+        row = self._rows.get((beginning, profile))
+        if row is None:
+            origin = self._origins[beginning] if beginning >= 0 else None
+            row = _UNREAD if origin is None else self._bundle.row(origin.with_profile(profile))
+            self._rows[beginning, profile] = row
+        return row
+
+    def _profile(self, agent: Agent) -> str | None:
+        return agent.profile if self.options.profile is None else self.options.profile
 
     def _groups(self, pairs: Sequence[tuple[int, int]]) -> list[_OfAgent]:
         """What decides for each pair of a beginning and an agent."""
         if not self._bundle.is_read_in_groups:
             return [self._group(*pair) for pair in pairs]
         # In the order of the bundle, so that each row group is read once for a batch.
-        rows = [self._rows[beginning] if beginning >= 0 else _NONE for beginning, _ in pairs]
+        agents = [(beginning, self._agents[number]) for beginning, number in pairs]
+        rows = [_NONE if agent is None else self._row(beginning, agent) for beginning, agent in agents]
         found = {place: self._group(*pairs[place]) for place in sorted(range(len(pairs)), key=rows.__getitem__)}
         return [found[place] for place in range(len(pairs))]
 
@@ -452,11 +471,12 @@ class _Decider:
         """What decides for the beginning of a URL, -1 for a URL that was not split, and an agent, by their numbers."""
         if beginning < 0:
             return _BY_ROW
-        row, agent = self._rows[beginning], self._agents[number]
-        if row == _UNREAD:
+        agent = self._agents[number]
+        if self._origins[beginning] is None:
             return _OF_NO_URL
         if agent is None:
             return _OF_NO_AGENT
+        row = self._row(beginning, agent)
         if row == _NONE:
             return _OF_UNKNOWN
         kept = self._bundle._file(row)
@@ -520,11 +540,11 @@ class _Decider:
             return _NO_URL
         if agent is None:
             return _NO_AGENT
-        row = self._bundle.row(target.origin.with_profile(self.options.profile))
+        row = self._bundle.row(target.origin.with_profile(self._profile(agent)))
         return _UNKNOWN if row == _NONE else self._decided(self._bundle._file(row), agent, target.path)
 
     def _decided(self, kept: _Kept, agent: Agent, path: str) -> _Row:
-        dialect, purposes, at, _, forbidden = self.options
+        dialect, purposes, at, _, forbidden, _ = self.options
         found = kept.file.decide(path, agent, dialect=dialect, purpose=purposes, at=at, forbidden=forbidden)
         return _written(found, kept)
 
@@ -533,6 +553,13 @@ _BY_ROW: Final = _OfAgent()
 _OF_NO_URL: Final = _OfAgent(_NO_URL)
 _OF_NO_AGENT: Final = _OfAgent(_NO_AGENT)
 _OF_UNKNOWN: Final = _OfAgent(_UNKNOWN)
+
+
+def _origin(url: str) -> Origin | None:
+    try:
+        return read_target(url).origin
+    except BadUrl:
+        return None
 
 
 def _written(it: Decision, kept: _Kept) -> _Row:

@@ -175,10 +175,11 @@ def outcome(word: int | str) -> File:
 
 def dialect_of(name: str | None, agent: Agent) -> Dialect:
     """The dialect of that name, or the agent's own for None. Raises UnknownDialect."""
+    wanted = agent.dialect if name is None else name
     try:
-        return DIALECTS[agent.dialect if name is None else name]
+        return DIALECTS[wanted]
     except KeyError:
-        raise UnknownDialect(str(name)) from None
+        raise UnknownDialect(str(wanted)) from None
 
 
 def terms_of(robots: RobotsTxt | None, dialect: Dialect, agent: Agent, selection: Selection | None) -> Terms | None:

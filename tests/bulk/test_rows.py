@@ -132,6 +132,31 @@ def test_fetch_profiles_have_rows_of_their_own() -> None:
     assert found == [["disallow"], ["allow"], ["defer"]]
 
 
+def test_own_crawlers_have_their_profiles_dialects_and_fallbacks() -> None:
+    table = pa.table(
+        {
+            "origin": ["https://a.example", "https://a.example"],
+            "profile": [None, "signed"],
+            "outcome": ["200", "200"],
+            "body": [b"User-agent: *\nDisallow: /", b"User-agent: OtherBot\nDisallow: /x*y\nCrawl-delay: 3"],
+        }
+    )
+    names = ["OwnBot/1.0", "ownbot", "OldBot", "NewBot"]
+    batch = pa.record_batch([["https://a.example/x1y"] * 4, names], names=["url", "agent"])
+    own = {
+        "OwnBot": {"profile": "signed", "chain": ["OtherBot"], "floor": "2s"},
+        "OldBot": {"profile": "signed", "chain": ["otherbot"], "dialect": "draft1996"},
+    }
+    bundle = Bundle(table)
+    found = decide(batch, bundle, agents=own)
+    assert found["verdict"].to_pylist() == ["disallow", "disallow", "allow", "disallow"]
+    assert found["interval"].to_pylist() == [3, 3, None, None]
+    assert decide(batch, bundle)["interval"].to_pylist() == [None] * 4
+    assert decide(batch, bundle, agents=own, profile="other")["reason"].to_pylist() == ["unknown_origin"] * 4
+    with pytest.raises(ValueError, match="latin"):
+        decide(batch, bundle, agents={"OwnBot": {"dialect": "latin"}})
+
+
 def test_missing_origins_are_named() -> None:
     bundle = Bundle(bundle_of([b"", b""]))
     batch = pa.record_batch([[f"https://{host(number)}/" for number in range(4)], ["A"] * 4], names=["url", "agent"])

@@ -2,6 +2,7 @@
 
 import random
 import re
+import tomllib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -200,6 +201,7 @@ async def test_fetch_profile_has_files_of_its_own(store_url: str, tmp_path: Path
         theirs = await by_service(service, asked)
         plain, acme = await bundles.write("--fetch"), await bundles.write("--profile", "acme")
         assert await decided(acme, asked, {"profile": "acme"}) == theirs
+        assert await decided(acme, asked, {"agents": tomllib.loads(PROFILES)["agents"]}) == theirs
         assert [it[0] for it in theirs] == ["allow", "disallow", "disallow", "allow"]
         assert [it[0] for it in await decided(plain, asked, {})] == ["disallow", "allow", "allow", "disallow"]
         assert {it[1] for it in await decided(plain, asked, {"profile": "acme"})} == {"unknown_origin"}
