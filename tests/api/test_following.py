@@ -18,8 +18,9 @@ FLOOR, PAGE = 0.01, 0.08
 NAMES = {name: ["127.0.0.1"] for name in ("a.example", "b.example", "c.example")}
 
 
-async def permit(service: Service, url: str, max_wait: float = 600) -> dict[str, Any]:
-    response = await service.client.post("/v1/permits", json={"url": url, "agent": "ExampleBot", "max_wait": max_wait})
+async def permit(service: Service, url: str, max_wait: float = 600, cost: float = 1) -> dict[str, Any]:
+    body = {"url": url, "agent": "ExampleBot", "max_wait": max_wait, "cost": cost}
+    response = await service.client.post("/v1/permits", json=body)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
@@ -127,8 +128,7 @@ async def test_reports_are_handed_over_with_a_request_that_is_refused(store_url:
     async with serve(text(404)) as origin, running(store_url, NAMES, pace_floor=FLOOR) as service:
         url = f"http://c.example:{origin.port}/"
         granted = await permit(service, url)
-        for _ in range(30):
-            await permit(service, url)  # so that the next slot is not at once
+        await permit(service, url, cost=1000)  # so that the next slot is far away, however busy the machine is
         await report(service, granted, status=200, elapsed=PAGE)
         refused = await permit(service, url, max_wait=0)
         assert refused["permit"] is None
