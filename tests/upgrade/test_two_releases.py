@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import count, pairwise
 from subprocess import DEVNULL
 from typing import Any
@@ -180,10 +180,26 @@ async def test_a_refresh_reaches_the_other(pair: Pair, sites: Web) -> None:
     assert await verdict(pair.one, f"{site}/") == "disallow"
     await until(lambda: verdict(pair.other, f"{site}/"), lambda said: said == "disallow")
     histories = [
-        (await client.get("/v1/robots/history", params={"url": f"{site}/"})).json() for client in (pair.one, pair.other)
+        (await client.get("/v1/robots/history", params={"url": f"{site}/"})).json()["versions"]
+        for client in (pair.one, pair.other)
     ]
+    for version in (version for history in histories for version in history):
+        assert version.pop("source", "fetched") == "fetched"  # the last release has none
     assert histories[0] == histories[1]
-    assert len({version["id"] for version in histories[0]["versions"]}) == 2
+    assert len({version["id"] for version in histories[0]}) == 2
+
+
+@BOTH_WAYS
+async def test_a_copy_that_a_crawler_sent_decides_in_both(pair: Pair, sites: Web) -> None:
+    site = sites.new(OPEN)
+    now = datetime.now(UTC).isoformat()
+    copy = {"status": 200, "observed_at": now, "robots": "User-agent: *\nDisallow: /\n"}
+    clients = pair.one, pair.other
+    sent = [(await client.put("/v1/robots", params={"url": f"{site}/"}, json=copy)).status_code for client in clients]
+    assert sorted(sent) == [200, 405]  # the last release does not take any
+    for client in clients:
+        assert await verdict(client, f"{site}/") == "disallow"
+    assert not sum(sites.requests.values())
 
 
 @BOTH_WAYS
