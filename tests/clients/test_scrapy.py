@@ -175,6 +175,16 @@ async def test_many_requests_of_a_slow_origin_delay_no_other(service_url: str) -
     assert counted(came)["left_waiting"] >= count
 
 
+async def test_duplicates_of_waiting_requests_are_dropped(service_url: str) -> None:
+    site = Site("User-agent: *\nCrawl-delay: 0.1\n")
+    async with serve(site, host=new_address()) as origin:
+        urls = [f"{origin.url}/{number}" for number in range(12)]
+        came = await crawl(*urls, *urls, *urls, service=service_url)
+    assert sorted(came["fetched"]) == sorted(urls)
+    assert sorted(site.paths) == sorted(["/robots.txt", *(f"/{number}" for number in range(12))])
+    assert came["stats"]["dupefilter/filtered"] == 24
+
+
 async def test_log_says_once_for_each_origin_why_requests_wait() -> None:
     late, quota, paced = ["http://127.2.255.1", "http://127.2.255.2", "http://127.2.255.3"]
     used_up = httpx.Response(429, headers={"Retry-After": "600"}, json={"detail": "The quota is used up."})

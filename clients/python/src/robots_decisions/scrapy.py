@@ -244,8 +244,10 @@ class PermitMiddleware:
             self._call_waiting(self._key(request))
 
     def request_scheduled(self, request: Request) -> None:
-        """Queue a marked request here instead of in the scheduler."""
+        """Queue a marked request, or one of an origin for which others wait, here instead of in the scheduler."""
         mark = _mark_of(request)
+        if mark is None and self._joins(request):
+            mark = self._marked(request, first=False)
         if mark is None or mark.state != _WAITING:
             return
         key = self._key(request)
@@ -374,12 +376,35 @@ class PermitMiddleware:
     def _put_aside(self, request: Request, *, first: bool, by_hand: bool = False) -> Request:
         if by_hand:  # it would come back at once, for ever
             raise Misconfigured(f"{request.url} is not fetched: the spider closes.")
-        self._count("put_aside")
         copy = request.copy()
-        # The duplicate filter has already seen this request.
-        copy.meta[_MARK] = _mark(_WAITING, first, request.dont_filter, request.priority)
-        copy.dont_filter = True
+        self._marked(copy, first=first)
         return copy
+
+    def _marked(self, request: Request, *, first: bool) -> _Mark:
+        """Mark a request that waits. The duplicate filter has already seen it."""
+        self._count("put_aside")
+        mark = _mark(_WAITING, first, request.dont_filter, request.priority)
+        request.meta[_MARK], request.dont_filter = mark, True
+        return mark
+
+    def _joins(self, request: Request) -> bool:
+        """Whether a new request waits with others of its origin: it would only pass through the downloader to do so.
+
+        Raises IgnoreRequest if it is a duplicate, which the scheduler would find.
+        """
+        queue = self._queues.get(self._key(request))
+        if queue is None or not queue.waiting or self._closing is not None or _now() < queue.given_up_until:
+            return False
+        if request.meta.get("dont_obey_robotstxt"):
+            return False
+        slot = getattr(self._crawler.engine, "_slot", None) or getattr(self._crawler.engine, "slot", None)
+        filtering = getattr(getattr(slot, "scheduler", None), "df", None)
+        if filtering is None:  # not a scheduler of Scrapy
+            return False
+        if not request.dont_filter and filtering.request_seen(request):
+            filtering.log(request, self._crawler.spider)
+            raise IgnoreRequest("The request is a duplicate.")
+        return True
 
     def _call_waiting(self, key: _Key) -> None:
         """Call as many requests as there are free slots, and set a timer for the others."""
