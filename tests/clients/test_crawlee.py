@@ -128,7 +128,7 @@ async def test_redirect_is_followed_in_its_own_slot() -> None:
     assert [(item["permit"], item["status"]) for item in permitting.collected] == [("moved", 302), ("page", 200)]
 
 
-async def test_page_behind_a_redirect_to_a_disallowed_one_fails_without_our_client() -> None:
+async def test_page_behind_a_redirect_to_a_disallowed_one_fails() -> None:
     came, _, _ = await redirected(False, "/private/page")
     assert came.fetched == []
     assert [type(error).__name__ for error in came.failed.values()] == ["Disallowed"]
