@@ -1,17 +1,21 @@
 """What evidence costs: `python -m tests.bench.evidence [LINES]` writes a log of real files, and verifies it.
 
 Prints the bytes of a version and of a line, the CPU time to link and to verify a line, and whether lines that are
-changed, dropped or moved are found. Nothing is fetched, and there is no store.
+changed, dropped or moved are found. Nothing is fetched for these, and there is no store. Then services answer in
+turns, one of them with a log and an archive, while each fetches a file again every FETCH_EVERY seconds.
 """
 
+import asyncio
 import random
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
+from statistics import median, quantiles
 
 from app.archive.archive import Archive
 from app.archive.folder import Folder
@@ -28,12 +32,14 @@ from robots_core.robots.access import Successful, readable_part
 from robots_core.robots.agents import known_agents, read_agent
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.robots_txt import RobotsTxt
+from tests.bench.http import Contestant, Origins, Server, get, service
 from tests.corpus import real_files
 
 LINES = 1_000_000
 ORIGINS = 2000
 NOW = 1_790_000_000.0
 BATCH = 500
+RATE, ROUNDS, ROUND_SECONDS, FETCH_EVERY = 1000.0, 12, 5.0, 0.05
 
 
 def lines_of(count: int, archive: Archive) -> Iterator[bytes]:
@@ -92,6 +98,50 @@ def mutated(path: Path, at: int, change: Callable[[bytes, bytes], bytes]) -> Pat
     return other
 
 
+async def _fetch_again(server: Server, origins: Origins) -> None:
+    """Have the files of the server fetched again, one after the other, until cancelled."""
+    async with server.connected(1) as [connection]:
+        while True:
+            for url in origins.urls(60, 100):
+                await connection.ask(get(url, max_age="0"))
+                await asyncio.sleep(FETCH_EVERY)
+
+
+async def answers(folder: Path) -> None:
+    """Print the latency of hot answers in alternating rounds: without log and archive, twice, and with them."""
+    origins = Origins()
+    kept = {"DECISION_LOG": str(folder / "log"), "ARCHIVE": str(folder / "archive")}
+    settings: Mapping[str, Mapping[str, str]] = {"without": {}, "without, again": {}, "with": kept}
+    found: dict[str, list[list[float]]] = {name: [] for name in settings}
+    with ExitStack() as stack:
+        async with origins.serving():
+            requests = [get(url) for url in origins.urls(60, 100)]
+            contestants = [
+                Contestant(name, stack.enter_context(service("false", None, MIN_REFETCH_SECONDS="0", **it)), requests)
+                for name, it in settings.items()
+            ]
+            for number in range(ROUNDS + 1):
+                for each in contestants if number % 2 else reversed(contestants):
+                    fetching = asyncio.create_task(_fetch_again(each.server, origins))
+                    times = await each.latencies(RATE, ROUND_SECONDS)
+                    fetching.cancel()
+                    await asyncio.gather(fetching, return_exceptions=True)
+                    if number:  # the first round fetches all files
+                        found[each.name].append(quantiles(times, n=1000))
+    print(
+        f"hot answers, {RATE:.0f} a second, milliseconds, medians of {ROUNDS} rounds, and the ratio to the first row:"
+    )
+    shares = {"p50": 500, "p90": 900, "p99": 990}
+    first: dict[str, float] = {}
+    for name, rounds in found.items():
+        seconds = {share: median(one[at - 1] for one in rounds) for share, at in shares.items()}
+        first = first or seconds
+        shown = (f"{share} {it * 1e3:.3f} ({it / first[share]:.2f})" for share, it in seconds.items())
+        print(f"  {name:<16}", *shown)
+    lines = (folder / "log").read_bytes().count(b"\n")
+    print(f"  {lines} lines in the log")
+
+
 def main() -> None:
     """Print the figures."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else LINES
@@ -115,6 +165,9 @@ def main() -> None:
         for kind, change in changes.items():
             found, _, _ = faults(archive, mutated(path, random.randrange(count - 2), change))
             print(f"one line {kind}: {found} faults")
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "archive").mkdir()
+        asyncio.run(answers(Path(name)))
 
 
 if __name__ == "__main__":

@@ -170,8 +170,8 @@ async def compare(contestants: Sequence[Contestant]) -> list[float]:
     return [median(seconds) for seconds in taken]
 
 
-def get(url: str) -> bytes:
-    query = urlencode({"url": url, "agent": AGENT})
+def get(url: str, **parameters: str) -> bytes:
+    query = urlencode({"url": url, "agent": AGENT, **parameters})
     return f"GET /v1/allowed?{query} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n".encode()
 
 
@@ -271,8 +271,8 @@ def _await_listening(running: subprocess.Popen[bytes], port: int) -> None:
     raise SystemExit(f"{running.args!r} does not listen on port {port}")
 
 
-def service(access_log: str, tree: Path | None = None) -> AbstractContextManager[Server]:
-    """The service of this checkout or of `tree`, started by its command."""
+def service(access_log: str, tree: Path | None = None, **settings: str) -> AbstractContextManager[Server]:
+    """The service of this checkout or of `tree`, started by its command with these settings."""
     port = free_port()
     environment = {
         "HOST": "127.0.0.1",
@@ -282,6 +282,7 @@ def service(access_log: str, tree: Path | None = None) -> AbstractContextManager
         "ALLOW_PORTS": "*",
         "ACCESS_LOG": access_log,
         "LOG_FORMAT": "json",
+        **settings,
     }
     return process(["app"], port, environment=environment, tree=tree)
 
