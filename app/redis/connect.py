@@ -110,14 +110,15 @@ class Borrowed:
 
     @classmethod
     def of(cls, connection: AbstractConnection, release: Callable[[AbstractConnection], Awaitable[None]]) -> "Borrowed":
-        """A connection that `release` gives back to its pool."""
+        """A connection that `release` gives back to its pool. Raises NoConnection if it has ended meanwhile."""
 
         async def give_back() -> None:
             await connection.disconnect(nowait=True)
             await release(connection)
 
-        if connection._writer is None:
-            raise NoConnection("redis-py has closed the connection that it opened")
+        # Who takes its place as the protocol would never learn of an end that redis-py was told of.
+        if connection._writer is None or connection._writer.transport.is_closing():
+            raise NoConnection("the connection was closed as soon as it was open")
         transport = cast("asyncio.Transport", connection._writer.transport)
         return cls(transport, isinstance(connection, SentinelManagedConnection), give_back)
 
@@ -132,7 +133,11 @@ async def borrow(client: Client, server: str) -> Borrowed:
     if isinstance(client, Redis):
         pool = client.connection_pool
         connection: AbstractConnection = await pool.get_connection()  # type: ignore[no-untyped-call]
-        return Borrowed.of(connection, pool.release)
+        try:
+            return Borrowed.of(connection, pool.release)
+        except NoConnection:
+            await pool.release(connection)
+            raise
     return await client.borrow(server)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.crc import key_slot
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import InvalidResponse, ResponseError
@@ -99,6 +100,36 @@ async def test_a_command_that_was_given_up_is_not_sent_later(between: Proxy, sto
     await until_so(lambda: lane._connection is not None)  # opening went on
     assert await lane.call("RPUSH", "sent", "now") == 1
     assert between.connections == 1
+    await lane.aclose()
+    await client.aclose()
+
+
+async def test_a_connection_that_closes_while_it_is_handed_over_is_given_back(
+    store_client: Redis, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = connect(store_url)
+    assert isinstance(client, Redis)
+    pool, lane = client.connection_pool, lane_of(client, PATIENT)
+    get_connection = pool.get_connection
+
+    async def closed() -> AbstractConnection:
+        connection: AbstractConnection = await get_connection()
+        assert connection._writer is not None
+        connection._writer.transport.abort()
+        await asyncio.sleep(0.01)  # its end was noted before the lane could
+        return connection
+
+    monkeypatch.setattr(pool, "get_connection", closed)
+    with pytest.raises(NoConnection, match="closed"):
+        await asyncio.wait_for(lane.call("PING"), 5.0)
+    assert not pool._in_use_connections
+    # Its caller may have given up meanwhile.
+    gone = asyncio.ensure_future(lane.call("PING"))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await until_so(lambda: not lane.is_connected)
+    monkeypatch.undo()
+    assert await asyncio.wait_for(lane.call("ECHO", "again"), 5.0) == b"again"
     await lane.aclose()
     await client.aclose()
 
