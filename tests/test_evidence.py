@@ -15,6 +15,8 @@ from redis.asyncio import Redis
 
 from app.archive.archive import Archive
 from app.archive.folder import Folder
+from app.archive.span import span_of
+from app.cache.freshness import Snapshot
 from app.decision_log import chain as chain_module
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
@@ -23,6 +25,8 @@ from app.decision_log.signing import is_signed
 from app.decision_log.sinks import FileSink, SinkFailed
 from app.decision_log.verify import LogVerifier
 from app.settings import BadSetting, Settings
+from robots_core.origin import Origin
+from robots_core.robots.access import Successful
 from tests.api.service import START, running
 from tests.cli.command import run
 from tests.origins import redirect, serve, text
@@ -188,6 +192,80 @@ def test_every_line_that_is_tampered_with_is_found(tmp_path: Path, mutation: str
         assert faults(tmp_path, other, tampered), at
         for cut in {1, at, at + 1, len(tampered) - 1}:  # where the log was rotated
             assert faults(tmp_path, other, tampered[:cut], tampered[cut:]), (at, cut)
+
+
+VALUES: list[Any] = [
+    None,
+    True,
+    5,
+    -1,
+    1e400,
+    "",
+    "x",
+    "\ud800",
+    "https://[",
+    [],
+    [5],
+    {},
+    {"names": 5, "chain": [[]], "star": 1},
+]
+
+DECIDED = {
+    "url": "https://www.example.com/a",
+    "agent": "ExampleBot",
+    "dialect": "rfc9309",
+    "verdict": "disallow",
+    "reason": "rule",
+    "line": 2,
+    "rule": "disallow: /a",
+    "profile": None,
+    "reads_as": {"names": ["examplebot"], "chain": ["examplebot"], "star": True},
+    "enforced": ["ai-train"],
+    "on_forbidden": "deny",
+    "action": "allow",
+    "override": None,
+}
+
+
+@pytest.mark.parametrize("value", VALUES, ids=ascii)
+def test_a_line_with_any_value_is_a_fault_and_no_error(tmp_path: Path, value: Any) -> None:
+    archive = Archive(Folder(tmp_path))
+    site = Origin("https", "www.example.com", 443)
+    span, body = span_of(site, Snapshot(Successful(200, b"User-agent: *\nDisallow: /a\n"), START))
+    archive.write([(span, body)], "p", "2026-09-21")
+    whole = {**DECIDED, "version": span.id}
+    assert faults(tmp_path, linked(whole)) == []
+    reads_as = whole["reads_as"]
+    assert isinstance(reads_as, dict)
+    for reason in ("rule", "overridden", "pending"):
+        for name in whole:
+            members = {**whole, "reason": reason, name: value}
+            faults(tmp_path, linked(members))
+            faults(tmp_path, linked({**members, "version": None}))
+            faults(tmp_path, linked({**members, "reads_as": None}))
+            assert value == whole[name] or name not in JUDGED or faults(tmp_path, linked({**whole, name: value})), name
+    for name in reads_as:
+        faults(tmp_path, linked({**whole, "reads_as": {**reads_as, name: value}}))
+
+
+JUDGED = {"url", "dialect", "verdict", "reason", "line", "rule", "version"}
+"""Members that a verdict rests on, or is. With `reads_as`, the agent's name is not read."""
+
+
+def linked(members: dict[str, Any]) -> list[bytes]:
+    chain = Chain("p", lambda: START)
+    return [*chain.link([json.dumps(members).encode()]), chain.mark("end")]
+
+
+@pytest.mark.parametrize("at", range(10, 200, 9))
+async def test_a_damaged_compressed_log_is_named(tmp_path: Path, at: int) -> None:
+    log = tmp_path / "log.gz"
+    data = bytearray(gzip.compress(b"\n".join(chained(40)) + b"\n"))
+    data[at] ^= 0xFF
+    log.write_bytes(data)
+    ended = await run("audit", "--verify", str(log), "--archive", str(tmp_path))
+    assert ended.code == 3, ended.err
+    assert str(log) in ended.err
 
 
 def test_every_file_of_a_rotated_log_that_is_missing_or_moved_is_found(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import gzip
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -58,8 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         for fault in verifier.end():
             faults += 1
             sys.stdout.write(printable(f"{fault.place}: {fault.fault}") + "\n")
-    except (OSError, EOFError) as error:
-        raise Failed(f"It cannot be read: {error}.") from None
+    except OSError as error:
+        raise Failed(f"The archive cannot be read: {error}.") from None
     counts = verifier.counts
     signed = f", {counts['signed']} signed checkpoints" if arguments.public_key else ""
     sys.stderr.write(
@@ -70,9 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        for line in iter(partial(file.readline, LONGEST_LOG_LINE), b""):
-            yield line.rstrip(b"\n")
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for line in iter(partial(file.readline, LONGEST_LOG_LINE), b""):
+                yield line.rstrip(b"\n")
+    except (OSError, EOFError, zlib.error) as error:  # the last two are those of damaged gzip files
+        raise Failed(f"{path} cannot be read: {error}.") from None
 
 
 def _verifying(path: Path | None) -> Callable[[bytes, bytes], bool] | None:

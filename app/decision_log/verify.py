@@ -4,7 +4,7 @@ Nothing is asked but the lines and an archive: no service, no store, and no cloc
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -59,6 +59,30 @@ class _Process:
     hash: str
     place: str
     ended: bool = False
+
+
+class _ReadsAs(msgspec.Struct):
+    """How a crawler reads files, if not by its token alone."""
+
+    chain: tuple[str, ...]
+    names: tuple[str, ...]
+    star: bool
+
+
+class _Line(msgspec.Struct):
+    """What a line says of the question and of what decided it; see app.decision_log.line."""
+
+    agent: str
+    dialect: str
+    reason: Reason
+    version: str | None
+    url: str | None = None
+    override: str | None = None
+    action: str | None = None
+    profile: str | None = None
+    reads_as: _ReadsAs | None = None
+    enforced: tuple[str, ...] | None = None
+    on_forbidden: str | None = None
 
 
 class LogVerifier:
@@ -135,12 +159,12 @@ class LogVerifier:
 
     def _decided(self, place: str, members: dict[str, Any]) -> Iterator[Fault]:
         try:
-            expected = self._again(members)
+            expected = self._again(msgspec.convert(members, _Line))
         except _Undecidable as error:
             self.counts["undecided"] += 1
             yield Fault(place, f"it cannot be decided again: {error}")
             return
-        except (BadUrl, UnknownPurpose, LookupError, TypeError, ValueError) as error:
+        except (BadUrl, UnknownPurpose, LookupError, ValueError) as error:
             yield Fault(place, f"the line was changed, or cannot be read: {type(error).__name__}: {error}")
             return
         self.counts["decided"] += 1
@@ -148,34 +172,31 @@ class LogVerifier:
         if logged != expected:
             yield Fault(place, f"it is decided otherwise: {_text(expected)}, not {_text(logged)}")
 
-    def _again(self, members: dict[str, Any]) -> dict[str, object]:
+    def _again(self, line: _Line) -> dict[str, object]:
         """The members of a line that a decision determines, decided anew."""
-        url, version, reason = members.get("url"), members["version"], Reason(members["reason"])
-        if not isinstance(url, str):
+        reason = line.reason
+        if line.url is None:
             raise _Undecidable("it has no URL (DECISION_LOG_URL)")
-        target = read_target(url)
+        target = read_target(line.url)
         if reason is Reason.OVERRIDDEN:
-            if members["action"] not in _ACTIONS:
-                raise _Undecidable(f"the file of the override {members['override']} decided")
-            return _without_rule(_ACTIONS[members["action"]], reason)
-        if version is None:
-            if reason is Reason.IMPLICIT and target.path == ROBOTS_PATH:
-                return _without_rule(Permission.ALLOW, reason)
-            return _without_rule(_UNFETCHED[reason], reason)
-        origin = target.origin.with_profile(members.get("profile"))
+            if line.action not in _ACTIONS:
+                raise _Undecidable(f"the file of the override {line.override} decided")
+            return _without_rule(_ACTIONS[line.action], reason)
         if reason is Reason.IMPLICIT and target.path == ROBOTS_PATH:
             return _without_rule(Permission.ALLOW, reason)
-        question = Question(target, _agent(members), DIALECTS[members["dialect"]])
-        forbidden = members.get("on_forbidden") == "deny"
-        decision = evaluate(question, self._file(origin, version), 0.0, forbidden=forbidden)
-        return _members(decision, members.get("enforced"))
+        if line.version is None:
+            return _without_rule(_UNFETCHED[reason], reason)
+        question = Question(target, _agent(line), DIALECTS[line.dialect])
+        file = self._file(target.origin.with_profile(line.profile), line.version)
+        decision = evaluate(question, file, 0.0, forbidden=line.on_forbidden == "deny")
+        return _members(decision, line.enforced)
 
     def _file(self, origin: Origin, version: str) -> CachedFile:
         key = origin, version
         file = self._files.get(key)
         if file is None:
             found = self._archive.by_id(origin, version)
-            snapshot = None if found is None else found.read()
+            snapshot = None if found is None or found.id != version else found.read()
             if snapshot is None:
                 raise _Undecidable(f"the archive has no version {version} of {origin.key}")
             access = snapshot.access
@@ -185,7 +206,7 @@ class LogVerifier:
         return file
 
 
-def _members(decision: Decision, enforced: Any) -> dict[str, object]:
+def _members(decision: Decision, enforced: Sequence[str] | None) -> dict[str, object]:
     if enforced is not None:
         decision = judge_policy(decision, PurposePolicy(read_purposes(enforced), enforce=True))
     verdict = decision.verdict
@@ -196,11 +217,11 @@ def _without_rule(permission: Permission, reason: Reason) -> dict[str, object]:
     return {"verdict": permission, "reason": reason, "line": None, "rule": None}
 
 
-def _agent(members: dict[str, Any]) -> Agent:
-    token, reads_as = members["agent"], members.get("reads_as")
+def _agent(line: _Line) -> Agent:
+    reads_as = line.reads_as
     if reads_as is None:
-        return _plain_agent(token)
-    return Agent(token, tuple(reads_as["names"]), chain=tuple(reads_as["chain"]), star=reads_as["star"])
+        return _plain_agent(line.agent)
+    return Agent(line.agent, reads_as.names, chain=reads_as.chain, star=reads_as.star)
 
 
 @lru_cache(1024)
